@@ -1,0 +1,19 @@
+"""Public names of a package that load their module at first use, so that importing the package costs nothing."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def attach(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """A module-level `__getattr__` (PEP 562) for `package`.
+
+    modules: public name -> the submodule that defines it. An unknown name raises AttributeError, as Python does.
+    """
+
+    def load(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{package}.{modules[name]}"), name)
+
+    return load

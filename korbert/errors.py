@@ -1,0 +1,36 @@
+"""What can go wrong, by who has to act on it. Every text names file, place, what is there, and what to do.
+
+KorbertError
+├── SettingsError   a recipe, an option or an argument is wrong             exit code 2
+├── ArtifactError   an artifact is absent, stale, changed or in use         exit code 2
+├── CorpusError     text or task data cannot be used as it is               exit code 1
+└── ModelError      a model or tokenizer cannot be loaded, paired, trained  exit code 1
+"""
+
+__all__ = ["ArtifactError", "CorpusError", "KorbertError", "ModelError", "SettingsError"]
+
+
+class KorbertError(Exception):
+    """Something the caller can mend. The command line prints its text alone and leaves with `exit_code`."""
+
+    exit_code = 1
+
+
+class SettingsError(KorbertError):
+    """A setting, an option or an argument that cannot be."""
+
+    exit_code = 2
+
+
+class ArtifactError(KorbertError):
+    """An artifact that is absent, stale, changed, or in use by another run."""
+
+    exit_code = 2
+
+
+class CorpusError(KorbertError):
+    """Text or task data that cannot be read or used as it is."""
+
+
+class ModelError(KorbertError):
+    """A model or a tokenizer that cannot be loaded, paired or trained."""

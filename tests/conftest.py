@@ -1,0 +1,43 @@
+"""Fixtures that many tests share."""
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Hubs stay offline and telemetry off, in this process and in those that tests start.
+os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", TRANSFORMERS_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1")
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_network() -> Any:
+    """No test reaches beyond this machine."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in ("127.0.0.1", "::1", "localhost"):
+            raise AssertionError(f"a test tried to reach {address}")
+        connect(self, address)
+
+    socket.socket.connect = guarded  # type: ignore[method-assign]
+    yield
+    socket.socket.connect = connect  # type: ignore[method-assign]
+
+
+@pytest.fixture(scope="session")
+def sample() -> Path:
+    """The folder of the sample that the repository carries."""
+    return ROOT / "corpus" / "sample"
+
+
+@pytest.fixture(scope="session")
+def korbert_data() -> Path:
+    """The folder of real data, as docs/data.md says; skips where $KORBERT_DATA is not set."""
+    folder = os.environ.get("KORBERT_DATA")
+    if not folder:
+        pytest.skip("KORBERT_DATA is not set: docs/data.md says how to fill that folder")
+    return Path(folder)
