@@ -1,0 +1,158 @@
+"""Our config as a config.json of `transformers`, and back. What one of the two cannot express is refused."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from korbert.errors import ModelError
+from korbert.huggingface.layouts import CLASSES
+from korbert.modeling.config import EncoderConfig
+
+__all__ = ["config_from_transformers", "config_to_transformers"]
+
+_KINDS = {name: kind for (_, kind), name in CLASSES.items()} | dict.fromkeys(
+    ("BertModel", "BertForMaskedLM", "BertForNextSentencePrediction", "ModernBertModel"), "pretraining"
+)
+
+
+def config_to_transformers(config: EncoderConfig) -> dict[str, Any]:
+    """Their config of an encoder of ours. ModelError where they have nothing that computes the same."""
+    if config.boundary_embedding:
+        raise ModelError(
+            "export: this encoder embeds boundaries (boundary_embedding = true), transformers has no such class:"
+            " train one without, or use the model with korbert"
+        )
+    shared = {
+        "vocab_size": config.vocab_size,
+        "hidden_size": config.hidden_size,
+        "num_hidden_layers": config.num_hidden_layers,
+        "num_attention_heads": config.num_attention_heads,
+        "intermediate_size": config.intermediate_size,
+        "max_position_embeddings": config.max_position_embeddings,
+        "initializer_range": config.initializer_range,
+        "pad_token_id": config.pad_token_id,
+        "tie_word_embeddings": True,
+        "dtype": "float32",
+    }
+    return shared | (_bert_config(config) if config.architecture == "bert" else _modern_config(config))
+
+
+def _bert_config(config: EncoderConfig) -> dict[str, Any]:
+    if not config.type_vocab_size:
+        raise ModelError(
+            "export: this `bert` has no token types (type_vocab_size = 0), BertModel always adds them: train one with 2"
+        )
+    return {
+        "model_type": "bert",
+        "type_vocab_size": config.type_vocab_size,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": config.hidden_dropout_prob,
+        "attention_probs_dropout_prob": config.attention_probs_dropout_prob,
+        "layer_norm_eps": config.layer_norm_eps,
+    }
+
+
+def _modern_config(config: EncoderConfig) -> dict[str, Any]:
+    if config.type_vocab_size:
+        raise ModelError(
+            f"export: this `modern` has {config.type_vocab_size} token types (type_vocab_size), ModernBERT has none:"
+            " train one with type_vocab_size = 0, or use the model with korbert"
+        )
+    return {
+        "model_type": "modernbert",
+        "norm_eps": config.layer_norm_eps,
+        "embedding_dropout": config.hidden_dropout_prob,
+        "mlp_dropout": config.hidden_dropout_prob,
+        "classifier_dropout": config.hidden_dropout_prob,
+        "attention_dropout": config.attention_probs_dropout_prob,
+        "local_attention": config.local_attention,
+        "layer_types": _layer_types(config.num_hidden_layers, config.global_attn_every_n_layers),
+        "rope_parameters": {
+            "full_attention": {"rope_type": "default", "rope_theta": config.global_rope_theta},
+            "sliding_attention": {"rope_type": "default", "rope_theta": config.local_rope_theta},
+        },
+        "bos_token_id": None,  # their defaults are ids of another vocabulary
+        "eos_token_id": None,
+        "cls_token_id": 2,
+        "sep_token_id": 3,
+    }
+
+
+def _layer_types(layers: int, every: int) -> list[str]:
+    return ["sliding_attention" if layer % every else "full_attention" for layer in range(layers)]
+
+
+_BERT_FIXED = {"hidden_act": "gelu", "is_decoder": False, "tie_word_embeddings": True}
+_MODERN_FIXED = {
+    "hidden_activation": "gelu",
+    "classifier_activation": "gelu",
+    "norm_bias": False,
+    "attention_bias": False,
+    "mlp_bias": False,
+    "classifier_bias": False,
+    "decoder_bias": True,
+    "tie_word_embeddings": True,
+}
+_SHARED = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "max_position_embeddings",
+    "initializer_range",
+)
+
+
+def config_from_transformers(theirs: Mapping[str, Any]) -> tuple[EncoderConfig, str]:
+    """Our config of theirs (their config.json) and the kind of model. ModelError where ours has no such part."""
+    names = theirs.get("architectures") or [""]
+    kind = _KINDS.get(names[0])
+    if kind is None:
+        raise ModelError(f"architectures {names}: none of {', '.join(sorted(_KINDS))}")
+    shared = {key: theirs[key] for key in _SHARED if key in theirs}
+    if theirs.get("model_type") == "modernbert":
+        return EncoderConfig.parse(shared | _from_modern(theirs)), kind
+    return EncoderConfig.parse(shared | _from_bert(theirs)), kind
+
+
+def _refuse_others(theirs: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
+    for key, value in fixed.items():
+        if theirs.get(key, value) != value:
+            raise ModelError(f"{key} = {theirs[key]!r}: this encoder is made for {value!r} alone")
+
+
+def _from_bert(theirs: Mapping[str, Any]) -> dict[str, Any]:
+    _refuse_others(theirs, _BERT_FIXED | {"position_embedding_type": "absolute"})
+    same = ("type_vocab_size", "hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps")
+    return {"architecture": "bert", "pad_token_id": theirs.get("pad_token_id") or 0} | {
+        key: theirs[key] for key in same if key in theirs
+    }
+
+
+def _from_modern(theirs: Mapping[str, Any]) -> dict[str, Any]:
+    """Both spellings: layer_types and rope_parameters (5.x), global_attn_every_n_layers and *_rope_theta (4.x)."""
+    _refuse_others(theirs, _MODERN_FIXED)
+    every = theirs.get("global_attn_every_n_layers", 3)
+    if types := theirs.get("layer_types"):
+        places = [layer for layer, name in enumerate(types) if name == "full_attention"]
+        every = places[1] if len(places) > 1 else len(types)
+        if types != _layer_types(theirs.get("num_hidden_layers", 0), every):
+            raise ModelError(f"layer_types {types}: not global at every n-th layer, the first one included")
+    return {
+        "architecture": "modern",
+        "pad_token_id": theirs.get("pad_token_id") or 0,
+        "hidden_dropout_prob": theirs.get("mlp_dropout", 0.0),
+        "attention_probs_dropout_prob": theirs.get("attention_dropout", 0.0),
+        "layer_norm_eps": theirs.get("norm_eps", 1e-5),
+        "local_attention": theirs.get("local_attention", 128),
+        "global_attn_every_n_layers": every,
+        "global_rope_theta": _theta(theirs, "full_attention", "global_rope_theta", 160_000.0),
+        "local_rope_theta": _theta(theirs, "sliding_attention", "local_rope_theta", 10_000.0),
+    }
+
+
+def _theta(theirs: Mapping[str, Any], layer_type: str, old_key: str, default: float) -> float:
+    rope = (theirs.get("rope_parameters") or {}).get(layer_type) or {}
+    if rope.get("rope_type", "default") != "default":
+        raise ModelError(f"rope_parameters.{layer_type}.rope_type {rope['rope_type']!r}: only 'default' is known here")
+    return float(rope.get("rope_theta", theirs.get(old_key, default)))

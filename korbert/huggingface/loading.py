@@ -1,0 +1,90 @@
+"""Models of `transformers` as models of ours."""
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from korbert.errors import ModelError
+from korbert.huggingface.configs import config_from_transformers
+from korbert.huggingface.layouts import from_transformers
+from korbert.modeling.models import ClassificationModel, Model, PretrainingModel, ReadingModel
+
+__all__ = ["load_transformers"]
+
+_logger = logging.getLogger(__name__)
+
+
+def load_transformers(folder: Path, generator: torch.Generator | None = None) -> Model:
+    """The model of a folder that `transformers` has written (BERT or ModernBERT, model.safetensors), in eval mode.
+
+    Only weights: the ids are those of that folder's own tokenizer. A head that the folder lacks is drawn from
+    `generator` (None: torch's own) and named in a warning of the log. ModelError where ours cannot compute the same.
+    """
+    theirs = _read_config(folder)
+    tensors = _read_tensors(folder / "model.safetensors")
+    names = theirs.get("architectures") or [""]
+    if names[0] in ("BertModel", "ModernBertModel"):  # saved without the prefix that the others have
+        prefix = "bert." if names[0] == "BertModel" else "model."
+        tensors = {prefix + name: tensor for name, tensor in tensors.items()}
+    try:
+        model = _build(theirs, generator)
+    except ModelError as error:
+        raise ModelError(f"{folder / 'config.json'}: {error}") from None
+    _fill(folder, model, tensors)
+    return model.eval()
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    try:
+        theirs = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: cannot be read ({error}): name a folder that transformers has written") from None
+    if not isinstance(theirs, dict) or theirs.get("model_type") not in ("bert", "modernbert"):
+        raise ModelError(f"{path}: model_type is neither bert nor modernbert: no other is known here")
+    return theirs
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return safetensors.torch.load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"{path}: cannot be read ({error}): save the model as one safetensors file") from None
+
+
+def _build(theirs: dict[str, Any], generator: torch.Generator | None) -> Model:
+    config, kind = config_from_transformers(theirs)
+    if kind == "pretraining":
+        return PretrainingModel(config, generator)
+    if kind == "reading":
+        return ReadingModel(config, generator)
+    labels = [label for _, label in sorted((int(key), label) for key, label in _labels(theirs).items())]
+    mean = theirs.get("classifier_pooling") == "mean"  # ModernBERT alone has that key
+    return ClassificationModel(config, len(labels), "mean" if mean else "first", labels, generator)
+
+
+def _labels(theirs: dict[str, Any]) -> dict[str, str]:
+    return theirs.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
+
+
+def _fill(folder: Path, model: Model, tensors: dict[str, Tensor]) -> None:
+    expected = model.state_dict()
+    found = from_transformers(tensors, expected, model.config, model.kind)
+    missing = sorted(expected.keys() - found.keys())
+    if broken := [name for name in missing if name.startswith("encoder.")]:
+        raise ModelError(f"{folder / 'model.safetensors'}: no weights for {', '.join(broken[:3])}: not such an encoder")
+    for name, tensor in found.items():
+        if tensor.shape != expected[name].shape:
+            raise ModelError(
+                f"{folder / 'model.safetensors'}: {name} is {list(tensor.shape)}, config.json asks for"
+                f" {list(expected[name].shape)}: the two do not belong together"
+            )
+    if missing:
+        _logger.warning("%s has no weights for %s: drawn afresh", folder, ", ".join(missing))
+    model.load_state_dict(found, strict=False)

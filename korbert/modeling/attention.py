@@ -1,0 +1,76 @@
+"""How vectors of a row see each other: masks, rotary positions and self-attention."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from korbert.modeling.config import EncoderConfig
+
+__all__ = ["Rotation", "SelfAttention", "global_mask", "local_mask", "rotation"]
+
+Rotation = tuple[Tensor, Tensor]
+"""Cosines and sines of the rotary positions, (T, D/H) each."""
+
+
+def global_mask(attention_mask: Tensor | None) -> Tensor | None:
+    """Which pieces may be seen by all of their row: (B, 1, 1, T) bool, or None where nothing is padding.
+
+    attention_mask: (B, T), 0 on padding. Attention without a mask takes the fastest kernel.
+    """
+    if attention_mask is None or bool(attention_mask.all()):
+        return None
+    return attention_mask.bool()[:, None, None, :]
+
+
+def local_mask(visible: Tensor | None, length: int, reach: int, device: torch.device) -> Tensor | None:
+    """Which pieces see which within `reach` pieces to each side: (B or 1, 1, T, T) bool, or None where all see all.
+
+    visible: what global_mask returned. Padding far from every real piece sees itself: a row of no keys would be NaN.
+    """
+    if length <= reach + 1:
+        return visible
+    places = torch.arange(length, device=device)
+    distance = (places[:, None] - places[None, :]).abs()  # (T, T)
+    near = (distance <= reach)[None, None]
+    return near if visible is None else (near & visible) | (distance == 0)
+
+
+def rotation(length: int, size: int, theta: float, device: torch.device) -> Rotation:
+    """Rotary positions (Su et al. 2021): numbers i and i + size/2 of a head turn by place x theta^(-2i/size)."""
+    turns = 1.0 / theta ** (torch.arange(0, size, 2, dtype=torch.float32, device=device) / size)  # (D/H/2,)
+    angles = torch.arange(length, dtype=torch.float32, device=device)[:, None] * turns[None, :]
+    both = torch.cat([angles, angles], dim=-1)  # (T, D/H)
+    return both.cos(), both.sin()
+
+
+def _rotate(vectors: Tensor, turn: Rotation) -> Tensor:
+    """vectors: (B, H, T, D/H). Turned in float32 whatever their type, which is kept."""
+    cosines, sines = turn
+    wide = vectors.float()
+    first, second = wide.chunk(2, dim=-1)
+    return (wide * cosines + torch.cat([-second, first], dim=-1) * sines).to(vectors.dtype)
+
+
+class SelfAttention(nn.Module):
+    """Multi-head attention of a row to itself (Vaswani et al. 2017, 3.2), with or without rotary positions."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        biased = config.architecture == "bert"
+        self.num_heads = config.num_attention_heads
+        self.head_size = config.head_size
+        self.dropout = config.attention_probs_dropout_prob
+        self.qkv = nn.Linear(config.hidden_size, 3 * config.hidden_size, bias=biased)
+        self.output = nn.Linear(config.hidden_size, config.hidden_size, bias=biased)
+
+    def forward(self, hidden: Tensor, mask: Tensor | None, turn: Rotation | None) -> Tensor:
+        """hidden: (B, T, D); mask: True may be seen, broadcast to (B, H, T, T), None sees all. Returns (B, T, D)."""
+        batch, length, _ = hidden.shape
+        projected = self.qkv(hidden).view(batch, length, 3, self.num_heads, self.head_size)
+        query, key, value = projected.permute(2, 0, 3, 1, 4)  # (B, H, T, D/H) each
+        if turn is not None:
+            query, key = _rotate(query, turn), _rotate(key, turn)
+        rate = self.dropout if self.training else 0.0
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=rate)
+        joined: Tensor = self.output(mixed.transpose(1, 2).flatten(2))  # (B, H, T, D/H) -> (B, T, D)
+        return joined

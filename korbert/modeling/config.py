@@ -1,0 +1,101 @@
+"""What an encoder looks like: sizes and switches. Imports no torch."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, Field, ValidationError, model_validator
+
+from korbert.errors import ModelError
+
+__all__ = ["EncoderConfig"]
+
+_BERT_DEFAULTS: Mapping[str, Any] = {
+    "type_vocab_size": 2,
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "layer_norm_eps": 1e-12,
+}
+
+
+class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
+    """Sizes of an encoder. Names follow Hugging Face.
+
+    `bert` is the encoder of Devlin et al. 2018 (learned positions, post-norm, GELU, biases); `modern` that of Warner
+    et al. 2024 (rotary positions, pre-norm, GeGLU, no biases). What is left out takes the default of its architecture:
+    those below are `modern`'s; `bert` has 2 token types, dropout 0.1 and a norm epsilon of 1e-12, as Google's code.
+    """
+
+    architecture: Literal["bert", "modern"] = Field("modern", description="which parts the encoder is made of")
+    vocab_size: int = Field(ge=1, description="entries of the vocabulary, special and reserved ones included")
+    hidden_size: int = Field(ge=1, description="numbers in a vector")
+    num_hidden_layers: int = Field(ge=1, description="layers")
+    num_attention_heads: int = Field(ge=1, description="heads a layer; divides hidden_size")
+    intermediate_size: int = Field(
+        ge=1, description="width of the feed-forward part (of each of its halves in `modern`)"
+    )
+    max_position_embeddings: int = Field(512, ge=2, description="longest row in pieces, special tokens included")
+    type_vocab_size: int = Field(0, ge=0, description="token types (segments); 0: none, [SEP] alone tells A from B")
+    hidden_dropout_prob: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="rate after the embeddings, in or after each feed-forward part, and before classifiers",
+    )
+    attention_probs_dropout_prob: float = Field(0.0, ge=0, lt=1, description="rate on attention weights")
+    layer_norm_eps: float = Field(1e-5, gt=0, description="added to the variance in each norm")
+    initializer_range: float = Field(0.02, gt=0, description="standard deviation of fresh weights, cut at two of them")
+    pad_token_id: int = Field(0, ge=0, description="id of [PAD]")
+    global_attn_every_n_layers: int = Field(
+        3, ge=1, description="`modern`: every n-th layer, the first one included, sees all pieces; 1: all layers do"
+    )
+    local_attention: int = Field(
+        128, ge=2, multiple_of=2, description="`modern`: window of the other layers in pieces, half of it to each side"
+    )
+    global_rope_theta: float = Field(
+        160_000.0, gt=0, description="`modern`: base of the rotary periods, layers that see all"
+    )
+    local_rope_theta: float = Field(10_000.0, gt=0, description="`modern`: the same in local layers")
+    boundary_embedding: bool = Field(
+        False, description="add a vector for what begins at a piece (nothing, morpheme, eojeol, sentence)"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_bert_defaults(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and values.get("architecture") == "bert":
+            return {**_BERT_DEFAULTS, **values}
+        return values
+
+    @model_validator(mode="after")
+    def _sizes_fit(self) -> Self:
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                f"hidden_size {self.hidden_size} is no multiple of num_attention_heads {self.num_attention_heads}:"
+                " change one of them"
+            )
+        if self.architecture == "modern" and self.head_size % 2:
+            raise ValueError(
+                f"hidden_size {self.hidden_size} / num_attention_heads {self.num_attention_heads} = {self.head_size},"
+                " but rotary positions turn pairs of numbers: choose an even size of head"
+            )
+        if self.pad_token_id >= self.vocab_size:
+            raise ValueError(f"pad_token_id {self.pad_token_id} is no id of a vocabulary of {self.vocab_size}")
+        return self
+
+    @classmethod
+    def parse(cls, values: object) -> Self:
+        """The config of a file. ModelError, in one line, where it is none."""
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            faults = (f"{'.'.join(map(str, fault['loc'])) or 'sizes'}: {fault['msg']}" for fault in error.errors())
+            raise ModelError(f"encoder is not as expected: {'; '.join(faults)}") from None
+
+    @property
+    def head_size(self) -> int:
+        """Numbers in a vector of one head."""
+        return self.hidden_size // self.num_attention_heads
+
+    def is_global(self, layer: int) -> bool:
+        """Whether that layer (0 is the first) sees all pieces of the row."""
+        return self.architecture == "bert" or layer % self.global_attn_every_n_layers == 0

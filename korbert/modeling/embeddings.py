@@ -1,0 +1,58 @@
+"""From ids to the first vectors: pieces, and what the architecture adds to them."""
+
+import torch
+from torch import Tensor, nn
+
+from korbert.errors import ModelError
+from korbert.modeling.config import EncoderConfig
+
+__all__ = ["BOUNDARY_LEVELS", "Embeddings"]
+
+BOUNDARY_LEVELS = (
+    4  # what begins at a piece: nothing, a morpheme, an eojeol, a sentence (korbert.tokenization.encoding)
+)
+
+
+class Embeddings(nn.Module):
+    """Sum of a vector for each piece and, where configured, its position, token type and boundary; norm; dropout."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        width = config.hidden_size
+        learned = config.architecture == "bert"
+        self.token = nn.Embedding(config.vocab_size, width)
+        self.position = nn.Embedding(config.max_position_embeddings, width) if learned else None
+        self.token_type = nn.Embedding(config.type_vocab_size, width) if config.type_vocab_size else None
+        self.boundary = nn.Embedding(BOUNDARY_LEVELS, width) if config.boundary_embedding else None
+        self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps, bias=learned)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(
+        self, input_ids: Tensor, token_type_ids: Tensor | None = None, boundaries: Tensor | None = None
+    ) -> Tensor:
+        """input_ids, token_type_ids, boundaries: (B, T) whole numbers. Returns (B, T, D).
+
+        token_type_ids: None is segment A everywhere; not looked at where the encoder has no token types.
+        boundaries: needed where the encoder embeds them, not looked at elsewhere.
+        """
+        hidden: Tensor = self.token(input_ids)  # (B, T, D)
+        if self.token_type is not None:
+            segments = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
+            hidden = hidden + self.token_type(segments)
+        if self.position is not None:
+            hidden = hidden + self._positions(input_ids.shape[1])
+        if self.boundary is not None:
+            if boundaries is None:
+                raise ModelError("this encoder embeds boundaries, but the batch has none: pass boundaries=(B, T)")
+            hidden = hidden + self.boundary(boundaries.long())
+        normed: Tensor = self.dropout(self.norm(hidden))
+        return normed
+
+    def _positions(self, length: int) -> Tensor:
+        assert self.position is not None
+        if length > self.position.num_embeddings:
+            raise ModelError(
+                f"a row of {length} pieces is longer than the {self.position.num_embeddings} positions of this encoder:"
+                " lower max_length"
+            )
+        return self.position.weight[:length]  # (T, D)

@@ -1,0 +1,95 @@
+"""What sits on an encoder: poolers, the vocabulary head, next sentence, and how fresh weights are drawn."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from korbert.modeling.config import EncoderConfig
+
+__all__ = ["NextSentenceHead", "Pooler", "PredictionHead", "VocabularyHead", "initialize", "mean_of_pieces"]
+
+
+class Pooler(nn.Module):
+    """A vector for the whole row, of one vector: dense layer and tanh (Devlin et al. 2018). (B, D) -> (B, D)."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+
+    def forward(self, vector: Tensor) -> Tensor:
+        return torch.tanh(self.dense(vector))
+
+
+class PredictionHead(nn.Module):
+    """Dense layer, GELU, norm: what vectors pass before a classifier or the vocabulary. (..., D) -> (..., D)."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        biased = config.architecture == "bert"
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size, bias=biased)
+        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps, bias=biased)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        normed: Tensor = self.norm(F.gelu(self.dense(vectors)))
+        return normed
+
+
+class VocabularyHead(nn.Module):
+    """Scores of all pieces at a place. Its matrix is the embedding's, handed in; its own are a transform and a bias."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.transform = PredictionHead(config)
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+
+    def forward(self, rows: Tensor, weight: Tensor) -> Tensor:
+        """rows: (..., D); weight: (V, D). Returns (..., V)."""
+        return F.linear(self.transform(rows), weight, self.bias)
+
+
+class NextSentenceHead(nn.Module):
+    """Whether segment B follows A, from the first piece's vector: label 0 says that it does. (B, T, D) -> (B, 2)."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.pooler = Pooler(config)
+        self.classifier = nn.Linear(config.hidden_size, 2)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        scores: Tensor = self.classifier(self.pooler(hidden[:, 0]))
+        return scores
+
+
+def mean_of_pieces(hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
+    """The mean vector of each row over what is no padding, special tokens included. (B, T, D), (B, T) -> (B, D)."""
+    if attention_mask is None:
+        return hidden.mean(dim=1)
+    kept = attention_mask.to(hidden.dtype)
+    return (hidden * kept[:, :, None]).sum(dim=1) / kept.sum(dim=1, keepdim=True)
+
+
+def initialize(model: nn.Module, config: EncoderConfig, generator: torch.Generator | None) -> None:
+    """Fresh weights in place: normal, cut at two deviations; biases 0, norms 1. Draws from `generator` alone, if given.
+
+    `modern` scales what is added to the residual stream by 1/sqrt(2 layers), and last classifiers by 1/sqrt(D), as
+    Warner et al. 2024 (appendix) do; `bert` draws all alike, as in Google's code.
+    """
+    for name, module in model.named_modules():
+        if isinstance(module, nn.LayerNorm):
+            module.reset_parameters()
+        elif isinstance(module, nn.Linear | nn.Embedding):
+            deviation = _deviation(name, config)
+            nn.init.trunc_normal_(module.weight, 0.0, deviation, -2 * deviation, 2 * deviation, generator=generator)
+            if isinstance(module, nn.Linear) and module.bias is not None:
+                nn.init.zeros_(module.bias)
+
+
+def _deviation(name: str, config: EncoderConfig) -> float:
+    if config.architecture == "modern":
+        if name.endswith("classifier"):
+            return float(config.hidden_size**-0.5)
+        if name.endswith(("attention.output", "down", "transform.dense", "head.dense")):
+            return config.initializer_range / math.sqrt(2 * config.num_hidden_layers)
+    return config.initializer_range

@@ -1,0 +1,27 @@
+"""What the tests here share."""
+
+import functools
+import sys
+from collections.abc import Iterator
+
+import kiwipiepy
+import pytest
+import transformers
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _one_kiwi() -> Iterator[None]:
+    """Each tokenizer loads a Kiwi of its own, in seconds: here those with the same options share one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kiwipiepy, "Kiwi", functools.cache(kiwipiepy.Kiwi))
+        yield
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _cache_of_remote_code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """transformers copies code that it trusts into a cache of the user: not in tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        cache = str(tmp_path_factory.mktemp("modules"))
+        patch.setattr(transformers.dynamic_module_utils, "HF_MODULES_CACHE", cache)
+        patch.setattr(sys, "path", [*sys.path, cache])
+        yield

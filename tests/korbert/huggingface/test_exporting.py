@@ -1,0 +1,168 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+import transformers
+
+from korbert.errors import ModelError
+from korbert.huggingface.check import TOLERANCE
+from korbert.huggingface.exporting import export
+from korbert.modeling.config import EncoderConfig
+from korbert.modeling.models import ClassificationModel, Model, PretrainingModel, ReadingModel
+from korbert.modeling.storage import save_model
+from korbert.tokenization import Tokenizer
+
+
+def small(tokenizer: Tokenizer, architecture: str, **others: Any) -> EncoderConfig:
+    sizes = {
+        "architecture": architecture,
+        "vocab_size": tokenizer.vocab_size,
+        "hidden_size": 32,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 4,
+        "intermediate_size": 48,
+        "max_position_embeddings": 320,
+    }
+    return EncoderConfig.model_validate(sizes | others)
+
+
+def stirred(model: Model) -> Model:
+    """No bias 0 and no norm 1: a weight in the wrong place shows."""
+    generator = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.05 * torch.randn(parameter.shape, generator=generator))
+    return model
+
+
+def written(folder: Path, model: Model, tokenizer: Tokenizer) -> Path:
+    save_model(folder, stirred(model), tokenizer)
+    return folder
+
+
+@pytest.mark.parametrize("every", [3, 1], ids=["default", "all-global"])
+@pytest.mark.parametrize("architecture", ["bert", "modern"])
+def test_masked_lm(tiny_tokenizer: Tokenizer, tmp_path: Path, architecture: str, every: int) -> None:
+    model = PretrainingModel(small(tiny_tokenizer, architecture, global_attn_every_n_layers=every))
+    differences = export(written(tmp_path / "ours", model, tiny_tokenizer), tmp_path / "theirs", check=True)
+    assert differences.keys() == ({"mlm_logits", "nsp_logits"} if architecture == "bert" else {"mlm_logits"})
+    assert max(differences.values()) <= TOLERANCE
+
+
+@pytest.mark.parametrize(("architecture", "pooling"), [("bert", "first"), ("modern", "first"), ("modern", "mean")])
+def test_sequence_classification(tiny_tokenizer: Tokenizer, tmp_path: Path, architecture: str, pooling: Any) -> None:
+    model = ClassificationModel(small(tiny_tokenizer, architecture), 3, pooling, ["나쁨", "보통", "좋음"])
+    differences = export(written(tmp_path / "ours", model, tiny_tokenizer), tmp_path / "theirs", check=True)
+    assert differences.keys() == {"logits"}
+    assert differences["logits"] <= TOLERANCE
+    theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "theirs")
+    assert theirs.config.id2label == {0: "나쁨", 1: "보통", 2: "좋음"}
+    assert theirs.config.label2id == {"나쁨": 0, "보통": 1, "좋음": 2}
+
+
+@pytest.mark.parametrize("architecture", ["bert", "modern"])
+def test_question_answering(tiny_tokenizer: Tokenizer, tmp_path: Path, architecture: str) -> None:
+    model = ReadingModel(small(tiny_tokenizer, architecture))
+    differences = export(written(tmp_path / "ours", model, tiny_tokenizer), tmp_path / "theirs", check=True)
+    assert differences.keys() == {"start_logits", "end_logits"}
+    assert max(differences.values()) <= TOLERANCE
+
+
+AUTO_CLASSES = {
+    "pretraining": ("AutoModel", "AutoModelForMaskedLM"),
+    "classification": ("AutoModel", "AutoModelForSequenceClassification"),
+    "reading": ("AutoModel", "AutoModelForQuestionAnswering"),
+}
+
+
+@pytest.mark.parametrize("architecture", ["bert", "modern"])
+@torch.inference_mode()
+def test_the_auto_classes_load_it(tiny_tokenizer: Tokenizer, tmp_path: Path, architecture: str) -> None:
+    config = small(tiny_tokenizer, architecture)
+    ids = torch.randint(tiny_tokenizer.vocab_size, (2, 80), generator=torch.Generator().manual_seed(1))
+    for model in (PretrainingModel(config), ClassificationModel(config, 2, "first"), ReadingModel(config)):
+        export(written(tmp_path / model.kind, model, tiny_tokenizer), tmp_path / f"{model.kind}-theirs")
+        plain, headed = (
+            getattr(transformers, name).from_pretrained(tmp_path / f"{model.kind}-theirs").eval()
+            for name in AUTO_CLASSES[model.kind]
+        )
+        hidden = model.eval().encoder(ids)
+        torch.testing.assert_close(plain(ids).last_hidden_state, hidden, atol=TOLERANCE, rtol=0)
+        ours = model(ids) if isinstance(model, ClassificationModel) else model(ids)[0]
+        torch.testing.assert_close(headed(ids)[0], ours, atol=TOLERANCE, rtol=0)
+
+
+def test_same_model_same_bytes_and_the_model_folder_is_left_alone(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    source = written(tmp_path / "ours", PretrainingModel(small(tiny_tokenizer, "modern")), tiny_tokenizer)
+    before = {path: path.read_bytes() for path in source.rglob("*") if path.is_file()}
+    for name in ("one", "two"):
+        assert export(source, tmp_path / name) == {}
+    files = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert {"config.json", "model.safetensors", "tokenizer_config.json", "tokenization_korbert.py"} <= set(files)
+    for file in files:
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes(), file
+    assert before == {path: path.read_bytes() for path in source.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "others", "message"),
+    [
+        ("bert", {"type_vocab_size": 0}, "has no token types .*BertModel always adds them: train one with 2"),
+        ("bert", {"boundary_embedding": True}, "embeds boundaries .*transformers has no such class: train one without"),
+        ("modern", {"boundary_embedding": True}, "embeds boundaries .*transformers has no such class"),
+        (
+            "modern",
+            {"type_vocab_size": 2},
+            "has 2 token types .*ModernBERT has none: train one with type_vocab_size = 0",
+        ),
+    ],
+)
+def test_what_transformers_cannot_compute_is_refused(
+    tiny_tokenizer: Tokenizer, tmp_path: Path, architecture: str, others: dict[str, Any], message: str
+) -> None:
+    model = PretrainingModel(small(tiny_tokenizer, architecture, **others))
+    source = written(tmp_path / "ours", model, tiny_tokenizer)
+    with pytest.raises(ModelError, match=message):
+        export(source, tmp_path / "theirs")
+    assert not (tmp_path / "theirs").exists()
+
+
+def test_mean_pooling_on_bert_is_refused(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    model = ClassificationModel(small(tiny_tokenizer, "bert"), 2, "mean")
+    with pytest.raises(ModelError, match=r'takes the mean over pieces, .* train it with pooling = "first"'):
+        export(written(tmp_path / "ours", model, tiny_tokenizer), tmp_path / "theirs")
+
+
+def test_a_model_of_ours_is_not_written_over(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    source = written(tmp_path, ReadingModel(small(tiny_tokenizer, "modern")), tiny_tokenizer)
+    with pytest.raises(ModelError, match="holds a model of korbert, which the export would write over: name another"):
+        export(source, source)
+
+
+def test_the_check_finds_a_difference(
+    tiny_tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = written(tmp_path / "ours", ReadingModel(small(tiny_tokenizer, "bert")), tiny_tokenizer)
+    export(source, tmp_path / "theirs")
+    path = tmp_path / "theirs" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"layer_norm_eps": 0.1}))
+    monkeypatch.setattr("korbert.huggingface.exporting._write_json", lambda path, content: None)
+    with pytest.raises(ModelError, match=r"start_logits differs by \d\.\de-\d\d from the model's"):
+        export(source, tmp_path / "theirs", check=True)
+
+
+def test_the_check_finds_weights_that_are_not_taken(
+    tiny_tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = written(tmp_path / "ours", ReadingModel(small(tiny_tokenizer, "bert")), tiny_tokenizer)
+
+    def renamed(tensors: Any, config: Any, kind: str) -> dict[str, torch.Tensor]:
+        return {f"x.{name}": tensor for name, tensor in tensors.items()}
+
+    monkeypatch.setattr("korbert.huggingface.exporting.to_transformers", renamed)
+    with pytest.raises(ModelError, match=r"BertForQuestionAnswering does not take all weights: .*x\.classifier\.bias"):
+        export(source, tmp_path / "theirs", check=True)
+    assert "x.classifier.bias" in safetensors.torch.load_file(tmp_path / "theirs" / "model.safetensors")

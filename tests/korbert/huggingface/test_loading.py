@@ -1,0 +1,103 @@
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+from korbert.errors import ModelError
+from korbert.huggingface.configs import config_from_transformers, config_to_transformers
+from korbert.huggingface.loading import load_transformers
+from korbert.modeling.config import EncoderConfig
+from korbert.modeling.models import PretrainingModel
+
+SIZES = {
+    "vocab_size": 50,
+    "hidden_size": 32,
+    "num_hidden_layers": 5,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": 64,
+}
+
+
+@pytest.fixture
+def modern_folder(tmp_path: Path) -> Path:
+    ids = dict.fromkeys(("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"))
+    config = transformers.ModernBertConfig(**SIZES, **ids, pad_token_id=0)
+    transformers.ModernBertForMaskedLM(config).save_pretrained(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"architecture": "bert", "hidden_dropout_prob": 0.2},
+        {"architecture": "modern", "layer_norm_eps": 1e-6, "attention_probs_dropout_prob": 0.1},
+        {"architecture": "modern", "global_attn_every_n_layers": 2, "local_attention": 32, "local_rope_theta": 500.0},
+        {"architecture": "modern", "global_attn_every_n_layers": 1, "global_rope_theta": 9000.0},
+    ],
+)
+def test_configs_go_there_and_back(config: dict[str, Any]) -> None:
+    ours = EncoderConfig.model_validate(SIZES | config)
+    theirs = config_to_transformers(ours) | {
+        "architectures": [{"bert": "BertModel"}.get(ours.architecture, "ModernBertModel")]
+    }
+    classes = {"bert": transformers.BertConfig, "modern": transformers.ModernBertConfig}
+    through_them = classes[ours.architecture](**theirs).to_dict()
+    assert config_from_transformers(theirs) == (ours, "pretraining")
+    assert config_from_transformers(through_them) == (ours, "pretraining")
+
+
+def test_configs_of_the_fourth_major_version_are_read() -> None:
+    old = SIZES | {"model_type": "modernbert", "architectures": ["ModernBertForMaskedLM"], "pad_token_id": 0}
+    old |= {"global_attn_every_n_layers": 2, "global_rope_theta": 8e4, "local_rope_theta": 5e3, "local_attention": 64}
+    config, _ = config_from_transformers(old)
+    assert (config.global_attn_every_n_layers, config.local_attention) == (2, 64)
+    assert (config.global_rope_theta, config.local_rope_theta) == (8e4, 5e3)
+
+
+def test_heads_that_are_missing_are_drawn_and_named(modern_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        model = load_transformers(modern_folder, torch.Generator().manual_seed(1))
+    assert "has no weights for nsp.classifier.bias, nsp.classifier.weight, nsp.pooler.dense.bias" in caplog.text
+    assert "mlm" not in caplog.text
+    again = load_transformers(modern_folder, torch.Generator().manual_seed(1))
+    assert isinstance(model, PretrainingModel)
+    assert isinstance(again, PretrainingModel)
+    assert torch.equal(model.nsp.classifier.weight, again.nsp.classifier.weight)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model_type": "roberta"}, "model_type is neither bert nor modernbert"),
+        (
+            {"architectures": ["ModernBertForTokenClassification"]},
+            r"architectures \['ModernBertForTok.*none of BertFor",
+        ),
+        ({"hidden_activation": "silu"}, "hidden_activation = 'silu': this encoder is made for 'gelu' alone"),
+        ({"norm_bias": True}, "norm_bias = True: this encoder is made for False alone"),
+        ({"layer_types": ["sliding_attention"] * 5}, "not global at every n-th layer, the first one included"),
+        (
+            {"rope_parameters": {"full_attention": {"rope_type": "yarn", "rope_theta": 1.0}}},
+            r"rope_parameters\.full_attention\.rope_type 'yarn': only 'default' is known here",
+        ),
+        ({"hidden_size": 64}, r"model\.safetensors: .* config\.json asks for .*: the two do not belong together"),
+        ({"num_hidden_layers": 6, "layer_types": None}, "no weights for encoder.layers.5.*not such an encoder"),
+    ],
+)
+def test_what_cannot_be_the_same_is_refused(modern_folder: Path, change: dict[str, Any], message: str) -> None:
+    path = modern_folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ModelError, match=message):
+        load_transformers(modern_folder)
+
+
+@pytest.mark.parametrize(("file", "message"), [("config.json", "name a folder that"), ("model.safetensors", "as one")])
+def test_files_that_are_missing_are_told(modern_folder: Path, file: str, message: str) -> None:
+    (modern_folder / file).unlink()
+    with pytest.raises(ModelError, match=rf"{file}: cannot be read \(.*\): .*{message}"):
+        load_transformers(modern_folder)

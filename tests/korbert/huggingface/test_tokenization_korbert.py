@@ -1,0 +1,203 @@
+"""The tokenizer of an exported folder against ours."""
+
+import ast
+import pickle
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from korbert.huggingface.exporting import export
+from korbert.modeling.config import EncoderConfig
+from korbert.modeling.models import ReadingModel
+from korbert.modeling.storage import save_model
+from korbert.tokenization import Tokenizer, VocabularySettings, learn, marked
+
+TEXTS = [
+    "아버지가 방에 들어가신다.",
+    "어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!",
+    "첫 줄이다.\n\n둘째 줄:\r\n셋째 줄\t끝",
+    unicodedata.normalize("NFD", "한글 자모가 풀려 있다. Déjà vu"),
+    "학\u200b교에 \u200d가\ufeff다",
+    "가족 👨‍👩‍👧‍👦 국기 🇰🇷 엄지 👍🏻 끝",
+    "大韓民國 漢字 𠀀 ｆｕｌｌ ½ ＡＢＣ",
+    "ㅋㅋㅋㅋ ㅠㅠ ᄒᆞᆫ글 " + "ㅎ" * 1200,
+    "밑줄▁친▁말과 ▁ 표",
+    "https://example.com/한글?q=1 abc@example.com #태그 @사람",
+    "깨진 \ud83d 글자 \x00 \x7f",
+    "[MASK] 는 글자다 [SEP] [RESERVED3] <0x41> <unk>",
+    "",
+    "  \n ",
+]
+
+
+def exported(folder: Path, tokenizer: Tokenizer, architecture: str = "bert") -> Path:
+    config = EncoderConfig.model_validate(
+        {
+            "architecture": architecture,
+            "vocab_size": tokenizer.vocab_size,
+            "hidden_size": 8,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+            "intermediate_size": 8,
+            "max_position_embeddings": 64,
+        }
+    )
+    save_model(folder / "ours", ReadingModel(config), tokenizer)
+    export(folder / "ours", folder / "theirs")
+    return folder / "theirs"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
+    return exported(tmp_path_factory.mktemp("export"), tiny_tokenizer)
+
+
+@pytest.fixture(scope="module")
+def theirs(folder: Path) -> Any:
+    return transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+def test_ids_are_ours(tiny_tokenizer: Tokenizer, theirs: Any, text: str) -> None:
+    ours = tiny_tokenizer.encode(text)
+    got = theirs(text, return_special_tokens_mask=True)
+    assert got["input_ids"] == ours.input_ids
+    assert got["special_tokens_mask"] == ours.special_tokens_mask
+    assert got["attention_mask"] == ours.attention_mask
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    text=st.text(st.one_of(st.characters(), st.sampled_from("가나다 는을\n\u200b\u1100\u1161\u11a8▁.")), max_size=60)
+)
+def test_ids_are_ours_whatever_the_text(tiny_tokenizer: Tokenizer, theirs: Any, text: str) -> None:
+    assert theirs(text)["input_ids"] == tiny_tokenizer.encode(text).input_ids
+
+
+@pytest.mark.parametrize("max_length", [64, 30, 21, 20, 9, 8])
+def test_pairs_are_ours(tiny_tokenizer: Tokenizer, theirs: Any, max_length: int) -> None:
+    for first, second in [(TEXTS[0], TEXTS[1]), (TEXTS[1], TEXTS[0]), (TEXTS[1], TEXTS[1]), (TEXTS[0], "")]:
+        ours = tiny_tokenizer.encode(first, second, max_length=max_length)
+        got = theirs(first, second, truncation=True, max_length=max_length, return_special_tokens_mask=True)
+        assert got["input_ids"] == ours.input_ids
+        assert got["token_type_ids"] == ours.token_type_ids
+        assert got["special_tokens_mask"] == ours.special_tokens_mask
+
+
+def test_batches_are_padded(tiny_tokenizer: Tokenizer, theirs: Any) -> None:
+    batch = theirs(TEXTS[:3], padding=True, return_tensors="pt")
+    lengths = [len(tiny_tokenizer.encode(text)) for text in TEXTS[:3]]
+    assert batch["input_ids"].shape == (3, max(lengths))
+    assert batch["attention_mask"].sum(dim=1).tolist() == lengths
+    assert torch.equal(batch["input_ids"] == 0, batch["attention_mask"] == 0)
+
+
+@pytest.mark.parametrize("text", ["오늘 [MASK] 정말 좋다", "[MASK]은 수도다.[MASK]", "[CLS] 끝 [SEP][PAD]"])
+def test_special_tokens_in_text_where_asked_for(tiny_tokenizer: Tokenizer, theirs: Any, text: str) -> None:
+    got = theirs(text, split_special_tokens=False)["input_ids"]
+    assert got == tiny_tokenizer.encode(text, special_tokens=True).input_ids
+    assert tiny_tokenizer.mask_id not in theirs(text)["input_ids"]
+
+
+def test_special_tokens_within_a_morpheme(tiny_tokenizer: Tokenizer, theirs: Any) -> None:
+    got = theirs("https://example.com/[MASK]/가", split_special_tokens=False)["input_ids"]
+    assert got.count(tiny_tokenizer.mask_id) == 1
+    assert len(got) > 8
+
+
+def test_special_tokens_have_their_ids(tiny_tokenizer: Tokenizer, theirs: Any) -> None:
+    assert [theirs.pad_token_id, theirs.unk_token_id, theirs.cls_token_id, theirs.sep_token_id] == [0, 1, 2, 3]
+    assert theirs.mask_token_id == tiny_tokenizer.mask_id
+    assert len(theirs) == theirs.vocab_size == len(theirs.get_vocab()) == tiny_tokenizer.vocab_size
+    assert theirs.convert_ids_to_tokens(list(range(len(theirs)))) == tiny_tokenizer.tokens(range(len(theirs)))
+    assert theirs.model_max_length == 64
+
+
+def test_decoding(theirs: Any) -> None:
+    ids = theirs("학교에 간다 👍🏻")["input_ids"]
+    assert theirs.decode(ids) == "[CLS]학교에간다👍🏻[SEP]"
+    assert theirs.decode(ids, skip_special_tokens=True) == "학교에간다👍🏻"
+
+
+@pytest.mark.parametrize("call", ["__call__", "encode_plus_batch", "pair"])
+def test_offsets_are_refused(theirs: Any, call: str) -> None:
+    arguments = {"__call__": ("글",), "encode_plus_batch": (["글", "말"],), "pair": ("글", "말")}[call]
+    with pytest.raises(
+        NotImplementedError, match="gives no offsets: leave return_offsets_mapping out, or take the spans"
+    ):
+        theirs(*arguments, return_offsets_mapping=True)
+
+
+def test_saved_and_loaded_again(tiny_tokenizer: Tokenizer, theirs: Any, tmp_path: Path) -> None:
+    theirs.save_pretrained(tmp_path)
+    again = transformers.AutoTokenizer.from_pretrained(tmp_path, trust_remote_code=True)
+    assert Tokenizer.load(tmp_path).digest == tiny_tokenizer.digest
+    for text in TEXTS[:4]:
+        assert again(text)["input_ids"] == theirs(text)["input_ids"]
+    assert again.model_max_length == 64
+    assert again.split_special_tokens
+
+
+def test_pickled_and_back(theirs: Any) -> None:
+    assert pickle.loads(pickle.dumps(theirs))(TEXTS[1])["input_ids"] == theirs(TEXTS[1])["input_ids"]
+
+
+def test_modern_has_no_token_types(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    folder = exported(tmp_path, tiny_tokenizer, "modern")
+    theirs = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+    batch = theirs("질문", "본문", return_tensors="pt")
+    assert set(batch) == {"input_ids", "attention_mask"}
+    transformers.AutoModel.from_pretrained(folder)(**batch)
+
+
+@pytest.mark.parametrize("mark", ["eojeol", "morpheme"])
+def test_marks_and_whole_words(tiny_tokenizer: Tokenizer, tmp_path: Path, mark: Any) -> None:
+    options = VocabularySettings(size=425, mark=mark, words=("학교", "아버지"), character_coverage=1.0)
+    forms = {"학교들": 30, "친구": 9, "들어가": 5, "에": 9, "를": 4} | dict.fromkeys("가나다라마바사아자하는은을이", 1)
+    counts = [(marked(form, initial, mark), count) for form, count in forms.items() for initial in (True, False)]
+    ours = Tokenizer.build(learn(counts, options), options, tiny_tokenizer.analyzer_options, tiny_tokenizer.versions)
+    folder = exported(tmp_path, ours)
+    theirs = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+    assert len(theirs) == len(theirs.get_vocab()) == ours.vocab_size
+    for text in TEXTS:
+        assert theirs(text)["input_ids"] == ours.encode(text).input_ids, text
+
+
+def test_another_kiwi_is_refused(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for path in folder.iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    record = copy / "korbert_tokenizer.json"
+    text = record.read_text(encoding="utf-8").replace('"kiwipiepy": "', '"kiwipiepy": "9')
+    record.write_text(text, encoding="utf-8")
+    with pytest.raises(ImportError, match=r"counted with kiwipiepy 9.*, installed is .*pip install kiwipiepy==9"):
+        transformers.AutoTokenizer.from_pretrained(copy, trust_remote_code=True)
+
+
+def test_the_file_stands_alone(tiny_tokenizer: Tokenizer, folder: Path) -> None:
+    """No korbert, and nothing else that a user of transformers, kiwipiepy and sentencepiece does not have."""
+    tree = ast.parse((folder / "tokenization_korbert.py").read_text(encoding="utf-8"))
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    roots = {name.split(".")[0] for name in names}
+    assert roots <= sys.stdlib_module_names | {"transformers", "kiwipiepy", "sentencepiece"}
+    code = (
+        "import sys; sys.modules['korbert'] = None\n"
+        "import transformers\n"
+        f"transformers.dynamic_module_utils.HF_MODULES_CACHE = {str(folder.parent / 'cache')!r}\n"
+        f"sys.path.append({str(folder.parent / 'cache')!r})\n"
+        f"tokenizer = transformers.AutoTokenizer.from_pretrained({str(folder)!r}, trust_remote_code=True)\n"
+        "print(tokenizer.vocab_size)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[-1] == str(tiny_tokenizer.vocab_size)

@@ -1,0 +1,65 @@
+import subprocess
+import sys
+
+import pytest
+from pydantic import ValidationError
+
+from korbert.modeling.config import EncoderConfig
+
+SIZES = {
+    "vocab_size": 100,
+    "hidden_size": 32,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+}
+
+
+def test_defaults_are_those_of_the_architecture():
+    bert = EncoderConfig.model_validate(SIZES | {"architecture": "bert"})
+    modern = EncoderConfig.model_validate(SIZES)
+    assert (bert.type_vocab_size, bert.hidden_dropout_prob, bert.layer_norm_eps) == (2, 0.1, 1e-12)
+    assert modern.architecture == "modern"
+    assert (modern.type_vocab_size, modern.layer_norm_eps) == (0, 1e-5)
+    assert modern.hidden_dropout_prob == modern.attention_probs_dropout_prob == 0
+
+
+def test_what_is_given_wins_over_the_architecture():
+    config = EncoderConfig.model_validate(SIZES | {"architecture": "bert", "hidden_dropout_prob": 0.0})
+    assert config.hidden_dropout_prob == 0
+    assert config.attention_probs_dropout_prob == 0.1
+
+
+@pytest.mark.parametrize("architecture", ["bert", "modern"])
+def test_written_and_read_back(architecture):
+    config = EncoderConfig.model_validate(SIZES | {"architecture": architecture, "hidden_dropout_prob": 0.25})
+    assert EncoderConfig.model_validate(config.model_dump()) == config
+    assert EncoderConfig.model_validate_json(config.model_dump_json()) == config
+
+
+def test_first_layer_and_every_third_see_all():
+    modern = EncoderConfig.model_validate(SIZES | {"num_hidden_layers": 7})
+    assert [modern.is_global(layer) for layer in range(7)] == [True, False, False, True, False, False, True]
+    bert = EncoderConfig.model_validate(SIZES | {"architecture": "bert"})
+    assert all(bert.is_global(layer) for layer in range(4))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_attention_heads": 5}, "hidden_size 32 is no multiple of num_attention_heads 5: change one of them"),
+        ({"num_attention_heads": 32}, "hidden_size 32 / num_attention_heads 32 = 1, but rotary positions turn pairs"),
+        ({"pad_token_id": 100}, "pad_token_id 100 is no id of a vocabulary of 100"),
+        ({"local_attention": 7}, "multiple of 2"),
+        ({"hiden_size": 32}, "Extra inputs are not permitted"),
+        ({"architecture": "albert"}, "'bert' or 'modern'"),
+    ],
+)
+def test_refuses(change, message):
+    with pytest.raises(ValidationError, match=message):
+        EncoderConfig.model_validate(SIZES | change)
+
+
+def test_importing_the_config_loads_no_torch():
+    code = "import korbert.modeling.config, sys; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,138 @@
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from korbert.errors import ModelError
+from korbert.modeling.config import EncoderConfig
+from korbert.modeling.encoder import Encoder
+from korbert.modeling.heads import Pooler
+
+
+def small(architecture: str = "modern", **others: Any) -> EncoderConfig:
+    sizes = {
+        "architecture": architecture,
+        "vocab_size": 100,
+        "hidden_size": 32,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 4,
+        "intermediate_size": 48,
+        "max_position_embeddings": 128,
+        "local_attention": 16,
+    }
+    return EncoderConfig.model_validate(sizes | others)
+
+
+def encoder_of(config: EncoderConfig) -> Encoder:
+    torch.manual_seed(3)
+    return Encoder(config).eval()
+
+
+@pytest.mark.parametrize(
+    ("width", "layers", "expected"), [(768, 12, 109_482_240), (1024, 24, 335_141_888)], ids=["base", "large"]
+)
+def test_bert_has_as_many_parameters_as_the_paper(width, layers, expected):
+    config = EncoderConfig(
+        architecture="bert",
+        vocab_size=30_522,
+        hidden_size=width,
+        num_hidden_layers=layers,
+        num_attention_heads=width // 64,
+        intermediate_size=4 * width,
+    )
+    with torch.device("meta"):
+        parts = (Encoder(config), Pooler(config))
+    assert sum(parameter.numel() for part in parts for parameter in part.parameters()) == expected
+
+
+ENCODERS = [
+    ("bert", {}),
+    ("modern", {}),
+    ("modern", {"global_attn_every_n_layers": 1}),
+    ("modern", {"type_vocab_size": 2, "boundary_embedding": True}),
+]
+
+
+@pytest.mark.parametrize(("architecture", "others"), ENCODERS)
+@settings(max_examples=15, deadline=None)
+@given(length=st.integers(1, 60), padding=st.integers(0, 60), seed=st.integers(0, 99))
+@torch.inference_mode()
+def test_padding_changes_nothing(architecture, others, length, padding, seed):
+    encoder = encoder_of(small(architecture, **others))
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.randint(5, 100, (2, length), generator=generator)
+    extra = {
+        "token_type_ids": torch.randint(2, (2, length), generator=generator),
+        "boundaries": torch.randint(4, (2, length), generator=generator, dtype=torch.uint8),
+    }
+    plain = encoder(ids, **extra)
+
+    def pad(row: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.pad(row, (0, padding))
+
+    mask = pad(torch.ones_like(ids))
+    padded = encoder(pad(ids), mask, **{name: pad(row) for name, row in extra.items()})
+    torch.testing.assert_close(padded[:, :length], plain, atol=1e-5, rtol=0)
+    assert padded.isfinite().all()
+
+
+@pytest.mark.parametrize(("architecture", "others"), ENCODERS[:3])
+def test_rows_of_padding_alone_are_finite_in_both_directions(architecture, others):
+    encoder = encoder_of(small(architecture, **others)).train()
+    ids, mask = torch.zeros(2, 40, dtype=torch.long), torch.zeros(2, 40, dtype=torch.long)
+    mask[0] = 1
+    encoder(ids, mask)[0].sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in encoder.parameters())
+
+
+@torch.inference_mode()
+def test_local_layers_see_half_the_window_to_each_side():
+    """With one local layer behind the first, whose attention adds nothing, a change reaches 8 pieces and no further."""
+    encoder = encoder_of(small(num_hidden_layers=2))
+    encoder.layers[0].attention.output.weight.zero_()  # type: ignore[union-attr, operator]
+    ids = torch.full((1, 41), 7)
+    changed = ids.clone()
+    changed[0, 20] = 9
+    moved = (encoder(ids) - encoder(changed)).abs().amax(dim=-1)[0] > 0
+    assert moved.nonzero().flatten().tolist() == list(range(12, 29))
+
+
+@torch.inference_mode()
+def test_order_matters_to_both():
+    for architecture in ("bert", "modern"):
+        encoder = encoder_of(small(architecture))
+        ids = torch.tensor([[2, 10, 11, 12, 3]])
+        turned = encoder(ids.flip(1)).flip(1)
+        assert not torch.allclose(encoder(ids), turned, atol=1e-4)
+
+
+@torch.inference_mode()
+def test_token_types_and_boundaries_are_seen_where_configured():
+    ids, ones = torch.full((1, 6), 7), torch.ones(1, 6, dtype=torch.long)
+    plain = encoder_of(small())
+    assert torch.equal(plain(ids), plain(ids, token_type_ids=ones, boundaries=ones))
+    typed = encoder_of(small(type_vocab_size=2))
+    assert torch.equal(typed(ids), typed(ids, token_type_ids=0 * ones))
+    assert not torch.allclose(typed(ids), typed(ids, token_type_ids=ones))
+    bounded = encoder_of(small(boundary_embedding=True))
+    assert not torch.allclose(bounded(ids, boundaries=0 * ones), bounded(ids, boundaries=ones))
+
+
+def test_boundaries_have_to_be_there_where_they_are_embedded():
+    with pytest.raises(ModelError, match=r"embeds boundaries, but the batch has none: pass boundaries="):
+        encoder_of(small(boundary_embedding=True))(torch.zeros(1, 3, dtype=torch.long))
+
+
+def test_rows_longer_than_the_positions_are_refused():
+    ids = torch.zeros(1, 129, dtype=torch.long)
+    with pytest.raises(ModelError, match=r"a row of 129 pieces is longer than the 128 positions .* lower max_length"):
+        encoder_of(small("bert"))(ids)
+
+
+def test_modern_has_no_bias_and_no_dropout():
+    encoder = Encoder(small())
+    assert not [name for name, _ in encoder.named_parameters() if name.endswith("bias")]
+    ids = torch.arange(20)[None]
+    assert torch.equal(encoder.train()(ids), encoder.eval()(ids))

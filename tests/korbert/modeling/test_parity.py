@@ -1,0 +1,141 @@
+"""Our encoders against those of transformers with the same weights: DESIGN 7."""
+
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+from torch import Tensor, nn
+
+from korbert.huggingface.loading import load_transformers
+from korbert.modeling.models import ClassificationModel, PretrainingModel, ReadingModel
+
+VOCABULARY = 300
+LENGTHS = (8, 64, 65, 66, 130, 300)  # around half the window of local attention, and beyond the whole
+TOLERANCE = 1e-5
+SIZES = {"vocab_size": VOCABULARY, "hidden_size": 64, "num_attention_heads": 4, "pad_token_id": 0}
+
+
+def bert_config(**others: object) -> transformers.BertConfig:
+    return transformers.BertConfig(num_hidden_layers=4, intermediate_size=160, **SIZES, **others)
+
+
+def modern_config(every: int, **others: object) -> transformers.ModernBertConfig:
+    types = ["sliding_attention" if layer % every else "full_attention" for layer in range(5)]
+    ids = dict.fromkeys(("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"))
+    layers = {"num_hidden_layers": 5, "intermediate_size": 96, "layer_types": types}
+    return transformers.ModernBertConfig(**layers, **SIZES, **ids, **others)
+
+
+def stir(model: nn.Module) -> nn.Module:
+    """Moves all weights, so that no bias is 0 and no norm 1 and a wrong name cannot hide."""
+    generator = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.05 * torch.randn(parameter.shape, generator=generator))
+    return model.eval()
+
+
+def padded_batch(length: int) -> dict[str, Tensor]:
+    """Three rows: full, two thirds, and 5 pieces of real ones; two segments."""
+    generator = torch.Generator().manual_seed(length)
+    ids = torch.randint(5, VOCABULARY, (3, length), generator=generator)
+    kept = torch.tensor([length, 2 * length // 3, 5])
+    mask = (torch.arange(length)[None] < kept[:, None]).long()
+    segments = (torch.arange(length)[None] > kept[:, None] // 2).long() * mask
+    return {"input_ids": ids * mask, "attention_mask": mask, "token_type_ids": segments}
+
+
+def batches() -> list[dict[str, Tensor]]:
+    """Every length padded, and without padding with and without a mask."""
+    made = [padded_batch(length) for length in LENGTHS]
+    plain = [{"input_ids": batch["input_ids"][:1], "token_type_ids": batch["token_type_ids"][:1]} for batch in made]
+    return made + plain + [row | {"attention_mask": torch.ones_like(row["input_ids"])} for row in plain]
+
+
+def assert_equal(ours: Tensor, theirs: Tensor, mask: Tensor | None) -> None:
+    if mask is not None and theirs.shape[:2] == mask.shape:
+        ours, theirs = ours[mask.bool()], theirs[mask.bool()]
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=TOLERANCE)
+
+
+@torch.inference_mode()
+def test_bert_equals_bert_for_pretraining(tmp_path: Path) -> None:
+    theirs = stir(transformers.BertForPreTraining(bert_config()))
+    theirs.save_pretrained(tmp_path)
+    ours = load_transformers(tmp_path)
+    assert isinstance(ours, PretrainingModel)
+    for batch in batches():
+        mask = batch.get("attention_mask")
+        expected = theirs(**batch, output_hidden_states=True)
+        mlm, nsp = ours(**batch)
+        assert_equal(ours.encoder(**batch), expected.hidden_states[-1], mask)
+        assert_equal(mlm, expected.prediction_logits, mask)
+        assert_equal(nsp, expected.seq_relationship_logits, None)
+
+
+@pytest.mark.parametrize("every", [3, 1, 2], ids=["default", "all-global", "every-second"])
+@torch.inference_mode()
+def test_modern_equals_modernbert_for_masked_lm(tmp_path: Path, every: int) -> None:
+    theirs = stir(transformers.ModernBertForMaskedLM(modern_config(every)))
+    theirs.save_pretrained(tmp_path)
+    ours = load_transformers(tmp_path)
+    assert isinstance(ours, PretrainingModel)
+    for batch in batches():
+        del batch["token_type_ids"]
+        assert_equal(ours(**batch)[0], theirs(**batch).logits, batch.get("attention_mask"))
+
+
+@pytest.mark.parametrize("every", [3, 1], ids=["default", "all-global"])
+@torch.inference_mode()
+def test_modern_equals_modernbert_model(tmp_path: Path, every: int) -> None:
+    theirs = stir(transformers.ModernBertModel(modern_config(every, local_attention=32)))
+    theirs.save_pretrained(tmp_path)
+    ours = load_transformers(tmp_path).encoder
+    for batch in batches():
+        del batch["token_type_ids"]
+        assert_equal(ours(**batch), theirs(**batch).last_hidden_state, batch.get("attention_mask"))
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+@torch.inference_mode()
+def test_modern_equals_modernbert_for_sequence_classification(tmp_path: Path, pooling: str) -> None:
+    config = modern_config(3, classifier_pooling=pooling, num_labels=3)
+    theirs = stir(transformers.ModernBertForSequenceClassification(config))
+    theirs.save_pretrained(tmp_path)
+    ours = load_transformers(tmp_path)
+    assert isinstance(ours, ClassificationModel)
+    assert ours.pooling == {"cls": "first", "mean": "mean"}[pooling]
+    for batch in batches():
+        del batch["token_type_ids"]
+        assert_equal(ours(**batch), theirs(**batch).logits, None)
+
+
+@torch.inference_mode()
+def test_bert_equals_bert_for_sequence_classification(tmp_path: Path) -> None:
+    theirs = stir(transformers.BertForSequenceClassification(bert_config(id2label={0: "나쁨", 1: "좋음"})))
+    theirs.save_pretrained(tmp_path)
+    ours = load_transformers(tmp_path)
+    assert isinstance(ours, ClassificationModel)
+    assert ours.labels == ("나쁨", "좋음")
+    for batch in batches():
+        assert_equal(ours(**batch), theirs(**batch).logits, None)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "modern"])
+@torch.inference_mode()
+def test_reading_equals_question_answering(tmp_path: Path, architecture: str) -> None:
+    if architecture == "bert":
+        theirs = stir(transformers.BertForQuestionAnswering(bert_config()))
+    else:
+        theirs = stir(transformers.ModernBertForQuestionAnswering(modern_config(3)))
+    theirs.save_pretrained(tmp_path)
+    ours = load_transformers(tmp_path)
+    assert isinstance(ours, ReadingModel)
+    for batch in batches():
+        if architecture == "modern":
+            del batch["token_type_ids"]
+        expected = theirs(**batch)
+        start, end = ours(**batch)
+        assert_equal(start, expected.start_logits, batch.get("attention_mask"))
+        assert_equal(end, expected.end_logits, batch.get("attention_mask"))

@@ -1,0 +1,165 @@
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+
+from korbert.errors import ModelError
+from korbert.modeling.config import EncoderConfig
+from korbert.modeling.models import ClassificationModel, Model, PretrainingModel, ReadingModel
+from korbert.modeling.storage import load_model, read_config, save_model
+from korbert.tokenization import Tokenizer
+
+IDS = torch.tensor([[2, 400, 401, 402, 3]])
+
+
+def small(tokenizer: Tokenizer, architecture: str = "modern") -> EncoderConfig:
+    return EncoderConfig.model_validate(
+        {
+            "architecture": architecture,
+            "vocab_size": tokenizer.vocab_size,
+            "hidden_size": 32,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "intermediate_size": 48,
+            "max_position_embeddings": 64,
+        }
+    )
+
+
+def models(config: EncoderConfig) -> list[Model]:
+    generator = torch.Generator().manual_seed(1)
+    return [
+        PretrainingModel(config, generator),
+        ClassificationModel(config, 2, "first", ["나쁨", "좋음"], generator),
+        ReadingModel(config, generator),
+    ]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
+    """A classification model's folder."""
+    folder = tmp_path_factory.mktemp("written")
+    save_model(folder, models(small(tiny_tokenizer))[1], tiny_tokenizer, {"max_length": 64})
+    return folder
+
+
+@pytest.fixture
+def copy(written: Path, tmp_path: Path) -> Path:
+    """The same, to be spoilt."""
+    return Path(shutil.copytree(written, tmp_path / "model"))
+
+
+def change_config(folder: Path, **changes: Any) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changes), encoding="utf-8")
+
+
+@pytest.mark.parametrize("architecture", ["bert", "modern"])
+@torch.inference_mode()
+def test_what_is_written_is_read_back(tiny_tokenizer: Tokenizer, tmp_path: Path, architecture: str) -> None:
+    for model in models(small(tiny_tokenizer, architecture)):
+        folder = tmp_path / model.kind
+        save_model(folder, model.eval(), tiny_tokenizer)
+        again, tokenizer = load_model(folder)
+        assert type(again) is type(model)
+        assert not again.training
+        assert again.config == model.config
+        assert again.head_settings() == model.head_settings()
+        assert tokenizer.digest == tiny_tokenizer.digest
+        torch.testing.assert_close(again(IDS), model(IDS), atol=0, rtol=0)
+
+
+def test_config_of_a_folder(written: Path, tiny_tokenizer: Tokenizer) -> None:
+    config = read_config(written)
+    assert config["korbert_format"] == 1
+    assert config["kind"] == "classification"
+    assert config["head"] == {"num_labels": 2, "pooling": "first", "labels": ["나쁨", "좋음"]}
+    assert config["task"] == {"max_length": 64}
+    assert config["tokenizer_digest"] == tiny_tokenizer.digest
+    assert EncoderConfig.model_validate(config["encoder"]) == small(tiny_tokenizer)
+    assert "나쁨" in (written / "config.json").read_text(encoding="utf-8")
+
+
+def test_same_model_same_bytes(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        save_model(tmp_path / name, models(small(tiny_tokenizer))[0], tiny_tokenizer, {"steps": 3})
+    files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file())
+    assert Path("model.safetensors") in files
+    for file in files:
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes(), file
+
+
+def test_saved_over_an_older_one(tiny_tokenizer: Tokenizer, copy: Path) -> None:
+    save_model(copy, models(small(tiny_tokenizer))[2], tiny_tokenizer)
+    model, _ = load_model(copy, "reading")
+    assert model.kind == "reading"
+
+
+def test_training_goes_on_after_loading(written: Path) -> None:
+    model, _ = load_model(written, "classification")
+    model.train()(IDS).sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_a_vocabulary_that_is_larger_than_the_model_is_refused(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    config = small(tiny_tokenizer).model_copy(update={"vocab_size": 1000})
+    with pytest.raises(ModelError, match=rf"the tokenizer has {tiny_tokenizer.vocab_size} entries, the model 1000"):
+        save_model(tmp_path, PretrainingModel(config), tiny_tokenizer)
+
+
+def test_a_model_of_another_kind_is_refused(written: Path) -> None:
+    with pytest.raises(ModelError, match="a classification model, a reading model is needed: name another folder"):
+        load_model(written, "reading")
+
+
+def test_another_tokenizer_is_refused(copy: Path) -> None:
+    change_config(copy, tokenizer_digest="0123456789abcdef")
+    with pytest.raises(ModelError, match=r"tokenizer: digest \w{12}, the model was trained with 0123456789ab: put"):
+        load_model(copy)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("config.json", None, r"config\.json: no such file: name a model folder that korbert has written"),
+        ("config.json", "{", r"config\.json: cannot be read \(.*\): write the model anew"),
+        ("config.json", '{"model_type": "bert"}', r"`korbert_format` is missing, so this is no korbert model"),
+        ("config.json", '{"korbert_format": 9}', r"korbert_format 9, this version reads 1: use the version"),
+        ("config.json", '{"korbert_format": 1, "kind": "x"}', "kind 'x' is none of pretraining, classification, read"),
+        ("model.safetensors", None, r"model\.safetensors: no such file: the model folder is incomplete"),
+        ("model.safetensors", "spoilt", r"model\.safetensors: cannot be read \(.*\): the file is broken, write"),
+    ],
+)
+def test_broken_folders_are_told(copy: Path, file: str, content: str | None, message: str) -> None:
+    if content is None:
+        (copy / file).unlink()
+    else:
+        (copy / file).write_text(content, encoding="utf-8")
+    with pytest.raises(ModelError, match=message):
+        load_model(copy)
+
+
+def test_a_setting_that_is_unknown_is_told(copy: Path) -> None:
+    change_config(copy, encoder=read_config(copy)["encoder"] | {"hiden_size": 3})
+    with pytest.raises(ModelError, match=r"config\.json: encoder is not as expected: hiden_size: Extra inputs"):
+        load_model(copy)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"classifier.bias": torch.zeros(3)}, r"classifier\.bias is 3, config\.json asks for 2: the two do not belong"),
+        ({"extra.weight": torch.zeros(3, 4)}, r"extra\.weight is 3x4, config\.json asks for absent"),
+        ({"classifier.bias": None}, r"classifier\.bias is absent, config\.json asks for 2"),
+    ],
+)
+def test_weights_that_do_not_fit_are_told(copy: Path, change: dict[str, torch.Tensor | None], message: str) -> None:
+    path = copy / "model.safetensors"
+    tensors = safetensors.torch.load_file(path) | change
+    safetensors.torch.save_file({name: tensor for name, tensor in tensors.items() if tensor is not None}, path)
+    with pytest.raises(ModelError, match=message):
+        load_model(copy)
