@@ -1,0 +1,74 @@
+"""Where training runs, in which precision, and the record of it."""
+
+import platform
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import torch
+
+from korbert.errors import SettingsError
+from korbert.training.settings import PrecisionName
+
+__all__ = ["autocast", "choose_device", "choose_precision", "numerics"]
+
+
+def choose_device(name: str = "auto") -> torch.device:
+    """auto: the GPU if PyTorch sees one, else the processor. "cuda" without one raises SettingsError."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise SettingsError(f"device {name!r}: there are auto, cpu and cuda")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise SettingsError("device 'cuda': PyTorch sees no GPU here; use --device cpu, or install a build with CUDA")
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(name)
+
+
+def choose_precision(device: torch.device, precision: PrecisionName) -> PrecisionName:
+    """fp32 or bf16. auto is bf16 where the hardware has the instructions: without them it is slower than fp32.
+
+    Raises SettingsError for bf16 asked of hardware that has none.
+    """
+    has_bf16 = _has_bf16(device)
+    if precision == "bf16" and not has_bf16:
+        raise SettingsError(f"precision 'bf16': this {device.type} has no bf16 instructions; use auto or fp32")
+    if precision == "auto":
+        return "bf16" if has_bf16 else "fp32"
+    return precision
+
+
+def _has_bf16(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+
+
+def autocast(device: torch.device, precision: PrecisionName) -> AbstractContextManager[object]:
+    """The context of forward passes: matrix products in bf16, or nothing at all."""
+    if choose_precision(device, precision) == "fp32":
+        return nullcontext()
+    return torch.autocast(device.type, dtype=torch.bfloat16)
+
+
+def numerics(device: torch.device, precision: PrecisionName, threads: int) -> dict[str, str | int]:
+    """What trained bytes depend on besides settings and inputs: equal records promise equal bytes on a processor."""
+    record: dict[str, str | int] = {
+        "processor": _processor_model(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "torch": torch.__version__,
+        "threads": threads,
+        "device": device.type,
+        "precision": choose_precision(device, precision),
+    }
+    if device.type == "cuda":
+        record["gpu"] = torch.cuda.get_device_name(device)
+    return record
+
+
+def _processor_model() -> str:
+    """The name that Linux gives the processor; elsewhere the name of its architecture."""
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        for line in information.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.machine()

@@ -1,0 +1,173 @@
+"""The one loop: all training of korbert goes through `fit`.
+
+A step's batches are a pure function of its number, and its dropout of (seed, step). So nothing random has to be saved:
+to resume is to load the last checkpoint and go on with the next step, and the outcome is the same bit for bit.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from korbert.progress import track
+from korbert.training import checkpoints as storage
+from korbert.training.devices import autocast, choose_precision
+from korbert.training.distributed import World, joined
+from korbert.training.records import Records, recorded
+from korbert.training.settings import OptimizerSettings, PrecisionName
+from korbert.training.updates import Batch, Loss, Plan, Updates
+
+__all__ = ["Batch", "Batches", "Checkpointing", "Evaluate", "FitResult", "Loss", "fit"]
+
+Batches = Callable[[int], Sequence[Batch]]
+Evaluate = Callable[[nn.Module, int], Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpointing:
+    """Where training states go, after how many steps each (and after the last), and how many of them stay."""
+
+    folder: Path
+    every_steps: int
+    keep: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class FitResult:
+    """first_step: updates done by earlier runs (0 without a checkpoint). heldout: what `evaluate` gave last."""
+
+    first_step: int
+    steps: int
+    heldout: Mapping[str, float] = field(default_factory=dict)
+
+
+def fit(
+    model: nn.Module,
+    *,
+    batches: Batches,
+    loss: Loss,
+    steps: int,
+    optimizer: OptimizerSettings,
+    seed: int,
+    device: torch.device,
+    precision: PrecisionName = "auto",
+    checkpoints: Checkpointing | None = None,
+    metrics: Path | None = None,
+    timing: Path | None = None,
+    tensorboard: Path | None = None,
+    evaluate: Evaluate | None = None,
+    evaluate_every: int = 0,
+    log_every: int = 10,
+    description: str = "training",
+) -> FitResult:
+    """Trains `model` in place for `steps` updates, or for what is left of them behind the newest whole checkpoint.
+
+    batches: the micro-batches of update `step` (0-based), on the processor. Pure, and free of PyTorch's global
+        generator: the next step's are made in a thread while this one runs.
+    loss: scalars by name, "loss" among them. A step's value is the sum over its micro-batches of value x
+        batch["weight"]; without that key each weighs 1 / number of micro-batches. So a mean whose weights are shares of
+        what it counts (rows, labels) gives with accumulation what it gives in one big batch.
+    evaluate: (model in evaluation mode, updates done) -> numbers; no gradients. After every `evaluate_every` updates
+        and the last; after the last alone if that is 0.
+    metrics: JSON lines without times, {"kind": "train", "step": updates done, "loss", .., "learning_rate", "grad_norm"}
+        with means since the line before, after the first, every `log_every`-th and the last update, and
+        {"kind": "heldout", "step", ..}. When resuming, lines behind the checkpoint are cut off.
+    timing: JSON lines {"kind": "start", "step"} for each start, and {"kind": "train", "step", "seconds",
+        "pieces_per_second"} (since the line before; evaluation and checkpoints not counted).
+
+    Under torchrun each process takes every WORLD_SIZE-th micro-batch; their number must be a multiple of it.
+    Raises ModelError when loss or gradient is not finite, ArtifactError when a checkpoint is of another run.
+    """
+    plan = Plan(steps, optimizer, seed, choose_precision(device, precision), log_every, evaluate_every)
+    with ExitStack() as stack:
+        here = stack.enter_context(joined(device))
+        updates = Updates(model.to(device), loss, plan, device, here)
+        found = storage.load_newest(checkpoints.folder) if checkpoints else None
+        heldout = updates.restore(found) if found else {}
+        run = _Run(updates, plan, here, checkpoints, evaluate, heldout)
+        first_step = found.step if found else 0
+        if here.writes:
+            files = recorded(first_step, metrics=metrics, timing=timing, tensorboard=tensorboard)
+            run.records = stack.enter_context(files)
+        advance = stack.enter_context(track(description, steps, "steps")) if here.writes else lambda count: None
+        advance(first_step)
+        for step, micro_batches in stack.enter_context(_one_ahead(batches, range(first_step, steps))):
+            run.step(step, micro_batches)
+            advance(1)
+    model.eval()
+    return FitResult(first_step=first_step, steps=steps, heldout=run.heldout)
+
+
+class _Run:
+    """A run under way: updates, and what is due after each."""
+
+    def __init__(
+        self,
+        updates: Updates,
+        plan: Plan,
+        here: World,
+        checkpoints: Checkpointing | None,
+        evaluate: Evaluate | None,
+        heldout: Mapping[str, float],
+    ) -> None:
+        self._updates, self._plan, self._writes = updates, plan, here.writes
+        self._checkpoints, self._evaluate = checkpoints, evaluate
+        self._seconds = 0.0
+        self.heldout = heldout
+        self.records = Records(None, None, None)
+
+    def step(self, step: int, micro_batches: Sequence[Batch]) -> None:
+        """One update, then whatever is due: a line, held-out figures, a checkpoint, in this order."""
+        started = time.perf_counter()
+        self._updates.update(step, micro_batches)
+        done = step + 1
+        log = done == 1 or self._due(done, self._plan.log_every)
+        evaluate = self._evaluate is not None and self._due(done, self._plan.evaluate_every)
+        save = self._checkpoints is not None and self._due(done, self._checkpoints.every_steps)
+        if log or evaluate or save:
+            self._updates.refuse_bad_numbers()  # waits for the device: the seconds are those of finished work
+        self._seconds += time.perf_counter() - started
+        if log:
+            self.records.train(done, self._updates.means(), self._seconds, self._updates.take_pieces())
+            self._seconds = 0.0
+        if evaluate and self._writes:
+            self._hold_out(done)
+        if save and self._writes:
+            self._save(done)
+
+    def _due(self, done: int, every: int) -> bool:
+        return done == self._plan.steps or (every > 0 and done % every == 0)
+
+    def _hold_out(self, done: int) -> None:
+        assert self._evaluate is not None
+        model = self._updates.model.eval()
+        with torch.no_grad(), autocast(self._updates.device, self._plan.precision):
+            self.heldout = dict(self._evaluate(model, done))
+        self.records.heldout(done, self.heldout)
+
+    def _save(self, done: int) -> None:
+        assert self._checkpoints is not None
+        self.records.sync()
+        checkpoint = self._updates.checkpoint(done, self.heldout)
+        storage.save(self._checkpoints.folder, checkpoint, self._checkpoints.keep)
+
+
+@contextmanager
+def _one_ahead(batches: Batches, steps: range) -> Iterator[Iterator[tuple[int, Sequence[Batch]]]]:
+    """(step, its micro-batches), each made in a thread while the one before is in use."""
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches") as thread:
+
+        def walk() -> Iterator[tuple[int, Sequence[Batch]]]:
+            following = thread.submit(batches, steps[0]) if steps else None
+            for step in steps:
+                assert following is not None
+                current = following.result()
+                following = thread.submit(batches, step + 1) if step + 1 in steps else None
+                yield step, current
+
+        yield walk()

@@ -1,0 +1,70 @@
+"""Where the numbers of a run go: metrics, times, TensorBoard."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from korbert.training.meters import JsonLines
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+__all__ = ["Records", "recorded"]
+
+
+class Records:
+    """Files that are there or not. Steps are updates done."""
+
+    def __init__(self, metrics: JsonLines | None, timing: JsonLines | None, board: "SummaryWriter | None") -> None:
+        self._metrics, self._timing, self._board = metrics, timing, board
+
+    def start(self, step: int) -> None:
+        """A run begins, or goes on, behind `step`."""
+        if self._timing:
+            self._timing.write({"kind": "start", "step": step})
+
+    def train(self, step: int, values: Mapping[str, float], seconds: float, pieces: int) -> None:
+        """values: means since the line before. seconds, pieces: sums since then; pieces 0 where batches tell none."""
+        if self._metrics:
+            self._metrics.write({"kind": "train", "step": step, **values})
+        times = {"seconds": seconds, "pieces_per_second": pieces / seconds if seconds else 0.0}
+        if self._timing:
+            self._timing.write({"kind": "train", "step": step, **times})
+        self._draw("train", step, {**values, "pieces_per_second": times["pieces_per_second"]})
+
+    def heldout(self, step: int, values: Mapping[str, float]) -> None:
+        """What `evaluate` gave."""
+        if self._metrics:
+            self._metrics.write({"kind": "heldout", "step": step, **values})
+        self._draw("heldout", step, values)
+
+    def sync(self) -> None:
+        """Onto the disk, before a checkpoint says that these steps are done."""
+        if self._metrics:
+            self._metrics.sync()
+
+    def _draw(self, kind: str, step: int, values: Mapping[str, float]) -> None:
+        if self._board:
+            for name, value in values.items():
+                self._board.add_scalar(f"{kind}/{name}", value, step)
+
+
+@contextmanager
+def recorded(
+    first_step: int, *, metrics: Path | None = None, timing: Path | None = None, tensorboard: Path | None = None
+) -> Iterator[Records]:
+    """The files open for what comes behind `first_step`; what older runs wrote about later steps is gone."""
+    with ExitStack() as stack:
+        opened = [None if path is None else JsonLines(path, first_step) for path in (metrics, timing)]
+        for lines in filter(None, opened):
+            stack.callback(lines.close)
+        board = None
+        if tensorboard is not None:
+            from torch.utils.tensorboard import SummaryWriter  # a second to import
+
+            board = SummaryWriter(str(tensorboard), purge_step=first_step + 1)
+            stack.callback(board.close)
+        records = Records(opened[0], opened[1], board)
+        records.start(first_step)
+        yield records

@@ -1,0 +1,46 @@
+import pytest
+import torch
+
+from korbert.errors import SettingsError
+from korbert.training import devices
+from korbert.training.devices import autocast, choose_device, choose_precision, numerics
+
+CPU = torch.device("cpu")
+
+
+def test_devices_by_name(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert choose_device("auto") == choose_device("cpu") == CPU
+    with pytest.raises(SettingsError, match="device 'cuda': PyTorch sees no GPU here; use --device cpu"):
+        choose_device("cuda")
+    with pytest.raises(SettingsError, match="device 'gpu': there are auto, cpu and cuda"):
+        choose_device("gpu")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert choose_device("auto") == torch.device("cuda")
+
+
+@pytest.mark.parametrize(("has_bf16", "chosen"), [(True, "bf16"), (False, "fp32")])
+def test_auto_precision_goes_by_the_hardware(monkeypatch, has_bf16, chosen):
+    monkeypatch.setattr(devices, "_has_bf16", lambda device: has_bf16)
+    assert choose_precision(CPU, "auto") == chosen
+    assert choose_precision(CPU, "fp32") == "fp32"
+    with autocast(CPU, "auto"):
+        assert torch.is_autocast_enabled("cpu") is has_bf16
+
+
+def test_bf16_where_there_is_none(monkeypatch):
+    monkeypatch.setattr(devices, "_has_bf16", lambda device: False)
+    with pytest.raises(SettingsError, match="precision 'bf16': this cpu has no bf16 instructions; use auto or fp32"):
+        choose_precision(CPU, "bf16")
+
+
+def test_numerics_name_all_that_bytes_depend_on():
+    record = numerics(CPU, "fp32", threads=2)
+    assert {key: record[key] for key in ("torch", "threads", "device", "precision")} == {
+        "torch": torch.__version__,
+        "threads": 2,
+        "device": "cpu",
+        "precision": "fp32",
+    }
+    assert record["processor"]
+    assert record["instructions"]

@@ -1,0 +1,230 @@
+import importlib.util
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from korbert.errors import ArtifactError, ModelError
+from korbert.training import Checkpointing, OptimizerSettings, fit
+from korbert.training.loop import _one_ahead
+
+TOY = Path(__file__).with_name("toy.py")
+_spec = importlib.util.spec_from_file_location("toy", TOY)
+toy = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(toy)
+
+CPU = torch.device("cpu")
+SETTINGS = OptimizerSettings(learning_rate=0.02)
+
+
+def fitted(model, **changed):
+    options = {"batches": toy.batches, "loss": toy.loss, "steps": 8, "optimizer": SETTINGS, "seed": 1, "device": CPU}
+    return fit(model, **{**options, "precision": "fp32", **changed})
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def weights(model):
+    return [parameter.detach().clone() for parameter in model.parameters()]
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    """The folder of a run that nothing interrupted, as a program of its own."""
+    folder = tmp_path_factory.mktemp("straight")
+    subprocess.run([sys.executable, TOY, folder], check=True)
+    return folder
+
+
+def same_outcome(folder, straight):
+    assert (folder / "metrics.jsonl").read_bytes() == (straight / "metrics.jsonl").read_bytes()
+    one, two = (load_file(run / "model.safetensors") for run in (folder, straight))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    assert (folder / "model.safetensors").read_bytes() == (straight / "model.safetensors").read_bytes()
+
+
+def test_it_learns_and_writes_it_down(straight):
+    written = lines(straight / "metrics.jsonl")
+    assert [line["step"] for line in written if line["kind"] == "train"] == [1, 5, 10, 15, 20, 25, 30, 35, 40]
+    assert [line["step"] for line in written if line["kind"] == "heldout"] == [9, 18, 27, 36, 40]
+    assert list(written[0]) == ["kind", "step", "loss", "accuracy", "learning_rate", "grad_norm"]
+    heldout = [line["heldout_loss"] for line in written if line["kind"] == "heldout"]
+    assert heldout[-1] < 0.5 < 3.0 < heldout[0] + 1.5
+    times = lines(straight / "timing.jsonl")
+    assert times[0] == {"kind": "start", "step": 0}
+    assert all(line["seconds"] > 0 and line["pieces_per_second"] > 0 for line in times[1:])
+    assert list((straight / "tensorboard").iterdir())
+    assert len(list((straight / "checkpoints").iterdir())) == 2
+
+
+@pytest.mark.parametrize("kill_at", [6, 20])
+def test_killed_and_resumed_bit_for_bit(tmp_path, straight, kill_at):
+    killed = subprocess.run([sys.executable, TOY, tmp_path, str(kill_at)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    subprocess.run([sys.executable, TOY, tmp_path], check=True)
+    same_outcome(tmp_path, straight)
+    starts = [line["step"] for line in lines(tmp_path / "timing.jsonl") if line["kind"] == "start"]
+    assert starts == ([0] if kill_at == 6 else [0, 14])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0.0, 0.02, 0.05, 0.1])
+def test_killed_from_outside_at_any_moment(tmp_path, straight, seconds):
+    for _ in range(6):
+        process = subprocess.Popen([sys.executable, TOY, tmp_path])
+        while not (tmp_path / "timing.jsonl").exists() and process.poll() is None:
+            time.sleep(0.005)
+        time.sleep(seconds)
+        process.kill()
+        process.wait()
+    subprocess.run([sys.executable, TOY, tmp_path], check=True)
+    same_outcome(tmp_path, straight)
+
+
+def test_tensorboard_and_checkpoints_change_no_number(tmp_path):
+    drawn, result = toy.train(tmp_path / "drawn")
+    undrawn, _ = toy.train(tmp_path / "undrawn", tensorboard=False)
+    bare = toy.network()
+    fitted(bare, steps=toy.STEPS, seed=5)
+    for other in (undrawn, bare):
+        assert all(torch.equal(one, two) for one, two in zip(weights(drawn), weights(other), strict=True))
+    assert (tmp_path / "drawn/metrics.jsonl").read_bytes() == (tmp_path / "undrawn/metrics.jsonl").read_bytes()
+    assert result.heldout == {"heldout_loss": lines(tmp_path / "drawn/metrics.jsonl")[-1]["heldout_loss"]}
+
+
+def test_a_damaged_checkpoint_costs_the_steps_since_the_one_before(tmp_path):
+    toy.train(tmp_path, tensorboard=False)
+    before = (tmp_path / "metrics.jsonl").read_bytes()
+    (tmp_path / "checkpoints" / "step-00000040" / "state.safetensors").write_bytes(b"gone")
+    _, result = toy.train(tmp_path, tensorboard=False)
+    assert (result.first_step, result.steps) == (35, 40)
+    assert (tmp_path / "metrics.jsonl").read_bytes() == before
+
+
+def test_a_finished_run_is_loaded_not_redone(tmp_path):
+    first, done = toy.train(tmp_path, tensorboard=False)
+    second, again = toy.train(tmp_path, tensorboard=False)
+    assert (again.first_step, again.heldout) == (40, done.heldout)
+    assert all(torch.equal(one, two) for one, two in zip(weights(first), weights(second), strict=True))
+
+
+def test_a_stop_in_the_middle_of_a_step(tmp_path, straight):
+    def stopped(model, batch):
+        raise KeyboardInterrupt
+
+    folder = Checkpointing(tmp_path / "checkpoints", every_steps=3)
+    options = {"checkpoints": folder, "metrics": tmp_path / "metrics.jsonl", "steps": 8, "log_every": 2}
+    calls = iter(range(100))
+    with pytest.raises(KeyboardInterrupt):
+        fitted(toy.network(), **options, loss=lambda m, b: stopped(m, b) if next(calls) == 5 else toy.loss(m, b))
+    resumed, plain = toy.network(), toy.network()
+    assert fitted(resumed, **options).first_step == 3
+    fitted(plain, metrics=tmp_path / "plain.jsonl", steps=8, log_every=2)
+    assert all(torch.equal(one, two) for one, two in zip(weights(resumed), weights(plain), strict=True))
+    assert (tmp_path / "metrics.jsonl").read_bytes() == (tmp_path / "plain.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("parts", [2, 4])
+def test_accumulation_is_one_big_batch(parts):
+    whole, split = (toy.network().requires_grad_() for _ in range(2))
+    whole[1].p = split[1].p = 0.0  # dropout would be drawn for other shapes
+    fitted(whole)
+    fitted(split, batches=lambda step: toy.batches(step, parts=parts))
+    for one, two in zip(weights(whole), weights(split), strict=True):
+        torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-4)
+
+
+def test_uneven_micro_batches_count_by_their_weight():
+    whole, split = toy.network(), toy.network()
+    whole[1].p = split[1].p = 0.0
+
+    def uneven(step):
+        (batch,) = toy.batches(step)
+        return [
+            {**{name: tensor[rows] for name, tensor in batch.items()}, "weight": torch.tensor(share)}
+            for rows, share in ((slice(0, 2), 0.25), (slice(2, 8), 0.75))
+        ]
+
+    fitted(whole)
+    fitted(split, batches=uneven)
+    for one, two in zip(weights(whole), weights(split), strict=True):
+        torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-4)
+
+
+def test_gradients_are_clipped_and_reported_unclipped(tmp_path):
+    def huge(model, batch):
+        return {"loss": 1e4 * toy.loss(model, batch)["loss"]}
+
+    fitted(toy.network(), loss=huge, steps=1, metrics=tmp_path / "metrics.jsonl")
+    assert lines(tmp_path / "metrics.jsonl")[0]["grad_norm"] > 100
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_names_its_step_and_leaves_no_checkpoint(tmp_path, bad):
+    calls = iter(range(100))
+
+    def broken(model, batch):
+        return {"loss": toy.loss(model, batch)["loss"] * (bad if next(calls) == 4 else 1.0)}
+
+    with pytest.raises(
+        ModelError, match=r"step 5: the loss or its gradient is not a finite number; lower learning_rate \(0.02\)"
+    ):
+        fitted(toy.network(), loss=broken, checkpoints=Checkpointing(tmp_path, every_steps=3))
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000003"]
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    kept = Checkpointing(tmp_path, every_steps=4)
+    fitted(toy.network(), checkpoints=kept)
+    message = r"step 8 is of another run \(steps: 9 here, 8 there; optimizer.learning_rate: 0.1 here, 0.02 there\)"
+    with pytest.raises(ArtifactError, match=message):
+        fitted(toy.network(), checkpoints=kept, steps=9, optimizer=OptimizerSettings(learning_rate=0.1))
+    other = nn.Sequential(*toy.network()[:4], nn.Linear(32, 60))
+    with pytest.raises(ArtifactError, match=r"of another run \(a model with other tensors\): remove the checkpoints"):
+        fitted(other, checkpoints=kept)
+
+
+def test_an_error_in_a_batch_comes_out(tmp_path):
+    def broken(step):
+        if step == 3:
+            raise ModelError("batch 3")
+        return toy.batches(step)
+
+    with pytest.raises(ModelError, match="batch 3"):
+        fitted(toy.network(), batches=broken)
+
+
+def test_batches_are_made_one_ahead_and_no_further():
+    made = []
+    with _one_ahead(lambda step: made.append(step) or [], range(2, 6)) as walk:
+        assert next(walk)[0] == 2
+        time.sleep(0.05)
+        assert made == [2, 3]
+        assert [step for step, _ in walk] == [3, 4, 5]
+    assert made == [2, 3, 4, 5]
+
+
+def test_no_steps_left_asks_for_no_batch():
+    with _one_ahead(lambda step: pytest.fail("asked"), range(4, 4)) as walk:
+        assert list(walk) == []
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_it_learns_on_a_gpu_too(tmp_path):
+    result = fitted(toy.network(), device=torch.device("cuda"), precision="auto", steps=40, evaluate=toy_on_gpu)
+    assert result.heldout["heldout_loss"] < 1.5
+
+
+def toy_on_gpu(model, step):
+    (batch,) = toy.batches(10_000)
+    return {"heldout_loss": float(toy.loss(model, {name: tensor.cuda() for name, tensor in batch.items()})["loss"])}

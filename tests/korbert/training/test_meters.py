@@ -1,0 +1,60 @@
+import json
+
+import torch
+
+from korbert.training.meters import JsonLines, Meter
+
+
+def test_means_since_the_last_call():
+    meter = Meter(torch.device("cpu"))
+    for loss in (1.0, 2.0, 6.0):
+        meter.add({"loss": torch.tensor(loss), "norm": torch.tensor(2 * loss)})
+    assert meter.means() == {"loss": 3.0, "norm": 6.0}
+    meter.add({"loss": torch.tensor(5.0)})
+    assert meter.means() == {"loss": 5.0}
+
+
+def test_state_goes_through_json_bit_for_bit():
+    straight, resumed = Meter(torch.device("cpu")), Meter(torch.device("cpu"))
+    for number in range(7):
+        straight.add({"loss": torch.tensor(0.1 * number)})
+    resumed.restore(json.loads(json.dumps(straight.state())))
+    for meter in (straight, resumed):
+        meter.add({"loss": torch.tensor(0.3)})
+    assert straight.means() == resumed.means()
+
+
+def test_lines_behind_the_step_are_cut_off(tmp_path):
+    path = tmp_path / "new" / "metrics.jsonl"
+    lines = JsonLines(path, 0)
+    for step in (1, 2, 2, 3):
+        lines.write({"step": step})
+    lines.close()
+    with path.open("a") as file:
+        file.write('{"step": 2, "half-writ')
+    lines = JsonLines(path, 2)
+    lines.write({"step": 3, "이름": "새로"})
+    lines.close()
+    assert [json.loads(line)["step"] for line in path.read_text(encoding="utf-8").splitlines()] == [1, 2, 2, 3]
+    assert path.read_text(encoding="utf-8").endswith('{"step": 3, "이름": "새로"}\n')
+
+
+def test_a_line_without_its_end_is_cut_off(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1}\n{"step": 2', encoding="utf-8")
+    JsonLines(path, 5).close()
+    assert path.read_text(encoding="utf-8") == '{"step": 1}\n'
+
+
+def test_a_run_from_the_start_starts_its_file_anew(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text("anything", encoding="utf-8")
+    JsonLines(path, 0).close()
+    assert path.read_text(encoding="utf-8") == ""
+
+
+def test_what_is_no_number_is_null(tmp_path):
+    lines = JsonLines(tmp_path / "metrics.jsonl", 0)
+    lines.write({"step": 1, "nsp_loss": float("nan"), "loss": 0.5})
+    lines.close()
+    assert (tmp_path / "metrics.jsonl").read_text() == '{"step": 1, "nsp_loss": null, "loss": 0.5}\n'

@@ -1,0 +1,74 @@
+"""A tiny training run as a program, for tests that kill it: `python toy.py FOLDER`."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+from torch import nn
+
+from korbert.training import Checkpointing, FitResult, OptimizerSettings, fit
+
+STEPS = 40
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Embedding(50, 16), nn.Dropout(0.2), nn.Linear(16, 32), nn.LayerNorm(32), nn.Linear(32, 50))
+
+
+def batches(step: int, rows: int = 8, parts: int = 1) -> list[dict[str, torch.Tensor]]:
+    generator = torch.Generator().manual_seed(step)
+    ids = torch.randint(0, 50, (rows, 6), generator=generator)
+    mask = torch.ones_like(ids)
+    return [{"ids": part, "attention_mask": mask[: len(part)]} for part in ids.chunk(parts)]
+
+
+def loss(model: nn.Module, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Each id is to say the next number."""
+    scores = model(batch["ids"])
+    right = (scores.argmax(-1) == (batch["ids"] + 1) % 50).float().mean()
+    return {"loss": F.cross_entropy(scores.flatten(0, 1), (batch["ids"].flatten() + 1) % 50), "accuracy": right}
+
+
+def evaluate(model: nn.Module, step: int) -> dict[str, float]:
+    return {"heldout_loss": float(loss(model, batches(10_000)[0])["loss"])}
+
+
+def train(folder: Path, kill_at: int | None = None, tensorboard: bool = True) -> tuple[nn.Module, FitResult]:
+    """kill_at: SIGKILL to itself when that step's batch is asked for."""
+
+    def batches_until_death(step: int) -> list[dict[str, torch.Tensor]]:
+        if step == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return batches(step)
+
+    model = network()
+    result = fit(
+        model,
+        batches=batches_until_death,
+        loss=loss,
+        steps=STEPS,
+        optimizer=OptimizerSettings(learning_rate=0.02),
+        seed=5,
+        device=torch.device("cpu"),
+        precision="fp32",
+        checkpoints=Checkpointing(folder / "checkpoints", every_steps=7),
+        metrics=folder / "metrics.jsonl",
+        timing=folder / "timing.jsonl",
+        tensorboard=folder / "tensorboard" if tensorboard else None,
+        evaluate=evaluate,
+        evaluate_every=9,
+        log_every=5,
+    )
+    return model, result
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    where = Path(sys.argv[1])
+    trained, _ = train(where, kill_at=int(sys.argv[2]) if len(sys.argv) > 2 else None)
+    save_file(trained.state_dict(), where / "model.safetensors")
