@@ -1,0 +1,146 @@
+"""The losses of pretraining, MLM and NSP, and the same on held-out rows beside what counting pieces would give."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol, cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+__all__ = ["evaluate", "pretraining_loss", "unigram_log_probabilities"]
+
+_ENCODER_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "boundaries")
+_SCORED_AT_ONCE = 256  # masked rows; times the vocabulary they are the largest thing in memory, and parts are faster
+_GROUP_COST = {"cpu": 256, "cuda": 16_384}  # pieces that could be encoded in the time that one more group costs
+
+
+class _Model(Protocol):
+    """What is asked of a model: korbert.modeling.PretrainingModel."""
+
+    encoder: nn.Module
+    decoder_weight: Tensor
+    decoder_bias: Tensor
+
+    def mlm_hidden(self, rows: Tensor) -> Tensor: ...
+
+    def nsp_head(self, hidden: Tensor) -> Tensor: ...
+
+
+def pretraining_loss(model: nn.Module, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """loss = mlm_loss + nsp_loss, each a mean over its labels; 0 where there are none. Batches as of PretrainingRows.
+
+    mlm_count, nsp_count in the batch: what to divide by instead, the labels of all micro-batches of a step, so that
+    their losses add up to that of the whole.
+    """
+    pretraining = cast(_Model, model)
+    masked, first = _encoded(pretraining, batch)
+    labels = batch["labels"][batch["labels"] != -100]
+    mlm_sum = _vocabulary_loss(pretraining, masked, labels)
+    pair_labels = batch["next_sentence_label"]
+    nsp_sum = F.cross_entropy(pretraining.nsp_head(first), pair_labels, ignore_index=-100, reduction="sum")
+    mlm_count = batch["mlm_count"] if "mlm_count" in batch else (batch["labels"] != -100).sum()
+    nsp_count = batch["nsp_count"] if "nsp_count" in batch else (pair_labels != -100).sum()
+    mlm_loss = mlm_sum / mlm_count.clamp(min=1)
+    nsp_loss = nsp_sum / nsp_count.clamp(min=1)
+    return {"loss": mlm_loss + nsp_loss, "mlm_loss": mlm_loss, "nsp_loss": nsp_loss}
+
+
+@torch.no_grad()
+def evaluate(
+    model: nn.Module, batches: Iterable[Mapping[str, Tensor]], unigram: NDArray[np.int64]
+) -> dict[str, float | int]:
+    """Means over all labels of the batches: losses and accuracies of MLM and NSP; nan where there are no labels.
+
+    unigram: (V,) how often each piece occurs in the training text; unigram_loss is the cross-entropy of the same MLM
+    labels under these counts (unigram_log_probabilities). A model that has learned anything from context is below it.
+    """
+    pretraining = cast(_Model, model)
+    device = pretraining.decoder_weight.device
+    expected = torch.from_numpy(unigram_log_probabilities(unigram))
+    totals = torch.zeros(7, dtype=torch.float64)
+    for batch in batches:
+        moved = {name: tensor.to(device) for name, tensor in batch.items()}
+        masked, first = _encoded(pretraining, moved)
+        labels = moved["labels"][moved["labels"] != -100]
+        pairs = moved["next_sentence_label"] != -100
+        for start in range(0, len(labels), _SCORED_AT_ONCE):
+            part = slice(start, start + _SCORED_AT_ONCE)
+            totals[:3] += _scored(_scores(pretraining, masked[part]), labels[part])
+        totals[3:6] += _scored(pretraining.nsp_head(first)[pairs], moved["next_sentence_label"][pairs])
+        totals[6] -= expected[labels.cpu()].sum()
+    mlm_loss, mlm_right, mlm_count, nsp_loss, nsp_right, nsp_count, unigram_loss = totals.tolist()
+    return {
+        "mlm_loss": _ratio(mlm_loss, mlm_count),
+        "mlm_accuracy": _ratio(mlm_right, mlm_count),
+        "mlm_count": int(mlm_count),
+        "nsp_loss": _ratio(nsp_loss, nsp_count),
+        "nsp_accuracy": _ratio(nsp_right, nsp_count),
+        "nsp_count": int(nsp_count),
+        "unigram_loss": _ratio(unigram_loss, mlm_count),
+    }
+
+
+def unigram_log_probabilities(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Of each piece, with one added to every count (Laplace), so that what was never seen has a probability. (V,)"""
+    smoothed = counts.astype(np.float64) + 1
+    logarithms: NDArray[np.float64] = np.log(smoothed) - np.log(smoothed.sum())
+    return logarithms
+
+
+def _encoded(model: _Model, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+    """The vectors of the pieces with a label (N, D), and of each row's first piece (B, 1, D). No others meet a head.
+
+    Rows come sorted by length; each group of like lengths is encoded by itself, without the others' padding.
+    """
+    masked, first = [], []
+    for rows, length in _groups(batch["attention_mask"]):
+        inputs = {name: batch[name][rows, :length] for name in _ENCODER_INPUTS}
+        hidden = model.encoder(**inputs)  # (rows, length, D)
+        masked.append(hidden[batch["labels"][rows, :length] != -100])
+        first.append(hidden[:, :1])
+    return torch.cat(masked), torch.cat(first)
+
+
+def _groups(attention_mask: Tensor) -> Iterator[tuple[slice, int]]:
+    """Neighbouring rows, and the length of the longest: a new group where the padding it saves is worth its cost."""
+    worth = _GROUP_COST[attention_mask.device.type]
+    lengths = attention_mask.sum(dim=1).tolist()
+    start, longest = 0, lengths[0]
+    for row, length in enumerate(lengths):
+        if (length - longest) * (row - start) > worth:
+            yield slice(start, row), longest
+            start, longest = row, length
+        longest = max(longest, length)
+    yield slice(start, len(lengths)), longest
+
+
+def _vocabulary_loss(model: _Model, rows: Tensor, labels: Tensor) -> Tensor:
+    """Sum of the cross-entropies of rows (N, D) over the vocabulary."""
+    if torch.is_autocast_enabled(rows.device.type):  # the way in parts would stay in fp32
+        return F.cross_entropy(_scores(model, rows), labels, reduction="sum")
+    return F.linear_cross_entropy(
+        model.mlm_hidden(rows),
+        model.decoder_weight,
+        labels,
+        linear_bias=model.decoder_bias,
+        reduction="sum",
+        options=nn.LinearCrossEntropyOptions(batch_chunk_size=_SCORED_AT_ONCE),
+    )
+
+
+def _scores(model: _Model, rows: Tensor) -> Tensor:
+    """Of every piece of the vocabulary: (N, D) -> (N, V)."""
+    return F.linear(model.mlm_hidden(rows), model.decoder_weight, model.decoder_bias)
+
+
+def _scored(scores: Tensor, labels: Tensor) -> Tensor:
+    """Sum of losses, number of right guesses, number of labels: (3,) float64."""
+    losses = F.cross_entropy(scores.float(), labels, reduction="sum")
+    right = (scores.argmax(dim=1) == labels).sum()
+    return torch.tensor([float(losses), float(right), len(labels)], dtype=torch.float64)
+
+
+def _ratio(total: float, count: float) -> float:
+    return total / count if count else float("nan")

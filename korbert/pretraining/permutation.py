@@ -1,0 +1,46 @@
+"""Numbers that look random and are functions of their key: nothing is drawn in order, nothing has to be remembered."""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["derived_key", "permuted"]
+
+_ROUNDS = 6
+
+
+def derived_key(*parts: int | str) -> int:
+    """64 bits that differ unpredictably when any part does."""
+    digest = hashlib.blake2b(repr(parts).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def permuted(positions: NDArray[np.int64], size: int, key: int) -> NDArray[np.int64]:
+    """Where each position of 0..size-1 goes under the permutation of `key`. Takes no memory but the answer's.
+
+    A Feistel network (Luby and Rackoff 1988) over the next even number of bits; what lands outside walks on until it is
+    inside (Black and Rogaway 2002), on average less than four times.
+    """
+    half = max(1, -(-(size - 1).bit_length() // 2))
+    keys = [np.uint64(derived_key(key, number)) for number in range(_ROUNDS)]
+    walked = _feistel(positions.astype(np.uint64), half, keys)
+    while (outside := np.flatnonzero(walked >= size)).size:
+        walked[outside] = _feistel(walked[outside], half, keys)
+    return walked.astype(np.int64)
+
+
+def _feistel(values: NDArray[np.uint64], half: int, keys: Sequence[np.uint64]) -> NDArray[np.uint64]:
+    bits, low = np.uint64(half), np.uint64((1 << half) - 1)
+    left, right = values >> bits, values & low
+    for key in keys:
+        left, right = right, left ^ (_mixed(right + key) & low)
+    return (left << bits) | right
+
+
+def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finalizer of SplitMix64 (Steele et al. 2014): every input bit moves every output bit."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))

@@ -1,0 +1,33 @@
+"""What a recipe says about the examples of pretraining."""
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, Field, model_validator
+
+__all__ = ["MaskingSettings", "PairSettings"]
+
+
+class MaskingSettings(BaseModel, frozen=True, extra="forbid"):
+    """How the pieces to guess are chosen and what stands in their place (MLM; Devlin et al. 2019, 3.1 and A.1)."""
+
+    rate: float = Field(0.15, gt=0, lt=1, description="share of a row's pieces to guess, special tokens not counted")
+    unit: Literal["piece", "morpheme", "eojeol"] = Field("morpheme", description="what is chosen as a whole")
+    mask_share: float = Field(0.8, ge=0, le=1, description="share of the chosen pieces that become [MASK]")
+    random_share: float = Field(0.1, ge=0, le=1, description="share that becomes another piece; the rest stays")
+
+    @model_validator(mode="after")
+    def _shares_fit(self) -> Self:
+        if self.mask_share + self.random_share > 1:
+            raise ValueError(f"mask_share {self.mask_share} + random_share {self.random_share} > 1: lower one of them")
+        return self
+
+
+class PairSettings(BaseModel, frozen=True, extra="forbid"):
+    """How segment B of a row is chosen (NSP)."""
+
+    share_random: float = Field(0.5, ge=0, le=1, description="share of labelled pairs whose B is from another document")
+    tries: int = Field(
+        16,
+        ge=1,
+        description="looks for a foreign B of the right length, 32 places each; rows without one have no label",
+    )

@@ -1,0 +1,98 @@
+"""Shards as one long line of pieces, mapped from disk, not read."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import datasets
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from korbert.errors import ArtifactError, CorpusError
+
+__all__ = ["Shards"]
+
+_SENTENCE = 3  # boundary level of a piece that begins a sentence
+_COLUMNS = ("source", "input_ids", "boundaries")
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """The documents of one record batch, end to end. edges: where each begins, and the end of the last."""
+
+    input_ids: NDArray[np.int32]
+    boundaries: NDArray[np.uint8]
+    edges: NDArray[np.int64]
+    sources: pa.Array
+
+    def sentence_starts(self) -> NDArray[np.int64]:
+        """Where sentences begin, in order; every document begins one."""
+        begins = self.boundaries == _SENTENCE
+        begins[self.edges[:-1][np.diff(self.edges) > 0]] = True
+        return np.flatnonzero(begins)
+
+
+class Shards:
+    """Documents of Arrow stream files, laid end to end: a place is a number of pieces from the beginning of all.
+
+    edges: (documents + 1,) int64, the place where each document begins, and the end.
+    sentences: int64, ascending: the places where sentences begin (every document begins one), and the end.
+    sources: (documents,) int32, the document's source as an index of `source_names`.
+    Raises ArtifactError for a file that is no shard, CorpusError where there are no pieces at all.
+    """
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._blocks = [block for file in files for block in _blocks(file)]
+        self._bases = np.cumsum([0, *(block.input_ids.size for block in self._blocks)], dtype=np.int64)
+        if not self._bases[-1]:
+            raise CorpusError(
+                f"{_named(files)}: no pieces in these shards; is the corpus empty, or all of it held out?"
+            )
+        placed = list(zip(self._bases, self._blocks, strict=False))
+        self.edges = np.concatenate([*(base + block.edges[:-1] for base, block in placed), self._bases[-1:]])
+        self.sentences = np.concatenate([*(base + block.sentence_starts() for base, block in placed), self._bases[-1:]])
+        coded = pa.chunked_array([block.sources for block in self._blocks]).dictionary_encode()
+        self.source_names: list[str] = coded.chunk(0).dictionary.to_pylist()
+        self.sources: NDArray[np.int32] = np.concatenate([chunk.indices.to_numpy() for chunk in coded.chunks])
+
+    def __len__(self) -> int:
+        """Documents."""
+        return len(self.edges) - 1
+
+    def document(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The number of the document that holds each place."""
+        return np.searchsorted(self.edges, places, side="right") - 1
+
+    def pieces(self, start: int, end: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """Ids and boundaries of the places start..end, which lie in one document."""
+        number = int(np.searchsorted(self._bases, start, side="right")) - 1
+        block, base = self._blocks[number], int(self._bases[number])
+        return block.input_ids[start - base : end - base], block.boundaries[start - base : end - base]
+
+
+def _blocks(file: Path) -> Iterator[_Block]:
+    """One a record batch. The arrays look into the mapped file."""
+    try:
+        table = datasets.Dataset.from_file(str(file)).data.table
+    except (OSError, pa.ArrowInvalid) as error:
+        raise ArtifactError(f"{file}: no Arrow stream file ({error}); rebuild the shards") from error
+    missing = [name for name in _COLUMNS if name not in table.column_names]
+    if missing:
+        raise ArtifactError(f"{file}: no column {', '.join(missing)}, only {', '.join(table.column_names)}")
+    for batch in table.to_batches():
+        ids, boundaries = batch.column("input_ids"), batch.column("boundaries")
+        edges = ids.offsets.to_numpy().astype(np.int64)
+        if not np.array_equal(np.diff(edges), np.diff(boundaries.offsets.to_numpy())):
+            raise ArtifactError(f"{file}: input_ids and boundaries differ in length; rebuild the shards")
+        yield _Block(
+            input_ids=ids.flatten().to_numpy(),
+            boundaries=boundaries.flatten().to_numpy(),
+            edges=edges - edges[0],
+            sources=batch.column("source").cast(pa.string()),
+        )
+
+
+def _named(files: Sequence[Path]) -> str:
+    """The first few, for a message."""
+    return (", ".join(map(str, files[:3])) or "no files") + (", …" if len(files) > 3 else "")

@@ -1,0 +1,96 @@
+"""Shards of made-up documents whose pieces tell where they come from."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from korbert.pretraining.masking import SpecialIds
+
+IDS = SpecialIds(pad=0, cls=2, sep=3, mask=4, first_piece=384, vocab_size=2000)
+
+Document = tuple[str, Sequence[int]]  # source, pieces in each sentence
+
+
+@dataclass(frozen=True)
+class Written:
+    """Files, and what is in them by document."""
+
+    files: list[Path]
+    sources: list[str]
+    input_ids: list[np.ndarray]
+    boundaries: list[np.ndarray]
+
+
+def pieces_of(lengths: Sequence[int], rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Random pieces; sentences begin where they should, other pieces begin eojeol, morphemes or nothing by chance."""
+    total = sum(lengths)
+    boundaries = rng.choice([0, 1, 2], size=total, p=[0.1, 0.5, 0.4]).astype(np.uint8)
+    boundaries[np.cumsum([0, *lengths[:-1]])[np.array(lengths) > 0]] = 3
+    return rng.integers(IDS.first_piece, IDS.vocab_size, size=total).astype(np.int32), boundaries
+
+
+def write_shards(
+    folder: Path, documents: Sequence[Document], seed: int = 0, files: int = 2, rows: int = 100
+) -> Written:
+    rng = np.random.default_rng(seed)
+    made = [pieces_of(lengths, rng) for _, lengths in documents]
+    sources = [source for source, _ in documents]
+    table = pa.table(
+        {
+            "id": [f"{source}:{number}" for number, source in enumerate(sources)],
+            "source": sources,
+            "input_ids": pa.array([ids for ids, _ in made], pa.list_(pa.int32())),
+            "boundaries": pa.array([levels for _, levels in made], pa.list_(pa.uint8())),
+        }
+    )
+    paths = []
+    for number in range(files):
+        paths.append(folder / f"part-{number:05d}.arrow")
+        first, last = (len(sources) * part // files for part in (number, number + 1))
+        with pa.ipc.new_stream(str(paths[-1]), table.schema) as stream:
+            stream.write_table(table.slice(first, last - first), max_chunksize=rows)
+    return Written(paths, sources, [ids for ids, _ in made], [levels for _, levels in made])
+
+
+def like_a_corpus(number: int, rng: np.random.Generator) -> list[Document]:
+    """Articles of many sentences, reviews of which three in five have one."""
+    articles = [("wiki", rng.geometric(1 / 25, size=rng.integers(2, 60)).tolist()) for _ in range(number)]
+    counts = rng.choice([1, 2, 3], size=4 * number, p=[0.6, 0.25, 0.15])
+    return articles + [("reviews", (1 + rng.geometric(1 / 12, size=count)).tolist()) for count in counts]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    """The models here are so small that two threads would only wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def ids() -> SpecialIds:
+    return IDS
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Callable[..., Written]:
+    """(documents, **options) -> files with them."""
+    return lambda documents, **options: write_shards(tmp_path, documents, **options)
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    """300 articles and 1,200 reviews."""
+    return write_shards(tmp_path_factory.mktemp("shards"), like_a_corpus(300, np.random.default_rng(1)))
+
+
+@pytest.fixture(scope="session")
+def write() -> Callable[..., Written]:
+    """(folder, documents) -> files with them; for hypothesis, which wants no fixture made anew for each example."""
+    return write_shards

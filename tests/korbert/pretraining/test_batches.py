@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+import torch
+
+from korbert.errors import SettingsError
+from korbert.pretraining import MaskingSettings, PairSettings, Phase, PretrainingRows, heldout_batches, in_phases
+
+KEYS = ["attention_mask", "boundaries", "input_ids", "labels", "next_sentence_label", "token_type_ids"]
+
+
+@pytest.fixture(scope="module")
+def rows(corpus, ids):
+    return PretrainingRows(corpus.files, ids, 64, MaskingSettings(), PairSettings(), seed=3)
+
+
+def unpadded(batch):
+    """Each row of a batch as bytes, without its padding."""
+    lengths = batch["attention_mask"].sum(dim=1).tolist()
+    names = ("input_ids", "token_type_ids", "boundaries", "labels")
+    return [
+        b"".join(batch[name][row, :length].numpy().tobytes() for name in names)
+        + batch["next_sentence_label"][row].numpy().tobytes()
+        for row, length in enumerate(lengths)
+    ]
+
+
+def test_a_row_by_hand(shards, ids):
+    written = shards([("wiki", [4, 3])], files=1)
+    rows = PretrainingRows(written.files, ids, 64, MaskingSettings(rate=0.5), PairSettings(), seed=0)
+    row = rows.row(0, 0)
+    text = written.input_ids[0]
+    original = np.where(row["labels"] == -100, row["input_ids"], row["labels"])
+    assert original.tolist() == [ids.cls, *text[:4], ids.sep, *text[4:], ids.sep]
+    assert row["token_type_ids"].tolist() == [0] * 6 + [1] * 4
+    assert row["boundaries"].tolist() == [0, *written.boundaries[0][:4], 0, *written.boundaries[0][4:], 0]
+    assert row["next_sentence_label"].tolist() == [-100]  # there is no other document
+    assert (row["labels"][[0, 5, 9]] == -100).all()
+
+
+def test_a_document_of_one_sentence_is_one_segment(shards, ids):
+    rows = PretrainingRows(shards([("reviews", [5])]).files, ids, 64, MaskingSettings(), PairSettings(), seed=0)
+    row = rows.row(0, 0)
+    assert row["token_type_ids"].tolist() == [0] * 7
+    assert row["next_sentence_label"].tolist() == [-100]
+
+
+def test_every_epoch_masks_and_pairs_anew(rows):
+    first, again, second = rows.row(0, 17), rows.row(0, 17), rows.row(1, 17)
+    assert all(np.array_equal(first[name], again[name]) for name in first)
+    assert not np.array_equal(first["labels"], second["labels"])
+
+
+def test_shapes_and_padding(rows, ids):
+    (batch,) = rows.batch(2, 8)
+    assert sorted(batch) == sorted([*KEYS, "mlm_count", "nsp_count", "weight"])
+    lengths = batch["attention_mask"].sum(dim=1)
+    assert lengths.tolist() == sorted(lengths.tolist())
+    assert batch["input_ids"].shape == (8, int(lengths.max()))
+    padding = batch["attention_mask"] == 0
+    assert (batch["input_ids"][padding] == ids.pad).all()
+    assert (batch["labels"][padding] == -100).all()
+    assert all(batch[name].dtype == torch.int64 for name in KEYS)
+
+
+def test_rows_do_not_depend_on_batch_size_or_accumulation(rows):
+    one_by_one = [row for step in range(48) for batch in rows.batch(step, 1) for row in unpadded(batch)]
+    for batch_size, micro_batches in [(4, 1), (16, 4), (48, 5), (3, 8)]:
+        steps = 48 // batch_size
+        made = [
+            row
+            for step in range(steps)
+            for batch in rows.batch(step, batch_size, micro_batches)
+            for row in unpadded(batch)
+        ]
+        assert sorted(made) == sorted(one_by_one)
+
+
+def test_an_epoch_has_every_row_once_and_the_next_another_order(rows):
+    size = len(rows)
+    places = rows._shuffled(np.arange(2 * size))
+    assert [epoch for epoch, _ in places] == [0] * size + [1] * size
+    assert sorted(places[:size]) == [(0, row) for row in range(size)]
+    assert [row for _, row in places[:size]] != [row for _, row in places[size:]]
+
+
+def test_counts_are_those_of_the_whole_step(rows):
+    parts = rows.batch(0, 16, micro_batches=4)
+    assert len(parts) == 4
+    for name, labels in [("mlm_count", "labels"), ("nsp_count", "next_sentence_label")]:
+        total = sum(int((part[labels] != -100).sum()) for part in parts)
+        assert {int(part[name]) for part in parts} == {total}
+
+
+def test_heldout_batches_are_fixed_and_hide_all_that_is_asked(corpus, ids):
+    def make():
+        settings = (MaskingSettings(), PairSettings())
+        return heldout_batches(corpus.files, ids, 64, *settings, seed=3, limit_rows=100, batch_size=32)
+
+    first, second = make(), make()
+    assert sum(len(batch["input_ids"]) for batch in first) == 100
+    assert max(len(batch["input_ids"]) for batch in first) <= 32
+    for one, other in zip(first, second, strict=True):
+        assert all(torch.equal(one[name], other[name]) for name in one)
+        assert (one["input_ids"][one["labels"] != -100] == ids.mask).all()
+        assert (one["input_ids"][one["labels"] == -100] != ids.mask).all()
+
+
+def test_phases_follow_each_other(corpus, ids):
+    short, long = (
+        PretrainingRows(corpus.files, ids, length, MaskingSettings(), PairSettings(), seed=3) for length in (32, 64)
+    )
+    batches = in_phases([Phase(short, steps=3, batch_size=8), Phase(long, steps=2, batch_size=4, micro_batches=2)])
+    wanted = [short.batch(0, 8), short.batch(1, 8), short.batch(2, 8), long.batch(0, 4, 2), long.batch(1, 4, 2)]
+    for step, parts in enumerate(wanted):
+        assert [unpadded(part) for part in batches(step)] == [unpadded(part) for part in parts]
+
+
+def test_too_short_rows(corpus, ids):
+    with pytest.raises(SettingsError, match="max_length 4: 3 of these are special; take at least 5"):
+        PretrainingRows(corpus.files, ids, 4, MaskingSettings(), PairSettings(), seed=0)

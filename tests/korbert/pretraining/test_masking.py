@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from korbert.pretraining.batches import PretrainingRows
+from korbert.pretraining.masking import choose_positions, hide, units_of
+from korbert.pretraining.settings import MaskingSettings, PairSettings
+
+
+@pytest.mark.parametrize(
+    ("unit", "units"),
+    [("piece", [0, 1, 2, 3, 4, 5]), ("morpheme", [0, 0, 1, 2, 3, 3]), ("eojeol", [0, 0, 0, 1, 2, 2])],
+)
+def test_units_by_hand(unit, units):
+    # [CLS] 학교(2) ##들(0) 에(1) 가(2) [SEP] ##ㄴ(0, the row begins inside a word) 다(0) [SEP]
+    boundaries = np.array([0, 2, 0, 1, 2, 0, 0, 0, 0], dtype=np.uint8)
+    maskable = np.array([0, 1, 1, 1, 1, 0, 1, 1, 0], dtype=bool)
+    assert units_of(boundaries, maskable, unit).tolist() == units
+
+
+@given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=60), rate=st.floats(0.01, 0.9), seed=st.integers(0, 99))
+def test_whole_units_are_taken_and_the_budget_is_passed_by_one_at_most(sizes, rate, seed):
+    units = np.repeat(np.arange(len(sizes)), sizes)
+    taken = choose_positions(units, rate, np.random.default_rng(seed))
+    assert not np.isin(units[~taken], units[taken]).any()
+    assert taken.sum() < rate * len(units) + max(sizes)
+
+
+def test_short_rows_have_the_rate_too():
+    units = np.array([0, 0, 1, 2, 2, 2, 2])
+    rng = np.random.default_rng(0)
+    shares = [choose_positions(units, 0.15, rng).mean() for _ in range(20_000)]
+    assert np.mean(shares) == pytest.approx(0.15, abs=0.003)
+
+
+@pytest.mark.parametrize("unit", ["piece", "morpheme", "eojeol"])
+def test_rates_on_ten_thousand_rows(corpus, ids, unit):
+    rows = PretrainingRows(corpus.files, ids, 64, MaskingSettings(unit=unit), PairSettings(), seed=3)
+    pieces = chosen = masked = kept = 0
+    for place in range(10_000):
+        row = rows.row(*divmod(place, len(rows)))
+        labels, inputs = row["labels"], row["input_ids"]
+        special = (inputs == ids.cls) | (inputs == ids.sep)
+        assert (labels[special] == -100).all()
+        changed = inputs[(labels != -100) & (inputs != ids.mask)]
+        assert (changed >= ids.first_piece).all()
+        assert (changed < ids.vocab_size).all()
+        pieces += int((~special).sum())
+        chosen += int((labels != -100).sum())
+        masked += int((inputs == ids.mask).sum())
+        kept += int((inputs == labels).sum())
+    assert chosen / pieces == pytest.approx(0.15, abs=0.003)
+    assert masked / chosen == pytest.approx(0.8, abs=0.003)
+    # of the 10 % drawn from 1,616 pieces one in 1,616 is the piece that was there
+    assert kept / chosen == pytest.approx(0.1, abs=0.003)
+    assert 1 - (masked + kept) / chosen == pytest.approx(0.1, abs=0.003)
+
+
+@given(
+    input_ids=arrays(np.int64, 20, elements=st.integers(384, 1999)),
+    chosen=st.sets(st.integers(0, 19)),
+    shares=st.sampled_from([(0.8, 0.1), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0)]),
+)
+def test_hiding_touches_chosen_positions_alone(ids, input_ids, chosen, shares):
+    settings = MaskingSettings(mask_share=shares[0], random_share=shares[1])
+    before = input_ids.copy()
+    hidden = hide(input_ids, np.array(sorted(chosen), dtype=int), settings, ids, np.random.default_rng(0))
+    others = sorted(set(range(20)) - chosen)
+    assert np.array_equal(input_ids, before)
+    assert np.array_equal(hidden[others], before[others])
+    if shares[0] == 1.0:
+        assert (hidden[sorted(chosen)] == ids.mask).all()
+    if shares == (0.0, 0.0):
+        assert np.array_equal(hidden, before)

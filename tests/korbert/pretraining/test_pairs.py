@@ -1,0 +1,98 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from korbert.pretraining.pairs import IS_NEXT, NO_LABEL, NOT_NEXT, Pairs, cut_into_examples
+from korbert.pretraining.settings import PairSettings
+from korbert.pretraining.shards import Shards
+
+
+def draw_all(pairs, epochs=1):
+    return [pairs.draw(n, np.random.default_rng((epoch, n))) for epoch in range(epochs) for n in range(len(pairs))]
+
+
+def size(span):
+    return span[1] - span[0]
+
+
+@pytest.mark.parametrize(
+    ("sentences", "examples"),
+    [
+        ([4, 4, 4], [(0, 8), (8, 12)]),  # as many whole sentences as fit
+        ([10], [(0, 10)]),
+        ([23], [(0, 10), (10, 20), (20, 23)]),  # a long sentence is cut
+        ([3, 12, 2], [(0, 3), (3, 13), (13, 17)]),  # and its rest goes with what follows
+        ([11, 9], [(0, 10), (10, 20)]),
+    ],
+)
+def test_examples_by_hand(shards, sentences, examples):
+    starts, ends = cut_into_examples(Shards(shards([("wiki", sentences)], files=1).files), room=10)
+    assert list(zip(starts.tolist(), ends.tolist(), strict=True)) == examples
+
+
+@settings(max_examples=30)
+@given(
+    documents=st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=8), min_size=1, max_size=8),
+    room=st.integers(2, 20),
+)
+def test_examples_cover_every_piece_once_and_keep_documents_apart(tmp_path_factory, documents, room, write):
+    line = Shards(write(tmp_path_factory.mktemp("cut"), [("wiki", lengths) for lengths in documents]).files)
+    starts, ends = cut_into_examples(line, room)
+    assert starts[0] == 0
+    assert ends[-1] == line.edges[-1]
+    assert np.array_equal(starts[1:], ends[:-1])
+    assert (ends - starts).max() <= room
+    assert np.isin(line.edges[:-1], starts).all()
+
+
+def test_labels_say_where_b_comes_from(corpus):
+    line = Shards(corpus.files)
+    pairs = draw_all(Pairs(line, 61, PairSettings()))
+    document = [line.document(np.array([pair.first[0], (pair.second or pair.first)[0]])).tolist() for pair in pairs]
+    for pair, (first, second) in zip(pairs, document, strict=True):
+        if pair.label == NOT_NEXT:
+            assert first != second
+            assert line.sources[first] == line.sources[second]
+            assert {pair.second[0], pair.second[1]} <= set(line.sentences.tolist())  # whole sentences
+            assert pair.second[0] not in line.edges  # like a real B it never opens its document
+        elif pair.second is not None:
+            assert pair.second[0] == pair.first[1]
+    assert {pair.label for pair in pairs} == {IS_NEXT, NOT_NEXT, NO_LABEL}
+
+
+def test_documents_of_one_sentence_make_one_segment_without_label(shards):
+    pairs = Pairs(Shards(shards([("reviews", [5])] * 10).files), 61, PairSettings())
+    assert all(pair.second is None and pair.label == NO_LABEL for pair in draw_all(pairs))
+
+
+def test_a_row_has_no_label_where_no_foreign_b_has_the_length(shards):
+    documents = [("wiki", [4, 5]), ("wiki", [4, 6]), ("wiki", [4, 7])]
+    pairs = draw_all(Pairs(Shards(shards(documents).files), 61, PairSettings()))
+    assert [(pair.second, pair.label) for pair in pairs] == [((4, 9), -100), ((13, 19), -100), ((23, 30), -100)]
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.0, 0.0), (0.5, 0.5), (1.0, 1.0)])
+def test_balance(corpus, share, expected):
+    pairs = draw_all(Pairs(Shards(corpus.files), 61, PairSettings(share_random=share)), epochs=3)
+    labels = np.array([pair.label for pair in pairs if pair.label != NO_LABEL])
+    assert len(labels) > 8000
+    assert (labels == NOT_NEXT).mean() == pytest.approx(expected, abs=0.02)
+
+
+def test_lengths_and_source_do_not_tell_the_label(corpus):
+    line = Shards(corpus.files)
+    pairs = [pair for pair in draw_all(Pairs(line, 61, PairSettings()), epochs=3) if pair.label != NO_LABEL]
+    sources = line.sources[line.document(np.array([pair.first[0] for pair in pairs]))]
+    lengths = np.array([(size(pair.first), size(pair.second)) for pair in pairs])
+    total = lengths.sum(axis=1)
+    features = np.column_stack([sources, lengths, total, lengths**2, total**2, lengths[:, 0] * lengths[:, 1]])
+    labels = np.array([pair.label for pair in pairs])
+    half = len(labels) // 2
+    scaled = StandardScaler().fit_transform(features)
+    guesses = LogisticRegression(max_iter=1000).fit(scaled[:half], labels[:half]).predict(scaled[half:])
+    assert (guesses == labels[half:]).mean() < 0.55
+    for source in np.unique(sources):
+        assert (labels[sources == source] == NOT_NEXT).mean() == pytest.approx(0.5, abs=0.05)
