@@ -1,0 +1,215 @@
+"""Labels for texts: learning them from examples, keeping the best epoch, and giving them to new texts."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self, TypedDict
+
+import numpy as np
+import safetensors
+import safetensors.torch
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from korbert.modeling import ClassificationModel, load_model, read_config
+from korbert.tasks.durable import write_whole
+from korbert.tasks.examples import Batches, Examples
+from korbert.tasks.settings import ClassificationSettings
+from korbert.tokenization import Tokenizer
+from korbert.training.devices import autocast, choose_device
+from korbert.training.loop import Checkpointing, fit
+from korbert.training.settings import PrecisionName
+
+__all__ = ["Best", "Classifier", "Prediction", "classification_loss", "finetune", "load_best", "probabilities"]
+
+_SCORING_BATCH_SIZE = 256
+
+
+class Prediction(TypedDict):
+    """The likeliest label of a text, and how likely each one is."""
+
+    label: str
+    probabilities: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Best:
+    """The epoch (from 1) that got most validation examples right, `correct` of `count`; the earliest of equals."""
+
+    epoch: int
+    correct: int
+    count: int
+
+    @property
+    def accuracy(self) -> float:
+        return self.correct / self.count
+
+
+def classification_loss(model: nn.Module, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """{"loss": mean cross-entropy over the batch, in nats}. batch: as Examples.batch gives it."""
+    return {"loss": F.cross_entropy(_logits(model, batch).float(), batch["labels"])}
+
+
+def probabilities(
+    model: nn.Module,
+    examples: Examples,
+    *,
+    device: torch.device,
+    precision: PrecisionName = "fp32",
+    advance: Callable[[int], None] = lambda count: None,
+) -> NDArray[np.float32]:
+    """How likely each label is for each row: (N, C). The model is left in the mode it was in.
+
+    advance: called with the number of rows after each batch.
+    """
+    found: list[NDArray[np.float32]] = []
+    rows = list(examples.by_length(_SCORING_BATCH_SIZE))
+    was_training = model.training
+    model.eval()
+    with torch.inference_mode(), autocast(device, precision):
+        for numbers in rows:
+            batch = {name: tensor.to(device) for name, tensor in examples.batch(numbers).items()}
+            found.append(_logits(model, batch).float().softmax(dim=-1).cpu().numpy())
+            advance(len(numbers))
+    model.train(was_training)
+    result = np.empty((len(examples), found[0].shape[1]), dtype=np.float32)
+    result[np.concatenate(rows)] = np.concatenate(found)
+    return result
+
+
+def finetune(
+    model: ClassificationModel,
+    train: Examples,
+    validation: Examples,
+    settings: ClassificationSettings,
+    *,
+    learning_rate: float,
+    seed: int,
+    work: Path,
+    metrics: Path,
+    device: torch.device,
+    description: str = "finetune",
+) -> Best:
+    """Trains `model`, and leaves it with the weights of its best epoch, in eval mode.
+
+    work: a folder for checkpoints, `best.safetensors` and `timing.jsonl`; with the same folder a run that was cut off
+    goes on where it was, and ends in the same bytes. metrics: as `fit` writes it, "heldout" at the end of each epoch.
+    """
+    batches = Batches(train, settings.batch_size, seed)
+    keeper = _Keeper(work / "best.safetensors", validation, device, settings.precision, batches.steps_per_epoch)
+    fit(
+        model,
+        batches=batches,
+        loss=classification_loss,
+        steps=settings.epochs * batches.steps_per_epoch,
+        optimizer=settings.optimizer(learning_rate),
+        seed=seed,
+        device=device,
+        precision=settings.precision,
+        checkpoints=Checkpointing(work / "checkpoints", settings.checkpoint_every),
+        metrics=metrics,
+        timing=work / "timing.jsonl",
+        evaluate=keeper,
+        evaluate_every=batches.steps_per_epoch,
+        log_every=settings.log_every,
+        description=description,
+    )
+    return load_best(work, model)
+
+
+def load_best(work: Path, model: ClassificationModel) -> Best:
+    """The weights that `finetune` kept in `work`, into `model`, which is put in eval mode."""
+    path = work / "best.safetensors"
+    best = _read_best(path)
+    assert best is not None, f"{path}: finetune evaluates at the end of every epoch"
+    model.load_state_dict(safetensors.torch.load_file(path))
+    model.eval()
+    return best
+
+
+class _Keeper:
+    """Called by `fit` at the end of each epoch: measures, and keeps the weights if there are no better ones.
+
+    Weights and measure are one file, replaced at once: whatever moment a run is cut off, they belong together, and a
+    resumed run that passes an epoch's end again finds or writes the same.
+    """
+
+    def __init__(
+        self, path: Path, validation: Examples, device: torch.device, precision: PrecisionName, steps_per_epoch: int
+    ) -> None:
+        self._path = path
+        self._validation = validation
+        self._device = device
+        self._precision: PrecisionName = precision
+        self._steps_per_epoch = steps_per_epoch
+
+    def __call__(self, model: nn.Module, step: int) -> dict[str, float]:
+        found = probabilities(model, self._validation, device=self._device, precision=self._precision)
+        labels = self._validation.labels
+        now = Best(step // self._steps_per_epoch, int((found.argmax(axis=1) == labels).sum()), len(labels))
+        best = _read_best(self._path)
+        if best is None or (now.correct, -now.epoch) > (best.correct, -best.epoch):
+            _write_best(self._path, model, now)
+        right = found[np.arange(len(labels)), labels].astype(np.float64)
+        loss = float(-np.log(np.maximum(right, np.finfo(np.float32).tiny)).mean())
+        return {"epoch": now.epoch, "loss": loss, "accuracy": now.accuracy}
+
+
+def _write_best(path: Path, model: nn.Module, best: Best) -> None:
+    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    facts = {"epoch": str(best.epoch), "correct": str(best.correct), "count": str(best.count)}
+    write_whole(path, safetensors.torch.save(weights, metadata=facts))
+
+
+def _read_best(path: Path) -> Best | None:
+    if not path.exists():
+        return None
+    with safetensors.safe_open(path, framework="pt") as file:
+        facts = file.metadata()
+    return Best(int(facts["epoch"]), int(facts["correct"]), int(facts["count"]))
+
+
+def _logits(model: nn.Module, batch: Mapping[str, Tensor]) -> Tensor:
+    scores: Tensor = model(batch["input_ids"], attention_mask=batch["attention_mask"], boundaries=batch["boundaries"])
+    return scores  # (B, C)
+
+
+class Classifier:
+    """A model folder of kind "classification" at work: texts in, labels out.
+
+        >>> Classifier.load(folder).predict(["정말 좋은 영화"])
+        [{"label": "긍정", "probabilities": {"부정": 0.04, "긍정": 0.96}}]
+
+    max_length: pieces of a text, special tokens included; the rest is cut off. None: as many as the model's positions.
+    """
+
+    def __init__(self, model: ClassificationModel, tokenizer: Tokenizer, max_length: int | None = None) -> None:
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.max_length = max_length or model.config.max_position_embeddings
+
+    @classmethod
+    def load(cls, folder: Path, device: str = "auto") -> Self:
+        """From a folder that korbert has written. ModelError where it is none, or of another kind."""
+        model, tokenizer = load_model(folder, "classification", choose_device(device))
+        return cls(model, tokenizer, read_config(folder)["task"].get("max_length"))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.model.labels
+
+    def predict(self, texts: Sequence[str]) -> list[Prediction]:
+        """One prediction a text, in order. Any text will do, an empty one too."""
+        if not texts:
+            return []
+        encodings = self.tokenizer.encode_batch(list(texts), max_length=self.max_length)
+        rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
+        examples = Examples.of_rows(rows, [0] * len(texts), self.tokenizer.pad_id)
+        device = next(self.model.parameters()).device
+        return [self._prediction(row) for row in probabilities(self.model, examples, device=device)]
+
+    def _prediction(self, row: NDArray[np.float32]) -> Prediction:
+        shares = dict(zip(self.labels, row.tolist(), strict=True))
+        return {"label": self.labels[int(row.argmax())], "probabilities": shares}

@@ -1,0 +1,80 @@
+"""Texts analysed once: the pieces and the morphemes of each, in Parquet parts that a resumed run finds again."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from korbert.progress import track
+from korbert.tasks.durable import write_whole
+from korbert.tasks.examples import Examples
+from korbert.tokenization import Analyzer, Tokenizer
+
+__all__ = ["Encoded"]
+
+_PART_TEXTS = 10_000  # a run that was cut off analyses at most so many texts again
+_SCHEMA = pa.schema(
+    [
+        ("input_ids", pa.list_(pa.int32())),  # without special tokens
+        ("boundaries", pa.list_(pa.uint8())),
+        ("morphemes", pa.list_(pa.string())),  # forms
+    ]
+)
+
+
+class Encoded:
+    """The pieces and the morphemes of a list of texts, in files `encoded-<name>-00000.parquet` of a folder.
+
+    Parts that are there already are taken as they are: the folder has to be of the same texts and the same tokenizer.
+    """
+
+    def __init__(self, folder: Path, name: str, texts: Sequence[str]) -> None:
+        self._texts = texts
+        starts = range(0, len(texts), _PART_TEXTS)
+        self._parts = {folder / f"encoded-{name}-{number:05d}.parquet": start for number, start in enumerate(starts)}
+        self._name = name
+
+    def make(self, tokenizer: Tokenizer, workers: int) -> None:
+        """Analyses what has not been analysed yet, on that many threads."""
+        analyzer = (
+            tokenizer.analyzer if workers == 1 else Analyzer(tokenizer.analyzer_options, workers)
+        )  # loads when used
+        with track(f"analyze {self._name}", total=len(self._texts), unit="texts") as advance:
+            for path, start in self._parts.items():
+                texts = self._texts[start : start + _PART_TEXTS]
+                if not path.exists():
+                    write_whole(path, _encode(texts, tokenizer, analyzer))
+                advance(len(texts))
+
+    def examples(self, tokenizer: Tokenizer, labels: NDArray[np.int64], max_length: int) -> Examples:
+        """[CLS] pieces [SEP] of each text, cut to `max_length` as Tokenizer.encode cuts it."""
+        room = max_length - 2
+        rows = (
+            ([tokenizer.cls_id, *ids[:room], tokenizer.sep_id], [0, *levels[:room], 0])
+            for ids, levels in self._columns("input_ids", "boundaries")
+        )
+        return Examples.of_rows(rows, labels, tokenizer.pad_id)
+
+    def morphemes(self) -> Iterator[list[str]]:
+        """The forms of each text, in order."""
+        return (forms for (forms,) in self._columns("morphemes"))
+
+    def _columns(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        for path in self._parts:
+            table = pq.read_table(path, columns=list(names))
+            yield from zip(*(table[name].to_pylist() for name in names), strict=True)
+
+
+def _encode(texts: Sequence[str], tokenizer: Tokenizer, analyzer: Analyzer) -> memoryview:
+    """One part, as the bytes of a Parquet file."""
+    rows = []
+    for text, analysis in zip(texts, analyzer.analyze_many(texts), strict=True):
+        pieces = tokenizer.pieces(analysis, text)
+        rows.append({"input_ids": pieces.ids, "boundaries": pieces.boundaries, "morphemes": analysis.forms})
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), sink, compression="zstd")
+    return memoryview(sink.getvalue())

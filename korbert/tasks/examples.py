@@ -1,0 +1,117 @@
+"""Labelled rows of pieces, held flat in memory, and the order in which they are learned."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+__all__ = ["Batches", "Examples", "bucketed"]
+
+_POOL_BATCHES = 64  # batches that are sorted by length together: enough for little padding, few enough to stay mixed
+_POOL_STREAM = 0x706F6F6C  # keeps these draws apart from others that are keyed by (seed, epoch)
+
+
+@dataclass(frozen=True)
+class Examples:
+    """N rows of pieces with special tokens; row i is `[offsets[i] : offsets[i + 1]]` of the flat arrays.
+
+    input_ids: int32. boundaries: uint8, a level a piece. offsets: (N + 1,) int64. labels: (N,) int64.
+    """
+
+    input_ids: NDArray[np.int32]
+    boundaries: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    pad_id: int
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[tuple[ArrayLike, ArrayLike]], labels: ArrayLike, pad_id: int) -> "Examples":
+        """From (input_ids, boundaries) of each row, and its label."""
+        ids, levels, lengths = [], [], [0]
+        for row_ids, row_levels in rows:
+            ids.append(np.asarray(row_ids, dtype=np.int32))
+            levels.append(np.asarray(row_levels, dtype=np.uint8))
+            lengths.append(len(ids[-1]))
+        flat_ids = np.concatenate([np.empty(0, np.int32), *ids])
+        flat_levels = np.concatenate([np.empty(0, np.uint8), *levels])
+        return cls(flat_ids, flat_levels, np.cumsum(lengths, dtype=np.int64), np.asarray(labels, np.int64), pad_id)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """(N,) pieces of each row, special tokens included."""
+        return np.diff(self.offsets)
+
+    def select(self, rows: NDArray[np.int64]) -> "Examples":
+        """Those rows, in that order."""
+        pairs = [slice(*self.offsets[row : row + 2]) for row in rows]
+        inner = ((self.input_ids[pair], self.boundaries[pair]) for pair in pairs)
+        return Examples.of_rows(inner, self.labels[rows], self.pad_id)
+
+    def batch(self, rows: NDArray[np.int64]) -> dict[str, Tensor]:
+        """Those rows, padded to the longest: input_ids, attention_mask, boundaries (B, T); labels (B,); all int64."""
+        lengths = self.lengths[rows]
+        ids = np.full((len(rows), int(lengths.max())), self.pad_id, dtype=np.int64)
+        levels = np.zeros_like(ids)
+        for at, (start, length) in enumerate(zip(self.offsets[rows], lengths, strict=True)):
+            ids[at, :length] = self.input_ids[start : start + length]
+            levels[at, :length] = self.boundaries[start : start + length]
+        mask = np.arange(ids.shape[1]) < lengths[:, None]
+        arrays = {
+            "input_ids": ids,
+            "attention_mask": mask.astype(np.int64),
+            "boundaries": levels,
+            "labels": self.labels[rows],
+        }
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+    def by_length(self, batch_size: int) -> Iterator[NDArray[np.int64]]:
+        """All rows once, shortest first, so that little is padded: the order for scoring."""
+        order = np.argsort(self.lengths, kind="stable")
+        for start in range(0, len(order), batch_size):
+            yield order[start : start + batch_size]
+
+
+def bucketed(lengths: NDArray[np.int64], batch_size: int, generator: np.random.Generator) -> list[NDArray[np.int64]]:
+    """Batches of row numbers, all rows once, rows of like length together, in random order.
+
+    Rows are shuffled, cut into pools of 64 batches, sorted by length within each pool, and cut into batches, which are
+    shuffled. There are ceil(N / batch_size); one of them may be smaller.
+    """
+    order = generator.permutation(len(lengths))
+    batches: list[NDArray[np.int64]] = []
+    for start in range(0, len(order), _POOL_BATCHES * batch_size):
+        pool = order[start : start + _POOL_BATCHES * batch_size]
+        pool = pool[np.argsort(lengths[pool], kind="stable")]
+        batches += [pool[at : at + batch_size] for at in range(0, len(pool), batch_size)]
+    return [batches[at] for at in generator.permutation(len(batches))]
+
+
+class Batches:
+    """The batch of every step, a pure function of the step: epochs follow each other, each in an order of its own."""
+
+    def __init__(self, examples: Examples, batch_size: int, seed: int) -> None:
+        self._examples = examples
+        self._batch_size = batch_size
+        self._seed = seed
+        self._epoch = lru_cache(maxsize=2)(self._order)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Steps that show every row once."""
+        return -(-len(self._examples) // self._batch_size)
+
+    def __call__(self, step: int) -> list[dict[str, Tensor]]:
+        """Step 0 is the first one. One micro-batch, with the keys of Examples.batch."""
+        epoch, at = divmod(step, self.steps_per_epoch)
+        return [self._examples.batch(self._epoch(epoch)[at])]
+
+    def _order(self, epoch: int) -> list[NDArray[np.int64]]:
+        generator = np.random.default_rng([_POOL_STREAM, self._seed, epoch])
+        return bucketed(self._examples.lengths, self._batch_size, generator)

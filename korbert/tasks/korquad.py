@@ -1,0 +1,232 @@
+"""KorQuAD 1.0 files: read with every fault named by its place, split by article, and what a wrong answer got wrong."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from korbert.errors import CorpusError
+
+__all__ = [
+    "Answer",
+    "AnswerPart",
+    "Dataset",
+    "Question",
+    "join",
+    "parse",
+    "read",
+    "read_json",
+    "read_predictions",
+    "split_by_article",
+    "write_json",
+]
+
+_FORMAT = (
+    'a KorQuAD 1.0 file is {"data": [{"title", "paragraphs": [{"context", "qas": '
+    '[{"id", "question", "answers": [{"text", "answer_start"}]}]}]}]}'
+)
+_NAMES = {dict: "an object", list: "a list", str: "a string", int: "a whole number"}
+
+AnswerPart = Literal["spans", "texts", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A right answer: `context[start : start + len(text)] == text`, start in code points."""
+
+    text: str
+    start: int
+
+    @property
+    def span(self) -> tuple[int, int]:
+        return self.start, self.start + len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question on `contexts[context]` of its Dataset. `answers` is empty only where the file was read without."""
+
+    id: str
+    text: str
+    context: int
+    answers: tuple[Answer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """The questions of one file, or several, in order; `titles[i]` is the article of `contexts[i]`."""
+
+    titles: tuple[str, ...]
+    contexts: tuple[str, ...]
+    questions: tuple[Question, ...]
+
+
+def read(path: Path, *, answers: AnswerPart = "spans") -> Dataset:
+    """The questions of an official file.
+
+    answers: "texts" reads no answer_start (enough to score), "none" reads no answers (a submission).
+    CorpusError names file, place (`data[3].paragraphs[0].qas[1]`) and what is there.
+    """
+    return parse(read_json(path), str(path), answers=answers)
+
+
+def read_predictions(path: Path) -> dict[str, str]:
+    """A `predictions.json`: one flat object, question id to answer text."""
+    predictions = read_json(path)
+    if not isinstance(predictions, dict) or not all(isinstance(text, str) for text in predictions.values()):
+        raise CorpusError(f"{path}: not a predictions file; it must be one JSON object of question id and answer text")
+    return predictions
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Predictions and what goes with them: UTF-8, written aside and renamed, so that the file is whole or absent.
+
+    A lone surrogate, which UTF-8 cannot hold but JSON can, is written as its escape.
+    """
+    text = json.dumps(value, ensure_ascii=False, indent=1) + "\n"
+    aside = path.with_name(path.name + ".tmp")
+    with aside.open("wb") as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
+
+
+def read_json(path: Path) -> Any:
+    """A JSON file as it is. CorpusError where there is none, or where it is not JSON in UTF-8."""
+    try:
+        return json.loads(path.read_bytes().decode("utf-8-sig"))
+    except FileNotFoundError:
+        raise CorpusError(f"{path}: no such file; give a KorQuAD 1.0 JSON file") from None
+    except OSError as error:
+        raise CorpusError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise CorpusError(f"{path}: byte {error.start}: not UTF-8; {_FORMAT}, in UTF-8") from None
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise CorpusError(f"{path}: not JSON ({error}); {_FORMAT}") from None
+
+
+def parse(document: Any, name: str, *, answers: AnswerPart = "spans") -> Dataset:
+    """As `read`, of JSON that is parsed already. name: what errors call it."""
+    root = _Node(document, name, "")
+    titles: list[str] = []
+    contexts: list[str] = []
+    questions: list[Question] = []
+    for article in root.items("data"):
+        title = article.string("title") if article.has("title") else ""
+        for paragraph in article.items("paragraphs"):
+            titles.append(title)
+            contexts.append(paragraph.string("context"))
+            for node in paragraph.items("qas"):
+                found = () if answers == "none" else tuple(_answers(node, contexts[-1] if answers == "spans" else None))
+                questions.append(Question(node.string("id"), node.string("question"), len(contexts) - 1, found))
+    if not questions:
+        raise CorpusError(f"{name}: no question in it; {_FORMAT}")
+    _refuse_repeated_ids(questions, name)
+    return Dataset(tuple(titles), tuple(contexts), tuple(questions))
+
+
+def _answers(question: "_Node", context: str | None) -> Iterator[Answer]:
+    """context: where the answers must stand; None leaves their place unread, as 0."""
+    nodes = question.items("answers")
+    if not nodes:
+        raise CorpusError(f"{question.place}: question {question.string('id')} has no answer; give it one")
+    for node in nodes:
+        if context is None:
+            yield Answer(node.string("text"), 0)
+            continue
+        answer = Answer(node.string("text"), node.integer("answer_start"))
+        start, end = answer.span
+        there = context[max(start, 0) : max(end, 0)]
+        if not answer.text or start < 0 or there != answer.text:
+            raise CorpusError(
+                f"{node.place}: question {question.string('id')}: the context has {there!r} at answer_start {start}, "
+                f"the answer is {answer.text!r}; answer_start counts characters from 0"
+            )
+        yield answer
+
+
+def _refuse_repeated_ids(questions: Sequence[Question], name: str) -> None:
+    seen: set[str] = set()
+    for question in questions:
+        if question.id in seen:
+            raise CorpusError(f"{name}: question id {question.id} stands there twice; ids must be unique")
+        seen.add(question.id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A value of the JSON document, and where it stands."""
+
+    value: Any
+    file: str
+    path: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}: {self.path}" if self.path else self.file
+
+    def has(self, key: str) -> bool:
+        return isinstance(self.value, dict) and key in self.value
+
+    def string(self, key: str) -> str:
+        return str(self._get(key, str))
+
+    def integer(self, key: str) -> int:
+        return int(self._get(key, int))
+
+    def items(self, key: str) -> list["_Node"]:
+        path = f"{self.path}.{key}" if self.path else key
+        return [_Node(item, self.file, f"{path}[{i}]") for i, item in enumerate(self._get(key, list))]
+
+    def _get(self, key: str, kind: type) -> Any:
+        if not isinstance(self.value, dict):
+            raise CorpusError(f"{self.place}: {_kind(self.value)} where an object should be; {_FORMAT}")
+        if key not in self.value:
+            raise CorpusError(f'{self.place}: no "{key}" there; {_FORMAT}')
+        value = self.value[key]
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise CorpusError(f'{self.place}: "{key}" is {_kind(value)} and should be {_NAMES[kind]}; {_FORMAT}')
+        return value
+
+
+def _kind(value: Any) -> str:
+    return "null" if value is None else _NAMES.get(type(value), type(value).__name__)
+
+
+def split_by_article(dataset: Dataset) -> tuple[Dataset, Dataset]:
+    """(train, valid): an article is in valid when the SHA-256 of its title, read as a number, leaves 0 modulo 5.
+
+    For those who have one official file only. Scores on such a part are not comparable with published ones.
+    """
+    held = [int(hashlib.sha256(title.encode()).hexdigest(), 16) % 5 == 0 for title in dataset.titles]
+    return _select(dataset, [not h for h in held]), _select(dataset, held)
+
+
+def _select(dataset: Dataset, keep: Sequence[bool]) -> Dataset:
+    kept = [i for i, k in enumerate(keep) if k]
+    position = {old: new for new, old in enumerate(kept)}
+    return Dataset(
+        tuple(dataset.titles[i] for i in kept),
+        tuple(dataset.contexts[i] for i in kept),
+        tuple(
+            Question(q.id, q.text, position[q.context], q.answers) for q in dataset.questions if q.context in position
+        ),
+    )
+
+
+def join(datasets: Mapping[str, Dataset]) -> Dataset:
+    """Several files as one, in order. datasets: file name -> its questions; an id in two of them is a CorpusError."""
+    titles: list[str] = []
+    contexts: list[str] = []
+    questions: list[Question] = []
+    for dataset in datasets.values():
+        shift = len(contexts)
+        titles += dataset.titles
+        contexts += dataset.contexts
+        questions += [Question(q.id, q.text, q.context + shift, q.answers) for q in dataset.questions]
+    _refuse_repeated_ids(questions, ", ".join(datasets))
+    return Dataset(tuple(titles), tuple(contexts), tuple(questions))

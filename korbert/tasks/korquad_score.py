@@ -1,0 +1,72 @@
+"""Exact match and character F1 of KorQuAD 1.0, as the official `evaluate-v1.0.py` computes them.
+
+Both compare normalised strings. Normalising, in this order: quotes, brackets and ' " become spaces; upper case becomes
+lower case; ASCII punctuation is deleted and leaves no space; runs of white space become one space. Particles stay.
+"""
+
+import logging
+import string
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from korbert.errors import CorpusError
+from korbert.tasks.korquad import parse
+
+__all__ = ["exact_match", "f1", "normalize", "score"]
+
+_logger = logging.getLogger(__name__)
+
+_SPACED = str.maketrans(dict.fromkeys("'\"《》<>〈〉()‘’", " "))  # “ ” 「 」 『 』 · … are not among them and stay
+_DELETED = str.maketrans("", "", string.punctuation)
+
+
+def normalize(text: str) -> str:
+    """What is compared: `normalize("《Kiwi》의, 한-국") == "kiwi 의 한국"`."""
+    return " ".join(text.translate(_SPACED).lower().translate(_DELETED).split())
+
+
+def exact_match(prediction: str, answers: Iterable[str]) -> bool:
+    """Whether the prediction equals one of the answers, spaces included, both normalised."""
+    normalized = normalize(prediction)
+    return any(normalized == normalize(answer) for answer in answers)
+
+
+def f1(prediction: str, answers: Iterable[str]) -> float:
+    """The best character F1 over the answers, 0 to 1; spaces do not count, order does not either.
+
+    No shared character is 0, and so is a prediction without characters, even against an answer without any.
+    """
+    return max((_f1(normalize(prediction), normalize(answer)) for answer in answers), default=0.0)
+
+
+def _f1(prediction: str, answer: str) -> float:
+    predicted, expected = Counter(prediction.replace(" ", "")), Counter(answer.replace(" ", ""))
+    shared = (predicted & expected).total()
+    if shared == 0:
+        return 0.0
+    precision, recall = shared / predicted.total(), shared / expected.total()
+    return 2 * precision * recall / (precision + recall)
+
+
+def score(dataset: Any, predictions: Mapping[str, str], name: str = "dataset") -> dict[str, float]:
+    """`{"exact_match": .., "f1": ..}` in percent over all questions of an official file, as parsed from its JSON.
+
+    name: what errors call it. A question without a prediction counts as wrong, with a warning. CorpusError where the
+    file is not KorQuAD, or a prediction is no string.
+    """
+    questions = parse(dataset, name, answers="texts").questions
+    matches, f1_sum, unanswered = 0, 0.0, 0
+    for question in questions:
+        prediction = predictions.get(question.id)
+        if prediction is None:
+            unanswered += 1
+            continue
+        if not isinstance(prediction, str):
+            raise CorpusError(f"predictions: {question.id}: {prediction!r} is no string; give one answer text an id")
+        answers = [answer.text for answer in question.answers]
+        matches += exact_match(prediction, answers)
+        f1_sum += f1(prediction, answers)
+    if unanswered:
+        _logger.warning("%d of %d questions have no prediction and score 0", unanswered, len(questions))
+    return {"exact_match": 100.0 * matches / len(questions), "f1": 100.0 * f1_sum / len(questions)}

@@ -1,0 +1,77 @@
+"""Reads the files of NSMC, the Naver sentiment movie corpus (github.com/e9t/nsmc), as they are."""
+
+import csv
+import io
+from pathlib import Path
+
+import pandas as pd
+
+from korbert.errors import CorpusError
+
+__all__ = ["COLUMNS", "LABELS", "read"]
+
+COLUMNS = ("id", "document", "label")
+LABELS = ("부정", "긍정")  # what the labels 0 and 1 of the files mean: ratings 1 to 4, ratings 9 and 10
+
+_HEADER = "\t".join(COLUMNS)
+
+
+def read(path: Path) -> pd.DataFrame:
+    """The reviews of one official file, in its order: id (str), text (str, may be empty), label (int64, 0 or 1).
+
+    A tab ends a field and a line feed ends a row; nothing else means anything: quotes are text, and so are `NA` and
+    `null`. A byte-order mark in front and CRLF line ends are taken away.
+
+    Raises CorpusError, naming file and line, for a missing file, another header, a row that has not three fields, a
+    label other than 0 and 1, and bytes that are not UTF-8.
+    """
+    lines = _lines(path)
+    if lines[0] != _HEADER:
+        raise CorpusError(
+            f"{path}, line 1: the header is {_shown(lines[0])}, not {_HEADER!r}: give an official NSMC file"
+        )
+    if len(lines) == 1:
+        raise CorpusError(f"{path}: holds no review below its header: give an official NSMC file")
+    for number, line in enumerate(lines[1:], start=2):
+        _check_row(path, number, line)
+    table = pd.read_csv(
+        io.StringIO("\n".join(lines)),
+        sep="\t",
+        lineterminator="\n",
+        quoting=csv.QUOTE_NONE,
+        na_filter=False,
+        dtype=str,
+        skip_blank_lines=False,
+        index_col=False,
+    )
+    return pd.DataFrame({"id": table["id"], "text": table["document"], "label": table["label"].astype("int64")})
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CorpusError(
+            f"{path}: cannot be read ({error.strerror}): see docs/data.md for where to get NSMC"
+        ) from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        found = f"byte 0x{data[error.start]:02x}"
+        raise CorpusError(f"{path}, line {line}: {found} is not UTF-8: convert the file to UTF-8") from error
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+
+
+def _check_row(path: Path, number: int, line: str) -> None:
+    fields = line.split("\t")
+    if len(fields) != len(COLUMNS):
+        raise CorpusError(
+            f"{path}, line {number}: {len(fields)} fields between tabs, not {len(COLUMNS)}, in {_shown(line)}: mend it"
+        )
+    if fields[2] not in ("0", "1"):
+        raise CorpusError(f"{path}, line {number}: the label is {_shown(fields[2])}, not 0 or 1: mend it")
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")

@@ -1,0 +1,166 @@
+"""Reading comprehension: answers to questions, cut out of texts of any length."""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Self, TypedDict
+
+import numpy as np
+import torch
+
+from korbert.errors import ModelError
+from korbert.modeling import ReadingModel, load_model, read_config
+from korbert.progress import track
+from korbert.tasks.korquad import Dataset
+from korbert.tasks.passages import Passage, cut, encode_passages
+from korbert.tasks.reading_settings import ReadingSettings
+from korbert.tasks.windows import Window, choice_logits, collate, cut_windows
+from korbert.tokenization import Tokenizer
+from korbert.training.devices import choose_device
+
+__all__ = ["Candidate", "Reader", "Reading", "question_pairs"]
+
+_Scored = tuple[float, int, int, str]  # log probability, start, end, text
+
+_SPANS_PER_ENTRY = 4  # spans looked at for one n-best entry of a window, as several spans may have one text
+
+
+class Candidate(TypedDict):
+    """One answer: `text == context[start:end]`, and the probability that its window gives to its two ends."""
+
+    text: str
+    score: float
+    start: int
+    end: int
+
+
+class Reading(TypedDict):
+    """What `Reader.answer` gives: the answer, its half-open span in the context, and its score, 0 to 1."""
+
+    answer: str
+    span: tuple[int, int]
+    score: float
+
+
+class Reader:
+    """A reading model that answers questions on texts of any length.
+
+    reader = Reader.load(Path("artifacts/demo/korquad/model"))
+    reader.answer("세종은 1443년에 한글을 만들었다.", "한글은 언제 만들어졌나?")
+      ->  {"answer": "1443년", "span": (4, 9), "score": 0.93}
+    """
+
+    def __init__(
+        self,
+        model: ReadingModel,
+        tokenizer: Tokenizer,
+        settings: ReadingSettings | None = None,
+        *,
+        batch_size: int = 32,
+    ) -> None:
+        """batch_size: windows that go through the model at a time, on the device where the model is."""
+        self.model = model
+        self.tokenizer = tokenizer
+        self.settings = settings or ReadingSettings()
+        self.batch_size = batch_size
+
+    @classmethod
+    def load(cls, folder: Path, device: str = "auto", *, batch_size: int = 32) -> Self:
+        """From a folder that korbert has written. ModelError where it is none, or of another kind."""
+        model, tokenizer = load_model(folder, "reading", choose_device(device))
+        settings = ReadingSettings.model_validate(read_config(folder)["task"])
+        return cls(model, tokenizer, settings, batch_size=batch_size)
+
+    def answer(self, context: str, question: str) -> Reading:
+        """The best answer; an empty one with score 0 where the context holds nothing but white space."""
+        passages = encode_passages(self.tokenizer, [question, context])
+        found = self.read([(passages[0], passages[1])])[0]
+        if not found:
+            return {"answer": "", "span": (0, 0), "score": 0.0}
+        best = found[0]
+        return {"answer": best["text"], "span": (best["start"], best["end"]), "score": best["score"]}
+
+    def predict(self, dataset: Dataset) -> dict[str, str]:
+        """Question id -> answer, for every question of a file (`korbert.tasks.korquad.read`)."""
+        return {id: found[0]["text"] if found else "" for id, found in self.n_best(dataset).items()}
+
+    def n_best(self, dataset: Dataset) -> dict[str, list[Candidate]]:
+        """Question id -> its n_best answers, the best one first."""
+        found = self.read(question_pairs(dataset, self.tokenizer))
+        return {question.id: answers for question, answers in zip(dataset.questions, found, strict=True)}
+
+    def read(self, pairs: Sequence[tuple[Passage, Passage]]) -> list[list[Candidate]]:
+        """The n_best answers of each (question, context), one an answer text; ties go to the earlier, shorter span."""
+        windows = [
+            window for i, pair in enumerate(pairs) for window in cut_windows(*pair, settings=self.settings, index=i)
+        ]
+        found: list[list[_Scored]] = [[] for _ in pairs]
+        for window, start, end in self._scored(windows):
+            found[window.index] += _window_answers(window, start, end, self.settings)
+        return [_merged(scored, self.settings.n_best) for scored in found]
+
+    @torch.inference_mode()
+    def _scored(self, windows: Sequence[Window]) -> Iterator[tuple[Window, np.ndarray, np.ndarray]]:
+        """Each window with the log probabilities of its context pieces as first and last one, longest window first."""
+        self.model.eval()
+        device = next(self.model.parameters()).device
+        by_length = sorted(windows, key=lambda window: window.first - window.last)  # little padding
+        long = len(windows) > self.batch_size
+        with track("answer", len(windows), "windows") if long else nullcontext(lambda count: None) as advance:
+            for i in range(0, len(by_length), self.batch_size):
+                chosen = by_length[i : i + self.batch_size]
+                batch = collate(chosen, self.tokenizer, self.settings)
+                logits = choice_logits(self.model, {name: tensor.to(device) for name, tensor in batch.items()})
+                start, end = (torch.log_softmax(part.double(), dim=-1).cpu().numpy() for part in logits)
+                if np.isnan(start).any() or np.isnan(end).any():
+                    raise ModelError(
+                        "the reading model gives scores that are no numbers: train it anew, at a lower rate"
+                    )
+                for row, window in enumerate(chosen):
+                    offset = min(len(window.question.ids), self.settings.max_query_pieces) + 2
+                    inside = slice(offset, offset + window.last - window.first)
+                    yield window, start[row, inside], end[row, inside]
+                advance(len(chosen))
+
+
+def question_pairs(
+    dataset: Dataset, tokenizer: Tokenizer, work: Path | None = None, *, workers: int = 1
+) -> list[tuple[Passage, Passage]]:
+    """(question, context) of each question as pieces; a context that several questions share is analysed once.
+
+    work: a folder that keeps finished parts, for a run that may be cut off. workers: threads for Kiwi.
+    """
+    texts = [*dataset.contexts, *(question.text for question in dataset.questions)]
+    passages = encode_passages(tokenizer, texts, work, workers=workers)
+    questions = passages[len(dataset.contexts) :]
+    return [(text, passages[question.context]) for text, question in zip(questions, dataset.questions, strict=True)]
+
+
+def _window_answers(window: Window, start: np.ndarray, end: np.ndarray, settings: ReadingSettings) -> list[_Scored]:
+    """The best spans of one window. start, end: (P,) float64, log probabilities of its P context pieces."""
+    spans = window.context.spans[window.first : window.last]
+    widths = spans[None, :, 1] - spans[:, None, 0]  # (P, P) characters, from first piece to last
+    allowed = np.triu(widths > 0)
+    if (allowed & (widths <= settings.max_answer_chars)).any():  # otherwise a long answer is better than none
+        allowed &= widths <= settings.max_answer_chars
+    scores = np.where(allowed, start[:, None] + end[None, :], -np.inf).ravel()
+    count = min(settings.n_best * _SPANS_PER_ENTRY, int(allowed.sum()))
+    if count == 0:
+        return []
+    least = np.partition(scores, -count)[-count]
+    best = np.flatnonzero(scores >= least)  # with all that tie, by first piece, then by last
+    found = []
+    for place in best[np.argsort(-scores[best], kind="stable")][:count]:
+        a, b = cut(spans, *divmod(int(place), len(spans)))
+        found.append((float(scores[place]), a, b, window.context.text[a:b]))
+    return found
+
+
+def _merged(found: Sequence[_Scored], n_best: int) -> list[Candidate]:
+    """One entry an answer text, the best n_best of them."""
+    by_text: dict[str, Candidate] = {}
+    for score, start, end, text in sorted(found, key=lambda scored: (-scored[0], scored[1], scored[2])):
+        if len(by_text) < n_best and text not in by_text and text.strip():
+            by_text[text] = {"text": text, "score": math.exp(score), "start": start, "end": end}
+    return list(by_text.values())

@@ -1,0 +1,146 @@
+"""Windows over long texts: how they are cut, what a model is given of them, and the loss over their pieces.
+
+A window is `[CLS] question [SEP] pieces of the context [SEP]`. First and last piece of the answer are two choices among
+the context's pieces in the window and [CLS], which means "not in this window". Windows without the answer are learned,
+not dropped: an answer is looked for in all windows of a text, so the model has to know those that do not hold it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from korbert.tasks.passages import Passage, gold_pieces
+from korbert.tasks.reading_settings import SPECIAL_TOKENS, ReadingSettings
+from korbert.tokenization import Tokenizer
+
+__all__ = ["Window", "choice_logits", "collate", "cut_windows", "reading_loss", "training_batches"]
+
+Batch = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The question's first pieces and the context's pieces [first, last).
+
+    gold: the answer's first and last piece (both inside), counted in the context; None where the window does not hold
+    the whole answer. index: which question, for those who join the windows of one.
+    """
+
+    question: Passage
+    context: Passage
+    first: int
+    last: int
+    index: int = 0
+    gold: tuple[int, int] | None = None
+
+
+def cut_windows(
+    question: Passage,
+    context: Passage,
+    settings: ReadingSettings,
+    *,
+    index: int = 0,
+    answer: tuple[int, int] | None = None,
+) -> list[Window]:
+    """Windows of at most max_length pieces that share `stride` pieces of context with their neighbour.
+
+    answer: the right answer's span in the context's characters.
+    """
+    gold = gold_pieces(context, *answer) if answer else None
+    room = settings.max_length - SPECIAL_TOKENS - min(len(question.ids), settings.max_query_pieces)
+    windows = []
+    for first in range(0, max(len(context.ids) - settings.stride, 1), room - settings.stride):
+        last = min(first + room, len(context.ids))
+        held = gold if gold and first <= gold[0] and gold[1] < last else None
+        windows.append(Window(question, context, first, last, index, held))
+    return windows
+
+
+def collate(windows: Sequence[Window], tokenizer: Tokenizer, settings: ReadingSettings) -> Batch:
+    """Windows as tensors, padded to the longest one.
+
+    input_ids, attention_mask, token_type_ids, boundaries: (B, T) int64; choices: (B, T) bool, True on [CLS] and on
+    pieces of the context; start_positions, end_positions: (B,) int64, the answer's first and last piece, or 0 ([CLS]).
+    """
+    rows = [_row(window, tokenizer, settings) for window in windows]
+    length = max(len(ids) for ids, _, _ in rows)
+    shape = (len(rows), length)
+    arrays = {
+        "input_ids": np.full(shape, tokenizer.pad_id, dtype=np.int64),
+        "attention_mask": np.zeros(shape, dtype=np.int64),
+        "token_type_ids": np.zeros(shape, dtype=np.int64),
+        "boundaries": np.zeros(shape, dtype=np.int64),
+        "choices": np.zeros(shape, dtype=bool),
+    }
+    gold = np.zeros((2, len(rows)), dtype=np.int64)
+    for i, (window, (ids, boundaries, offset)) in enumerate(zip(windows, rows, strict=True)):
+        end = len(ids)
+        arrays["input_ids"][i, :end] = ids
+        arrays["attention_mask"][i, :end] = 1
+        arrays["token_type_ids"][i, offset:end] = 1
+        arrays["boundaries"][i, :end] = boundaries
+        arrays["choices"][i, offset : end - 1] = True
+        arrays["choices"][i, 0] = True
+        if window.gold:
+            gold[:, i] = np.array(window.gold) - window.first + offset
+    arrays |= {"start_positions": gold[0], "end_positions": gold[1]}
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
+def _row(window: Window, tokenizer: Tokenizer, settings: ReadingSettings) -> tuple[np.ndarray, np.ndarray, int]:
+    """(ids, boundaries, where the context begins)."""
+    question, context = slice(settings.max_query_pieces), slice(window.first, window.last)
+    cls, sep, none = [tokenizer.cls_id], [tokenizer.sep_id], [0]
+    ids = np.concatenate([cls, window.question.ids[question], sep, window.context.ids[context], sep])
+    boundaries = np.concatenate(
+        [none, window.question.boundaries[question], none, window.context.boundaries[context], none]
+    )
+    return ids, boundaries, len(window.question.ids[question]) + 2
+
+
+def training_batches(
+    windows: Sequence[Window],
+    tokenizer: Tokenizer,
+    settings: ReadingSettings,
+    *,
+    batch_size: int,
+    micro_batches: int = 1,
+    seed: int,
+) -> Callable[[int], Sequence[Batch]]:
+    """Step -> its micro-batches, pure in the step. Every epoch takes each window once, in an order of its own."""
+
+    @lru_cache(maxsize=2)
+    def order(epoch: int) -> np.ndarray:
+        return np.random.default_rng([seed, epoch]).permutation(len(windows))
+
+    def batch(step: int) -> list[Batch]:
+        places = range(step * batch_size, (step + 1) * batch_size)
+        chosen = [windows[order(place // len(windows))[place % len(windows)]] for place in places]
+        size = -(-batch_size // micro_batches)
+        parts = [chosen[i : i + size] for i in range(0, batch_size, size)]
+        return [
+            {**collate(part, tokenizer, settings), "weight": torch.tensor(len(part) / batch_size)} for part in parts
+        ]
+
+    return batch
+
+
+def reading_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+    """`loss`, the mean of `start_loss` and `end_loss`: cross entropies over a window's choices, means over windows."""
+    start, end = choice_logits(model, batch)
+    start_loss = F.cross_entropy(start, batch["start_positions"])
+    end_loss = F.cross_entropy(end, batch["end_positions"])
+    return {"loss": (start_loss + end_loss) / 2, "start_loss": start_loss, "end_loss": end_loss}
+
+
+def choice_logits(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Scores of each piece as first and as last one, (B, T) float32 both; minus infinity where there is no choice."""
+    inputs = (batch[name] for name in ("input_ids", "attention_mask", "token_type_ids", "boundaries"))
+    start, end = model(*inputs)  # (B, T) both
+    barred = ~batch["choices"]
+    return start.float().masked_fill(barred, float("-inf")), end.float().masked_fill(barred, float("-inf"))

@@ -1,0 +1,70 @@
+"""Rows of pieces and the order in which they are learned."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from korbert.tasks.examples import Batches, Examples, bucketed
+
+
+def _examples(lengths: list[int]) -> Examples:
+    rows = [(range(10 * number, 10 * number + length), [1] * length) for number, length in enumerate(lengths)]
+    return Examples.of_rows(rows, [number % 2 for number in range(len(lengths))], pad_id=0)
+
+
+def test_a_batch_is_padded_to_its_longest_row() -> None:
+    batch = _examples([2, 4, 1]).batch(np.array([2, 0]))
+    assert {name: tensor.tolist() for name, tensor in batch.items()} == {
+        "input_ids": [[20, 0], [0, 1]],
+        "attention_mask": [[1, 0], [1, 1]],
+        "boundaries": [[1, 0], [1, 1]],
+        "labels": [0, 0],
+    }
+
+
+def test_select_keeps_rows_in_the_order_asked_for() -> None:
+    chosen = _examples([2, 0, 3]).select(np.array([2, 1]))
+    assert chosen.input_ids.tolist() == [20, 21, 22]
+    assert chosen.offsets.tolist() == [0, 3, 3]
+    assert chosen.labels.tolist() == [0, 1]
+
+
+@given(
+    lengths=st.lists(st.integers(2, 40), min_size=1, max_size=300), batch_size=st.integers(1, 9), seed=st.integers(0, 9)
+)
+def test_every_epoch_shows_every_row_once(lengths: list[int], batch_size: int, seed: int) -> None:
+    batches = bucketed(np.array(lengths), batch_size, np.random.default_rng(seed))
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
+    assert len(batches) == -(-len(lengths) // batch_size)
+    assert all(1 <= len(batch) <= batch_size for batch in batches)
+
+
+def test_rows_of_like_length_stand_together() -> None:
+    lengths = np.random.default_rng(0).integers(3, 100, size=6_400)
+    batches = bucketed(lengths, 32, np.random.default_rng(1))
+    padded = sum(int(lengths[batch].max()) * len(batch) for batch in batches)
+    assert padded < 1.05 * lengths.sum()  # in random order it is 1.9 times
+    means = np.array([lengths[batch].mean() for batch in batches])
+    assert abs(means[:100].mean() - means[100:].mean()) < 5  # short and long ones at any time of the epoch
+
+
+def test_batches_are_a_pure_function_of_the_step() -> None:
+    examples = _examples([3, 5, 2, 7, 4, 6, 2])
+    steps = [Batches(examples, 3, seed=5)(step)[0]["input_ids"].tolist() for step in range(9)]  # each time from nothing
+    running = Batches(examples, 3, seed=5)
+    assert running.steps_per_epoch == 3
+    assert [running(step)[0]["input_ids"].tolist() for step in range(9)] == steps
+    assert steps[:3] != steps[3:6]  # another order in the next epoch
+    assert steps != [Batches(examples, 3, seed=6)(step)[0]["input_ids"].tolist() for step in range(9)]
+
+
+def test_rows_for_scoring_go_from_short_to_long() -> None:
+    assert [rows.tolist() for rows in _examples([5, 2, 9, 2]).by_length(3)] == [[1, 3, 0], [2]]
+
+
+@pytest.mark.parametrize("rows", [[], [([], [])]])
+def test_nothing_is_an_example_too(rows: list[tuple[list[int], list[int]]]) -> None:
+    examples = Examples.of_rows(rows, [0] * len(rows), pad_id=0)
+    assert len(examples) == len(rows)
+    assert examples.input_ids.dtype == np.int32

@@ -1,0 +1,71 @@
+import json
+import logging
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from korbert.errors import CorpusError
+from korbert.tasks.korquad_score import exact_match, f1, normalize, score
+
+CASES = json.loads(Path(__file__).with_name("korquad_score_cases.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["rule"] for case in CASES])
+def test_a_rule(case):
+    assert exact_match(case["prediction"], case["answers"]) is case["exact_match"]
+    assert f1(case["prediction"], case["answers"]) == pytest.approx(float(Fraction(case["f1"])), abs=1e-12)
+
+
+def test_the_rules_are_many_and_each_stands_once():
+    assert len({case["rule"] for case in CASES}) == len(CASES) >= 60
+
+
+def test_all_cases_of_the_official_script(korbert_data):
+    cases = json.loads((korbert_data / "korquad1" / "score_cases.json").read_text(encoding="utf-8"))
+    assert len(cases) == 3000
+    for case in cases:
+        assert exact_match(case["prediction"], case["answers"]) == case["exact_match"], case
+        assert f1(case["prediction"], case["answers"]) == case["f1"], case
+
+
+def test_normalize():
+    assert normalize(" 《Kiwi》의,\t한-국 ") == "kiwi 의 한국"
+
+
+def test_no_answers_at_all():
+    assert exact_match("서울", []) is False
+    assert f1("서울", []) == 0.0
+
+
+def dataset(**answers):
+    qas = [
+        {"id": id, "question": "무엇인가?", "answers": [{"text": text} for text in texts]}
+        for id, texts in answers.items()
+    ]
+    return {"version": "KorQuAD_v1.0_dev", "data": [{"title": "글", "paragraphs": [{"context": "글", "qas": qas}]}]}
+
+
+def test_score_is_in_percent_and_reads_no_answer_start(caplog):
+    with caplog.at_level(logging.WARNING):
+        found = score(
+            dataset(a=["서울"], b=["서울"], c=["부산", "이순신"]), {"a": "서울", "b": "서울은", "c": "이순신"}
+        )
+    assert found == {"exact_match": 100 * 2 / 3, "f1": pytest.approx(100 * 2.8 / 3)}
+    assert not caplog.records
+
+
+def test_a_question_without_prediction_scores_0_and_an_unknown_id_is_nothing(caplog):
+    found = score(dataset(a=["서울"], b=["서울"]), {"a": "서울", "z": "서울"})
+    assert found == {"exact_match": 50.0, "f1": 50.0}
+    assert "1 of 2 questions have no prediction" in caplog.text
+
+
+def test_a_prediction_that_is_no_string():
+    with pytest.raises(CorpusError, match=r"predictions: a: \['서울'\] is no string"):
+        score(dataset(a=["서울"]), {"a": ["서울"]})
+
+
+def test_a_dataset_that_is_none():
+    with pytest.raises(CorpusError, match=r'dev.json: no "data" there'):
+        score({"rows": []}, {}, "dev.json")

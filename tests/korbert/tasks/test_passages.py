@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+
+from korbert.tasks import passages
+from korbert.tasks.passages import Passage, cut, encode_passages, gold_pieces
+
+
+def passage(text, spans):
+    count = len(spans)
+    return Passage(
+        text, np.arange(count), np.zeros(count, dtype=np.uint8), np.array(spans, dtype=np.int32).reshape(-1, 2)
+    )
+
+
+FUSED = passage("이걸 봤다", [(0, 2), (1, 2), (3, 4), (3, 4), (4, 5)])  # 이거 ᆯ 보 았 다
+EMPTY = passage("그는 의사 다", [(0, 1), (1, 2), (3, 5), (5, 5), (6, 7)])  # 그 는 의사 이 다
+
+
+@pytest.mark.parametrize(
+    ("given", "start", "end", "expected"),
+    [
+        (FUSED, 0, 2, (0, 0)),  # 이거 alone covers 이걸
+        (FUSED, 1, 2, (0, 0)),
+        (FUSED, 3, 5, (3, 4)),  # 보 and 았 are both 봤: one of them will do
+        (FUSED, 2, 3, None),  # a space
+        (EMPTY, 3, 5, (2, 2)),  # the piece without characters is left out
+        (EMPTY, 3, 7, (2, 4)),
+        (EMPTY, 0, 7, (0, 4)),
+    ],
+)
+def test_gold_pieces(given, start, end, expected):
+    assert gold_pieces(given, start, end) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "first", "last", "expected"),
+    [
+        (FUSED, 0, 1, "이걸"),
+        (FUSED, 1, 1, "걸"),
+        (FUSED, 2, 4, "봤다"),
+        (EMPTY, 2, 3, "의사"),
+        (EMPTY, 3, 4, "다"),  # not the space before it
+        (EMPTY, 3, 3, ""),
+        (EMPTY, 2, 4, "의사 다"),
+    ],
+)
+def test_cut(given, first, last, expected):
+    start, end = cut(given.spans, first, last)
+    assert given.text[start:end] == expected
+
+
+TEXTS = ("한글은 1443년에 만들어졌다.", "", "🙂 각하고 걸어갔다\r\n둘째 줄", "lone \ud800 surrogate")
+
+
+def test_spans_cut_the_text_as_given(tiny_tokenizer):
+    for text, found in zip(TEXTS, encode_passages(tiny_tokenizer, TEXTS), strict=True):
+        assert found.text == text
+        assert len(found.ids) == len(found.boundaries) == len(found.spans)
+        assert {place for start, end in found.spans.tolist() for place in range(start, end)} == {
+            place for place, char in enumerate(text) if not char.isspace()
+        }
+
+
+class Counting:
+    """A tokenizer that counts the texts it is asked for."""
+
+    def __init__(self, tokenizer):
+        self._tokenizer = tokenizer
+        self.digest = tokenizer.digest
+        self.texts = 0
+
+    def pieces_of_many(self, texts, *, workers=1):
+        for text in texts:
+            self.texts += 1
+            yield from self._tokenizer.pieces_of_many([text])
+
+
+def equal(a, b):
+    return all(
+        x.text == y.text and all(np.array_equal(getattr(x, n), getattr(y, n)) for n in ("ids", "boundaries", "spans"))
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+def test_finished_parts_are_not_analysed_again(tiny_tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setattr(passages, "_TEXTS_PER_PART", 3)
+    tokenizer = Counting(tiny_tokenizer)
+    fresh = encode_passages(tokenizer, TEXTS)
+    assert tokenizer.texts == 4
+    assert equal(encode_passages(tokenizer, TEXTS[:3], tmp_path), fresh[:3])
+    assert tokenizer.texts == 7
+    assert equal(encode_passages(tokenizer, TEXTS, tmp_path), fresh)  # the first part is there
+    assert tokenizer.texts == 8
+    assert equal(encode_passages(tokenizer, TEXTS, tmp_path), fresh)
+    assert tokenizer.texts == 8
+
+
+def test_other_texts_and_other_tokenizers_have_parts_of_their_own(tiny_tokenizer, tmp_path):
+    tokenizer = Counting(tiny_tokenizer)
+    encode_passages(tokenizer, TEXTS, tmp_path)
+    encode_passages(tokenizer, TEXTS[::-1], tmp_path)
+    tokenizer.digest = "0" * 64
+    encode_passages(tokenizer, TEXTS, tmp_path)
+    assert tokenizer.texts == 12

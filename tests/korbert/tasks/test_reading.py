@@ -1,0 +1,211 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from korbert.errors import ModelError
+from korbert.modeling import EncoderConfig, ReadingModel, save_model
+from korbert.tasks import korquad
+from korbert.tasks.passages import Passage
+from korbert.tasks.reading import Reader, question_pairs
+from korbert.tasks.reading_settings import ReadingSettings
+from korbert.tasks.windows import cut_windows
+
+TOKENIZER = SimpleNamespace(pad_id=0, cls_id=2, sep_id=3)
+SMALL = ReadingSettings(max_length=16, stride=3, max_query_pieces=4)
+CONTEXT = "세종은 1443년에 한글을 만들었다."
+
+
+def letters(text, first_id=100):
+    """A text whose pieces are its characters that are not space; ids count up from first_id."""
+    places = [i for i, char in enumerate(text) if not char.isspace()]
+    spans = np.array([(i, i + 1) for i in places], dtype=np.int32).reshape(-1, 2)
+    ids = np.arange(first_id, first_id + len(places), dtype=np.int32)
+    return Passage(text, ids, np.full(len(places), 1, dtype=np.uint8), spans)
+
+
+def encoder(**changes):
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    return EncoderConfig(**{"vocab_size": 512, **sizes, **changes})
+
+
+def model_of(config):
+    return ReadingModel(config, torch.Generator().manual_seed(0)).eval()
+
+
+class Scripted(torch.nn.Module):
+    """A model that gives each piece the score that stands for its id; all others, [CLS] too, get 0."""
+
+    def __init__(self, starts, ends):
+        super().__init__()
+        self.anchor = torch.nn.Parameter(torch.zeros(1))
+        self.starts, self.ends = starts, ends
+
+    def forward(self, input_ids, *rest):
+        table = [torch.zeros(input_ids.shape), torch.zeros(input_ids.shape)]
+        for scores, script in zip(table, (self.starts, self.ends), strict=True):
+            for id, score in script.items():
+                scores[input_ids == id] = score
+        return table[0], table[1]
+
+
+def read(context, starts, ends, **settings):
+    reader = Reader(Scripted(starts, ends), TOKENIZER, ReadingSettings(**settings))
+    return reader.read([(letters("언제였나", 50), context)])[0]
+
+
+def test_the_answer_is_cut_from_the_text_as_given():
+    context = letters("🙂세종은\u3000 1443년에 한글을")
+    start = context.text.index("1443")
+    place = context.ids[context.spans[:, 0].tolist().index(start)]
+    found = read(context, {place: 9.0}, {place + 4: 9.0})
+    assert found[0]["text"] == "1443년"
+    assert context.text[found[0]["start"] : found[0]["end"]] == "1443년"
+
+
+def test_scores_are_probabilities_and_fall():
+    found = read(letters("가나다라"), {101: 2.0}, {102: 1.0}, n_best=5)
+    assert [found[0]["text"], len(found)] == ["나다", 5]
+    total_start, total_end = np.exp(2.0) + 4, np.exp(1.0) + 4  # three other pieces and [CLS]
+    assert found[0]["score"] == pytest.approx(np.exp(3.0) / total_start / total_end)
+    scores = [candidate["score"] for candidate in found]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_ties_go_to_the_earlier_then_to_the_shorter_span():
+    found = read(letters("가나다"), {}, {}, n_best=20)
+    assert [candidate["text"] for candidate in found] == ["가", "가나", "가나다", "나", "나다", "다"]
+
+
+def test_ties_across_windows_go_to_the_earlier_span():
+    context = letters("가나다라마바사아자차카타파하거")  # two full windows, so that all scores are the same
+    assert len(cut_windows(letters("언제였나"), context, SMALL)) == 2
+    found = read(context, {}, {}, **SMALL.model_dump() | {"n_best": 3, "max_answer_chars": 1})
+    assert [candidate["start"] for candidate in found] == [0, 1, 2]
+
+
+def test_one_entry_a_text_at_its_best_place():
+    found = read(letters("가나가나"), {102: 3.0}, {103: 3.0}, n_best=20)
+    texts = [candidate["text"] for candidate in found]
+    assert len(texts) == len(set(texts))
+    assert found[0] == {"text": "가나", "score": found[0]["score"], "start": 2, "end": 4}
+
+
+def test_n_best_is_a_limit():
+    assert len(read(letters("가나다라마바"), {}, {}, n_best=4)) == 4
+
+
+def test_no_answer_is_longer_than_max_answer_chars():
+    found = read(letters("가나 다라"), {100: 9.0}, {103: 9.0}, max_answer_chars=3, n_best=20)
+    assert max(candidate["end"] - candidate["start"] for candidate in found) == 3
+
+
+def test_a_piece_longer_than_that_is_better_than_no_answer():
+    spans = np.array([(0, 40)], dtype=np.int32)
+    context = Passage("ㅋ" * 40, np.array([100]), np.array([1], dtype=np.uint8), spans)
+    assert read(context, {}, {}, max_answer_chars=5)[0]["text"] == "ㅋ" * 40
+
+
+def test_an_answer_may_stand_in_a_later_window():
+    context = letters("가" * 200 + "정답" + "나" * 200)
+    found = read(context, {300: 20.0}, {301: 20.0}, max_length=32, stride=8, max_query_pieces=8)
+    assert (found[0]["text"], found[0]["start"]) == ("정답", 200)
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_a_blank_context_has_no_answer(text):
+    assert read(letters(text), {}, {}) == []
+
+
+def test_pieces_without_characters_are_no_answer():
+    spans = np.array([(0, 2), (2, 2), (2, 3)], dtype=np.int32)  # 의사 이 다
+    context = Passage("의사다", np.array([100, 101, 102]), np.ones(3, dtype=np.uint8), spans)
+    found = read(context, {101: 9.0}, {101: 9.0}, n_best=20)
+    assert all(candidate["text"] for candidate in found)
+    assert found[0]["text"] in ("의사", "다")
+
+
+def test_scores_that_are_no_numbers():
+    with pytest.raises(ModelError, match="scores that are no numbers: train it anew"):
+        read(letters("가나"), {100: float("nan")}, {})
+
+
+def test_answers_do_not_depend_on_the_batch():
+    reader = Reader(model_of(encoder()), TOKENIZER, SMALL)
+    pairs = [(letters("언제", 150), letters("가나다라마바사아자차"[:n] * 3, 300)) for n in (1, 5, 10, 3)]
+    together = reader.read(pairs)
+    reader.batch_size = 1
+    for one, many in zip(reader.read(pairs), together, strict=True):
+        assert one[0]["text"] == many[0]["text"]
+        assert [c["score"] for c in one] == pytest.approx([c["score"] for c in many], rel=1e-3)
+
+
+DOCUMENT = {
+    "data": [
+        {
+            "title": "한글",
+            "paragraphs": [
+                {
+                    "context": CONTEXT,
+                    "qas": [{"id": f"q{i}", "question": asked} for i, asked in enumerate(("언제?", "누가?"))],
+                },
+                {"context": " ", "qas": [{"id": "q2", "question": ""}]},
+            ],
+        }
+    ]
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_tokenizer, tmp_path_factory):
+    path = tmp_path_factory.mktemp("reading") / "model"
+    model = model_of(encoder(vocab_size=tiny_tokenizer.vocab_size))
+    save_model(
+        path, model, tiny_tokenizer, task=ReadingSettings(max_length=48, stride=8, max_query_pieces=16).model_dump()
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def reader(folder):
+    return Reader.load(folder, "cpu")
+
+
+def test_a_reader_answers_every_question(reader):
+    dataset = korquad.parse(DOCUMENT, "input.json", answers="none")
+    assert reader.settings.max_length == 48
+    predictions = reader.predict(dataset)
+    assert list(predictions) == ["q0", "q1", "q2"]
+    assert predictions["q0"] in CONTEXT
+    assert predictions["q0"]
+    assert predictions["q2"] == ""
+    assert len(reader.n_best(dataset)["q0"]) == 20
+
+
+def test_a_reader_gives_the_span_of_its_answer(reader):
+    found = reader.answer(CONTEXT, "한글은 언제 만들어졌나?")
+    start, end = found["span"]
+    assert CONTEXT[start:end] == found["answer"] != ""
+    assert 0 < found["score"] < 1
+    assert reader.answer(" ", "언제?") == {"answer": "", "span": (0, 0), "score": 0.0}
+
+
+def test_a_shared_context_is_analysed_once(tiny_tokenizer):
+    pairs = question_pairs(korquad.parse(DOCUMENT, "input.json", answers="none"), tiny_tokenizer)
+    assert pairs[0][1] is pairs[1][1]
+
+
+def test_gold_spans_recover_the_answers(tiny_tokenizer, sample):
+    from korbert.tasks.korquad_score import exact_match
+    from korbert.tasks.passages import cut
+
+    dataset = korquad.read(sample / "korquad" / "train.json")
+    right = 0
+    for question, (asked, context) in zip(dataset.questions, question_pairs(dataset, tiny_tokenizer), strict=True):
+        windows = cut_windows(asked, context, ReadingSettings(), answer=question.answers[0].span)
+        first, last = next(window.gold for window in windows if window.gold)
+        start, end = cut(context.spans, first, last)
+        assert question.answers[0].text in context.text[start:end]
+        right += exact_match(context.text[start:end], [question.answers[0].text])
+    assert right >= 0.97 * len(dataset.questions)

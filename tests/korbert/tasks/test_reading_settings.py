@@ -1,0 +1,42 @@
+import pytest
+from pydantic import ValidationError
+
+from korbert.tasks.reading_settings import KorquadSettings, ReadingSettings
+
+
+def test_the_stride_must_leave_windows_room_to_advance():
+    with pytest.raises(
+        ValidationError, match=r"leaves 61 pieces of context .* needs more than stride 64: raise max_length"
+    ):
+        ReadingSettings(max_length=128, stride=64)
+
+
+SIZES = {
+    "vocab_size": 512,
+    "hidden_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"init": "scratch"}, 'init is "scratch" and encoder is not set'),
+        ({"encoder": SIZES}, 'init is "pretrain" and encoder is set'),
+        (
+            {"init": "scratch", "encoder": {**SIZES, "max_position_embeddings": 128}},
+            "max_length 384 is more than the encoder's max_position_embeddings 128",
+        ),
+    ],
+)
+def test_an_encoder_goes_with_scratch_alone(given, message):
+    with pytest.raises(ValidationError, match=message):
+        KorquadSettings.model_validate(given)
+
+
+def test_patterns_name_what_is_read():
+    assert set(KorquadSettings(split_by_article=True).patterns()) == {"official"}
+    assert set(KorquadSettings().patterns()) == {"train", "valid"}
+    assert KorquadSettings(max_length=256).reading() == ReadingSettings(max_length=256)
