@@ -1,0 +1,151 @@
+"""`analyze` against Kiwi alone: the same lines, the same number of cores, loading excluded.
+
+    python benchmarks/analyze.py data/corpus/wiki-0.jsonl.zst data/corpus/reviews.jsonl.zst
+
+Kiwi alone is the faster of its own threads (`tokenize` of an iterable) and of bare processes that call `tokenize` line
+by line and keep nothing but a count. All three run in turn, in rounds of at least --seconds each; what counts is the
+median over the rounds of (time of the faster of the two) / (time of `analyze`). The bar is 0.90.
+"""
+
+import argparse
+import multiprocessing
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from corpus import analyze as stage
+from corpus.normalize import normalize
+from corpus.parts import write_parquet
+from corpus.readers import chunks, rows
+from corpus.settings import AnalyzeSettings, NormalizeSettings, SourceSettings
+from korbert.tokenization.analyzer import Analyzer
+from korbert.tokenization.settings import AnalyzerOptions
+
+PART_BYTES = 128 * 1024  # small, so that the last part does not decide; the bare processes get as much at a time
+OPTIONS = AnalyzerOptions()
+
+_kiwi: Any = None
+
+
+def bare_kiwi(num_workers: int) -> Any:
+    """Kiwi with our options, loaded."""
+    from kiwipiepy import Kiwi
+
+    kiwi = Kiwi(num_workers=num_workers, model_type=OPTIONS.model_type, load_multi_dict=OPTIONS.load_multi_dict)
+    kiwi.tokenize("한국어")
+    return kiwi
+
+
+def load_bare() -> None:
+    global _kiwi
+    _kiwi = bare_kiwi(1)
+
+
+def count_lines(lines: list[str]) -> int:
+    return sum(len(_kiwi.tokenize(line)) for line in lines)
+
+
+def load_analyzer(options: AnalyzerOptions) -> None:
+    """Loads what `analyze` loads in its workers, and notes when that was done."""
+    stage._analyzer = Analyzer(options)
+    stage._analyzer.analyze("한국어")
+    (Path(os.environ["LOADED"]) / str(os.getpid())).write_text(repr(time.time()))
+
+
+def read_texts(paths: list[Path]) -> Iterator[str]:
+    """Texts of all files in turn, normalised as `clean` does."""
+    streams = []
+    for path in paths:
+        source = SourceSettings(name="s", path=path.name)
+        streams.append(row.text for chunk in chunks(source, [path], 1 << 20) for row in rows(chunk))
+    while streams:
+        for stream in list(streams):
+            taken = list(islice(stream, 50))
+            if not taken:
+                streams.remove(stream)
+            yield from (normalize(text, NormalizeSettings()) for text in taken)
+
+
+def enough_texts(paths: list[Path], seconds: float, workers: int) -> list[str]:
+    """As many texts as Kiwi's threads need `seconds` for, and a tenth more."""
+    kiwi = bare_kiwi(workers)
+    texts = read_texts(paths)
+    taken: list[str] = []
+    start = time.perf_counter()
+    while time.perf_counter() - start < seconds * 1.1:
+        some = list(islice(texts, 200))
+        taken += some
+        for _ in kiwi.tokenize(line for text in some for line in text.split("\n")):
+            pass
+    return taken
+
+
+def time_threads(kiwi: Any, lines: list[str]) -> float:
+    start = time.perf_counter()
+    sum(len(tokens) for tokens in kiwi.tokenize(iter(lines)))
+    return time.perf_counter() - start
+
+
+def time_processes(pool: Any, lines: list[str]) -> float:
+    bundles, held = [[]], 0
+    for line in lines:
+        bundles[-1].append(line)
+        held += len(line.encode())
+        if held >= PART_BYTES:
+            bundles.append([])
+            held = 0
+    start = time.perf_counter()
+    sum(pool.imap_unordered(count_lines, bundles))
+    return time.perf_counter() - start
+
+
+def time_analyze(documents: Path, workers: int) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        loaded = Path(folder) / "loaded"
+        loaded.mkdir()
+        os.environ["LOADED"] = str(loaded)
+        stage.analyze(AnalyzeSettings(part_bytes=PART_BYTES), documents, Path(folder) / "out", workers=workers)
+        end = time.time()
+        return end - max(float(path.read_text()) for path in loaded.iterdir())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=Path, help="JSONL with the field text")
+    parser.add_argument("--seconds", type=float, default=30, help="at least, for each contender in each round")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    stage._load_analyzer = load_analyzer
+    texts = enough_texts(given.files, given.seconds, given.workers)
+    lines = [line for text in texts for line in text.split("\n") if line]
+    print(f"{len(texts):,} documents, {len(lines):,} lines, {sum(len(line.encode()) for line in lines) / 1e6:.1f} MB")
+    ratios = []
+    kiwi = bare_kiwi(given.workers)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        multiprocessing.get_context("spawn").Pool(given.workers, load_bare) as pool,
+    ):
+        ids = [f"s:{number}" for number in range(len(texts))]
+        table = pa.table({"id": ids, "source": ["s"] * len(ids), "text": pa.array(texts, pa.large_string())})
+        write_parquet(Path(folder) / "documents" / "part-00000.parquet", table, Path(folder))
+        pool.map(count_lines, [["한국어"]] * given.workers, chunksize=1)  # all have loaded
+        for number in range(1, given.rounds + 1):
+            threads = time_threads(kiwi, lines)
+            processes = time_processes(pool, lines)
+            ours = time_analyze(Path(folder) / "documents", given.workers)
+            ratios.append(min(threads, processes) / ours)
+            print(f"round {number}: threads {threads:.1f} s, processes {processes:.1f} s, analyze {ours:.1f} s", end="")
+            print(f", ratio {ratios[-1]:.3f}, load {os.getloadavg()[0]:.1f}", flush=True)
+    print(f"median ratio {statistics.median(ratios):.3f} (bar: 0.90)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""What happens to text before a model sees it, gigabytes at a time: clean, analyse, count, shard."""
+
+from typing import TYPE_CHECKING
+
+from korbert._lazy import attach
+
+if TYPE_CHECKING:
+    from corpus.analyze import analyze
+    from corpus.clean import clean
+    from corpus.counts import count, coverage, form_counts
+    from corpus.documents import Document, is_heldout
+    from corpus.settings import AnalyzeSettings, CleanSettings, ShardSettings, SourceSettings, VocabSettings
+    from corpus.shards import shard
+
+__all__ = [
+    "AnalyzeSettings",
+    "CleanSettings",
+    "Document",
+    "ShardSettings",
+    "SourceSettings",
+    "VocabSettings",
+    "analyze",
+    "clean",
+    "count",
+    "coverage",
+    "form_counts",
+    "is_heldout",
+    "shard",
+]
+
+__getattr__ = attach(
+    __name__,
+    {
+        "AnalyzeSettings": "settings",
+        "CleanSettings": "settings",
+        "Document": "documents",
+        "ShardSettings": "settings",
+        "SourceSettings": "settings",
+        "VocabSettings": "settings",
+        "analyze": "analyze",
+        "clean": "clean",
+        "count": "counts",
+        "coverage": "counts",
+        "form_counts": "counts",
+        "is_heldout": "documents",
+        "shard": "shards",
+    },
+)

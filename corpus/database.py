@@ -1,0 +1,53 @@
+"""DuckDB with a bound on memory and a folder to spill into. Integer aggregates only: sums of doubles vary."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import duckdb
+import pyarrow as pa
+
+__all__ = ["connect", "same_size_batches"]
+
+_MEMORY_LIMIT = "512MB"
+_BATCH_ROWS = 1 << 16
+
+
+@contextmanager
+def connect(
+    output: Path | None, threads: int, memory_limit: str = _MEMORY_LIMIT
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database in memory that spills into the scratch folder of `output`; None: where the system keeps such files."""
+    scratch = None if output is None else output / "work"
+    if scratch is not None:
+        scratch.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix="spill-", dir=scratch) as spill:
+        settings: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": memory_limit,
+            "threads": threads,
+            "temp_directory": spill,
+            "preserve_insertion_order": False,
+            "autoinstall_known_extensions": False,
+        }
+        with duckdb.connect(config=settings) as connection:
+            yield connection
+
+
+def same_size_batches(reader: pa.RecordBatchReader, rows: int = _BATCH_ROWS) -> Iterator[pa.Table]:
+    """The reader's rows in tables of exactly `rows`, the last one shorter: row groups that depend on the rows alone."""
+    held: list[pa.RecordBatch] = []
+    for batch in reader:
+        while batch.num_rows:
+            taken = batch.slice(0, rows - sum(one.num_rows for one in held))
+            held.append(taken)
+            batch = batch.slice(taken.num_rows)
+            if sum(one.num_rows for one in held) == rows:
+                yield _joined(held)
+                held = []
+    if held:
+        yield _joined(held)
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    return pa.Table.from_batches(batches).combine_chunks()

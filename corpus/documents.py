@@ -1,0 +1,33 @@
+"""The document, its id, and the rule that holds some of them out."""
+
+from dataclasses import dataclass
+from hashlib import blake2b
+
+__all__ = ["Document", "document_id", "is_heldout"]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One text with its id, `source:id`, which is unique in a corpus."""
+
+    id: str
+    source: str
+    text: str
+
+
+def document_id(source: str, local: str | int) -> str:
+    """The id of a document in the corpus; local: its own id in its source, or its line number there.
+
+    >>> document_id("wiki", "kowiki-9")
+    'wiki:kowiki-9'
+    """
+    return f"{source}:{local}"
+
+
+def is_heldout(id: str, seed: int, share: float) -> bool:
+    """Whether the document is kept from all counting and training, for measuring only.
+
+    Depends on id and seed alone: neither on the other documents nor on their order. share: from 0 to 1.
+    """
+    digest = blake2b(f"{seed}:{id}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2**64 < share

@@ -1,0 +1,41 @@
+"""Which texts a corpus holds already: what a score on them may owe to memory."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from corpus.database import connect
+
+__all__ = ["found_in"]
+
+# Runs of white space of any kind count as one space, and composed letters as decomposed ones.
+_FOLD = r"trim(regexp_replace(nfc_normalize({}), '[\s\v\p{{Z}}]+', ' ', 'g'))"
+_PASSAGES = "SELECT unnest(list_append(string_split(text, chr(10)), text)) AS text FROM {}"
+
+
+def found_in(
+    texts: Iterable[str], others: Iterable[str], documents: Path, output: Path, threads: int
+) -> NDArray[np.bool_]:
+    """Whether each text is one of `others`, or a whole document of the corpus, or a whole line of one: (texts,) bool.
+
+    documents: a folder of Parquet parts with a column `text`, read in a stream. Compared with white space folded.
+    output: a folder to spill into.
+    """
+    parts = sorted(str(path) for path in documents.glob("part-*.parquet"))
+    given = pa.array(texts, pa.string())
+    found = np.zeros(len(given), dtype=np.bool_)
+    with connect(output, threads) as connection:
+        connection.register("given", pa.table({"number": pa.array(range(len(given))), "text": given}))
+        connection.register("others", pa.table({"text": pa.array(others, pa.string())}))
+        connection.execute(f"CREATE TABLE wanted AS SELECT number, {_FOLD.format('text')} AS text FROM given")
+        sources: list[tuple[str, list[list[str]]]] = [("others", [])]
+        if parts:
+            sources.append(("read_parquet(?)", [parts]))
+        for source, parameters in sources:
+            passages = f"SELECT {_FOLD.format('text')} AS text FROM ({_PASSAGES.format(source)})"
+            query = f"SELECT DISTINCT number FROM wanted JOIN ({passages}) USING (text)"
+            found[connection.execute(query, parameters).fetchnumpy()["number"]] = True
+    return found

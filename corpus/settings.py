@@ -1,0 +1,90 @@
+"""What a recipe may say about the corpus stages. Bytes are of UTF-8 text unless said."""
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, Field, model_validator
+
+from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
+
+__all__ = [
+    "AnalyzeSettings",
+    "CleanSettings",
+    "FilterSettings",
+    "NormalizeSettings",
+    "ShardSettings",
+    "SourceSettings",
+    "VocabSettings",
+]
+
+MIB = 1 << 20
+
+
+class SourceSettings(BaseModel, frozen=True, extra="forbid"):
+    """Where one kind of text comes from. Its name begins the id of each of its documents."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", description="short name in lower case: wiki, reviews")
+    path: str = Field(min_length=1, description="a file or a glob, relative to the data folder, or sample:NAME")
+    kind: Literal["auto", "jsonl", "text", "parquet"] = Field("auto", description="auto: by the end of the file's name")
+    id: str = Field("id", description='field of the id (jsonl, parquet); "": the line or row number is the id')
+    text: str = Field("text", description="field of the text (jsonl, parquet)")
+    documents: Literal["line", "blank", "file"] = Field(
+        "line", description="a document of a text file is a line, what stands between blank lines, or the whole file"
+    )
+
+
+class NormalizeSettings(BaseModel, frozen=True, extra="forbid"):
+    """How text is made uniform. NFC is no choice: all later stages rely on it."""
+
+    control: bool = Field(True, description="take out control characters other than line feed and tab")
+    zero_width: bool = Field(True, description="take out invisible characters, joiners inside emoji excepted")
+    spaces: bool = Field(
+        True, description="fold white space inside lines to one space, blank lines to one, ends to none"
+    )
+
+
+class FilterSettings(BaseModel, frozen=True, extra="forbid"):
+    """Which documents are dropped. Visible characters are those that are not white space."""
+
+    min_chars: int = Field(10, ge=0, description="fewer visible characters: too_short")
+    min_hangul_share: float = Field(
+        0.3, ge=0, le=1, description="smaller share of Hangul syllables in the visible characters: too_little_hangul"
+    )
+
+
+class CleanSettings(BaseModel, frozen=True, extra="forbid"):
+    """From source files to clean documents."""
+
+    sources: tuple[SourceSettings, ...] = Field(min_length=1, description="read in this order")
+    part_bytes: int = Field(32 * MIB, ge=1024, description="bytes of raw text in one part")
+    normalize: NormalizeSettings = NormalizeSettings()
+    filters: FilterSettings = FilterSettings()
+    exact_duplicates: bool = Field(True, description="of documents with equal text keep the one with the smallest id")
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        names = [source.name for source in self.sources]
+        if repeated := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"two sources are named {repeated[0]!r}: ids begin with the name, so give each its own")
+        return self
+
+
+class AnalyzeSettings(BaseModel, frozen=True, extra="forbid"):
+    """From documents to morphemes."""
+
+    part_bytes: int = Field(2 * MIB, ge=1024, description="bytes of text in one part")
+    deadline_seconds: float = Field(
+        900.0, gt=0, description="what a part may take before it is halved; larger and smaller ones in proportion"
+    )
+    options: AnalyzerOptions = AnalyzerOptions()
+
+
+class VocabSettings(VocabularySettings, frozen=True, extra="forbid"):
+    """From morpheme counts to a tokenizer."""
+
+    min_documents: int = Field(1, ge=1, description="a form and tag found in fewer documents is not learned from")
+
+
+class ShardSettings(BaseModel, frozen=True, extra="forbid"):
+    """From morphemes to training files."""
+
+    part_bytes: int = Field(16 * MIB, ge=1024, description="bytes of morpheme files (as packed) that make one shard")

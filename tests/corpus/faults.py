@@ -1,0 +1,94 @@
+"""Module-level functions for spawned workers: light stand-ins, and units that kill or hang the process they run in."""
+
+import os
+import time
+from pathlib import Path
+
+from corpus import analyze
+from korbert.errors import CorpusError
+from korbert.tokenization.analyzer import Analysis
+
+CRASH, HANG = "죽어라", "멈춰라"
+
+
+def double(unit: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(number * 2 for number in unit)
+
+
+def dies_on_seven(unit: tuple[int, ...]) -> tuple[int, ...]:
+    time.sleep(0.2)
+    if 7 in unit:
+        os._exit(9)
+    return unit
+
+
+def hangs_on_seven(unit: tuple[int, ...]) -> tuple[int, ...]:
+    if 7 in unit:
+        time.sleep(600)
+    return unit
+
+
+def refuses(unit: tuple[int, ...]) -> None:
+    raise CorpusError(f"unit {unit[0]}: 쓸 수 없다")
+
+
+def dies_once(unit: tuple[str, int]) -> int:
+    """Ends the process the first time that it is called for the mark, a file."""
+    mark, number = unit
+    time.sleep(0.2)
+    if number == 1 and not Path(mark).exists():
+        Path(mark).touch()
+        os._exit(9)
+    return number
+
+
+def fails_to_start() -> None:
+    raise RuntimeError("no Kiwi here")
+
+
+def dies_at_start() -> None:
+    os._exit(9)
+
+
+def append_slowly(path: str) -> None:
+    """Writes a line every 10 ms for a minute: whoever still writes is alive."""
+    with Path(path).open("a", buffering=1) as file:
+        for _ in range(6_000):
+            file.write(f"{os.getpid()}\n")
+            time.sleep(0.01)
+
+
+class Whitespace:
+    """An analyzer that takes every eojeol for a noun, and every line for a sentence."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self._seconds = seconds
+
+    def analyze(self, text: str) -> Analysis:
+        time.sleep(self._seconds)
+        if CRASH in text:
+            time.sleep(0.2)
+            os._exit(9)
+        if HANG in text:
+            time.sleep(600)
+        found = Analysis()
+        offset = 0
+        for sentence, line in enumerate(text.split("\n")):
+            for word in line.split():
+                start = text.index(word, offset)
+                offset = start + len(word)
+                found.forms.append(word)
+                found.tags.append("NNG")
+                found.starts.append(start)
+                found.ends.append(offset)
+                found.sentences.append(sentence)
+                found.eojeols.append(len(found.eojeols))
+        return found
+
+
+def load_whitespace(options: object) -> None:
+    analyze._analyzer = Whitespace()  # type: ignore[assignment]
+
+
+def load_slow_whitespace(options: object) -> None:
+    analyze._analyzer = Whitespace(0.02)  # type: ignore[assignment]

@@ -1,0 +1,25 @@
+import numpy as np
+import pytest
+
+from corpus.documents import document_id, is_heldout
+
+
+def test_document_id():
+    assert document_id("wiki", "kowiki-9") == "wiki:kowiki-9"
+    assert document_id("reviews", 12) == "reviews:12"
+
+
+def test_heldout_is_settled_by_id_and_seed():
+    ids = [f"wiki:{number}" for number in range(20_000)]
+    held = np.array([is_heldout(one, 0, 0.05) for one in ids])
+    assert held.mean() == pytest.approx(0.05, abs=0.005)
+    assert [is_heldout(one, 0, 0.05) for one in reversed(ids)] == held[::-1].tolist()
+    other = np.array([is_heldout(one, 1, 0.05) for one in ids])
+    assert (held & other).mean() == pytest.approx(0.0025, abs=0.001)
+
+
+def test_a_larger_share_holds_out_the_same_and_more():
+    ids = [f"리뷰:{number}" for number in range(1_000)]
+    assert {one for one in ids if is_heldout(one, 3, 0.1)} <= {one for one in ids if is_heldout(one, 3, 0.3)}
+    assert not any(is_heldout(one, 3, 0.0) for one in ids)
+    assert all(is_heldout(one, 3, 1.0) for one in ids)

@@ -1,0 +1,77 @@
+"""Packed files: any window, several frames, and cuts at any place."""
+
+import gzip
+import io
+import struct
+
+import pytest
+import zstandard
+
+from corpus.frames import open_bytes
+from korbert.errors import CorpusError
+
+FIRST, SECOND = "첫째 줄\n".encode() * 5_000, "둘째 줄\n".encode() * 3_000
+SKIPPABLE = struct.pack("<II", 0x184D2A50, 5) + b"about"
+
+
+def zst(data, **options):
+    return zstandard.ZstdCompressor(**options).compress(data)
+
+
+def read(tmp_path, name, data):
+    path = tmp_path / name
+    path.write_bytes(data)
+    with open_bytes(path) as file:
+        return file.read()
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.txt", FIRST + SECOND),
+        ("a.gz", gzip.compress(FIRST) + gzip.compress(SECOND)),
+        ("padded.gz", gzip.compress(FIRST) + b"\0" * 99_999 + gzip.compress(SECOND) + b"\0"),
+        ("a.zst", zst(FIRST) + zst(SECOND, write_checksum=True)),
+        ("seekable.zst", SKIPPABLE + zst(FIRST) + SKIPPABLE + zst(b"") + zst(SECOND) + SKIPPABLE),
+    ],
+)
+def test_all_frames_are_read(tmp_path, name, data):
+    assert read(tmp_path, name, data) == FIRST + SECOND
+
+
+@pytest.mark.parametrize("window_log", [27, 28, 31])
+def test_any_window(tmp_path, window_log):
+    parameters = zstandard.ZstdCompressionParameters(window_log=window_log, hash_log=6, chain_log=6, strategy=1)
+    packed = io.BytesIO()
+    with zstandard.ZstdCompressor(compression_params=parameters).stream_writer(packed, closefd=False) as writer:
+        writer.write(FIRST)  # of unknown length, or the window would shrink to it
+    assert zstandard.get_frame_parameters(packed.getvalue()).window_size == 1 << window_log
+    assert read(tmp_path, "a.zst", packed.getvalue()) == FIRST
+
+
+@pytest.mark.parametrize("cut", [1, 3, 10, -1])
+@pytest.mark.parametrize(("name", "pack"), [("a.gz", gzip.compress), ("a.zst", zst)])
+def test_a_last_frame_that_is_cut_is_found_out(tmp_path, name, pack, cut):
+    first, second = pack(FIRST), pack(SECOND)
+    with pytest.raises(CorpusError, match=rf"{name}: ends inside frame 2: the file is cut off"):
+        read(tmp_path, name, first + second[:cut])
+    with pytest.raises(CorpusError, match=rf"{name}: ends inside frame 1: the file is cut off"):
+        read(tmp_path, name, first[:cut])
+
+
+@pytest.mark.parametrize(("name", "pack"), [("a.gz", gzip.compress), ("a.zst", zst)])
+def test_a_first_frame_that_is_cut_or_damaged_is_found_out(tmp_path, name, pack):
+    first, second = pack(FIRST), pack(SECOND)
+    with pytest.raises(CorpusError, match=rf"{name}: frame 1 is damaged .*get the file again"):
+        read(tmp_path, name, first[:-5] + second)
+    with pytest.raises(CorpusError, match=rf"{name}: frame 2 is damaged .*get the file again"):
+        read(tmp_path, name, first + b"not packed at all")
+    with pytest.raises(CorpusError, match=rf"{name}: ends inside frame 1"):
+        read(tmp_path, name, b"")
+
+
+def test_absent_and_unreadable(tmp_path):
+    with pytest.raises(CorpusError, match=r"none.jsonl: no such file: check the source's path"):
+        open_bytes(tmp_path / "none.jsonl")
+    with pytest.raises(CorpusError, match=r"cannot be opened \(Is a directory\)"):
+        open_bytes(tmp_path)

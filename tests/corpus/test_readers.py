@@ -1,0 +1,131 @@
+"""Rows of every kind of file, good and bad, and chunks that never cut a record."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus.readers import chunks, rows
+from corpus.settings import SourceSettings
+from korbert.errors import CorpusError
+
+
+def read(files, part_bytes=1 << 20, **source):
+    settings = SourceSettings(name="s", path="x", **source)
+    return [row for chunk in chunks(settings, files, part_bytes) for row in rows(chunk)]
+
+
+def test_jsonl(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"id": "k", "text": "\xea\xb0\x80"}\r\n\n{"id": 7, "text": "\\ud83d\\ude00"}')
+    assert [(row.id, row.text, row.place, row.reason) for row in read([path])] == [
+        ("k", "가", "a.jsonl line 1", None),
+        (7, "😀", "a.jsonl line 3", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "detail"),
+    [
+        (b'{"id": "a", "text": "', "bad_json", "Unterminated string"),
+        (b"[" * 100_000, "bad_json", "recursion"),
+        (b'{"id": 1' + b"0" * 5000 + b"}", "bad_json", "digits"),
+        (b'[1, "text"]', "bad_json", "a list where an object belongs"),
+        (b'{"id": "a", "text": "\xff\xfe"}', "bad_utf8", "byte 21 (0xff) is no UTF-8"),
+        (b'{"id": "a", "text": 5}', "bad_text", "'text' is a number, not a text"),
+        (b'{"id": "a", "text": null}', "bad_text", "'text' is missing"),
+        (b'{"id": "a", "text": {"a": []}}', "bad_text", "'text' is an object"),
+        (b'{"id": "a"}', "bad_text", "'text' is missing"),
+        (b'{"id": "a", "text": "x\\ud800"}', "bad_text", "half a surrogate pair at character 1"),
+        (b'{"text": "\xea\xb0\x80"}', "bad_id", "'id' is missing, not a text or a whole number"),
+        (b'{"id": true, "text": "\xea\xb0\x80"}', "bad_id", "'id' is a truth value"),
+        (b'{"id": 1.5, "text": "\xea\xb0\x80"}', "bad_id", "'id' is a number"),
+    ],
+)
+def test_a_bad_line_is_a_row_with_its_reason_and_raw_text(tmp_path, line, reason, detail):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"id": "first", "text": "t"}\n' + line + b'\n{"id": "last", "text": "t"}\n')
+    first, bad, last = read([path])
+    assert (first.id, last.id) == ("first", "last")
+    assert bad.reason == reason
+    assert bad.detail.startswith("a.jsonl line 2: ")
+    assert detail in bad.detail
+    assert bad.text == line.decode(errors="backslashreplace")
+
+
+def test_text_by_line_by_blank_line_and_by_file(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("\ufeff첫 줄\r\n둘째 줄\n\n \n셋째 줄\n".encode())
+    by_line = read([path])
+    assert [(row.id, row.text.strip()) for row in by_line] == [("1", "첫 줄"), ("2", "둘째 줄"), ("5", "셋째 줄")]
+    by_blank = read([path], documents="blank")
+    assert [(row.id, row.text) for row in by_blank] == [("1", "첫 줄\r\n둘째 줄"), ("5", "셋째 줄")]
+    (whole,) = read([path], documents="file")
+    assert (whole.id, whole.text) == ("a.txt", "첫 줄\r\n둘째 줄\n\n \n셋째 줄\n")
+
+
+def test_bad_utf8_in_text_keeps_the_other_lines(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("가\n".encode() + "나".encode("cp949") + "\n다\n".encode())
+    assert [row.reason for row in read([path])] == [None, "bad_utf8", None]
+
+
+def test_several_files_number_by_file(tmp_path):
+    paths = [tmp_path / "one" / "a.txt", tmp_path / "two" / "a.txt"]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text("가\n나\n")
+    assert [row.id for row in read(paths)] == ["one/a.txt:1", "one/a.txt:2", "two/a.txt:1", "two/a.txt:2"]
+    assert len(list(chunks(SourceSettings(name="s", path="x"), paths, 1 << 20))) == 1  # small files share a chunk
+
+
+@given(
+    paragraphs=st.lists(st.lists(st.text("가나 다\r", min_size=1).map(lambda x: "ㄱ" + x), min_size=1), max_size=8),
+    part_bytes=st.integers(1, 60),
+)
+@pytest.mark.parametrize("documents", ["line", "blank"])
+def test_no_record_is_cut_or_lost_however_small_the_chunks(tmp_path_factory, documents, paragraphs, part_bytes):
+    path = tmp_path_factory.mktemp("cut") / "a.txt"
+    path.write_bytes("\n\n".join("\n".join(lines) for lines in paragraphs).encode())
+    cut = read([path], part_bytes, documents=documents)
+    assert cut == read([path], 1 << 20, documents=documents)
+    assert len(cut) == (len(paragraphs) if documents == "blank" else sum(map(len, paragraphs)))
+
+
+@pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_parquet(tmp_path, type_):
+    path = tmp_path / "a.parquet"
+    texts = pa.array(["가", None, "다"], pa.string()).cast(type_)
+    pq.write_table(pa.table({"id": [1, 2, 3], "text": texts, "other": [0, 0, 0]}), path)
+    found = read([path], part_bytes=1)
+    assert [(row.id, row.text, row.reason) for row in found] == [(1, "가", None), (2, "", "bad_text"), (3, "다", None)]
+    assert found[1].detail == "a.parquet row 2: 'text' is missing, not a text"
+    assert [row.id for row in read([path], id="")] == ["1", "2", "3"]
+
+
+def test_parquet_with_bytes_that_are_no_text(tmp_path):
+    path = tmp_path / "a.parquet"
+    texts = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xff", b"ok"]).buffers())
+    pq.write_table(pa.table({"id": ["a", "b"], "text": texts}), path)
+    assert [(row.id, row.reason) for row in read([path])] == [("a", "bad_utf8"), ("b", None)]
+
+
+def test_files_that_cannot_be_used(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"body": ["가"] * 9}), path)
+    with pytest.raises(CorpusError, match=r"no column 'id' among body: set id and text of 's'"):
+        read([path])
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(CorpusError, match=r"a.parquet: not a whole Parquet file .*get it again"):
+        read([path])
+    with pytest.raises(CorpusError, match=r"a.csv: its name does not tell what it is: set kind of source 's'"):
+        read([tmp_path / "a.csv"])
+
+
+def test_the_kind_may_be_given(tmp_path):
+    path = tmp_path / "lines.dat"
+    path.write_text(json.dumps({"n": 3, "body": "가"}, ensure_ascii=False))
+    assert [(row.id, row.text) for row in read([path], kind="jsonl", id="n", text="body")] == [(3, "가")]
