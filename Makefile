@@ -2,7 +2,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all lint types
+.PHONY: constraints demo test test-all lint types
 
 # The environment of a user: torch first, so that a CPU build at hand is taken and nothing pulls in another.
 $(VENV)/ready: pyproject.toml constraints.txt
@@ -28,6 +28,9 @@ test-all: $(VENV)/ready-dev
 lint: $(VENV)/ready-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+constraints:
+	$(BIN)/pip freeze --exclude-editable | sed 's/+cpu$$//' > constraints.txt
 
 types: $(VENV)/ready-dev
 	$(BIN)/mypy

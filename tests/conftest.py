@@ -39,5 +39,6 @@ def korbert_data() -> Path:
     """The folder of real data, as docs/data.md says; skips where $KORBERT_DATA is not set."""
     folder = os.environ.get("KORBERT_DATA")
     if not folder:
+        assert not os.environ.get("KORBERT_DATA_IS_REQUIRED"), "KORBERT_DATA is not set"
         pytest.skip("KORBERT_DATA is not set: docs/data.md says how to fill that folder")
     return Path(folder)

@@ -1,0 +1,201 @@
+"""An artifact is a folder that is whole or absent: data files, and `stage.json` that says what made them (docs/formats.md).
+
+artifacts/<recipe>/<stage>/            finished
+artifacts/<recipe>/<stage>.partial/    under way; `plan.json` in it says what it will be
+artifacts/<recipe>/<stage>.lock        held by the run that writes it
+"""
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from korbert.errors import ArtifactError
+
+FORMAT = 1
+RECORD = "stage.json"
+RUN = "run.json"
+PLAN = "plan.json"
+SCRATCH = frozenset({"work", "checkpoints"})  # removed when a stage ends
+BESIDE = frozenset({RECORD, RUN, PLAN, "timing.jsonl", "tensorboard", "report.html"}) | SCRATCH  # outside the digest
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an artifact would be made from. Everything in it is part of the digest.
+
+    settings: the stage's resolved settings. inputs: {"artifacts": {stage: digest}, "files": {role: [{name, size, sha256}]}}.
+    """
+
+    stage: str
+    version: int
+    settings: Json
+    inputs: Json
+
+    def as_json(self) -> Json:
+        return {
+            "format": FORMAT,
+            "stage": self.stage,
+            "stage_version": self.version,
+            "settings": self.settings,
+            "inputs": self.inputs,
+        }
+
+
+def read_json(path: Path) -> Json | None:
+    """The object in `path`; None where there is no such file. Raises ArtifactError where it is not a JSON object."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (ValueError, OSError) as error:
+        raise ArtifactError(f"{path}: cannot be read ({error}): make this artifact anew with --rebuild") from error
+    if not isinstance(value, dict):
+        raise ArtifactError(
+            f"{path}: holds a {type(value).__name__}, not an object: make this artifact anew with --rebuild"
+        )
+    return value
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Written aside, synced, renamed: a reader sees the old file or the new one."""
+    aside = path.with_name(path.name + ".tmp")
+    with aside.open("w", encoding="utf-8") as file:
+        json.dump(value, file, ensure_ascii=False, indent=1, sort_keys=True)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
+
+
+def sha256(path: Path) -> str:
+    """Hexadecimal SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digest_of(record: Mapping[str, Any]) -> str:
+    """SHA-256 over settings, inputs and data files, as canonical JSON."""
+    parts = {key: record[key] for key in ("format", "stage", "stage_version", "settings", "inputs", "files")}
+    text = json.dumps(parts, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def data_files(folder: Path) -> list[Path]:
+    """The files that make up the artifact, sorted by relative name."""
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(path for path in found if path.relative_to(folder).parts[0] not in BESIDE)
+
+
+def differences(plan: Plan, record: Mapping[str, Any]) -> list[str]:
+    """Where a recorded plan is not this plan: one line a field, this one's value first."""
+    here, there = plan.as_json(), {key: record.get(key) for key in plan.as_json()}
+    return [
+        f"{name}: {_show(flat_here)} here, {_show(flat_there)} in the artifact"
+        for name, flat_here, flat_there in _compare(here, there, "")
+    ]
+
+
+_ABSENT = object()
+
+
+def _compare(here: Any, there: Any, name: str) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(here, dict) and isinstance(there, dict):
+        for key in sorted(here.keys() | there.keys()):
+            inner = f"{name}.{key}" if name else key
+            yield from _compare(here.get(key, _ABSENT), there.get(key, _ABSENT), inner)
+    elif here != there:
+        yield name.removeprefix("settings."), here, there
+
+
+def _show(value: Any) -> str:
+    if value is _ABSENT:
+        return "nothing"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def damage(folder: Path, record: Mapping[str, Any], *, hashes: bool = False) -> str | None:
+    """What is wrong with the data files of a finished artifact; None when nothing is. Sizes only, unless `hashes`."""
+    for name, wanted in record["files"].items():
+        path = folder / name
+        if not path.is_file():
+            return f"{path} is missing"
+        if path.stat().st_size != wanted["size"]:
+            return f"{path} has {path.stat().st_size:,} bytes, {wanted['size']:,} are recorded"
+        if hashes and sha256(path) != wanted["sha256"]:
+            return f"{path} has other bytes than recorded"
+    extra = [path for path in data_files(folder) if path.relative_to(folder).as_posix() not in record["files"]]
+    return f"{extra[0]} is not in the record" if extra else None
+
+
+def finish(partial: Path, final: Path, plan: Plan, facts: Mapping[str, Any], run: Mapping[str, Any]) -> Json:
+    """Turn a partial folder into the artifact: sync and hash its files, write the record, rename. Returns the record.
+
+    facts: counts, versions, numerics. run: what goes into run.json.
+    """
+    files = {}
+    for path in data_files(partial):
+        _sync(path)
+        files[path.relative_to(partial).as_posix()] = {"size": path.stat().st_size, "sha256": sha256(path)}
+    record: Json = {**plan.as_json(), "files": files, **facts}
+    record["digest"] = digest_of(record)
+    write_json(partial / RUN, run)
+    for folder in sorted({path.parent for path in data_files(partial)} | {partial}):
+        _sync(folder)
+    write_json(partial / RECORD, record)  # from here on the partial folder is whole: `settle` alone is left to do
+    settle(partial, final)
+    return record
+
+
+def settle(partial: Path, final: Path) -> None:
+    """Rename a partial folder that has its record into place, over an older artifact if there is one."""
+    for name in SCRATCH:
+        shutil.rmtree(partial / name, ignore_errors=True)
+    (partial / PLAN).unlink(missing_ok=True)
+    old = final.with_name(final.name + ".old")
+    shutil.rmtree(old, ignore_errors=True)
+    if final.exists():
+        final.rename(old)
+    partial.rename(final)
+    _sync(final.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def locked(final: Path) -> Iterator[None]:
+    """Hold the right to write one artifact. Raises ArtifactError, naming the process, where another run holds it."""
+    final.parent.mkdir(parents=True, exist_ok=True)
+    path = final.with_name(final.name + ".lock")
+    with path.open("a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.EACCES):
+                raise
+            file.seek(0)
+            owner = file.read().strip() or "another process"
+            raise ArtifactError(
+                f"{final}: is being written by {owner}: wait for it, or stop it, and run this again"
+            ) from error
+        file.truncate(0)
+        file.write(f"process {os.getpid()}")
+        file.flush()
+        yield

@@ -1,0 +1,292 @@
+"""The `korbert` command. It prints what went wrong in one line and leaves with 2 (misuse, refusal, drift), 1 or 130."""
+
+import errno
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from korbert import __version__
+from korbert.errors import KorbertError, ModelError, SettingsError
+
+if TYPE_CHECKING:
+    from pipelines.runner import Chain
+
+STAGE_NAMES = ("clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad")
+
+
+def main() -> NoReturn:
+    """Entry point of the console script."""
+    sys.exit(run_command(sys.argv[1:]))
+
+
+def run_command(arguments: list[str]) -> int:
+    """Runs one command line; returns the exit code."""
+    debug = "--debug" in arguments
+    try:
+        cli.main(arguments, prog_name="korbert", standalone_mode=False)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("korbert: interrupted: nothing finished is lost; the same command goes on from here", err=True)
+        return 130
+    except BrokenPipeError:
+        return _leave_pipe()
+    except KorbertError as error:
+        if debug:
+            raise
+        click.echo(f"korbert: {error}", err=True)
+        return error.exit_code
+    except OSError as error:
+        if debug:
+            raise
+        click.echo(f"korbert: {_os_error(error)}", err=True)
+        return 1
+    return 0
+
+
+def _leave_pipe() -> int:
+    sys.stderr.close()  # keeps Python from complaining about standard output at exit
+    return 1
+
+
+def _os_error(error: OSError) -> str:
+    place = error.filename or "the disk"
+    if error.errno == errno.ENOSPC:
+        return f"{place}: no space left: make room, then run the same command: it goes on behind what is finished"
+    return f"{place}: {error.strerror or error}"
+
+
+def _common(function: Callable[..., Any]) -> Callable[..., Any]:
+    options = (
+        click.option("--root", type=click.Path(path_type=Path), default=Path("artifacts"), show_default=True,
+                     help="Folder of all artifacts."),
+        click.option("--data", type=click.Path(path_type=Path), envvar="KORBERT_DATA", show_envvar=True,
+                     help="Folder that the recipe's paths are relative to.  [default: the recipe's folder]"),
+        click.option("--workers", type=click.IntRange(min=1), help="Processes of the corpus stages.  [default: cores]"),
+        click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True,
+                     help="What trains."),
+        click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
+                     help="Change the recipe, as in vocab.size=32000; may be repeated."),
+        click.option("--debug", is_flag=True, help="Show the trace of an error."),
+    )  # fmt: skip
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _work(function: Callable[..., Any]) -> Callable[..., Any]:
+    options = (
+        click.option("--rebuild", is_flag=True, help="Make the artifacts anew, whatever is there."),
+        click.option("--dry-run", is_flag=True, help="Say what would be done."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return _common(function)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="korbert")
+def cli() -> None:
+    """Korean BERT with morpheme tokenization, from raw text to NSMC and KorQuAD.
+
+    RECIPE is a TOML file, or the name of a shipped one (demo, small). `korbert run demo` is the place to start.
+    """
+
+
+def _chain(recipe: str, root: Path, data: Path | None, workers: int | None, device: str, changes: tuple[str, ...],
+           debug: bool) -> "Chain":  # fmt: skip
+    from pipelines import recipes
+    from pipelines.runner import Chain
+    from pipelines.runtime import Runtime
+
+    level = logging.DEBUG if debug else logging.INFO
+    logging.basicConfig(level=level, format="%(message)s", stream=sys.stderr)
+    for noisy in ("matplotlib", "fsspec", "urllib3", "datasets", "filelock"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    loaded = recipes.load(recipe, changes)
+    folder = data or recipes.find(recipe).parent
+    given = {"workers": workers} if workers else {}
+    return Chain(loaded, Runtime(root=root, data=folder.resolve(), device=device, debug=debug, **given))
+
+
+def _carry_out(chain: "Chain", first: str | None, last: str | None, rebuild: bool, dry_run: bool) -> None:
+    specs = chain.specs(first, last)
+    if dry_run:
+        for spec in specs:
+            click.echo(f"{spec.name:<9} {chain.describe(spec, rebuild=rebuild)}")
+        return
+    if specs:
+        chain.require_fresh_before(specs[0])
+    for spec in specs:
+        chain.run(spec, rebuild=rebuild)
+
+
+@cli.command()
+@click.argument("recipe")
+@click.option("--from", "first", type=click.Choice(STAGE_NAMES), help="First stage; those before must be fresh.")
+@click.option("--to", "last", type=click.Choice(STAGE_NAMES), help="Last stage.")
+@_work
+def run(recipe: str, first: str | None, last: str | None, rebuild: bool, dry_run: bool, **common: Any) -> None:
+    """Run the stages of RECIPE in order; fresh ones are skipped, cut-off ones resumed."""
+    chain = _chain(recipe, **common)
+    _carry_out(chain, first, last, rebuild, dry_run)
+    if not dry_run:
+        from pipelines.summary import show
+
+        show(chain)
+
+
+def _stage_command(name: str, text: str) -> None:
+    @cli.command(name, help=text)
+    @click.argument("recipe")
+    @_work
+    def command(recipe: str, rebuild: bool, dry_run: bool, **common: Any) -> None:
+        chain = _chain(recipe, **common)
+        if chain.recipe.section(name) is None:
+            raise SettingsError(f"{recipe}: has no section [{name}]: add one")
+        _carry_out(chain, name, name, rebuild, dry_run)
+
+
+for _name, _text in zip(
+    STAGE_NAMES,
+    (
+        "Raw files -> documents worth learning from.",
+        "Documents -> sentences and morphemes (Kiwi).",
+        "Morphemes -> vocabulary and tokenizer.",
+        "Morphemes -> ids in memory-mapped shards.",
+        "Shards -> a model that has learned to fill gaps.",
+        "Fine-tune and score on NSMC (movie reviews).",
+        "Fine-tune and score on KorQuAD (reading comprehension).",
+    ),
+    strict=True,
+):
+    _stage_command(_name, _text)
+
+
+@cli.command()
+@click.argument("recipe")
+@click.option("--verify", is_flag=True, help="Hash every file of every artifact.")
+@_common
+def status(recipe: str, verify: bool, **common: Any) -> None:
+    """Show each artifact of RECIPE: fresh, stale because of what, partial, absent."""
+    from pipelines.summary import show_status
+
+    show_status(_chain(recipe, **common), verify=verify)
+
+
+@cli.command()
+@click.argument("recipe")
+@_common
+def report(recipe: str, **common: Any) -> None:
+    """Write the pages of RECIPE's artifacts anew. Makes nothing stale."""
+    from pipelines.reports import index, render
+
+    chain = _chain(recipe, **common)
+    for spec in chain.specs():
+        if chain.artifact(spec.name).is_dir():
+            click.echo(render(chain.artifact(spec.name)))
+    click.echo(index(chain.folder))
+
+
+@cli.command()
+@click.argument("name")
+def new(name: str) -> None:
+    """Write NAME.toml, a commented recipe for one's own text, into this folder."""
+    from pipelines.recipes import SHIPPED
+
+    path = Path(name if name.endswith(".toml") else f"{name}.toml")
+    if path.exists():
+        raise SettingsError(f"{path}: is there already: choose another name")
+    path.write_text((SHIPPED / "template" / "recipe.toml").read_text(encoding="utf-8"), encoding="utf-8")
+    click.echo(f"{path}: name your files in it, then `korbert run {path}`")
+
+
+_MODEL = click.argument("model", type=click.Path(path_type=Path))
+_FILE = click.Path(path_type=Path)
+
+
+@cli.command()
+@_MODEL
+@click.argument("input", type=_FILE)
+@click.argument("output", type=_FILE)
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
+@click.option("--debug", is_flag=True, help="Show the trace of an error.")
+def submit(model: Path, input: Path, output: Path, device: str, debug: bool) -> None:
+    """Answer every question of INPUT (KorQuAD's JSON) into OUTPUT ({id: answer})."""
+    from pipelines.submission import submit as answer
+
+    click.echo(f"{answer(model, input, output, device=device):,} answers in {output}", err=True)
+
+
+@cli.command()
+@click.argument("dataset", type=_FILE)
+@click.argument("predictions", type=_FILE)
+@click.option("--debug", is_flag=True, help="Show the trace of an error.")
+def score(dataset: Path, predictions: Path, debug: bool) -> None:
+    """Print the official exact match and F1 of PREDICTIONS on DATASET."""
+    import json
+
+    from pipelines.submission import score as official
+
+    click.echo(json.dumps(official(dataset, predictions)))
+
+
+@cli.command()
+@_MODEL
+@click.argument("input", type=click.File(encoding="utf-8"), default="-")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
+@click.option("--debug", is_flag=True, help="Show the trace of an error.")
+def predict(model: Path, input: Any, device: str, debug: bool) -> None:
+    """Lines of INPUT (default: standard input) to JSON lines.
+
+    A classifier takes a text a line and gives label and probabilities. A KorQuAD model takes lines of
+    {"context": .., "question": ..} and gives answer, span and score.
+    """
+    import json
+
+    import korbert
+
+    from pipelines.predicting import predict_lines
+
+    for result in predict_lines(korbert.load(model, device=device), input):
+        click.echo(json.dumps(result, ensure_ascii=False))
+
+
+@cli.command()
+@_MODEL
+@click.argument("text")
+@click.option("--top", default=5, show_default=True, help="Candidates for each gap.")
+@click.option("--debug", is_flag=True, help="Show the trace of an error.")
+def fill(model: Path, text: str, top: int, debug: bool) -> None:
+    """Fill each [MASK] in TEXT with its likeliest pieces."""
+    import korbert
+
+    from korbert.tasks.filling import Filler
+
+    loaded = korbert.load(model)
+    if not isinstance(loaded, Filler):
+        raise ModelError(f"{model}: has learned a task and fills no gaps any more: give model/ of a pretrain artifact")
+    for number, candidates in enumerate(loaded.fill(text, top=top), 1):
+        for candidate in candidates:
+            click.echo(f"{number}  {candidate.probability:.4f}  {candidate.piece}")
+
+
+@cli.command()
+@_MODEL
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--check", is_flag=True, help="Load it with transformers and compare the logits.")
+@click.option("--debug", is_flag=True, help="Show the trace of an error.")
+def export(model: Path, folder: Path, check: bool, debug: bool) -> None:
+    """Write MODEL as a folder that Hugging Face's Auto classes load."""
+    from korbert.huggingface import export as write
+
+    for name, difference in write(model, folder, check=check).items():
+        click.echo(f"{name}: largest difference {difference:.2e}")
+    click.echo(folder)

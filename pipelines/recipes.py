@@ -1,0 +1,298 @@
+"""A recipe: everything that may change an artifact's bytes, from one TOML file and `--set` (DESIGN 3)."""
+
+import difflib
+import re
+import tomllib
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, Field, ValidationError, model_validator
+
+from corpus.settings import AnalyzeSettings, CleanSettings, ShardSettings, VocabSettings
+from korbert.errors import SettingsError
+from korbert.modeling.config import EncoderConfig
+from korbert.pretraining.settings import MaskingSettings, PairSettings
+from korbert.tasks.reading_settings import KorquadSettings
+from korbert.tasks.settings import NsmcSettings
+from korbert.training.settings import OptimizerSettings, PrecisionName
+
+SHIPPED = Path(__file__).parent / "recipes"
+
+
+@dataclass(frozen=True)
+class StageSpec:
+    """What the runner knows of a stage. `version` goes up when the stage's code changes its artifact's bytes."""
+
+    name: str
+    version: int
+    reads: tuple[str, ...]
+    libraries: tuple[str, ...]  # those whose version shapes the bytes
+    trains: bool = False
+
+
+_TRAINING = ("torch", "numpy", "kiwipiepy", "kiwipiepy_model", "sentencepiece")
+
+STAGES: Mapping[str, StageSpec] = {
+    spec.name: spec
+    for spec in (
+        StageSpec("clean", 1, (), ("pyarrow", "duckdb")),
+        StageSpec("analyze", 1, ("clean",), ("kiwipiepy", "kiwipiepy_model", "pyarrow")),
+        StageSpec("vocab", 1, ("analyze",), ("sentencepiece", "pyarrow", "duckdb")),
+        StageSpec("shard", 1, ("analyze", "vocab"), ("sentencepiece", "pyarrow", "duckdb")),
+        StageSpec("pretrain", 1, ("shard", "vocab"), ("torch", "numpy"), trains=True),
+        StageSpec("nsmc", 1, ("clean", "vocab", "pretrain"), (*_TRAINING, "scikit-learn", "pandas"), trains=True),
+        StageSpec("korquad", 1, ("vocab", "pretrain"), _TRAINING, trains=True),
+    )
+}
+
+
+class Training(BaseModel, frozen=True, extra="forbid"):
+    """What the training stages share."""
+
+    precision: PrecisionName = Field("auto", description="bf16 where the device has the instructions, or say which")
+    threads: int = Field(2, ge=1, description="threads of one training process; another number gives other bytes")
+
+
+class HeldOut(BaseModel, frozen=True, extra="forbid"):
+    """What no vocabulary and no training sees."""
+
+    seed: int = Field(0, ge=0, description="of every random choice")
+    heldout_share: float = Field(0.01, ge=0, lt=1, description="share of documents, chosen by hash of their id")
+
+
+class VocabStage(VocabSettings, HeldOut, frozen=True, extra="forbid"):
+    """[vocab]"""
+
+
+class ShardStage(ShardSettings, HeldOut, frozen=True, extra="forbid"):
+    """[shard]"""
+
+
+class Phase(BaseModel, frozen=True, extra="forbid"):
+    """A stretch of pretraining at one length."""
+
+    length: int = Field(128, ge=8, description="pieces a row, special tokens included")
+    batch_size: int = Field(32, ge=1, description="rows a step")
+    steps: int = Field(ge=1, description="optimizer updates")
+    micro_batches: int = Field(1, ge=1, description="parts that a step's rows are run in, to save memory")
+
+
+class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
+    """[pretrain.encoder]: an encoder whose vocabulary is not known yet."""
+
+    vocab_size: int = Field(1, ge=1, le=1, exclude=True, description="left out: it is the tokenizer's")
+
+    def config(self, vocab_size: int) -> EncoderConfig:
+        """The encoder over a vocabulary of that size."""
+        return EncoderConfig(vocab_size=vocab_size, **self.model_dump())
+
+
+class PretrainStage(Training, frozen=True, extra="forbid"):
+    """[pretrain]"""
+
+    seed: int = Field(0, ge=0, description="of weights, rows and masks")
+    encoder: EncoderSection
+    phases: tuple[Phase, ...] = Field(min_length=1, description="run one after another under one schedule")
+    masking: MaskingSettings = MaskingSettings()
+    pairs: PairSettings = PairSettings()
+    optimizer: OptimizerSettings
+    log_every: int = Field(10, ge=1, description="steps")
+    evaluate_every: int = Field(200, ge=1, description="steps")
+    checkpoint_every: int = Field(200, ge=1, description="steps")
+    heldout_rows: int = Field(2_000, ge=1, description="rows of held-out text that a loss is measured on, at most")
+
+    @model_validator(mode="after")
+    def _positions_reach(self) -> Self:
+        longest = max(phase.length for phase in self.phases)
+        if longest > self.encoder.max_position_embeddings:
+            raise ValueError(
+                f"a phase has length {longest}, the encoder {self.encoder.max_position_embeddings} positions: "
+                "raise encoder.max_position_embeddings"
+            )
+        return self
+
+
+class NsmcStage(NsmcSettings, Training, frozen=True, extra="forbid"):
+    """[nsmc]"""
+
+
+class KorquadStage(KorquadSettings, Training, frozen=True, extra="forbid"):
+    """[korquad]"""
+
+    official: str | None = Field(
+        None, description="with split_by_article: the one file that is cut into train and valid"
+    )
+    train: str | None = Field(None, description="file to learn from, in the official format")
+    valid: str | None = Field(None, description="file to score, in the official format")
+
+    @model_validator(mode="after")
+    def _files_are_named(self) -> Self:
+        wanted, other = ("official",), ("train", "valid")
+        if not self.split_by_article:
+            wanted, other = other, wanted
+        for name in wanted:
+            if getattr(self, name) is None:
+                raise ValueError(
+                    f"{name} is missing: name the file (split_by_article is {str(self.split_by_article).lower()})"
+                )
+        for name in other:
+            if getattr(self, name) is not None:
+                raise ValueError(
+                    f"{name} is not read where split_by_article is {str(self.split_by_article).lower()}: take it out"
+                )
+        return self
+
+    def patterns(self) -> dict[str, str]:
+        """Role -> file, as the settings name it."""
+        files = {"official": self.official, "train": self.train, "valid": self.valid}
+        return {role: path for role, path in files.items() if path is not None}
+
+
+class Recipe(BaseModel, frozen=True, extra="forbid"):
+    """All stages of one recipe. `name` is the file's; `given` is how the user named it."""
+
+    name: str
+    given: str
+    clean: CleanSettings
+    analyze: AnalyzeSettings = AnalyzeSettings()
+    vocab: VocabStage = VocabStage()
+    shard: ShardStage = ShardStage()
+    pretrain: PretrainStage
+    nsmc: NsmcStage | None = None
+    korquad: KorquadStage | None = None
+
+    def section(self, stage: str) -> Any:
+        """The settings of one stage; None where the recipe leaves the stage out."""
+        return getattr(self, stage)
+
+    def settings(self, stage: str) -> dict[str, Any]:
+        """The resolved settings of one stage, as they are recorded."""
+        section: BaseModel = self.section(stage)
+        return section.model_dump(mode="json")
+
+    def patterns(self, stage: str) -> dict[str, str]:
+        """Role -> file pattern of what the stage reads from outside."""
+        if stage == "clean":
+            return {source.name: source.path for source in self.clean.sources}
+        if stage == "nsmc" and self.nsmc:
+            return {"train": self.nsmc.train, "test": self.nsmc.test}
+        if stage == "korquad" and self.korquad:
+            return self.korquad.patterns()
+        return {}
+
+
+_SHARED = (
+    "seed",
+    "heldout_share",
+    "precision",
+    "threads",
+)  # written once at the top, handed to each stage that has them
+
+
+def find(given: str) -> Path:
+    """The file of a recipe named by path or, for a shipped one, by name."""
+    path = Path(given)
+    if path.suffix == ".toml" or path.exists():
+        return path
+    if (SHIPPED / f"{given}.toml").is_file():
+        return SHIPPED / f"{given}.toml"
+    names = sorted(path.stem for path in SHIPPED.glob("*.toml"))
+    raise SettingsError(
+        f"{given}: no such recipe: give a .toml file, or one of {', '.join(names)}{_near(given, names)}"
+    )
+
+
+def load(given: str, changes: Sequence[str] = ()) -> Recipe:
+    """Read a recipe and apply `--set a.b=value` changes. Raises SettingsError that names the file and the key."""
+    path = find(given)
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError as error:
+        raise SettingsError(f"{path}: no such file: `korbert new NAME` writes a recipe to start from") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: is not TOML: {error}") from error
+    for change in changes:
+        _apply(raw, change)
+    _hand_down(raw, path)
+    try:
+        return Recipe.model_validate({**raw, "name": path.stem, "given": given})
+    except ValidationError as error:
+        raise SettingsError(_explain(path, error)) from error
+
+
+def _apply(raw: dict[str, Any], change: str) -> None:
+    key, equals, text = change.partition("=")
+    if not equals or not re.fullmatch(r"\w+(\.\w+)*", key):
+        raise SettingsError(f"--set {change}: give it as section.key=value, such as vocab.size=32000")
+    *outer, last = key.split(".")
+    for name in outer:
+        raw = raw.setdefault(name, {})
+        if not isinstance(raw, dict):
+            raise SettingsError(f"--set {change}: {name} is a list in the recipe: change it in the file")
+    try:
+        raw[last] = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        raw[last] = text
+
+
+def _hand_down(raw: dict[str, Any], path: Path) -> None:
+    shared = {key: raw.pop(key) for key in _SHARED if key in raw}
+    for name in ("vocab", "shard", "pretrain", "nsmc", "korquad"):
+        if name not in raw and name in ("nsmc", "korquad"):
+            continue
+        section = raw.setdefault(name, {})
+        if not isinstance(section, dict):
+            raise SettingsError(f"{path}: {name}: holds {section!r}: write it as a table, [{name}]")
+        fields = _model_of(Recipe, name)
+        section.update(
+            {
+                key: value
+                for key, value in shared.items()
+                if fields and key in fields.model_fields and key not in section
+            }
+        )
+
+
+def _explain(path: Path, error: ValidationError) -> str:
+    details = error.errors()
+    first = details[0]
+    place = ".".join(str(part) for part in first["loc"])
+    more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
+    if first["type"] == "extra_forbidden":
+        known = _fields_at(first["loc"][:-1])
+        return (
+            f"{path}: {place}: no such key{_near(str(first['loc'][-1]), known)}: known here: {', '.join(known)}{more}"
+        )
+    if first["type"] == "missing":
+        return f"{path}: {place}: is missing: add it{more}"
+    message = first["msg"].removeprefix("Value error, ")
+    found = "" if isinstance(first["input"], dict) else f", not {first['input']!r}"
+    return f"{path}: {place}: {message}{found}{more}"
+
+
+def _fields_at(place: tuple[int | str, ...]) -> list[str]:
+    model: type[BaseModel] | None = Recipe
+    for part in place:
+        if isinstance(part, str) and model is not None:
+            model = _model_of(model, part)
+    if model is Recipe:
+        return sorted({*_SHARED, *Recipe.model_fields} - {"name", "given"})
+    return sorted(model.model_fields) if model else []
+
+
+def _model_of(model: type[BaseModel], field: str) -> type[BaseModel] | None:
+    return _find_model(model.model_fields[field].annotation) if field in model.model_fields else None
+
+
+def _find_model(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_find_model, typing.get_args(annotation))), None)
+
+
+def _near(word: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f" (did you mean {close[0]}?)" if close else ""

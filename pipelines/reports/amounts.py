@@ -1,0 +1,70 @@
+"""Numbers as people read them. Every function takes a number and gives text."""
+
+__all__ = ["compact", "count", "decimal", "duration", "megabytes", "minutes", "percent", "ratio", "value"]
+
+_SPACE = "\u00a0"  # keeps a unit on its number's line
+
+
+def count(number: float) -> str:
+    """12345 -> 12,345."""
+    return f"{round(number):,}"
+
+
+def compact(number: float) -> str:
+    """Three figures and a letter: 12345678 -> 12.3 M. Below 10,000 in full, small fractions with three figures."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(number) >= size:
+            return f"{number / (1e3 if letter == 'k' else size):.3g}{_SPACE}{letter}"
+    return f"{number:.3g}" if abs(number) < 100 else count(number)
+
+
+def decimal(number: float, places: int = 2) -> str:
+    """3.14159 -> 3.14."""
+    return f"{number:,.{places}f}"
+
+
+def percent(share: float, places: int = 1) -> str:
+    """0.9342 -> 93.4 %."""
+    return f"{100 * share:.{places}f}{_SPACE}%"
+
+
+def ratio(part: float, whole: float) -> float:
+    """part / whole, and 0 of nothing."""
+    return part / whole if whole else 0.0
+
+
+def megabytes(size: float) -> str:
+    """Bytes in steps of 1000: 1234567 -> 1.2 MB."""
+    for unit, places in (("B", 0), ("kB", 0), ("MB", 1)):
+        if size < 1000:
+            return f"{size:.{places}f}{_SPACE}{unit}"
+        size /= 1000
+    return f"{size:,.1f}{_SPACE}GB"
+
+
+def duration(seconds: float) -> str:
+    """3725 -> 1 h 2 min; 75 -> 1 min 15 s; 4.2 -> 4.2 s."""
+    if seconds < 10:
+        return f"{seconds:.1f}{_SPACE}s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}{_SPACE}s"
+    if whole < 3600:
+        return f"{whole // 60}{_SPACE}min {whole % 60}{_SPACE}s"
+    return minutes(whole)
+
+
+def minutes(seconds: int) -> str:
+    """Whole hours and minutes: 3725 -> 1 h 2 min."""
+    return f"{seconds // 3600}{_SPACE}h {seconds % 3600 // 60}{_SPACE}min"
+
+
+def value(thing: object) -> str:
+    """A setting, count or version of a record, as it stands there; whole numbers with their thousands."""
+    if isinstance(thing, bool) or thing is None:
+        return {True: "yes", False: "no", None: "none"}[thing]
+    if isinstance(thing, int):
+        return count(thing)
+    if isinstance(thing, float):
+        return f"{thing:.6g}"
+    return str(thing)

@@ -1,0 +1,107 @@
+"""The index of a recipe: its stages as boxes, from raw text to scores, each with its state and headline figures."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from korbert.errors import ArtifactError
+from pipelines.artifacts import RECORD
+from pipelines.reports import amounts
+from pipelines.reports.blocks import Headline
+from pipelines.reports.page import STAGES, write
+from pipelines.reports.record import Artifact
+
+__all__ = ["index"]
+
+_WORDS = {
+    "clean": "Documents worth learning from",
+    "analyze": "Sentences and morphemes, by Kiwi",
+    "vocab": "The pieces, learned from the morphemes",
+    "shard": "Documents as ids",
+    "pretrain": "Masked pieces and next sentences",
+    "nsmc": "Whether a film review is positive",
+    "korquad": "Where in a text the answer stands",
+}
+_RESULTS = {"pretrain": "nat, held-out MLM loss", "nsmc": "NSMC accuracy", "korquad": "KorQuAD F1 (of 100)"}  # on top
+
+
+@dataclass(frozen=True)
+class Box:
+    """One stage. state: "done", "stale" (made from what is no longer there), "partial", "broken" or "absent"."""
+
+    stage: str
+    words: str
+    state: str
+    why: str = ""
+    headlines: tuple[Headline, ...] = ()
+    seconds: float | None = None
+    report: bool = False
+
+    @property
+    def took(self) -> str:
+        return "" if self.seconds is None else amounts.duration(self.seconds)
+
+
+def index(recipe_folder: Path) -> Path:
+    """Writes `index.html` into `artifacts/<recipe>/` and returns its path; stages that are not there say so."""
+    boxes = [_box(recipe_folder, stage) for stage in STAGES]
+    done = [box for box in boxes if box.state in ("done", "stale")]
+    return write(
+        recipe_folder / "index.html",
+        "index.html",
+        name=recipe_folder.resolve().name,
+        boxes=boxes,
+        lede=_lede(done, boxes),
+        results=[_result(box) for box in done if box.stage in _RESULTS and box.headlines],
+    )
+
+
+def _lede(done: list[Box], boxes: list[Box]) -> str:
+    text = f"{len(done)} of {len(boxes)} stages are done"
+    seconds = [box.seconds for box in done if box.seconds is not None]
+    return f"{text}; their last runs took {amounts.duration(sum(seconds))} together." if seconds else f"{text}."
+
+
+def _result(box: Box) -> Headline:
+    """The first headline of a stage, named in full, with the others as its note."""
+    first, *others = box.headlines
+    notes = (first.note, *(f"{other.value} {other.label}" for other in others))
+    return Headline(first.value, _RESULTS[box.stage], "; ".join(note for note in notes if note))
+
+
+def _box(recipe_folder: Path, stage: str) -> Box:
+    folder = recipe_folder / stage
+    words = _WORDS[stage]
+    if not (folder / RECORD).is_file():
+        under_way = (recipe_folder / f"{stage}.partial").is_dir()
+        return Box(
+            stage, words, "partial" if under_way else "absent", "begun, not finished" if under_way else "not made yet"
+        )
+    try:
+        artifact = Artifact.open(folder)
+        headlines = STAGES[stage].headlines(artifact)
+        changed = _changed(recipe_folder, artifact)
+    except ArtifactError as error:
+        return Box(stage, words, "broken", str(error))
+    why = f"{', '.join(changed)} changed since" if changed else ""
+    return Box(
+        stage,
+        words,
+        "stale" if changed else "done",
+        why,
+        headlines,
+        artifact.seconds,
+        (folder / "report.html").is_file(),
+    )
+
+
+def _changed(recipe_folder: Path, artifact: Artifact) -> list[str]:
+    """Stages whose artifact is no longer the one that this artifact was made from."""
+    made_from = (artifact.record.get("inputs") or {}).get("artifacts") or {}
+    return [stage for stage, digest in made_from.items() if _digest(recipe_folder / stage) != digest]
+
+
+def _digest(folder: Path) -> str | None:
+    try:
+        return str(Artifact.open(folder).record.get("digest"))
+    except ArtifactError:
+        return None

@@ -1,0 +1,128 @@
+"""The page of `korquad`: EM and F1, what goes wrong in the misses, and the misses themselves."""
+
+from collections.abc import Iterator
+
+from pipelines.artifacts import Json
+from pipelines.reports import amounts
+from pipelines.reports.blocks import Bar, Bars, Block, Entry, Folded, Headline, Section, Story, Table
+from pipelines.reports.pictures import Line, curves
+from pipelines.reports.record import Artifact
+
+__all__ = ["headlines", "story"]
+
+_CAUSES = {
+    "unreachable": "could hardly be right: no run of pieces cuts a right answer out",
+    "boundary": "lies over a right answer, at most three characters off (학교에 for 학교)",
+    "overlap": "shares a character with a right answer, but more is wrong",
+    "elsewhere": "shares nothing with a right answer",
+}
+_LONGEST_CHARS = 40  # the last point of the histogram is "this long or longer"
+
+
+def headlines(artifact: Artifact) -> tuple[Headline, ...]:
+    scores = artifact.json("scores.json")
+    return (
+        Headline(amounts.decimal(scores["f1"], 1), "F1 (of 100)"),
+        Headline(amounts.decimal(scores["exact_match"], 1), "exact match"),
+        Headline(amounts.count(scores["count"]), "questions"),
+    )
+
+
+def story(artifact: Artifact) -> Story:
+    scores = artifact.json("scores.json")
+    return Story(
+        title=f"{amounts.decimal(scores['exact_match'], 1)} of 100 answers match to the letter",
+        lede=_lede(scores),
+        sections=(
+            Section("What goes wrong", tuple(_causes(scores))),
+            Section("Answers and windows", tuple(_answers(scores))),
+            Section("While learning", tuple(_curves(artifact))),
+            Section("Misses", tuple(_misses(scores)), "Question, what was asked for, and what came."),
+        ),
+    )
+
+
+def _lede(scores: Json) -> str:
+    number, f1 = amounts.count(scores["count"]), amounts.decimal(scores["f1"], 1)
+    text = f"Measured on {number} questions as the official script does; by the characters they share, F1 is {f1}."
+    return f"{text} {scores.get('note') or ''}".rstrip()
+
+
+def _causes(scores: Json) -> Iterator[Block]:
+    causes = _by_size(scores["by_cause"])
+    total = sum(causes.values())
+    bars = tuple(
+        Bar(
+            cause,
+            (amounts.ratio(number, max(causes.values())),),
+            f"{amounts.count(number)}, {amounts.percent(number / total)}",
+        )
+        for cause, number in causes.items()
+        if number
+    )
+    if bars:
+        yield Bars("Misses by cause", bars, note=f"{amounts.count(total)} answers that do not match.")
+    rows = tuple((cause, _CAUSES.get(cause, ""), amounts.count(number)) for cause, number in causes.items())
+    yield Table("What the causes mean", ("cause", "the answer given", "misses"), rows, "llr")
+
+
+def _by_size(causes: dict[str, int]) -> dict[str, int]:
+    return dict(sorted(causes.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _answers(scores: Json) -> Iterator[Block]:
+    lines = [
+        _histogram(name, scores[key])
+        for name, key in (("right answers", "answer_chars"), ("given answers", "prediction_chars"))
+    ]
+    if any(line.x for line in lines):
+        note = f"{_LONGEST_CHARS} stands for that many and more."
+        yield curves("Length of the answers", lines, x="characters", y="answers", floor=0, note=note)
+    yield _windows(scores)
+
+
+def _histogram(name: str, numbers: list[int]) -> Line:
+    """Answers of each length, those of the longest shown length and beyond together."""
+    shown = [*numbers[:_LONGEST_CHARS], sum(numbers[_LONGEST_CHARS:])]
+    shown = shown[: len(numbers)]
+    return Line(name, list(range(len(shown))), shown)
+
+
+def _windows(scores: Json) -> Table:
+    questions = scores["count"]
+    rows = [("questions", amounts.count(questions), "")]
+    rows.append(
+        (
+            "windows",
+            amounts.count(scores["windows"]),
+            f"{amounts.decimal(amounts.ratio(scores['windows'], questions))} a question",
+        )
+    )
+    for label, key in (("questions cut", "questions_cut"), ("answers out of reach", "gold_unreachable")):
+        rows.append((label, amounts.count(scores[key]), amounts.percent(amounts.ratio(scores[key], questions))))
+    return Table("Windows", ("what", "number", ""), tuple(rows), "lrr")
+
+
+def _curves(artifact: Artifact) -> Iterator[Block]:
+    train = [point for point in artifact.lines("metrics.jsonl") if point["kind"] == "train"]
+    if train:
+        line = Line("loss", [point["step"] for point in train], [point["loss"] for point in train])
+        yield curves("Training loss", [line], x="step", y="nat")
+
+
+def _misses(scores: Json) -> Iterator[Block]:
+    """Folded by cause; the first cause is open."""
+    for place, cause in enumerate(_by_size(scores["by_cause"])):
+        entries = tuple(_entry(miss) for miss in scores["misses"] if miss["cause"] == cause)
+        if entries:
+            number = scores["by_cause"][cause]
+            yield Folded(f"{cause} · {len(entries)} of {amounts.count(number)}", entries, open=place == 0)
+
+
+def _entry(miss: Json) -> Entry:
+    answers = list(dict.fromkeys(map(str, miss["answers"])))
+    return Entry(
+        str(miss["id"]),
+        miss["question"],
+        (("right", " / ".join(answers)), ("given", miss["prediction"] or "(nothing)")),
+    )

@@ -1,0 +1,90 @@
+"""What every page ends with: an artifact's counts, time, machine, settings, inputs, versions and files, as tables."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pipelines.artifacts import Json
+from pipelines.reports import amounts
+from pipelines.reports.blocks import Table
+from pipelines.reports.record import Artifact
+
+__all__ = ["facts", "origins"]
+
+_DIGEST_CHARS = 12  # enough to tell two digests apart by eye
+
+
+def facts(artifact: Artifact) -> tuple[Table, ...]:
+    """Counts, and how long it took where: short enough to be shown at once. Tables without rows are left out."""
+    return _filled(
+        Table("Counts", ("", ""), tuple(_rows(artifact.record.get("counts"))), "lr"),
+        Table("Time and machine", ("", ""), tuple(_run(artifact.run)), "ll"),
+    )
+
+
+def origins(artifact: Artifact) -> tuple[Table, ...]:
+    """Settings, inputs, versions, numerics and files: folded on the page."""
+    record = artifact.record
+    inputs = record.get("inputs") or {}
+    return _filled(
+        Table("Settings", ("setting", "value"), tuple(_rows(record.get("settings"))), "lk"),
+        Table("Artifacts read", ("stage", "digest"), tuple(_digests(inputs.get("artifacts"))), "ll"),
+        Table("Source files read", ("role", "file", "size", "SHA-256"), tuple(_sources(inputs.get("files"))), "lkrl"),
+        Table("Versions", ("library", "version"), tuple(_rows(record.get("versions"))), "ll"),
+        Table("Numerics of training", ("", ""), tuple(_rows(record.get("numerics"))), "ll"),
+        Table("Files of this artifact", ("folder or file", "files", "size"), tuple(_files(record.get("files"))), "lrr"),
+    )
+
+
+def _filled(*tables: Table) -> tuple[Table, ...]:
+    return tuple(table for table in tables if table.rows)
+
+
+def _rows(values: Any) -> Iterator[tuple[str, str]]:
+    if values:
+        yield from ((name, amounts.value(value)) for name, value in _flat(values, ""))
+
+
+def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Nested objects as dotted names, in the order of the record; lists of plain values on one line."""
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _flat(inner, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value):
+        for place, inner in enumerate(value):
+            yield from _flat(inner, f"{name}[{place}]")
+    elif isinstance(value, dict | list):
+        yield name, ", ".join(amounts.value(inner) for inner in value) or "none"
+    else:
+        yield name, value
+
+
+def _run(run: Json) -> Iterator[tuple[str, str]]:
+    if isinstance(run.get("seconds"), int | float):
+        again = " (the last sitting of a run that was resumed)" if run.get("resumed") else ""
+        yield "took", amounts.duration(run["seconds"]) + again
+    if isinstance(run.get("memory_peak_bytes"), int | float):
+        yield "most memory in one process", amounts.megabytes(run["memory_peak_bytes"])
+    for key in ("started", "machine", "workers", "command"):
+        if run.get(key) is not None:
+            yield key, amounts.value(run[key])
+
+
+def _digests(digests: Any) -> Iterator[tuple[str, str]]:
+    for stage, digest in (digests or {}).items():
+        yield stage, str(digest)[:_DIGEST_CHARS]
+
+
+def _sources(files: Any) -> Iterator[tuple[str, str, str, str]]:
+    for role, found in (files or {}).items():
+        for file in found:
+            yield role, str(file["name"]), amounts.megabytes(file["size"]), str(file["sha256"])[:_DIGEST_CHARS]
+
+
+def _files(files: Any) -> Iterator[tuple[str, str, str]]:
+    """A row for each folder, however many parts it has, and one for each file that is in none."""
+    sizes: dict[str, list[int]] = {}
+    for name, facts_ in sorted((files or {}).items()):
+        folder, slash, _ = name.rpartition("/")
+        sizes.setdefault(folder + slash if slash else name, []).append(facts_["size"])
+    for name, found in sizes.items():
+        yield name, str(len(found)), amounts.megabytes(sum(found))

@@ -1,0 +1,135 @@
+"""What a report reads: an artifact's record and its data files, a batch at a time and never a whole corpus."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc as ipc
+import pyarrow.parquet as pq
+
+from korbert.errors import ArtifactError
+from pipelines.artifacts import RECORD, RUN, Json, read_json
+from pipelines.reports import amounts
+
+__all__ = ["SAMPLED_PARTS", "Artifact", "batches", "num_rows", "parts_note", "sampled", "stream"]
+
+SAMPLED_PARTS = 8  # parts read for a histogram: enough for its shape, and seconds however large the corpus is
+
+_BATCH_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A finished artifact. record: stage.json; run: run.json, empty where there is none."""
+
+    folder: Path
+    record: Json
+    run: Json
+
+    @classmethod
+    def open(cls, folder: Path) -> "Artifact":
+        """ArtifactError where the folder holds no finished artifact."""
+        record = read_json(folder / RECORD)
+        if record is None:
+            raise ArtifactError(f"{folder}: no {RECORD} in it, so there is nothing to report: run the stage first")
+        if not isinstance(record.get("stage"), str):
+            raise ArtifactError(f"{folder / RECORD}: names no stage: make this artifact anew with --rebuild")
+        return cls(folder, record, read_json(folder / RUN) or {})
+
+    @property
+    def stage(self) -> str:
+        return str(self.record["stage"])
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the last run of the stage took; None where it was not written down."""
+        seconds = self.run.get("seconds")
+        return float(seconds) if isinstance(seconds, int | float) else None
+
+    def json(self, name: str) -> Json:
+        """The object in one of its JSON files, which must be there."""
+        value = read_json(self.folder / name)
+        if value is None:
+            raise _missing(self.folder / name)
+        return value
+
+    def text(self, name: str) -> str:
+        """The content of one of its text files, which must be there."""
+        try:
+            return (self.folder / name).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise _missing(self.folder / name) from None
+        except UnicodeDecodeError as error:
+            raise _unreadable(self.folder / name, error) from error
+
+    def lines(self, name: str) -> list[Json]:
+        """The objects of a .jsonl file, one a line; empty where there is no such file."""
+        path = self.folder / name
+        if not path.is_file():
+            return []
+        try:
+            return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+        except ValueError as error:
+            raise _unreadable(path, error) from error
+
+    def parts(self, pattern: str) -> list[Path]:
+        """Its files that match, in order."""
+        return sorted(self.folder.glob(pattern))
+
+
+def num_rows(parts: list[Path]) -> int:
+    """Rows of Parquet files, from their footers alone."""
+    return sum(_parquet(part).metadata.num_rows for part in parts)
+
+
+def sampled(parts: list[Path], limit: int = SAMPLED_PARTS) -> list[Path]:
+    """At most `limit` of the parts, evenly spaced from the first to the last: always the same ones."""
+    if len(parts) <= limit:
+        return parts
+    return [parts[round(place)] for place in np.linspace(0, len(parts) - 1, limit)]
+
+
+def parts_note(read: int, total: int) -> str:
+    """Says so where a picture shows a sample of the parts, and nothing otherwise."""
+    return "" if read == total else f"Measured on {read} of {amounts.count(total)} parts, evenly spaced. "
+
+
+def batches(parts: list[Path], columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """The columns of Parquet files, a few thousand rows at a time."""
+    for part in parts:
+        file = _parquet(part)
+        missing = set(columns) - set(file.schema_arrow.names)
+        if missing:
+            raise ArtifactError(
+                f"{part}: no column {', '.join(sorted(missing))}: make this artifact anew with --rebuild"
+            )
+        yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=columns)
+
+
+def stream(parts: list[Path]) -> Iterator[pa.RecordBatch]:
+    """The batches of Arrow stream files, mapped: only what is looked at is read from disk."""
+    for part in parts:
+        try:
+            with pa.memory_map(str(part)) as source, ipc.open_stream(source) as reader:
+                yield from reader
+        except (pa.ArrowInvalid, OSError) as error:
+            raise _unreadable(part, error) from error
+
+
+def _parquet(part: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(part)
+    except pa.ArrowInvalid as error:
+        raise _unreadable(part, error) from error
+
+
+def _missing(path: Path) -> ArtifactError:
+    return ArtifactError(f"{path}: is missing: make this artifact anew with --rebuild")
+
+
+def _unreadable(path: Path, error: Exception) -> ArtifactError:
+    first = str(error).splitlines()[0]
+    return ArtifactError(f"{path}: cannot be read ({first}): make this artifact anew with --rebuild")

@@ -1,0 +1,262 @@
+"""Runs stages in order: fresh ones are skipped, drifted ones refused, cut-off ones resumed (DESIGN 4)."""
+
+import dataclasses
+import datetime
+import importlib
+import importlib.metadata
+import logging
+import platform
+import resource
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from korbert.errors import ArtifactError, SettingsError
+from pipelines import artifacts
+from pipelines.artifacts import Json, Plan
+from pipelines.recipes import STAGES, Recipe, StageSpec
+from pipelines.runtime import Runtime
+from pipelines.sources import Sources
+from pipelines.stages import Inputs
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Status:
+    """What one stage's artifact is, and why.
+
+    state: "fresh", "stale", "partial", "absent" or "unused" (the recipe has no such section). reasons: what differs, a
+    line each. notes: what differs without mattering (versions, numerics).
+    """
+
+    stage: str
+    state: str
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    digest: str | None = None
+
+
+class Chain:
+    """One recipe's artifacts below one root, and what a run would do with them."""
+
+    def __init__(self, recipe: Recipe, runtime: Runtime) -> None:
+        self.recipe = recipe
+        self.runtime = runtime
+        self.folder = runtime.root / recipe.name
+        self._sources = Sources(recipe, runtime.data, self.folder)
+
+    def artifact(self, stage: str) -> Path:
+        """Where a stage's finished artifact lies."""
+        return self.folder / stage
+
+    def partial(self, stage: str) -> Path:
+        """Where a stage works."""
+        return self.folder / f"{stage}.partial"
+
+    def plan(self, spec: StageSpec) -> Plan:
+        """What the stage would be made from now. Raises ArtifactError where an artifact that it reads is absent."""
+        digests = {}
+        for name in spec.reads:
+            record = artifacts.read_json(self.artifact(name) / artifacts.RECORD)
+            if record is None:
+                raise ArtifactError(
+                    f"{self.artifact(name)}: is absent, and {spec.name} reads it: "
+                    f"make it with `korbert run {self.recipe.given} --to {name}`"
+                )
+            digests[name] = record["digest"]
+        inputs: Json = {"artifacts": digests, "files": self._sources.describe(spec.name)}
+        return Plan(spec.name, spec.version, self.recipe.settings(spec.name), inputs)
+
+    def status(self, spec: StageSpec, *, verify: bool = False) -> Status:
+        """The state of one stage, judged by its own record, its inputs' records and its files."""
+        if self.recipe.section(spec.name) is None:
+            return Status(spec.name, "unused")
+        folder = self.artifact(spec.name)
+        record = artifacts.read_json(folder / artifacts.RECORD)
+        under_way = self.partial(spec.name).exists()
+        if record is None:
+            reason = ("a run was cut off; the next one goes on from there",) if under_way else ()
+            return Status(spec.name, "partial" if under_way else "absent", reason)
+        reasons = self._drift(spec, record)
+        broken = artifacts.damage(folder, record, hashes=verify)
+        if broken:
+            reasons.append(broken)
+        return Status(
+            spec.name, "stale" if reasons else "fresh", tuple(reasons), tuple(self._notes(record)), record["digest"]
+        )
+
+    def _drift(self, spec: StageSpec, record: Json) -> list[str]:
+        try:
+            return artifacts.differences(self.plan(spec), record)
+        except ArtifactError as error:
+            return [str(error)]
+
+    def _notes(self, record: Json) -> list[str]:
+        now = _versions(record["versions"])
+        return [
+            f"{name} {now[name]} here, {made} in the artifact"
+            for name, made in record["versions"].items()
+            if now[name] != made
+        ]
+
+    def inputs(self, spec: StageSpec) -> Inputs:
+        """The folders and files that the stage reads."""
+        return Inputs({name: self.artifact(name) for name in spec.reads}, self._sources.files(spec.name))
+
+    def specs(self, first: str | None = None, last: str | None = None) -> list[StageSpec]:
+        """The stages from `first` to `last` that the recipe has a section for."""
+        names = list(STAGES)
+        start, stop = names.index(first or names[0]), names.index(last or names[-1])
+        if start > stop:
+            raise SettingsError(f"--from {first} comes after --to {last}: the order is {' '.join(names)}")
+        return [STAGES[name] for name in names[start : stop + 1] if self.recipe.section(name) is not None]
+
+    def require_fresh_before(self, first: StageSpec) -> None:
+        """Raises ArtifactError unless every artifact that `first` builds on is fresh. Forces nothing."""
+        for spec in self.specs(last=first.name)[:-1]:
+            status = self.status(spec)
+            if status.state != "fresh" and self._leads_to(spec, first):
+                why = f" ({status.reasons[0]})" if status.reasons else ""
+                raise ArtifactError(
+                    f"{self.artifact(spec.name)}: is {status.state}{why}, and {first.name} builds on it: "
+                    f"run `korbert run {self.recipe.given} --from {spec.name}`"
+                )
+
+    def _leads_to(self, spec: StageSpec, last: StageSpec) -> bool:
+        return any(name == spec.name or self._leads_to(spec, STAGES[name]) for name in last.reads)
+
+    def statuses(self, *, verify: bool = False) -> list[Status]:
+        """All stages in order; what builds on something that is not fresh is stale itself."""
+        found: dict[str, Status] = {}
+        for spec in STAGES.values():
+            status = self.status(spec, verify=verify)
+            waiting = [name for name in spec.reads if found[name].state not in ("fresh", "unused")]
+            if status.state == "fresh" and waiting:
+                status = dataclasses.replace(
+                    status, state="stale", reasons=(f"{waiting[0]} is {found[waiting[0]].state}",)
+                )
+            found[spec.name] = status
+        return list(found.values())
+
+    def describe(self, spec: StageSpec, *, rebuild: bool) -> str:
+        """What a run would do with the stage now."""
+        status = self.status(spec)
+        if rebuild and status.state in ("fresh", "stale"):
+            return "would be made anew (--rebuild)"
+        doing = {"fresh": "fresh, would be skipped", "absent": "would be made", "partial": "would be resumed"}
+        return doing.get(status.state) or f"would be refused: {status.reasons[0]}"
+
+    def run(self, spec: StageSpec, *, rebuild: bool = False) -> bool:
+        """Make the stage's artifact, unless it is fresh. True when work was done.
+
+        Raises ArtifactError on drift, or when another run is writing it.
+        """
+        with artifacts.locked(self.artifact(spec.name)):
+            plan = self.plan(spec)
+            if rebuild:
+                shutil.rmtree(self.partial(spec.name), ignore_errors=True)
+            elif self._is_fresh(spec):
+                _logger.info("%s: fresh, skipped", spec.name)
+                return False
+            self._prepare(plan)
+            self._work(spec, plan)
+        return True
+
+    def _is_fresh(self, spec: StageSpec) -> bool:
+        status = self.status(spec)
+        if status.state == "stale":
+            raise ArtifactError(self._refusal(self.artifact(spec.name), spec.name, status.reasons))
+        return status.state == "fresh"
+
+    def _refusal(self, folder: Path, stage: str, reasons: tuple[str, ...]) -> str:
+        shown = "; ".join(reasons[:5]) + (f"; and {len(reasons) - 5} more" if len(reasons) > 5 else "")
+        return (
+            f"{folder}: is not what {self.recipe.given} would make: {shown}: make it anew with "
+            f"`korbert run {self.recipe.given} --from {stage} --rebuild`, or give the recipe another name"
+        )
+
+    def _prepare(self, plan: Plan) -> None:
+        partial = self.partial(plan.stage)
+        made_for = artifacts.read_json(partial / artifacts.PLAN) or artifacts.read_json(partial / artifacts.RECORD)
+        if made_for is not None:
+            reasons = tuple(artifacts.differences(plan, made_for))
+            if reasons:
+                raise ArtifactError(self._refusal(partial, plan.stage, reasons))
+            return
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        artifacts.write_json(partial / artifacts.PLAN, plan.as_json())
+
+    def _work(self, spec: StageSpec, plan: Plan) -> None:
+        partial, final = self.partial(spec.name), self.artifact(spec.name)
+        if (partial / artifacts.RECORD).exists():  # killed between the record and the rename
+            artifacts.settle(partial, final)
+            return
+        resumed = any(path.name != artifacts.PLAN for path in partial.iterdir())
+        _logger.info("%s: %s", spec.name, "resuming" if resumed else "starting")
+        started, clock = datetime.datetime.now(datetime.UTC), time.monotonic()
+        module = importlib.import_module(f"pipelines.stages.{spec.name}")
+        counts = module.run(self.recipe.section(spec.name), self.inputs(spec), partial, self.runtime)
+        seconds = time.monotonic() - clock
+        facts: Json = {"counts": counts, "versions": _versions(spec.libraries), "numerics": self._numerics(spec)}
+        run = self._about(started, seconds, resumed=resumed)
+        artifacts.finish(partial, final, plan, facts, run)
+        _logger.info("%s: done in %.1f s: %s", spec.name, seconds, _in_words(counts))
+        self._report(final)
+
+    def _numerics(self, spec: StageSpec) -> Mapping[str, Any]:
+        if not spec.trains:
+            return {}
+        from korbert.training.devices import choose_device, numerics
+
+        section = self.recipe.section(spec.name)
+        return numerics(choose_device(self.runtime.device), section.precision, section.threads)
+
+    def _about(self, started: datetime.datetime, seconds: float, *, resumed: bool) -> Json:
+        usage = [resource.getrusage(who).ru_maxrss * 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return {
+            "started": started.isoformat(timespec="seconds"),
+            "seconds": round(seconds, 3),
+            "resumed": resumed,  # then the seconds are those of the last sitting alone
+            "machine": f"{platform.system()} {platform.machine()}, {_processor()}",
+            "memory_peak_bytes": max(usage),
+            "workers": self.runtime.workers,
+            "command": shlex.join(["korbert", *sys.argv[1:]]),
+            "sources": self._sources.remembered(),
+        }
+
+    def _report(self, folder: Path) -> None:
+        from pipelines.reports import index, render
+
+        render(folder)
+        index(self.folder)
+
+
+def _processor() -> str:
+    try:
+        with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
+            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or "unknown processor"
+
+
+def _versions(libraries: Mapping[str, str] | tuple[str, ...]) -> dict[str, str]:
+    return {name: _version(name) for name in libraries}
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name).partition("+")[0]  # a local label (2.13.0+cpu) is in `numerics`
+    except importlib.metadata.PackageNotFoundError:
+        return "absent"
+
+
+def _in_words(counts: Mapping[str, int | float]) -> str:
+    shown = [f"{key.replace('_', ' ')} {value:,}" for key, value in counts.items() if isinstance(value, int)]
+    return ", ".join(shown[:6])

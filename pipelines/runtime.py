@@ -1,0 +1,24 @@
+"""What may differ from machine to machine without changing an artifact's bytes (DESIGN 3)."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Where a run reads and writes, and with what hands.
+
+    root: folder of all artifacts. data: the folder that paths in a recipe are relative to. workers: processes of the
+    corpus stages. device: "auto", "cpu" or "cuda". debug: show traces of errors.
+    """
+
+    root: Path
+    data: Path
+    workers: int = field(default_factory=_cores)
+    device: str = "auto"
+    debug: bool = False

@@ -1,0 +1,74 @@
+"""The files that a recipe reads: found, named, and hashed once as long as size and time stay the same."""
+
+from pathlib import Path
+
+from korbert.errors import CorpusError
+from pipelines import artifacts
+from pipelines.artifacts import Json
+from pipelines.recipes import STAGES, Recipe
+
+SAMPLE = "sample:"
+
+
+def sample_folder() -> Path:
+    """The small real corpus that korbert carries."""
+    import corpus
+
+    return Path(corpus.__file__).parent / "sample"
+
+
+class Sources:
+    """The source files of one recipe below one data folder.
+
+    folder: the recipe's artifacts; their run.json files remember (name, size, mtime) -> SHA-256.
+    """
+
+    def __init__(self, recipe: Recipe, data: Path, folder: Path) -> None:
+        self._recipe = recipe
+        self._data = data
+        self._known: dict[tuple[str, int, int], str] = {}
+        for stage in STAGES:
+            run = artifacts.read_json(folder / stage / artifacts.RUN) or {}
+            self._known.update({(name, size, mtime): digest for name, size, mtime, digest in run.get("sources", [])})
+
+    def files(self, stage: str) -> dict[str, tuple[Path, ...]]:
+        """Role -> files, sorted by name. Raises CorpusError where a pattern finds nothing."""
+        return {role: self._find(stage, role, pattern) for role, pattern in self._recipe.patterns(stage).items()}
+
+    def describe(self, stage: str) -> Json:
+        """Role -> [{name, size, sha256}]; names are relative to the data folder, so that it may move."""
+        return {role: [self._describe(path) for path in paths] for role, paths in self.files(stage).items()}
+
+    def remembered(self) -> list[tuple[str, int, int, str]]:
+        """What run.json keeps: (name, size, mtime in ns, SHA-256) of every file hashed so far."""
+        return sorted((*key, digest) for key, digest in self._known.items())
+
+    def _base(self, pattern: str) -> tuple[Path, str]:
+        if pattern.startswith(SAMPLE):
+            return sample_folder(), pattern.removeprefix(SAMPLE)
+        return self._data, pattern
+
+    def _find(self, stage: str, role: str, pattern: str) -> tuple[Path, ...]:
+        base, relative = self._base(pattern)
+        if Path(relative).is_absolute():
+            base, relative = Path("/"), relative.lstrip("/")
+        found = tuple(sorted(path for path in base.glob(relative) if path.is_file()))
+        if not found:
+            raise CorpusError(
+                f"{self._recipe.given}: {stage}.{role}: no file {relative} in {base}: "
+                "name the folder that holds it with --data (docs/data.md says where to get each data set)"
+            )
+        return found
+
+    def _describe(self, path: Path) -> Json:
+        stat = path.stat()
+        key = (self._name(path), stat.st_size, stat.st_mtime_ns)
+        if key not in self._known:
+            self._known[key] = artifacts.sha256(path)
+        return {"name": key[0], "size": stat.st_size, "sha256": self._known[key]}
+
+    def _name(self, path: Path) -> str:
+        for base, prefix in ((sample_folder(), SAMPLE), (self._data, "")):
+            if path.is_relative_to(base):
+                return prefix + path.relative_to(base).as_posix()
+        return path.name

@@ -1,0 +1,27 @@
+"""The stages, in the order in which they run. A stage is a module with
+
+    run(settings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts
+
+It reads only `inputs` and writes only below `output`, which may hold finished work of a run that was cut off.
+`output/work/` and `output/checkpoints/` are its scratch folders; the runner removes them at the end.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Counts", "Inputs"]
+
+Counts = dict[str, int | float]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a stage may read.
+
+    artifacts: stage name -> that stage's finished artifact. files: the role of a file in the recipe -> its files, in
+    sorted order (a source's name for `clean`; "train", "test", "valid", "official" for the tasks).
+    """
+
+    artifacts: Mapping[str, Path]
+    files: Mapping[str, tuple[Path, ...]]

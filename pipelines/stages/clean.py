@@ -1,0 +1,13 @@
+"""clean: source files -> documents worth learning from, and the dropped ones with their reasons."""
+
+from pathlib import Path
+
+from corpus.clean import clean
+from corpus.settings import CleanSettings
+from pipelines.runtime import Runtime
+from pipelines.stages import Counts, Inputs
+
+
+def run(settings: CleanSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
+    """Writes documents/part-*.parquet and dropped/part-*.parquet."""
+    return dict(clean(settings, inputs.files, output, workers=runtime.workers))

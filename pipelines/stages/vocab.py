@@ -1,0 +1,35 @@
+"""vocab: morphemes -> counts, a tokenizer learned from them, and how well it covers text that it has not seen."""
+
+import json
+from pathlib import Path
+
+from corpus.counts import count, coverage, form_counts
+from corpus.settings import AnalyzeSettings
+from korbert.tokenization import Analyzer, Tokenizer
+from korbert.tokenization.settings import AnalyzerOptions
+from korbert.tokenization.vocabulary import learn
+from pipelines import artifacts
+from pipelines.recipes import VocabStage
+from pipelines.runtime import Runtime
+from pipelines.stages import Counts, Inputs
+
+
+def _options(analyzed: Path) -> AnalyzerOptions:
+    """How the morphemes were made, so that the tokenizer makes the same of other text."""
+    record = artifacts.read_json(analyzed / artifacts.RECORD) or {}
+    return AnalyzeSettings.model_validate(record["settings"]).options
+
+
+def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
+    """Writes counts.parquet, tokenizer/ and coverage.json."""
+    analyzed = inputs.artifacts["analyze"]
+    share = {"seed": settings.seed, "heldout_share": settings.heldout_share, "workers": runtime.workers}
+    counted = count(analyzed / "morphemes", output, **share)
+    model = learn(form_counts(output / "counts.parquet", settings, settings.min_documents), settings)
+    analyzer = Analyzer(_options(analyzed))
+    tokenizer = Tokenizer.build(model, settings, analyzer.options, analyzer.versions)
+    tokenizer.save(output / "tokenizer")
+    found = coverage(analyzed / "morphemes", tokenizer, output, **share)
+    text = json.dumps(found, ensure_ascii=False, indent=1)
+    (output / "coverage.json").write_text(text + "\n", encoding="utf-8")
+    return {"size": tokenizer.vocab_size, **counted}

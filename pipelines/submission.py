@@ -1,0 +1,106 @@
+"""KorQuAD submissions: a file of questions in, a file of answers out, and a folder that does it on another machine."""
+
+import base64
+import hashlib
+import importlib.metadata
+import shutil
+import zipfile
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+import korbert
+from korbert.errors import SettingsError
+from korbert.tasks import korquad, korquad_score
+
+__all__ = ["score", "submit", "write_submission", "write_wheel"]
+
+_PACKAGES = ("korbert", "corpus", "pipelines")
+_NOT_CARRIED = ("corpus/sample",)  # the demo's text, no part of a model
+_NEEDS = ("kiwipiepy", "kiwipiepy_model", "numpy", "pydantic", "rich", "safetensors", "sentencepiece", "torch")
+
+
+def submit(model: Path, input: Path, output: Path, *, device: str = "auto", batch_size: int = 32) -> int:
+    """Answer every question of `input`, an official file with or without answers, into `output`: {id: answer}.
+
+    model: a folder of kind "reading". batch_size: windows at a time. Returns the number of answers. `output` is whole
+    or absent; SettingsError where its folder is absent, CorpusError where `input` is no KorQuAD file.
+    """
+    if not output.parent.is_dir():
+        raise SettingsError(f"{output}: there is no folder {output.parent}: make it, or name another file")
+    if output.is_dir():
+        raise SettingsError(f"{output}: is a folder: name a file for the answers")
+    dataset = korquad.read(input, answers="none")
+    from korbert.tasks.reading import Reader
+
+    predictions = Reader.load(model, device, batch_size=batch_size).predict(dataset)
+    korquad.write_json(output, predictions)
+    return len(predictions)
+
+
+def score(dataset: Path, predictions: Path) -> dict[str, float]:
+    """What the official script prints for two files: {"exact_match", "f1"}, in percent."""
+    return korquad_score.score(korquad.read_json(dataset), korquad.read_predictions(predictions), str(dataset))
+
+
+def write_submission(model: Path, folder: Path) -> None:
+    """A folder to hand in: predict.py, model/ with its tokenizer, a wheel of korbert, requirements.txt.
+
+    Same model, code and library versions: same bytes. `folder` must not be there yet.
+    """
+    folder.mkdir(parents=True)
+    shutil.copytree(model, folder / "model")
+    script = files("pipelines").joinpath("submission_script.py").read_bytes()
+    (folder / "predict.py").write_bytes(script)
+    (folder / "requirements.txt").write_text(
+        "".join(f"{name}=={_version(name)}\n" for name in _NEEDS), encoding="utf-8"
+    )
+    write_wheel(folder)
+
+
+def _version(name: str) -> str:
+    return importlib.metadata.version(name).partition("+")[0]  # package indexes have no local labels (2.13.0+cpu)
+
+
+def write_wheel(folder: Path) -> Path:
+    """korbert as a wheel in `folder`, out of the files that are running now, installed or not. Returns its path.
+
+    Stored unpacked and with fixed times, so that its bytes depend on those files alone. It asks for what answering
+    needs, and carries no sample text.
+    """
+    name = f"korbert-{korbert.__version__}"
+    info = f"{name}.dist-info"
+    contents = dict(sorted(file for package in _PACKAGES for file in _package_files(package, files(package))))
+    contents[f"{info}/METADATA"] = _metadata().encode()
+    contents[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: korbert\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    contents[f"{info}/entry_points.txt"] = b"[console_scripts]\nkorbert = pipelines.cli:main\n"
+    record = [f"{path},{_record_hash(data)},{len(data)}" for path, data in contents.items()]
+    contents[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,", ""]).encode()
+    wheel = folder / f"{name}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_STORED) as archive:
+        for path, data in contents.items():
+            member = zipfile.ZipInfo(path)  # dated 1980-01-01
+            member.external_attr = 0o100644 << 16
+            archive.writestr(member, data)
+    return wheel
+
+
+def _package_files(name: str, folder: Traversable) -> Iterator[tuple[str, bytes]]:
+    for item in folder.iterdir():
+        path = f"{name}/{item.name}"
+        if item.name.startswith((".", "__pycache__")) or path in _NOT_CARRIED:
+            continue
+        if item.is_dir():
+            yield from _package_files(path, item)
+        else:
+            yield path, item.read_bytes()
+
+
+def _metadata() -> str:
+    lines = ["Metadata-Version: 2.1", "Name: korbert", f"Version: {korbert.__version__}", "Requires-Python: >=3.11"]
+    return "\n".join([*lines, *(f"Requires-Dist: {name}" for name in _NEEDS), ""])
+
+
+def _record_hash(data: bytes) -> str:
+    return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()

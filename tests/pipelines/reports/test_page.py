@@ -1,0 +1,154 @@
+"""Pages are whole, safe, self-contained, and the same for the same artifact."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from html.parser import HTMLParser
+
+import pytest
+
+from korbert.errors import ArtifactError
+from pipelines.reports import render
+
+STAGES = ("clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad")
+_VOID = {"meta", "link", "br", "hr", "img", "input"}
+
+
+class _Reader(HTMLParser):
+    """Collects tags, ids and text, and holds that every element is closed where it was opened."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.ids: Counter[str] = Counter()
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(html)
+        assert not self._open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags[tag] += 1
+        self.ids.update(value for name, value in attrs if name == "id")
+        if tag not in _VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        self._open.pop()
+
+    def handle_endtag(self, tag):
+        assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def _page(maker, stage):
+    return render(maker(stage)).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_page_is_well_formed_and_needs_nothing_from_outside(maker, stage):
+    page = _page(maker, stage)
+    read = _Reader(page)
+    assert read.tags["h1"] == 1
+    assert not read.tags.keys() & {"script", "link", "img", "iframe"}
+    assert re.findall(r"https?:|url\((?!#)|@import", page) == []
+    assert max(read.ids.values(), default=1) == 1
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_same_artifact_gives_the_same_bytes_wherever_it_lies(maker, tmp_path, stage):
+    folder = maker(stage)
+    first = render(folder).read_bytes()
+    shutil.copytree(folder, tmp_path / "elsewhere")
+    assert render(tmp_path / "elsewhere").read_bytes() == first
+    assert [path.name for path in folder.iterdir() if path.suffix == ".tmp"] == []
+
+
+def test_every_page_ends_with_the_record(maker):
+    text = _Reader(_page(maker, "pretrain")).text
+    for shown in (
+        "262,144",
+        "filters.min_chars",
+        "sources[0].name",
+        "위키",
+        "kiwipiepy",
+        "0.24.1",
+        "1 min 23 s",
+        "734.0 MB",
+    ):
+        assert shown in text.replace("\u00a0", " ")
+    assert "cdcdcdcdcdcd" in text
+    assert "/somewhere" not in text  # run.json's memory of source files, with a machine's paths
+
+
+def test_text_of_others_is_escaped(maker):
+    page = _page(maker, "clean")
+    assert "<script>" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; lol &amp; ㅋㅋㅋ" in page
+
+
+def test_hangul_stands_in_the_page_as_text(maker):
+    assert "관형형 전성 어미" in _page(maker, "analyze")
+    assert "배우의 연기가 좋아서" in _page(maker, "nsmc")
+
+
+def test_a_stage_without_pictures_of_its_own_shows_its_record(maker):
+    folder = maker("clean")
+    record = json.loads((folder / "stage.json").read_text())
+    maker.write_json(folder / "stage.json", record | {"stage": "distill"})
+    text = _Reader(render(folder).read_text()).text
+    assert "What the record says" in text
+    assert "filters.min_chars" in text
+
+
+def test_an_artifact_without_run_json_has_a_page(maker):
+    folder = maker("analyze")
+    (folder / "run.json").unlink()
+    assert "not on record" in render(folder).read_text()
+
+
+@pytest.mark.parametrize(
+    ("stage", "file", "text", "message"),
+    [
+        (
+            "clean",
+            "stage.json",
+            None,
+            r"clean: no stage.json in it, so there is nothing to report: run the stage first",
+        ),
+        ("clean", "stage.json", "{}", r"stage.json: names no stage: make this artifact anew"),
+        (
+            "clean",
+            "documents/part-00001.parquet",
+            "다른 것",
+            r"part-00001.parquet: cannot be read \(.*\): make this artifact",
+        ),
+        ("vocab", "coverage.json", "{", r"coverage.json: cannot be read"),
+        ("vocab", "tokenizer/pieces.txt", None, r"pieces.txt: is missing: make this artifact anew"),
+        ("shard", "train/part-00000.arrow", "다른 것", r"part-00000.arrow: cannot be read"),
+        ("pretrain", "metrics.jsonl", '{"kind"\n', r"metrics.jsonl: cannot be read"),
+        ("nsmc", "scores.json", None, r"scores.json: is missing"),
+    ],
+)
+def test_what_is_wrong_is_named(maker, stage, file, text, message):
+    path = maker(stage) / file
+    path.unlink() if text is None else path.write_text(text)
+    with pytest.raises(ArtifactError, match=message):
+        render(maker.recipe / stage)
+
+
+def test_a_column_that_is_not_there_is_named(maker):
+    folder = maker("clean")
+    maker.write_parquet(folder / "documents/part-00000.parquet", [{"id": "a", "text": "글"}])
+    with pytest.raises(ArtifactError, match=r"part-00000.parquet: no column source"):
+        render(folder)
+
+
+def test_importing_the_package_draws_nothing():
+    code = "import sys, pipelines.reports; assert not {'matplotlib', 'jinja2', 'pyarrow', 'numpy'} & sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

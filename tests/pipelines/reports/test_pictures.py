@@ -1,0 +1,72 @@
+"""Charts take their colours from the page, draw no foreign text, and do not depend on this machine."""
+
+import re
+
+import matplotlib
+import numpy as np
+import pytest
+
+from pipelines.reports.pictures import Line, columns, curves, lengths
+
+
+def _curve(**more):
+    return curves("제목 <b>", [Line("위키", [1, 2, 3], [0.1, 0.5, 0.3])], x="step", y="nat", **more)
+
+
+def test_colours_and_fonts_are_left_to_the_page():
+    svg = _curve().svg
+    assert re.findall(r"#[0-9a-fA-F]{6}\b", svg) == []
+    assert "var(--c1)" in svg
+    assert "var(--muted)" in svg
+    assert "font-family" not in svg
+    assert "<style" not in svg
+    assert "<text" in svg
+
+
+def test_names_are_a_legend_and_only_the_escaped_title_is_in_the_picture():
+    picture = curves(
+        "제목 <b>", [Line("위키", [1, 2], [1, 2]), Line("후기", [1, 2], [2, 2], reference=True)], x="x", y="y"
+    )
+    assert picture.legend == (("위키", 1, False), ("후기", 0, True))
+    assert "위키" not in picture.svg
+    assert 'aria-label="제목 &lt;b&gt;"' in picture.svg
+
+
+def test_one_line_needs_no_legend():
+    assert _curve().legend == ()
+
+
+def test_the_settings_of_the_user_change_nothing():
+    before = _curve().svg
+    with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "axes.grid": False}):
+        assert _curve().svg == before
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"log_x": True, "log_y": True}, {"percent": True, "floor": 0}, {"whole": False}]
+)
+def test_a_line_of_one_point_can_be_drawn(options):
+    assert "<svg" in curves("t", [Line("a", [1], [1.0])], x="x", y="y", **options).svg
+
+
+def test_many_points_are_averaged_in_equal_groups():
+    steps = list(range(10_000))
+    svg = curves("t", [Line("a", steps, [float(step % 2) for step in steps])], x="x", y="y").svg
+    assert len(svg) < 30_000
+    assert len(svg) < len(curves("t", [Line("a", steps[:240], [0.0] * 240)], x="x", y="y").svg) + 5000
+
+
+def test_lengths_take_five_series_and_skip_empty_ones():
+    series = {str(number): np.array([number + 1, 40]) for number in range(7)} | {"0": np.array([0, 0])}
+    picture = lengths("t", series, x="characters")
+    assert [name for name, _, _ in picture.legend] == ["1", "2", "3", "4"]
+    assert lengths("t", {}, x="characters").legend == ()
+
+
+@pytest.mark.parametrize("array", [[1], [2], [1, 1_000_000], [7] * 9])
+def test_lengths_of_any_size(array):
+    assert "<svg" in lengths("t", {"a": np.array(array)}, x="characters").svg
+
+
+def test_columns_are_drawn_over_their_numbers():
+    assert columns("t", [3, 0, 2], x="characters", y="pieces", first=1).svg.count("fill: var(--c1)") == 3

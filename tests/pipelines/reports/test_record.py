@@ -1,0 +1,30 @@
+"""Reading artifacts in bounded pieces."""
+
+import pytest
+
+from pipelines.reports.record import batches, num_rows, parts_note, sampled, stream
+
+
+@pytest.mark.parametrize(
+    ("number", "places"),
+    [(0, []), (3, [0, 1, 2]), (8, list(range(8))), (9, [0, 1, 2, 3, 5, 6, 7, 8]), (71, list(range(0, 71, 10)))],
+)
+def test_parts_are_sampled_evenly(number, places):
+    assert sampled(list(range(number))) == places
+
+
+def test_a_sample_says_so():
+    assert parts_note(3, 3) == ""
+    assert parts_note(8, 1200) == "Measured on 8 of 1,200 parts, evenly spaced. "
+
+
+def test_rows_are_counted_and_read_in_order(maker):
+    parts = maker.open("clean").parts("documents/*.parquet")
+    ids = [name for batch in batches(parts, ["id"]) for name in batch.column("id").to_pylist()]
+    assert num_rows(parts) == len(ids) == 180
+    assert ids[60] == "wiki:1-0"
+
+
+def test_streams_are_read_batch_by_batch(maker):
+    sizes = [batch.num_rows for batch in stream(maker.open("shard").parts("train/*.arrow"))]
+    assert sizes == [16, 16, 16, 2] * 2

@@ -1,0 +1,232 @@
+"""What the pages of the stages say is what their artifacts hold."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pipelines.reports import analyze, clean, korquad, nsmc, pretrain, shard, vocab
+
+
+def _blocks(story):
+    """Title -> block."""
+    return {block.title: block for section in story.sections for block in section.blocks}
+
+
+def _plain(text):
+    return text.replace("\u00a0", " ")
+
+
+def _change(path, **changes):
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_clean_counts_what_was_dropped(maker):
+    blocks = _blocks(clean.story(maker.open("clean")))
+    texts = [(bar.label, bar.text) for bar in blocks["From what was read to what was kept"].bars]
+    assert texts == [
+        ("read", "218"),
+        ("too_short", "−25"),
+        ("exact_duplicate", "−9"),
+        ("hangul_below_min", "−4"),
+        ("kept", "180"),
+    ]
+    *reasons, dropped, kept = blocks["Dropped documents"].rows
+    assert dropped[-1] == "38"
+    assert kept[-1] == "180"
+    assert sum(int(row[-1]) for row in reasons) == 38
+
+
+def test_clean_waterfall_goes_down_to_what_was_kept(maker):
+    first, *reasons, last = _blocks(clean.story(maker.open("clean")))["From what was read to what was kept"].bars
+    ends = [bar.start + sum(bar.parts) for bar in reasons]
+    starts = [bar.start for bar in reasons]
+    assert first.parts == (1.0,)
+    assert ends == pytest.approx([1.0, *starts[:-1]])
+    assert starts[-1] == pytest.approx(last.parts[0])
+
+
+def test_clean_samples_do_not_depend_on_parts(maker):
+    before = _blocks(clean.story(maker.open("clean")))
+    path = maker.recipe / "clean" / "dropped" / "part-00000.parquet"
+    rows = [
+        row
+        for batch in clean.batches([path], ["id", "source", "reason", "detail", "text"])
+        for row in batch.to_pylist()
+    ]
+    maker.write_parquet(path, rows[:13])
+    maker.write_parquet(path.with_name("part-00001.parquet"), rows[13:])
+    after = _blocks(clean.story(maker.open("clean")))
+    assert len(before["too_short · 20 of 25"].entries) == 20
+    assert before["too_short · 20 of 25"] == after["too_short · 20 of 25"]
+
+
+def test_clean_without_drops_says_so(maker):
+    folder = maker("clean")
+    (folder / "dropped" / "part-00000.parquet").unlink()
+    story = clean.story(maker.open("clean"))
+    assert story.lede.endswith("Nothing was dropped.")
+    assert story.title.startswith("100.0")
+
+
+def test_analyze_counts_sentences_and_eojeols(maker):
+    path = maker.recipe / "morphemes.parquet"
+    rows = [
+        {
+            "id": "a",
+            "source": "s",
+            "tag": ["NNG", "JX", "VV", "EF", "SF"],
+            "sentence": [0, 0, 0, 0, 1],
+            "eojeol": [0, 0, 1, 1, 1],
+        },
+        {"id": "b", "source": "s", "tag": [], "sentence": [], "eojeol": []},
+        {"id": "c", "source": "s", "tag": ["IC"], "sentence": [0], "eojeol": [0]},
+    ]
+    schema = pa.schema(
+        [("id", pa.string()), ("source", pa.string()), ("tag", pa.list_(pa.string()))]
+        + [(name, pa.list_(pa.int32())) for name in ("sentence", "eojeol")]
+    )
+    maker.write_parquet(path, rows, schema)
+    measured = analyze._measure(analyze.batches([path], ["source", "tag", "sentence", "eojeol"]))
+    assert measured.eojeols.tolist() == [0, 1, 1, 1, 0, 0, 0, 0, 0]
+    assert measured.tags == {"NNG": 1, "JX": 1, "VV": 1, "EF": 1, "SF": 1, "IC": 1}
+    _, sentences = measured.sentences.blocks("t", unit="sentences")
+    assert sentences.rows == (("s", "3", "0", "1", "2", "2"),)
+
+
+def test_analyze_names_tags_and_failures(maker):
+    story = analyze.story(maker.open("analyze"))
+    blocks = _blocks(story)
+    assert blocks["The commonest tags"].bars[0].label == "NNP 고유 명사"
+    assert blocks["Documents Kiwi failed on"].rows == (("kiwi_timeout", "1"),)
+    assert "with 2 workers" in story.lede
+    assert story.title.endswith("failed on 1")
+    assert analyze._gloss("VV-I") == "동사, 불규칙"
+    assert analyze._gloss("새것") == ""
+
+
+def test_analyze_gives_no_speed_of_a_run_that_was_resumed(maker):
+    _change(maker("analyze") / "run.json", resumed=True)
+    artifact = maker.open("analyze")
+    assert "documents a second" not in [headline.label for headline in analyze.headlines(artifact)]
+    assert "not on record" in analyze.story(artifact).lede
+
+
+def test_vocab_reads_counts_at_ranks_as_if_all_were_in_memory(maker, monkeypatch):
+    monkeypatch.setattr("pipelines.reports.record._BATCH_ROWS", 7)
+    artifact = maker.open("vocab")
+    ranks = np.array([1, 2, 7, 8, 100, 720])
+    at, sums = vocab._at_ranks(artifact, ranks)
+    counts = np.concatenate(
+        [batch.column("count").to_numpy() for batch in vocab.batches(artifact.parts("counts.parquet"), ["count"])]
+    )
+    assert at.tolist() == counts[ranks - 1].tolist()
+    assert sums.tolist() == counts.cumsum()[ranks - 1].tolist()
+
+
+def test_vocab_leaves_special_and_byte_entries_out_of_the_lengths(maker):
+    note = _blocks(vocab.story(maker.open("vocab")))["Length of the pieces"].note
+    assert note.startswith("50 pieces")
+
+
+def test_vocab_of_one_source_is_not_shown_twice(maker):
+    path = maker("vocab") / "coverage.json"
+    _change(path, by_source={"wiki": json.loads(path.read_text())["all"]})
+    assert [row[0] for row in _blocks(vocab.story(maker.open("vocab")))["By source"].rows] == ["wiki"]
+
+
+def test_shard_sums_pieces_by_source(maker):
+    artifact = maker.open("shard")
+    sizes = [
+        len(ids)
+        for batch in shard.stream(artifact.parts("train/*.arrow"))
+        for ids in batch.column("input_ids").to_pylist()
+    ]
+    story = shard.story(artifact)
+    assert story.title == f"{sum(sizes):,} pieces to learn from"
+    rows = _blocks(story)["Documents and pieces"].rows
+    assert sum(int(row[3].replace(",", "")) for row in rows if row[0] == "to learn from") == sum(sizes)
+    assert _blocks(story)["Use of the vocabulary"].rows[1] == ("met at least once", "400", "100.0\u00a0%")
+
+
+def test_pretrain_says_how_far_it_is_from_the_unigram(maker):
+    story = pretrain.story(maker.open("pretrain"))
+    assert story.title == "0.89 nat better than unigram frequencies"
+    assert "2.4 M parameters" in _plain(story.lede)
+    assert "1.71 passes" in story.lede
+    assert _blocks(story)["Held-out MLM loss"].legend == (("model", 1, False), ("unigram", 0, True))
+    assert "Speed" in _blocks(story)
+
+
+def test_pretrain_that_learned_nothing_is_not_praised(maker):
+    _change(maker("pretrain") / "scores.json", mlm_loss=7.5)
+    assert pretrain.story(maker.open("pretrain")).title == "No better than unigram frequencies, by 0.19 nat"
+
+
+def test_pretrain_measured_once_shows_bars_in_place_of_curves(maker):
+    folder = maker("pretrain")
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    (folder / "metrics.jsonl").write_text(lines[-1] + "\n")
+    (folder / "timing.jsonl").unlink()
+    blocks = _blocks(pretrain.story(maker.open("pretrain")))
+    assert set(blocks) == {"Loss on the same masked pieces, shorter is better", "Measurements"}
+
+
+def test_nsmc_compares_with_the_baseline(maker):
+    story = nsmc.story(maker.open("nsmc"))
+    assert _plain(story.title) == "78.3 % of the reviews are judged right, 1.9 points below the baseline"
+    intervals = _blocks(story)["All test reviews"]
+    assert [row.label for row in intervals.rows] == ["pretrained", "not pretrained", "TF-IDF baseline"]
+    assert _plain(intervals.left) == "70 %"
+    assert _plain(intervals.right) == "85 %"
+    assert all(0 <= row.low < row.at < row.high <= 1 for row in intervals.rows)
+
+
+def test_nsmc_shows_the_surest_errors_first(maker):
+    blocks = _blocks(nsmc.story(maker.open("nsmc")))
+    entries = next(block for title, block in blocks.items() if title.startswith("negative reviews taken"))
+    shares = [float(_plain(entry.facts[0][0]).split()[0]) for entry in entries.entries]
+    assert shares == sorted(shares, reverse=True)
+    assert all(entry.facts[0][1] == "positive" for entry in entries.entries)
+    assert len(shares) <= 20
+
+
+def test_nsmc_confusion_is_given_in_shares_of_the_truth(maker):
+    matrix = _blocks(nsmc.story(maker.open("nsmc")))["Confusion"]
+    assert matrix.cells == ((("800", 0.8), ("200", 0.2)), (("234", 0.234), ("766", 0.766)))
+
+
+def test_nsmc_with_several_seeds_and_no_unseen_reviews(maker):
+    path = maker("nsmc") / "scores.json"
+    rows = json.loads(path.read_text())["rows"]
+    for row in rows:
+        row["test"]["unseen"] = {"accuracy": None, "standard_error": None, "count": 0}
+    _change(path, rows=[rows[0], rows[0] | {"seed": 2}, *rows[1:]])
+    blocks = _blocks(nsmc.story(maker.open("nsmc")))
+    assert [row.label for row in blocks["All test reviews"].rows][:2] == ["pretrained, seed 1", "pretrained, seed 2"]
+    assert "Test reviews whose text was seen nowhere before" not in blocks
+    assert blocks["Every row"].rows[0][-1] == "none"
+
+
+def test_korquad_shows_misses_by_cause(maker):
+    story = korquad.story(maker.open("korquad"))
+    blocks = _blocks(story)
+    assert [bar.label for bar in blocks["Misses by cause"].bars] == ["elsewhere", "boundary", "overlap"]
+    entry = blocks["elsewhere · 11 of 11"].entries[0]
+    assert entry.text == "그 다리는 언제 놓였나?"
+    assert entry.facts == (("right", "1936년"), ("given", "1936년에 놓"))
+    assert blocks["overlap · 5 of 5"].entries[0].facts[1] == ("given", "(nothing)")
+
+
+def test_korquad_without_a_miss_has_a_page(maker):
+    _change(maker("korquad") / "scores.json", misses=[], by_cause={"elsewhere": 0}, exact_match=100.0, f1=100.0)
+    story = korquad.story(maker.open("korquad"))
+    assert story.title == "100.0 of 100 answers match to the letter"
+    assert "Misses by cause" not in _blocks(story)
+
+
+def test_korquad_puts_long_answers_into_the_last_place():
+    line = korquad._histogram("given", [0] * 39 + [1, 2, 3, 4])
+    assert (line.x[-1], line.y[-1], sum(line.y)) == (40, 9, 10)
+    assert korquad._histogram("given", []).x == []

@@ -1,0 +1,107 @@
+"""An artifact is whole or absent, and knows what made it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from korbert.errors import ArtifactError
+from pipelines import artifacts
+from pipelines.artifacts import Plan
+
+
+def _plan(**settings: object) -> Plan:
+    return Plan("vocab", 1, dict(settings), {"artifacts": {"analyze": "abc"}, "files": {}})
+
+
+def _make(folder: Path, plan: Plan, text: str = "하늘\n") -> artifacts.Json:
+    partial = folder / "vocab.partial"
+    (partial / "tokenizer").mkdir(parents=True)
+    (partial / "work").mkdir()
+    (partial / "work" / "scratch").write_text("x")
+    (partial / "tokenizer" / "pieces.txt").write_text(text)
+    return artifacts.finish(
+        partial, folder / "vocab", plan, {"counts": {}, "versions": {}, "numerics": {}}, {"seconds": 1}
+    )
+
+
+def test_finish_renames_records_and_leaves_no_scratch(tmp_path: Path) -> None:
+    record = _make(tmp_path, _plan(size=8))
+    assert not (tmp_path / "vocab.partial").exists()
+    assert sorted(path.name for path in (tmp_path / "vocab").iterdir()) == ["run.json", "stage.json", "tokenizer"]
+    assert list(record["files"]) == ["tokenizer/pieces.txt"]
+    assert artifacts.read_json(tmp_path / "vocab" / "stage.json") == record
+    assert artifacts.damage(tmp_path / "vocab", record, hashes=True) is None
+
+
+def test_digest_is_over_settings_inputs_and_files_alone(tmp_path: Path) -> None:
+    first = _make(tmp_path / "a", _plan(size=8))
+    (tmp_path / "a" / "vocab" / "report.html").write_text("pages are remade")
+    assert artifacts.damage(tmp_path / "a" / "vocab", first) is None
+    assert _make(tmp_path / "b", _plan(size=8))["digest"] == first["digest"]
+    assert _make(tmp_path / "c", _plan(size=9))["digest"] != first["digest"]
+    assert _make(tmp_path / "d", _plan(size=8), text="바다\n")["digest"] != first["digest"]
+
+
+def test_differences_name_each_field(tmp_path: Path) -> None:
+    record = _make(tmp_path, _plan(size=16_000, encoder={"layers": 2}))
+    assert artifacts.differences(_plan(size=16_000, encoder={"layers": 2}), record) == []
+    assert artifacts.differences(_plan(size=102_400, encoder={"layers": 4}, mark="none"), record) == [
+        "encoder.layers: 4 here, 2 in the artifact",
+        'mark: "none" here, nothing in the artifact',
+        "size: 102400 here, 16000 in the artifact",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (lambda path: path.unlink(), "is missing"),
+        (lambda path: path.write_text("하늘이\n"), "bytes"),
+        (lambda path: path.write_text("바다\n"), "other bytes than recorded"),
+        (lambda path: path.with_name("more.txt").write_text(""), "is not in the record"),
+    ],
+)
+def test_damage_is_found(tmp_path: Path, harm: object, said: str) -> None:
+    record = _make(tmp_path, _plan())
+    harm(tmp_path / "vocab" / "tokenizer" / "pieces.txt")  # type: ignore[operator]
+    assert said in (artifacts.damage(tmp_path / "vocab", record, hashes=True) or "")
+
+
+def test_an_older_artifact_gives_way_only_to_a_whole_one(tmp_path: Path) -> None:
+    _make(tmp_path, _plan(size=8))
+    record = _make(tmp_path, _plan(size=9), text="바다\n")
+    assert (tmp_path / "vocab" / "tokenizer" / "pieces.txt").read_text() == "바다\n"
+    assert artifacts.read_json(tmp_path / "vocab" / "stage.json") == record
+    assert [path.name for path in tmp_path.iterdir()] == ["vocab"]
+
+
+_HOLD = """
+import sys
+from pathlib import Path
+from pipelines import artifacts
+with artifacts.locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_two_runs_on_one_artifact(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _HOLD, str(tmp_path / "vocab")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        said = rf"is being written by process {other.pid}: wait for it"
+        with pytest.raises(ArtifactError, match=said), artifacts.locked(tmp_path / "vocab"):
+            pass
+        other.kill()
+    with artifacts.locked(tmp_path / "vocab"):
+        assert (tmp_path / "vocab.lock").read_text() == f"process {os.getpid()}"
+
+
+def test_a_broken_record_is_an_error_with_a_way_out(tmp_path: Path) -> None:
+    (tmp_path / "stage.json").write_text("{")
+    with pytest.raises(ArtifactError, match=r"stage\.json: cannot be read .*--rebuild"):
+        artifacts.read_json(tmp_path / "stage.json")

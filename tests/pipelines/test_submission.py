@@ -1,0 +1,192 @@
+import json
+import os
+import subprocess
+import sys
+import zipfile
+
+import pytest
+import torch
+
+from korbert.errors import CorpusError, ModelError, SettingsError
+from korbert.modeling import ClassificationModel, EncoderConfig, ReadingModel, save_model
+from korbert.tasks.reading_settings import ReadingSettings
+from pipelines.submission import score, submit, write_submission, write_wheel
+
+CONTEXT = "한강은 강원도에서 시작해 서울을 지나 황해로 흐른다.\r\n예전에는 아리수(阿利水)라고도 불렸다 🙂"
+QUESTIONS = {"6548850-0-0": "한강은 어디에서 시작하는가?", "가": "예전 이름은?", "빈 질문": ""}
+
+# Loaded by Python at its start: refuses every socket, and tells at the end where korbert came from.
+GUARD = """
+import atexit, socket, sys
+
+def refuse(*args, **kwargs):
+    raise OSError("no sockets here")
+
+socket.socket.__init__ = refuse
+socket.getaddrinfo = refuse
+atexit.register(lambda: print(sys.modules["korbert"].__file__ if "korbert" in sys.modules else "no korbert"))
+"""
+
+
+def config(vocab_size):
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    return EncoderConfig(vocab_size=vocab_size, **sizes)
+
+
+@pytest.fixture(scope="module")
+def model(tiny_tokenizer, tmp_path_factory):
+    path = tmp_path_factory.mktemp("submission") / "model"
+    reader = ReadingModel(config(tiny_tokenizer.vocab_size), torch.Generator().manual_seed(0))
+    save_model(
+        path, reader, tiny_tokenizer, task=ReadingSettings(max_length=40, stride=8, max_query_pieces=8).model_dump()
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    """A file as the hidden test set may be: no answers in it."""
+    qas = [{"id": id, "question": question} for id, question in QUESTIONS.items()]
+    data = [{"title": "한강", "paragraphs": [{"context": CONTEXT, "qas": qas}]}]
+    path = tmp_path_factory.mktemp("asked") / "KorQuAD_v1.0_test.json"
+    path.write_text(json.dumps({"version": "KorQuAD_v1.0_test", "data": data}, ensure_ascii=False), encoding="utf-8")
+    return path
+
+
+def load(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def answered(model, asked, tmp_path_factory):
+    """What submit writes for these questions."""
+    output = tmp_path_factory.mktemp("answered") / "predictions.json"
+    assert submit(model, asked, output, device="cpu") == 3
+    return output
+
+
+def test_submit_answers_every_question(answered):
+    predictions = load(answered)
+    assert list(predictions) == list(QUESTIONS)
+    assert all(answer and answer in CONTEXT for answer in predictions.values())
+    assert [path.name for path in answered.parent.iterdir()] == ["predictions.json"]
+
+
+def test_submit_refuses_before_it_works(model, asked, tmp_path):
+    with pytest.raises(SettingsError, match=r"there is no folder .*nowhere: make it"):
+        submit(model, asked, tmp_path / "nowhere" / "predictions.json")
+    with pytest.raises(SettingsError, match="is a folder: name a file for the answers"):
+        submit(model, asked, tmp_path)
+    (tmp_path / "broken.json").write_text('{"data": [{"paragraphs": 3}]}', encoding="utf-8")
+    with pytest.raises(CorpusError, match=r'broken\.json: data\[0\]: "paragraphs" is a whole number'):
+        submit(model, tmp_path / "broken.json", tmp_path / "predictions.json")
+    with pytest.raises(ModelError, match="no such file"):
+        submit(tmp_path, asked, tmp_path / "predictions.json")
+    assert not (tmp_path / "predictions.json").exists()
+
+
+def test_submit_refuses_a_model_of_another_kind(tiny_tokenizer, asked, tmp_path):
+    other = ClassificationModel(config(tiny_tokenizer.vocab_size), num_labels=2)
+    save_model(tmp_path / "model", other, tiny_tokenizer)
+    with pytest.raises(ModelError, match="a classification model, a reading model is needed"):
+        submit(tmp_path / "model", asked, tmp_path / "predictions.json")
+
+
+def test_score_of_two_files(tmp_path):
+    qas = [{"id": id, "question": "?", "answers": [{"text": "강원도", "answer_start": 4}]} for id in ("a", "b")]
+    dataset = {"data": [{"title": "한강", "paragraphs": [{"context": CONTEXT, "qas": qas}]}]}
+    (tmp_path / "dev.json").write_text(json.dumps(dataset), encoding="utf-8")
+    (tmp_path / "predictions.json").write_text(json.dumps({"a": "강원도", "b": "강원도에서"}), encoding="utf-8")
+    found = score(tmp_path / "dev.json", tmp_path / "predictions.json")
+    assert found == {"exact_match": 50.0, "f1": pytest.approx(50 + 50 * 0.75)}
+    with pytest.raises(CorpusError, match=r'predictions\.json: no "data" there'):
+        score(tmp_path / "predictions.json", tmp_path / "predictions.json")
+    with pytest.raises(CorpusError, match=r"dev\.json: not a predictions file"):
+        score(tmp_path / "dev.json", tmp_path / "dev.json")
+
+
+def test_the_folder_holds_what_is_handed_in(model, tmp_path):
+    write_submission(model, tmp_path / "submission")
+    names = {path.name for path in (tmp_path / "submission").iterdir()}
+    assert names == {"predict.py", "requirements.txt", "model", "korbert-0.1.0-py3-none-any.whl"}
+    lines = (tmp_path / "submission" / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    assert all("==" in line and "+" not in line and "/" not in line for line in lines)
+    assert "kiwipiepy==0.24.1" in lines
+
+
+def run(folder, arguments, work):
+    guard = work / "guard"
+    guard.mkdir(exist_ok=True)
+    (guard / "sitecustomize.py").write_text(GUARD, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(guard), "HF_HUB_OFFLINE": "1", "HOME": str(work)}
+    command = [sys.executable, str(folder / "predict.py"), *map(str, arguments)]
+    return subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_predict_runs_elsewhere_without_network_on_the_code_beside_it(model, asked, answered, tmp_path):
+    write_submission(model, tmp_path / "submission")
+    (tmp_path / "elsewhere").mkdir()
+    folder = (tmp_path / "submission").rename(tmp_path / "elsewhere" / "submission")
+    done = run(folder, [asked, "predictions.json"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(folder / "korbert-0.1.0-py3-none-any.whl" / "korbert" / "__init__.py")
+    assert load(tmp_path / "predictions.json") == load(answered)
+
+
+def test_predict_says_what_is_wrong_in_one_line(model, tmp_path):
+    write_submission(model, tmp_path / "submission")
+    done = run(tmp_path / "submission", [tmp_path / "absent.json", "predictions.json"], tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.endswith("absent.json: no such file; give a KorQuAD 1.0 JSON file\n")
+    assert done.stderr.count("\n") == 1
+    used = run(tmp_path / "submission", ["one.json"], tmp_path)
+    assert used.returncode == 2
+    assert "python predict.py INPUT.json OUTPUT.json" in used.stderr
+
+
+def test_the_wheel_has_the_same_bytes_each_time(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    first, second = (write_wheel(tmp_path / name) for name in ("a", "b"))
+    assert first.read_bytes() == second.read_bytes()
+    with zipfile.ZipFile(first) as archive:
+        names = archive.namelist()
+    assert "korbert/tasks/reading.py" in names
+    assert "pipelines/submission.py" in names
+    assert not [name for name in names if "sample/" in name or "__pycache__" in name]
+
+
+INSTALLED = """
+import importlib.metadata, sys
+sys.path.insert(0, sys.argv[1])
+import korbert
+(found,) = importlib.metadata.distributions(name="korbert", path=[sys.argv[1]])
+print(korbert.__file__, all(file.hash for file in found.files if file.suffix == ".py"), sep="\\n")
+"""
+
+
+def test_the_wheel_installs(tmp_path):
+    wheel = write_wheel(tmp_path)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps", "--no-index"]
+    subprocess.run([*pip, "--target", str(tmp_path / "site"), str(wheel)], check=True, timeout=60)
+    command = [sys.executable, "-c", INSTALLED, str(tmp_path / "site")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines() == [str(tmp_path / "site" / "korbert" / "__init__.py"), "True"]
+
+
+AGAIN = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from pipelines.submission import write_wheel
+write_wheel(Path(sys.argv[2]))
+"""
+
+
+def test_a_wheel_writes_the_same_wheel_again(tmp_path):
+    """So that a korbert which itself runs from a wheel can make a submission."""
+    wheel = write_wheel(tmp_path)
+    (tmp_path / "again").mkdir()
+    command = [sys.executable, "-c", AGAIN, str(wheel), str(tmp_path / "again")]
+    subprocess.run(command, check=True, timeout=60, cwd=tmp_path)
+    assert (tmp_path / "again" / wheel.name).read_bytes() == wheel.read_bytes()
