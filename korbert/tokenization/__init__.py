@@ -1,0 +1,43 @@
+"""Text to pieces and back to characters: Kiwi's morphemes, a vocabulary learned from them, and the ids a model reads."""
+
+from typing import TYPE_CHECKING
+
+from korbert._lazy import attach
+
+if TYPE_CHECKING:
+    from korbert.tokenization.analyzer import Analysis, Analyzer
+    from korbert.tokenization.encoding import Encoding, Pieces, pad_batch, span_to_pieces
+    from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
+    from korbert.tokenization.tokenizer import Tokenizer
+    from korbert.tokenization.vocabulary import learn, marked
+
+__all__ = [
+    "Analysis",
+    "Analyzer",
+    "AnalyzerOptions",
+    "Encoding",
+    "Pieces",
+    "Tokenizer",
+    "VocabularySettings",
+    "learn",
+    "marked",
+    "pad_batch",
+    "span_to_pieces",
+]
+
+__getattr__ = attach(
+    __name__,
+    {
+        "Analysis": "analyzer",
+        "Analyzer": "analyzer",
+        "AnalyzerOptions": "settings",
+        "Encoding": "encoding",
+        "Pieces": "encoding",
+        "Tokenizer": "tokenizer",
+        "VocabularySettings": "settings",
+        "learn": "vocabulary",
+        "marked": "vocabulary",
+        "pad_batch": "encoding",
+        "span_to_pieces": "encoding",
+    },
+)

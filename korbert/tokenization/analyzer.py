@@ -1,0 +1,149 @@
+"""Korean text to morphemes by Kiwi, line by line, with spans in the text as given."""
+
+import re
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from korbert.tokenization.repair import Repaired, cut, repair
+from korbert.tokenization.settings import AnalyzerOptions
+
+if TYPE_CHECKING:
+    from kiwipiepy import Kiwi
+
+__all__ = ["Analysis", "Analyzer"]
+
+_PACKAGES = ("kiwipiepy", "kiwipiepy_model")  # what decides the morphemes, beside the options
+_WORD = re.compile(r"\S+")
+_row = attrgetter("form", "tag", "start", "end", "sent_position")  # a Token computes its attributes at each access
+
+
+@dataclass(slots=True)
+class Analysis:
+    """A text as morphemes: parallel lists, one entry a morpheme.
+
+    forms, tags: 하/VV as Kiwi gives them. starts, ends: half-open spans in code points of the text as given; those of
+    fused morphemes overlap (했: 하 [0, 1), 었 [0, 1)) or are empty. sentences: by Kiwi, a new one at every line.
+    eojeols: by white space of the text. Both are counted from 0 through the text.
+    """
+
+    forms: list[str] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    sentences: list[int] = field(default_factory=list)
+    eojeols: list[int] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.forms)
+
+
+class _Unit(NamedTuple):
+    """What Kiwi gets in one call, and where it stands."""
+
+    text: str
+    offset: int  # of the unit in the text
+    repaired: Repaired | None  # None: `text` is a slice of the text
+    continues: bool  # the same line as the unit before: its sentence goes on
+
+
+class Analyzer:
+    """Kiwi with fixed options. It loads at first use (4 s, 0.5 GB), anew in each process that it is pickled to."""
+
+    def __init__(self, options: AnalyzerOptions | None = None, num_workers: int = 1) -> None:
+        """num_workers: threads of analyze_many; analyze runs on the caller's."""
+        self.options = options or AnalyzerOptions()
+        self.num_workers = num_workers
+        self._loaded: Kiwi | None = None
+
+    def __reduce__(self) -> tuple[type["Analyzer"], tuple[AnalyzerOptions, int]]:
+        return type(self), (self.options, self.num_workers)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Installed versions of what decides the morphemes, without loading it."""
+        return {package: version(package) for package in _PACKAGES}
+
+    def analyze(self, text: str) -> Analysis:
+        """The morphemes of a text. '학교에 간다' -> 학교/NNG [0, 2) 에/JKB [2, 3) 가/VV [4, 5) ᆫ다/EF [4, 6)"""
+        tokenize = self._kiwi().tokenize
+        units = list(_units(text))
+        return _analysis(text, units, [tokenize(unit.text, **self._call) for unit in units])
+
+    def analyze_many(self, texts: Iterable[str]) -> Iterator[Analysis]:
+        """One analysis a text, in order, reading a few texts ahead; the same as analyze() of each."""
+        if self.num_workers == 1:
+            yield from map(self.analyze, texts)
+            return
+        waiting: deque[tuple[str, list[_Unit], list[Any]]] = deque()
+        for tokens in self._kiwi().tokenize(_feed(texts, waiting), **self._call):
+            yield from _finished(waiting)
+            waiting[0][2].append(tokens)
+        yield from _finished(waiting)
+
+    @property
+    def _call(self) -> dict[str, bool]:
+        return {"split_complex": self.options.split_complex, "z_coda": self.options.z_coda}
+
+    def _kiwi(self) -> "Kiwi":
+        if self._loaded is None:
+            from kiwipiepy import Kiwi
+
+            options = self.options.model_dump(exclude=set(self._call))
+            self._loaded = Kiwi(num_workers=self.num_workers, **options)
+        return self._loaded
+
+
+def _feed(texts: Iterable[str], waiting: deque[tuple[str, list[_Unit], list[Any]]]) -> Iterator[str]:
+    for text in texts:
+        units = list(_units(text))
+        waiting.append((text, units, []))
+        for unit in units:
+            yield unit.text
+
+
+def _finished(waiting: deque[tuple[str, list[_Unit], list[Any]]]) -> Iterator[Analysis]:
+    while waiting and len(waiting[0][1]) == len(waiting[0][2]):
+        yield _analysis(*waiting.popleft())
+
+
+def _units(text: str) -> Iterator[_Unit]:
+    offset = 0
+    for line in text.split("\n"):
+        continues = False
+        for begin, part in cut(line):
+            if part and not part.isspace():
+                repaired = repair(part)
+                yield _Unit(part if repaired is None else repaired.text, offset + begin, repaired, continues)
+                continues = True
+        offset += len(line) + 1
+
+
+def _analysis(text: str, units: list[_Unit], results: list[Any]) -> Analysis:
+    """The tokens of all units of a text as one analysis."""
+    found = Analysis()
+    for unit, tokens in zip(units, results, strict=True):
+        if not tokens:
+            continue
+        forms, tags, starts, ends, sentences = map(list, zip(*map(_row, tokens), strict=True))
+        if unit.repaired is not None:
+            starts, ends = _mapped(unit.repaired, starts, ends)
+        first = found.sentences[-1] + (not unit.continues) if found.sentences else 0
+        offset = unit.offset
+        found.forms += forms
+        found.tags += tags
+        found.starts += [offset + start for start in starts] if offset else starts
+        found.ends += [offset + end for end in ends] if offset else ends
+        found.sentences += [first + sentence for sentence in sentences] if first else sentences
+    later = [match.start() for match in _WORD.finditer(text)][1:]  # where each eojeol but the first begins
+    found.eojeols = [bisect_right(later, start) for start in found.starts]
+    return found
+
+
+def _mapped(repaired: Repaired, starts: list[int], ends: list[int]) -> tuple[list[int], list[int]]:
+    spans = [repaired.span(start, end) for start, end in zip(starts, ends, strict=True)]
+    return [start for start, _ in spans], [end for _, end in spans]

@@ -1,0 +1,81 @@
+"""Forms to ids: the learned model, the whole words before it, and the characters each piece stands for."""
+
+import re
+from typing import Any
+
+from korbert.errors import ModelError
+from korbert.tokenization.settings import VocabularySettings
+from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE, MARK, SPECIAL, TYPED, unmarked, word_entries
+
+__all__ = ["PieceTable"]
+
+_REMEMBERED = 500_000  # forms; later ones are looked up each time, so that a corpus of any size fits into memory
+_TYPED_MARK = tuple(FIRST_BYTE + byte for byte in MARK.encode())
+
+
+class PieceTable:
+    """All entries of a vocabulary. `pieces`: by id; `ids`: from what is looked up (vocabulary.marked) to its ids."""
+
+    def __init__(self, model: bytes, settings: VocabularySettings) -> None:
+        processor = _processor(model)
+        words = word_entries(settings)
+        learned = processor.vocab_size()
+        self.pieces: list[str] = [*processor.id_to_piece(list(range(learned))), *words]
+        self.ids = _Ids(
+            processor, {word: (learned + place,) for place, word in enumerate(words)}, settings.mark != "none"
+        )
+        self._slices: dict[str, tuple[tuple[int, int], ...]] = {}
+
+    def slices(self, key: str, form: str) -> tuple[tuple[int, int], ...]:
+        """The characters of the form that each piece of ids[key] stands for. The bytes of a character all have it."""
+        found = self._slices.get(key)
+        if found is None:
+            found = tuple(self._cut(key, form))
+            if len(self._slices) < _REMEMBERED:
+                self._slices[key] = found
+        return found
+
+    def _cut(self, key: str, form: str) -> list[tuple[int, int]]:
+        owners = [place for place, char in enumerate(form) if not char.isspace() for _ in char.encode()]  # by byte
+        found: list[tuple[int, int]] = []
+        begin = 0
+        for id in self.ids[key]:
+            end = begin + (1 if FIRST_BYTE <= id < FIRST_PIECE else len(unmarked(self.pieces[id]).encode()))
+            first = owners[begin] if begin < len(owners) else len(form)
+            found.append((first, owners[end - 1] + 1) if end > begin else (first, first))  # a mark alone has none
+            begin = end
+        return found
+
+
+class _Ids(dict[str, tuple[int, ...]]):
+    """Remembers the ids of each form."""
+
+    def __init__(self, processor: Any, words: dict[str, tuple[int, ...]], has_marks: bool) -> None:
+        super().__init__(words)
+        self._encode = processor.encode
+        self._typed = re.compile(rf"({TYPED})|\s+" if has_marks else rf"([{TYPED}{MARK}])|\s+")
+
+    def __missing__(self, key: str) -> tuple[int, ...]:
+        if self._typed.search(key):
+            parts = [part for part in self._typed.split(key) if part]
+            ids = tuple(id for part in parts for id in (_TYPED_MARK if part in (TYPED, MARK) else self._encode(part)))
+        else:
+            ids = tuple(self._encode(key))
+        if len(self) < _REMEMBERED:
+            self[key] = ids
+        return ids
+
+
+def _processor(model: bytes) -> Any:
+    import sentencepiece
+
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    except RuntimeError as error:
+        raise ModelError(
+            f"the vocabulary is no SentencePiece model ({error}): learn it with vocabulary.learn"
+        ) from error
+    names = processor.id_to_piece([*range(len(SPECIAL)), FIRST_BYTE, FIRST_PIECE - 1])
+    if names != [*SPECIAL, "<0x00>", "<0xFF>"]:
+        raise ModelError(f"the vocabulary begins with {names[:5]}, not {list(SPECIAL)}: learn it with vocabulary.learn")
+    return processor

@@ -1,0 +1,56 @@
+"""What a recipe may say about analysis and vocabulary. Lengths are in code points unless said."""
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, Field, field_validator, model_validator
+
+__all__ = ["AnalyzerOptions", "Mark", "VocabularySettings"]
+
+Mark = Literal["none", "eojeol", "morpheme"]
+
+_SMALLEST = 128 + 256 + 1  # special and reserved entries, bytes, and at least one piece
+
+
+class AnalyzerOptions(BaseModel, frozen=True, extra="forbid"):
+    """How Kiwi cuts text into morphemes. Every change gives other forms, so a vocabulary belongs to its options."""
+
+    model_type: Literal["cong", "cong-global"] = Field("cong", description="cong-global costs 3 times the time")
+    load_default_dict: bool = Field(True, description="proper nouns of Kiwi's own dictionary")
+    load_multi_dict: bool = Field(
+        False, description="names of several words as one morpheme: its form then holds spaces"
+    )
+    integrate_allomorph: bool = Field(True, description="았 and 었 are one form, as are 아 and 어")
+    split_complex: bool = Field(False, description="cut compound morphemes further")
+    z_coda: bool = Field(True, description="a consonant added to an ending (갔엌) is a morpheme of its own")
+
+
+class VocabularySettings(BaseModel, frozen=True, extra="forbid"):
+    """Which strings get an id. Ids 0 to 127 are special or reserved, 128 to 383 bytes, 384 and up pieces."""
+
+    size: int = Field(102_400, ge=_SMALLEST, le=1 << 20, description="entries, special ones, bytes and words included")
+    mark: Mark = Field(
+        "none", description="▁ before the form of a morpheme: never, where an eojeol begins, or before every morpheme"
+    )
+    min_count: int = Field(1, ge=1, description="forms that occur less often are not learned from")
+    character_coverage: float = Field(
+        0.9995, gt=0.9, le=1, description="share of characters that get an entry; the rare rest is spelt in bytes"
+    )
+    max_piece_chars: int = Field(16, ge=1, le=64, description="longest piece, its mark included")
+    words: tuple[str, ...] = Field((), description="forms that stay one piece, whatever their counts")
+
+    @field_validator("words")
+    @classmethod
+    def _words_are_forms(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+        for word in words:
+            if not word or "▁" in word or not word.isprintable() or any(char.isspace() for char in word):
+                raise ValueError(f"{word!r} is no form: a word has at least one character and no space, control or ▁")
+        if repeated := sorted({word for word in words if words.count(word) > 1}):
+            raise ValueError(f"{repeated[0]!r} stands there twice: once is enough")
+        return words
+
+    @model_validator(mode="after")
+    def _words_fit(self) -> Self:
+        entries = len(self.words) * (2 if self.mark == "eojeol" else 1)  # with and without the mark
+        if self.size - entries < _SMALLEST:
+            raise ValueError(f"words take {entries} of {self.size} entries and leave none to learn: raise size")
+        return self

@@ -1,0 +1,257 @@
+"""Text to ids and back to characters: Kiwi's morphemes, each cut into pieces of a vocabulary, each with its span."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import overload
+
+from korbert.errors import ModelError, SettingsError
+from korbert.tokenization import folder as folders
+from korbert.tokenization.analyzer import Analysis, Analyzer
+from korbert.tokenization.encoding import (
+    CONTINUATION,
+    EOJEOL,
+    MORPHEME,
+    SENTENCE,
+    Encoding,
+    Frame,
+    Pieces,
+    Span,
+    assemble,
+    windows,
+)
+from korbert.tokenization.pieces import PieceTable
+from korbert.tokenization.repair import repair
+from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
+from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE, MARK, SPECIAL, marked
+
+__all__ = ["Tokenizer"]
+
+_SPECIAL_IN_TEXT = re.compile("|".join(map(re.escape, SPECIAL)))
+
+
+class Tokenizer:
+    """A vocabulary, and the analyser options and versions it belongs to. Ids are those of one digest, whatever the machine.
+
+    tokenizer = Tokenizer.load("artifacts/demo/vocab/tokenizer")
+    encoding = tokenizer.encode("학교에 간다")
+    encoding.pieces  # ["[CLS]", "학교", "에", "가", "ᆫ다", "[SEP]"]
+    encoding.spans  # [(0, 0), (0, 2), (2, 3), (4, 5), (4, 6), (0, 0)]
+    """
+
+    pad_id, unk_id, cls_id, sep_id, mask_id = range(len(SPECIAL))
+
+    def __init__(
+        self,
+        model: bytes,
+        settings: VocabularySettings,
+        analyzer_options: AnalyzerOptions,
+        versions: Mapping[str, str],
+    ) -> None:
+        """See build."""
+        self.settings = VocabularySettings(
+            **{name: getattr(settings, name) for name in VocabularySettings.model_fields}
+        )
+        self.analyzer_options = analyzer_options
+        self.versions = dict(versions)
+        self.digest = folders.digest(model, self.settings, analyzer_options, self.versions)
+        self.analyzer = Analyzer(analyzer_options)
+        self._model = model
+        self._table = PieceTable(model, self.settings)
+        self._frame = Frame(self.cls_id, self.sep_id)
+
+    @classmethod
+    def build(
+        cls,
+        model: bytes,
+        settings: VocabularySettings,
+        analyzer_options: AnalyzerOptions,
+        versions: Mapping[str, str],
+    ) -> "Tokenizer":
+        """A tokenizer from what vocabulary.learn gave.
+
+        analyzer_options, versions: of the Analyzer whose forms were counted. Raises ModelError for another kind of model.
+        """
+        return cls(model, settings, analyzer_options, versions)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Tokenizer":
+        """The tokenizer of a folder that `save` wrote.
+
+        Raises ModelError where a file is absent or was changed, and where another Kiwi is installed than the one the
+        vocabulary was counted with: its morphemes would differ.
+        """
+        model, settings, options, versions = folders.read(Path(folder))
+        return cls(model, settings, options, versions)
+
+    def save(self, folder: str | Path) -> None:
+        """Writes vocabulary.model, pieces.txt, korbert_tokenizer.json and, with whole words, words.tsv."""
+        pieces = self.tokens(range(self.vocab_size))
+        folders.write(Path(folder), self._model, self.settings, self.analyzer_options, self.versions, pieces)
+
+    def __reduce__(self) -> tuple[type["Tokenizer"], tuple[object, ...]]:
+        return type(self), (self._model, self.settings, self.analyzer_options, self.versions)
+
+    @property
+    def vocab_size(self) -> int:
+        """Entries, special ones, bytes and words included: every id is below."""
+        return len(self._table.pieces)
+
+    @overload
+    def encode(
+        self,
+        text: str,
+        pair: str | None = None,
+        *,
+        max_length: int | None = None,
+        stride: None = None,
+        special_tokens: bool = False,
+    ) -> Encoding: ...
+    @overload
+    def encode(
+        self, text: str, pair: str | None = None, *, max_length: int, stride: int, special_tokens: bool = False
+    ) -> list[Encoding]: ...
+    def encode(
+        self,
+        text: str,
+        pair: str | None = None,
+        *,
+        max_length: int | None = None,
+        stride: int | None = None,
+        special_tokens: bool = False,
+    ) -> Encoding | list[Encoding]:
+        """[CLS] text [SEP], or [CLS] text [SEP] pair [SEP].
+
+        max_length: in pieces, special tokens included; of a pair, the longer text loses its last pieces first. With
+        stride, all windows over the last text, which overlap by that many pieces. special_tokens: "[MASK]" in the text
+        is the mask, and the like; otherwise it is text. Raises SettingsError for a max_length or stride that cannot be.
+        """
+        first = self._pieces(text, special_tokens)
+        second = None if pair is None else self._pieces(pair, special_tokens)
+        if stride is None:
+            return assemble(first, second, self._frame, max_length)
+        if max_length is None:
+            raise SettingsError(f"stride {stride} without max_length: say how long a window may be")
+        return windows(first, second, self._frame, max_length, stride)
+
+    def encode_batch(
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str | None] | None = None,
+        *,
+        max_length: int | None = None,
+        workers: int = 1,
+    ) -> list[Encoding]:
+        """As encode() does each, in order. workers: threads for Kiwi."""
+        pairs = pairs or [None] * len(texts)
+        segments = chain.from_iterable(
+            (text,) if pair is None else (text, pair) for text, pair in zip(texts, pairs, strict=True)
+        )
+        found = self.pieces_of_many(segments, workers=workers)
+        return [assemble(next(found), None if pair is None else next(found), self._frame, max_length) for pair in pairs]
+
+    def pieces_of_many(self, texts: Iterable[str], *, workers: int = 1) -> Iterator[Pieces]:
+        """Each text as pieces, without special tokens, in order and reading only a few texts ahead."""
+        analyzer = self.analyzer if workers == 1 else Analyzer(self.analyzer_options, workers)
+        ahead: list[str] = []
+
+        def kept() -> Iterator[str]:
+            for text in texts:
+                ahead.append(text)
+                yield text
+
+        for analysis in analyzer.analyze_many(kept()):
+            yield self.pieces(analysis, ahead.pop(0))
+
+    def pieces(self, analysis: Analysis, text: str | None) -> Pieces:
+        """The pieces of an analysed text, without special tokens.
+
+        text: as it was given to the analyser. None where it is no longer at hand: a morpheme is then taken for a slice
+        of the text where the lengths agree.
+        """
+        initial = [True, *map(ne, analysis.eojeols[1:], analysis.eojeols)]
+        begins = [True, *map(ne, analysis.sentences[1:], analysis.sentences)]
+        found = self.encode_forms(analysis.forms, initial)
+        ids = list(chain.from_iterable(found))
+        boundaries = [
+            SENTENCE if sentence else EOJEOL if eojeol else MORPHEME
+            for sentence, eojeol in zip(begins, initial, strict=True)
+        ]
+        several = [(place, len(one)) for place, one in enumerate(found) if len(one) != 1]
+        return Pieces(
+            ids=ids,
+            pieces=list(map(self._table.pieces.__getitem__, ids)),
+            boundaries=_spread(boundaries, ((i, [boundaries[i], *[CONTINUATION] * (n - 1)]) for i, n in several)),
+            spans=_spread(spans, ((i, self._spans(...)) for i, _ in several)),
+            morphemes=_spread(range(len(found)), ((i, [i] * n) for i, n in several)),
+            tags=_spread(analysis.tags, ((i, [analysis.tags[i]] * n) for i, n in several)),
+        )
+
+    def _spans(self, key: str, form: str, span: Span, text: str | None) -> list[Span]:
+        """One span a piece: its own characters, or the whole span where the form is no slice of the text."""
+        start, end = span
+        slices = self._table.slices(key, form)
+        surface = form if text is None and len(form) == end - start else (text or "")[start:end]
+        if surface == form:
+            return [(start + low, start + high) for low, high in slices]
+        repaired = repair(surface)
+        if repaired is not None and repaired.text == form:
+            parts = (repaired.span(low, high) for low, high in slices)
+            return [(start + low, start + high) for low, high in parts]
+        return [span] * len(slices)
+
+    def ids_of(self, key: str) -> tuple[int, ...]:
+        """The ids of what is looked up for a morpheme: `marked(form, ...)`, or the form itself with mark "none"."""
+        return self._table.ids[key]
+
+    def encode_forms(self, forms: Sequence[str], eojeol_initial: Sequence[bool]) -> list[tuple[int, ...]]:
+        """The ids of each form, remembered; eojeol_initial says which forms begin an eojeol."""
+        ids, mark = self._table.ids, self.settings.mark
+        if mark == "none":
+            return [ids[form] for form in forms]
+        keys = (marked(form, initial, mark) for form, initial in zip(forms, eojeol_initial, strict=True))
+        return [ids[key] for key in keys]
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """The piece of each id. Raises ModelError for an id that is none."""
+        names = self._table.pieces
+        found = list(ids)
+        if found and not (min(found) >= 0 and max(found) < len(names)):
+            wrong = next(id for id in found if not 0 <= id < len(names))
+            raise ModelError(f"id {wrong} is not in the vocabulary of {len(names)}: the ids are of another tokenizer")
+        return [names[id] for id in found]
+
+    def decode(self, ids: Sequence[int], boundaries: Sequence[int] | None = None) -> str:
+        """Readable text, not the original: forms run together (가 + ᆫ다 -> 간다, but 하 + 었 -> 하었).
+
+        Spaces stand where an eojeol begins, as far as the mark or `boundaries` tell. Of the special tokens only [MASK]
+        is shown. Never cut answers from this: cut the text by spans.
+        """
+        names = self.tokens(ids)
+        levels = boundaries if boundaries is not None else [CONTINUATION] * len(names)
+        text = bytearray()
+        for id, piece, level in zip(ids, names, levels, strict=True):
+            if id < FIRST_BYTE and id != self.mask_id:
+                continue
+            begins = piece.startswith(MARK) and self.settings.mark == "eojeol"
+            if text and (begins or level >= EOJEOL):
+                text += b" "
+            text += bytes([id - FIRST_BYTE]) if FIRST_BYTE <= id < FIRST_PIECE else piece.removeprefix(MARK).encode()
+        return unicodedata.normalize("NFC", text.decode("utf-8", errors="replace"))
+
+    def _pieces(self, text: str, special_tokens: bool) -> Pieces:
+        found = self.pieces(self.analyzer.analyze(text), text)
+        return self._with_special(found, text) if special_tokens else found
+
+    def _with_special(self, found: Pieces, text: str) -> Pieces:
+        """The special tokens that stand in the text, each as one piece."""
+        for match in reversed(list(_SPECIAL_IN_TEXT.finditer(text))):
+            start, end = match.span()
+            touching = [place for place, span in enumerate(found.spans) if span[0] < end and span[1] > start]
+            first, last = touching[0], touching[-1]
+            id = SPECIAL.index(match[0])
+            one = Pieces([id], [match[0]], [found.boundaries[first]], [(start, end)], [found.morphemes[first]], ["SW"])
+            found = found[:first] + one + found[last + 1 :]
+        return found
