@@ -7,6 +7,7 @@ however it was halved.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -140,7 +141,17 @@ def _analyze(unit: _Slice) -> _Done:
 
 
 def _read_slice(unit: _Slice) -> pa.Table:
-    return pq.read_table(unit.documents).slice(unit.first, unit.stop - unit.first)
+    """The documents of a slice; of the file only the row groups that hold them are read."""
+    with pq.ParquetFile(unit.documents) as file:
+        sizes = [file.metadata.row_group(index).num_rows for index in range(file.num_row_groups)]
+        ends = list(accumulate(sizes))
+        groups = [
+            index
+            for index, (size, end) in enumerate(zip(sizes, ends, strict=True))
+            if end > unit.first and end - size < unit.stop
+        ]
+        before = ends[groups[0]] - sizes[groups[0]]
+        return file.read_row_groups(groups).slice(unit.first - before, unit.stop - unit.first)
 
 
 def _morphemes(ids: pa.ChunkedArray, sources: pa.ChunkedArray, texts: Sequence[str]) -> pa.Table:

@@ -40,7 +40,7 @@ _READ_SCHEMA = pa.schema(
         ("hash_low", pa.uint64()),
     ]
 )
-_ROW_GROUP_ROWS = 1 << 14
+_ROW_GROUP_ROWS = 1 << 10  # `analyze` reads a slice of a part at a time
 
 
 @dataclass(frozen=True)

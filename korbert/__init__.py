@@ -1,4 +1,4 @@
-"""korbert: a Korean BERT pipeline with morpheme tokenization. This package is what its models are: text in, answers out."""
+"""korbert: a Korean BERT pipeline with morpheme tokenization. This package is its models: text in, answers out."""
 
 from typing import TYPE_CHECKING
 

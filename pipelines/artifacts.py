@@ -1,4 +1,4 @@
-"""An artifact is a folder that is whole or absent: data files, and `stage.json` that says what made them (docs/formats.md).
+"""An artifact is a folder, whole or absent: data files, and `stage.json` that says what made them (docs/formats.md).
 
 artifacts/<recipe>/<stage>/            finished
 artifacts/<recipe>/<stage>.partial/    under way; `plan.json` in it says what it will be
@@ -33,7 +33,8 @@ Json = dict[str, Any]
 class Plan:
     """What an artifact would be made from. Everything in it is part of the digest.
 
-    settings: the stage's resolved settings. inputs: {"artifacts": {stage: digest}, "files": {role: [{name, size, sha256}]}}.
+    settings: the stage's resolved settings.
+    inputs: {"artifacts": {stage: digest}, "files": {role: [{name, size, sha256}]}}.
     """
 
     stage: str

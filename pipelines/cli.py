@@ -252,7 +252,6 @@ def predict(model: Path, input: Any, device: str, debug: bool) -> None:
     import json
 
     import korbert
-
     from pipelines.predicting import predict_lines
 
     for result in predict_lines(korbert.load(model, device=device), input):
@@ -267,7 +266,6 @@ def predict(model: Path, input: Any, device: str, debug: bool) -> None:
 def fill(model: Path, text: str, top: int, debug: bool) -> None:
     """Fill each [MASK] in TEXT with its likeliest pieces."""
     import korbert
-
     from korbert.tasks.filling import Filler
 
     loaded = korbert.load(model)

@@ -1,7 +1,7 @@
 """Lines in, results out: what `korbert predict` does with a model."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -14,7 +14,7 @@ from korbert.tasks.reading import Reader
 _LINES_AT_ONCE = 256
 
 
-def predict_lines(model: Loaded, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+def predict_lines(model: Loaded, lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:
     """One result a line, in order. Raises CorpusError, naming the line, where a reader's line is not its JSON."""
     if isinstance(model, Classifier):
         source = iter(lines)

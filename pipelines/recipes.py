@@ -115,42 +115,6 @@ class PretrainStage(Training, frozen=True, extra="forbid"):
         return self
 
 
-class NsmcStage(NsmcSettings, Training, frozen=True, extra="forbid"):
-    """[nsmc]"""
-
-
-class KorquadStage(KorquadSettings, Training, frozen=True, extra="forbid"):
-    """[korquad]"""
-
-    official: str | None = Field(
-        None, description="with split_by_article: the one file that is cut into train and valid"
-    )
-    train: str | None = Field(None, description="file to learn from, in the official format")
-    valid: str | None = Field(None, description="file to score, in the official format")
-
-    @model_validator(mode="after")
-    def _files_are_named(self) -> Self:
-        wanted, other = ("official",), ("train", "valid")
-        if not self.split_by_article:
-            wanted, other = other, wanted
-        for name in wanted:
-            if getattr(self, name) is None:
-                raise ValueError(
-                    f"{name} is missing: name the file (split_by_article is {str(self.split_by_article).lower()})"
-                )
-        for name in other:
-            if getattr(self, name) is not None:
-                raise ValueError(
-                    f"{name} is not read where split_by_article is {str(self.split_by_article).lower()}: take it out"
-                )
-        return self
-
-    def patterns(self) -> dict[str, str]:
-        """Role -> file, as the settings name it."""
-        files = {"official": self.official, "train": self.train, "valid": self.valid}
-        return {role: path for role, path in files.items() if path is not None}
-
-
 class Recipe(BaseModel, frozen=True, extra="forbid"):
     """All stages of one recipe. `name` is the file's; `given` is how the user named it."""
 
@@ -161,8 +125,8 @@ class Recipe(BaseModel, frozen=True, extra="forbid"):
     vocab: VocabStage = VocabStage()
     shard: ShardStage = ShardStage()
     pretrain: PretrainStage
-    nsmc: NsmcStage | None = None
-    korquad: KorquadStage | None = None
+    nsmc: NsmcSettings | None = None
+    korquad: KorquadSettings | None = None
 
     def section(self, stage: str) -> Any:
         """The settings of one stage; None where the recipe leaves the stage out."""

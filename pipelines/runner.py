@@ -62,7 +62,7 @@ class Chain:
     def plan(self, spec: StageSpec) -> Plan:
         """What the stage would be made from now. Raises ArtifactError where an artifact that it reads is absent."""
         digests = {}
-        for name in spec.reads:
+        for name in self.reads(spec):
             record = artifacts.read_json(self.artifact(name) / artifacts.RECORD)
             if record is None:
                 raise ArtifactError(
@@ -72,6 +72,12 @@ class Chain:
             digests[name] = record["digest"]
         inputs: Json = {"artifacts": digests, "files": self._sources.describe(spec.name)}
         return Plan(spec.name, spec.version, self.recipe.settings(spec.name), inputs)
+
+    def reads(self, spec: StageSpec) -> tuple[str, ...]:
+        """The stages whose artifacts it is made from."""
+        section = self.recipe.section(spec.name)
+        untrained = spec.name == "korquad" and section is not None and section.init == "scratch"
+        return tuple(name for name in spec.reads if not (untrained and name == "pretrain"))
 
     def status(self, spec: StageSpec, *, verify: bool = False) -> Status:
         """The state of one stage, judged by its own record, its inputs' records and its files."""
@@ -107,7 +113,7 @@ class Chain:
 
     def inputs(self, spec: StageSpec) -> Inputs:
         """The folders and files that the stage reads."""
-        return Inputs({name: self.artifact(name) for name in spec.reads}, self._sources.files(spec.name))
+        return Inputs({name: self.artifact(name) for name in self.reads(spec)}, self._sources.files(spec.name))
 
     def specs(self, first: str | None = None, last: str | None = None) -> list[StageSpec]:
         """The stages from `first` to `last` that the recipe has a section for."""
@@ -129,14 +135,14 @@ class Chain:
                 )
 
     def _leads_to(self, spec: StageSpec, last: StageSpec) -> bool:
-        return any(name == spec.name or self._leads_to(spec, STAGES[name]) for name in last.reads)
+        return any(name == spec.name or self._leads_to(spec, STAGES[name]) for name in self.reads(last))
 
     def statuses(self, *, verify: bool = False) -> list[Status]:
         """All stages in order; what builds on something that is not fresh is stale itself."""
         found: dict[str, Status] = {}
         for spec in STAGES.values():
             status = self.status(spec, verify=verify)
-            waiting = [name for name in spec.reads if found[name].state not in ("fresh", "unused")]
+            waiting = [name for name in self.reads(spec) if found[name].state not in ("fresh", "unused")]
             if status.state == "fresh" and waiting:
                 status = dataclasses.replace(
                     status, state="stale", reasons=(f"{waiting[0]} is {found[waiting[0]].state}",)

@@ -1,5 +1,6 @@
 """Fixtures that many tests share."""
 
+import json
 import os
 import socket
 from pathlib import Path
@@ -42,3 +43,20 @@ def korbert_data() -> Path:
         assert not os.environ.get("KORBERT_DATA_IS_REQUIRED"), "KORBERT_DATA is not set"
         pytest.skip("KORBERT_DATA is not set: docs/data.md says how to fill that folder")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def tiny_tokenizer(sample: Path) -> Any:
+    """A real tokenizer of 2,000 pieces, learned from the sample's reviews and some of its articles."""
+    from collections import Counter
+
+    from korbert.tokenization import Analyzer, AnalyzerOptions, Tokenizer, VocabularySettings, learn
+
+    lines = [json.loads(line) for line in (sample / "reviews.jsonl").read_text(encoding="utf-8").splitlines()[:1500]]
+    with (sample / "wiki.jsonl").open(encoding="utf-8") as articles:
+        lines += [json.loads(next(articles)) for _ in range(20)]
+    analyzer, counts = Analyzer(), Counter[str]()
+    for analysis in analyzer.analyze_many(line["text"] for line in lines):
+        counts.update(analysis.forms)
+    settings = VocabularySettings(size=2_000)
+    return Tokenizer.build(learn(counts.items(), settings), settings, AnalyzerOptions(), analyzer.versions)

@@ -32,6 +32,17 @@ _FILES = {
     "words_file": "words.tsv",
 }
 
+_SETTINGS = {
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+    "special_tokens_pattern": "cls_sep",
+    "token_type_ids_pattern": "bert_style",
+    "split_special_tokens": True,
+}
+
 _Morpheme = tuple[str, int, int]  # form and span in the text as given
 
 
@@ -70,16 +81,7 @@ class KorbertTokenizer(PreTrainedTokenizer):
         self._names = _unique([*self._processor.id_to_piece(list(range(learned))), *words])
         self._vocab = {name: id for id, name in enumerate(self._names)}
         self._kiwi: Any = None
-        special = {
-            name: f"[{name[:-6].upper()}]"
-            for name in ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
-        }
-        settings = {
-            "special_tokens_pattern": "cls_sep",
-            "token_type_ids_pattern": "bert_style",
-            "split_special_tokens": True,
-        }
-        super().__init__(**{**special, **settings, **kwargs})  # type: ignore[no-untyped-call]
+        super().__init__(**{**_SETTINGS, **kwargs})  # type: ignore[no-untyped-call]
 
     def __getstate__(self) -> dict[str, Any]:
         """Without Kiwi, which loads anew where it is needed."""
@@ -121,9 +123,10 @@ class KorbertTokenizer(PreTrainedTokenizer):
             if id is not None and _FIRST_BYTE <= id < _FIRST_PIECE:
                 text.append(id - _FIRST_BYTE)
                 continue
-            apart = (id is not None and id < _FIRST_BYTE) or (self._mark == "eojeol" and token.startswith(_MARK))
-            text += (" " * apart + token.strip().removeprefix(_MARK)).encode()
-        return unicodedata.normalize("NFC", text.decode("utf-8", errors="replace")).strip()
+            special = id is not None and id < _FIRST_BYTE
+            apart = special or (self._mark == "eojeol" and token.startswith(_MARK))
+            text += (" " * apart + token.removeprefix(_MARK) + " " * special).encode()
+        return " ".join(unicodedata.normalize("NFC", text.decode("utf-8", errors="replace")).split())
 
     def _encode_plus(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs.get("return_offsets_mapping"):
@@ -197,7 +200,8 @@ class KorbertTokenizer(PreTrainedTokenizer):
         if ids is None:
             ids = []
             for part in filter(None, self._typed.split(key)):
-                ids += _TYPED_IDS if part in (_TYPED, _MARK) else self._processor.encode(part)
+                typed = part == _TYPED or (part == _MARK and self._mark == "none")
+                ids += _TYPED_IDS if typed else self._processor.encode(part)
             if len(self._ids) < _REMEMBERED:
                 self._ids[key] = ids
         return ids

@@ -1,4 +1,4 @@
-"""What a pretrained encoder is put to: gaps to fill, labels for texts, answers out of contexts; and the scores of these.
+"""What a pretrained encoder is put to: gaps to fill, labels for texts, answers out of contexts; and their scores.
 
 Its modules nsmc, korquad and korquad_score stand for the two Korean tasks: `from korbert.tasks import korquad_score`.
 """

@@ -1,13 +1,17 @@
 """Filling gaps: what a pretrained model expects at each [MASK]."""
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
 
 import torch
 
 from korbert.errors import ModelError
 from korbert.modeling.models import PretrainingModel
+from korbert.modeling.storage import load_model
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.vocabulary import FIRST_PIECE
+from korbert.training.devices import choose_device
 
 __all__ = ["Candidate", "Filler"]
 
@@ -25,8 +29,13 @@ class Filler:
     """A pretrained model that fills gaps."""
 
     def __init__(self, model: PretrainingModel, tokenizer: Tokenizer) -> None:
-        self.model = model
+        self.model = model.eval()
         self.tokenizer = tokenizer
+
+    @classmethod
+    def load(cls, folder: Path, device: str = "auto") -> Self:
+        """From a folder that korbert has written. ModelError where it is none, or of another kind."""
+        return cls(*load_model(folder, "pretraining", choose_device(device)))
 
     def fill(self, text: str, top: int = 5) -> list[list[Candidate]]:
         """For each [MASK] in the text, in order, the `top` likeliest pieces, the likeliest first.

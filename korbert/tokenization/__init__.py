@@ -1,4 +1,4 @@
-"""Text to pieces and back to characters: Kiwi's morphemes, a vocabulary learned from them, and the ids a model reads."""
+"""Text to pieces and back to characters: Kiwi's morphemes, a vocabulary learned from them, and ids."""
 
 from typing import TYPE_CHECKING
 

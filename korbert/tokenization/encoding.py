@@ -1,4 +1,4 @@
-"""Texts as pieces: the record of one encoded text or pair, windows over long ones, batches, and spans back to the text."""
+"""Texts as pieces: the record of an encoded text or pair, windows, batches, and the way back to characters."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -159,7 +159,7 @@ def _room(max_length: int, pair: bool) -> int:
 
 
 def _longest_first(first: int, second: int, room: int) -> tuple[int, int]:
-    """How much of each stays. The longer is shortened down to the other, then both in turn, the second before the first."""
+    """How much of each stays: the longer is shortened down to the other, then both in turn, the second first."""
     if first + second <= room:
         return first, second
     half = (room + 1) // 2  # the first keeps the odd one
@@ -189,7 +189,7 @@ def _framed(first: Pieces, second: Pieces | None, frame: Frame) -> Encoding:
 
 
 def pad_batch(encodings: Sequence[Encoding], pad_id: int) -> dict[str, NDArray[np.int64]]:
-    """Arrays (B, T) int64 under the names models take, T the longest. Padding has mask 0, type 0, boundary 0, special 1."""
+    """Arrays (B, T) int64 by the names models take, T the longest. Padding: mask 0, type 0, boundary 0, special 1."""
     columns = {
         "input_ids": pad_id,
         "attention_mask": 0,

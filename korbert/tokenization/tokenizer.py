@@ -4,8 +4,9 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from operator import ne
 from pathlib import Path
-from typing import overload
+from typing import TypeVar, overload
 
 from korbert.errors import ModelError, SettingsError
 from korbert.tokenization import folder as folders
@@ -29,11 +30,13 @@ from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE, MARK, SPECI
 
 __all__ = ["Tokenizer"]
 
+_T = TypeVar("_T")
+
 _SPECIAL_IN_TEXT = re.compile("|".join(map(re.escape, SPECIAL)))
 
 
 class Tokenizer:
-    """A vocabulary, and the analyser options and versions it belongs to. Ids are those of one digest, whatever the machine.
+    """A vocabulary, and the analyser options and versions it belongs to: one digest, the same ids on every machine.
 
     tokenizer = Tokenizer.load("artifacts/demo/vocab/tokenizer")
     encoding = tokenizer.encode("학교에 간다")
@@ -72,7 +75,7 @@ class Tokenizer:
     ) -> "Tokenizer":
         """A tokenizer from what vocabulary.learn gave.
 
-        analyzer_options, versions: of the Analyzer whose forms were counted. Raises ModelError for another kind of model.
+        analyzer_options, versions: of the Analyzer whose forms were counted. Raises ModelError for a foreign model.
         """
         return cls(model, settings, analyzer_options, versions)
 
@@ -171,22 +174,24 @@ class Tokenizer:
         text: as it was given to the analyser. None where it is no longer at hand: a morpheme is then taken for a slice
         of the text where the lengths agree.
         """
-        initial = [True, *map(ne, analysis.eojeols[1:], analysis.eojeols)]
-        begins = [True, *map(ne, analysis.sentences[1:], analysis.sentences)]
-        found = self.encode_forms(analysis.forms, initial)
+        initial = [True, *map(ne, analysis.eojeols[1:], analysis.eojeols)][: len(analysis)]
+        opening = [True, *map(ne, analysis.sentences[1:], analysis.sentences)][: len(analysis)]
+        keys = self._keys(analysis.forms, initial)
+        found = list(map(self._table.ids.__getitem__, keys))
         ids = list(chain.from_iterable(found))
-        boundaries = [
+        levels = [
             SENTENCE if sentence else EOJEOL if eojeol else MORPHEME
-            for sentence, eojeol in zip(begins, initial, strict=True)
+            for sentence, eojeol in zip(opening, initial, strict=True)
         ]
-        several = [(place, len(one)) for place, one in enumerate(found) if len(one) != 1]
+        spans = list(zip(analysis.starts, analysis.ends, strict=True))
+        many = [(index, len(one)) for index, one in enumerate(found) if len(one) != 1]  # one morpheme in ten
         return Pieces(
             ids=ids,
             pieces=list(map(self._table.pieces.__getitem__, ids)),
-            boundaries=_spread(boundaries, ((i, [boundaries[i], *[CONTINUATION] * (n - 1)]) for i, n in several)),
-            spans=_spread(spans, ((i, self._spans(...)) for i, _ in several)),
-            morphemes=_spread(range(len(found)), ((i, [i] * n) for i, n in several)),
-            tags=_spread(analysis.tags, ((i, [analysis.tags[i]] * n) for i, n in several)),
+            boundaries=_spread(levels, [(index, [levels[index], *[CONTINUATION] * (n - 1)]) for index, n in many]),
+            spans=_spread(spans, [(i, self._spans(keys[i], analysis.forms[i], spans[i], text)) for i, _ in many]),
+            morphemes=_spread(range(len(found)), [(index, [index] * n) for index, n in many]),
+            tags=_spread(analysis.tags, [(index, [analysis.tags[index]] * n) for index, n in many]),
         )
 
     def _spans(self, key: str, form: str, span: Span, text: str | None) -> list[Span]:
@@ -208,11 +213,13 @@ class Tokenizer:
 
     def encode_forms(self, forms: Sequence[str], eojeol_initial: Sequence[bool]) -> list[tuple[int, ...]]:
         """The ids of each form, remembered; eojeol_initial says which forms begin an eojeol."""
-        ids, mark = self._table.ids, self.settings.mark
+        return list(map(self._table.ids.__getitem__, self._keys(forms, eojeol_initial)))
+
+    def _keys(self, forms: Sequence[str], eojeol_initial: Sequence[bool]) -> Sequence[str]:
+        mark = self.settings.mark
         if mark == "none":
-            return [ids[form] for form in forms]
-        keys = (marked(form, initial, mark) for form, initial in zip(forms, eojeol_initial, strict=True))
-        return [ids[key] for key in keys]
+            return forms
+        return [marked(form, initial, mark) for form, initial in zip(forms, eojeol_initial, strict=True)]
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """The piece of each id. Raises ModelError for an id that is none."""
@@ -255,3 +262,15 @@ class Tokenizer:
             one = Pieces([id], [match[0]], [found.boundaries[first]], [(start, end)], [found.morphemes[first]], ["SW"])
             found = found[:first] + one + found[last + 1 :]
         return found
+
+
+def _spread(column: Sequence[_T], replaced: Sequence[tuple[int, Sequence[_T]]]) -> list[_T]:
+    """The column with each named entry replaced by several."""
+    found: list[_T] = []
+    begin = 0
+    for index, entries in replaced:
+        found += column[begin:index]
+        found += entries
+        begin = index + 1
+    found += column[begin:]
+    return found

@@ -57,7 +57,7 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         description="pretrain",
     )
     save_model(output / "model", model, tokenizer)
-    seen = {
+    seen: Counts = {
         "steps": result.steps,
         "rows": sum(phase.steps * phase.batch_size for phase in phases),
         "rows_of_first_epoch": len(phases[0].rows),

@@ -23,13 +23,13 @@ def _options(analyzed: Path) -> AnalyzerOptions:
 def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
     """Writes counts.parquet, tokenizer/ and coverage.json."""
     analyzed = inputs.artifacts["analyze"]
-    share = {"seed": settings.seed, "heldout_share": settings.heldout_share, "workers": runtime.workers}
-    counted = count(analyzed / "morphemes", output, **share)
+    morphemes, seed, share = analyzed / "morphemes", settings.seed, settings.heldout_share
+    counted = count(morphemes, output, seed=seed, heldout_share=share, workers=runtime.workers)
     model = learn(form_counts(output / "counts.parquet", settings, settings.min_documents), settings)
     analyzer = Analyzer(_options(analyzed))
     tokenizer = Tokenizer.build(model, settings, analyzer.options, analyzer.versions)
     tokenizer.save(output / "tokenizer")
-    found = coverage(analyzed / "morphemes", tokenizer, output, **share)
+    found = coverage(morphemes, tokenizer, output, seed=seed, heldout_share=share, workers=runtime.workers)
     text = json.dumps(found, ensure_ascii=False, indent=1)
     (output / "coverage.json").write_text(text + "\n", encoding="utf-8")
     return {"size": tokenizer.vocab_size, **counted}

@@ -1,6 +1,46 @@
 """What tests of the corpus stages share."""
 
+import os
+import signal
+import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))  # `faults`, which spawned workers import too
+
+
+def _bytes_below(folder: Path) -> dict[str, bytes]:
+    """Name -> content of all files but the scratch ones."""
+    paths = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    names = {path.relative_to(folder).as_posix(): path for path in paths}
+    return {name: path.read_bytes() for name, path in names.items() if not name.startswith("work/")}
+
+
+@pytest.fixture(scope="session")
+def bytes_below() -> Callable[[Path], dict[str, bytes]]:
+    return _bytes_below
+
+
+@pytest.fixture
+def kill_when(tmp_path: Path) -> Callable[[str, Callable[[], bool]], None]:
+    """Runs a script's statements in a process of their own and kills that process alone once the condition holds."""
+
+    def run(statements: str, condition: Callable[[], bool]) -> None:
+        program = tmp_path / "program.py"
+        program.write_text(
+            "if __name__ == '__main__':\n" + "".join(f"    {line}\n" for line in statements.splitlines())
+        )
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        with subprocess.Popen([sys.executable, str(program)], env=environment, stderr=subprocess.DEVNULL) as process:
+            give_up = time.monotonic() + 120
+            while not condition():
+                assert process.poll() is None, "it ended before it could be killed"
+                assert time.monotonic() < give_up
+                time.sleep(0.005)
+            process.send_signal(signal.SIGKILL)
+
+    return run

@@ -11,7 +11,14 @@ def document(text):
 
 @pytest.mark.parametrize(
     ("text", "chars", "share"),
-    [("", 0, 0), (" \n", 0, 0), ("한국어 문장.", 6, 5 / 6), ("ㅋㅋㅋ 네", 4, 1 / 4), ("漢字 abc 😀", 6, 0), ("힣가", 2, 1)],
+    [
+        ("", 0, 0),
+        (" \n", 0, 0),
+        ("한국어 문장.", 6, 5 / 6),
+        ("ㅋㅋㅋ 네", 4, 1 / 4),
+        ("漢字 abc 😀", 6, 0),
+        ("힣가", 2, 1),
+    ],
 )
 def test_measures(text, chars, share):
     assert visible_chars(text) == chars
@@ -24,7 +31,8 @@ def test_too_short(text, reason):
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"), [("한국어 문장.", None), ("ㅋㅋㅋ 네", "too_little_hangul"), ("English 글", "too_little_hangul")]
+    ("text", "reason"),
+    [("한국어 문장.", None), ("ㅋㅋㅋ 네", "too_little_hangul"), ("English 글", "too_little_hangul")],
 )
 def test_too_little_hangul(text, reason):
     assert too_little_hangul(document(text), min_share=0.5) == reason

@@ -35,7 +35,8 @@ def test_units_are_taken_a_few_ahead_only():
 
 
 @pytest.mark.parametrize(
-    ("function", "seconds", "reason"), [(faults.dies_on_seven, None, "crashed"), (faults.hangs_on_seven, 1.0, "timeout")]
+    ("function", "seconds", "reason"),
+    [(faults.dies_on_seven, None, "crashed"), (faults.hangs_on_seven, 1.0, "timeout")],
 )
 def test_a_unit_that_ends_its_worker_is_halved_to_the_culprit(function, seconds, reason):
     deadline = None if seconds is None else lambda unit: seconds
@@ -55,7 +56,7 @@ def test_a_worker_that_dies_by_chance_costs_nothing(tmp_path):
 
 
 def test_without_a_way_to_halve_it_is_an_error():
-    with pytest.raises(KorbertError, match="a worker died .*code 9"):
+    with pytest.raises(KorbertError, match=r"a worker died .*code 9"):
         list(run_units(faults.dies_on_seven, [(7,)], workers=1))
 
 

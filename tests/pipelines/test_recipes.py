@@ -67,7 +67,7 @@ def test_set_changes_one_value(tmp_path: Path, change: str, read: object) -> Non
         (MINIMAL, ["pretrain.encoder.max_position_embeddings=32"], r"a phase has length 64"),
         ("seed = \nvocab = 3", [], r"mine\.toml: is not TOML: .*line 1"),
         (MINIMAL.replace("[pretrain.optimizer]\nlearning_rate = 1e-3", ""), [], r"pretrain\.optimizer: is missing"),
-        (MINIMAL + "[korquad]\nsplit_by_article = true\n", [], r"korquad: official is missing"),
+        (MINIMAL + "[korquad]\nmax_length = 64\n", [], r"korquad: max_length 64 leaves"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, text: str, changes: list[str], said: str) -> None:

@@ -59,7 +59,7 @@ test = "ratings_test.txt"
 validation_share = 0.2
 epochs = 2
 batch_size = 8
-checkpoint_steps = 5
+checkpoint_every = 5
 baseline_c = [1.0]
 
 [korquad]
@@ -70,7 +70,7 @@ stride = 32
 max_query_pieces = 32
 epochs = 2
 batch_size = 8
-checkpoint_steps = 2
+checkpoint_every = 2
 """
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import kiwipiepy
 import pytest
+import torch
 import transformers
 
 
@@ -25,3 +26,12 @@ def _cache_of_remote_code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         patch.setattr(transformers.dynamic_module_utils, "HF_MODULES_CACHE", cache)
         patch.setattr(sys, "path", [*sys.path, cache])
         yield
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Models of this size are faster on one thread, and far faster where other jobs run."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

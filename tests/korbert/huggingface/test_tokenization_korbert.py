@@ -107,6 +107,11 @@ def test_special_tokens_in_text_where_asked_for(tiny_tokenizer: Tokenizer, their
     assert tiny_tokenizer.mask_id not in theirs(text)["input_ids"]
 
 
+def test_special_tokens_in_all_texts_where_asked_for(tiny_tokenizer: Tokenizer, folder: Path) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=True, split_special_tokens=False)
+    assert tiny_tokenizer.mask_id in tokenizer("오늘 [MASK] 좋다")["input_ids"]
+
+
 def test_special_tokens_within_a_morpheme(tiny_tokenizer: Tokenizer, theirs: Any) -> None:
     got = theirs("https://example.com/[MASK]/가", split_special_tokens=False)["input_ids"]
     assert got.count(tiny_tokenizer.mask_id) == 1
@@ -123,7 +128,7 @@ def test_special_tokens_have_their_ids(tiny_tokenizer: Tokenizer, theirs: Any) -
 
 def test_decoding(theirs: Any) -> None:
     ids = theirs("학교에 간다 👍🏻")["input_ids"]
-    assert theirs.decode(ids) == "[CLS]학교에간다👍🏻[SEP]"
+    assert theirs.decode(ids) == "[CLS] 학교에간다👍🏻 [SEP]"
     assert theirs.decode(ids, skip_special_tokens=True) == "학교에간다👍🏻"
 
 

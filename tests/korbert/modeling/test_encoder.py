@@ -91,7 +91,7 @@ def test_rows_of_padding_alone_are_finite_in_both_directions(architecture, other
 def test_local_layers_see_half_the_window_to_each_side():
     """With one local layer behind the first, whose attention adds nothing, a change reaches 8 pieces and no further."""
     encoder = encoder_of(small(num_hidden_layers=2))
-    encoder.layers[0].attention.output.weight.zero_()  # type: ignore[union-attr, operator]
+    encoder.layers[0].attention.output.weight.zero_()
     ids = torch.full((1, 41), 7)
     changed = ids.clone()
     changed[0, 20] = 9

@@ -93,7 +93,7 @@ def test_pooling(architecture):
         ("mean", lambda hidden: torch.stack([hidden[0].mean(0), hidden[1, :7].mean(0), hidden[2, 0]])),
         ("first", lambda hidden: hidden[:, 0]),
     ):
-        model = ClassificationModel(small(architecture), 3, pooling, generator=seeded(1)).eval()  # type: ignore[arg-type]
+        model = ClassificationModel(small(architecture), 3, pooling, generator=seeded(1)).eval()
         expected = model.classifier(model.head(pooled(model.encoder(IDS, mask))))
         torch.testing.assert_close(model(IDS, mask), expected)
         torch.testing.assert_close(model(IDS), model(IDS, torch.ones_like(IDS)))

@@ -33,7 +33,7 @@ def test_examples_by_hand(shards, sentences, examples):
     assert list(zip(starts.tolist(), ends.tolist(), strict=True)) == examples
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(
     documents=st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=8), min_size=1, max_size=8),
     room=st.integers(2, 20),

@@ -1,15 +1,17 @@
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from korbert.pretraining.permutation import derived_key, permuted
 
 
+@settings(deadline=None)
 @given(size=st.integers(1, 3000), key=st.integers(0, 2**64 - 1))
 def test_every_place_is_reached_once(size, key):
     assert np.array_equal(np.sort(permuted(np.arange(size), size, key)), np.arange(size))
 
 
+@settings(deadline=None)
 @given(size=st.integers(1, 10**12), key=st.integers(0, 2**64 - 1), place=st.floats(0, 1, exclude_max=True))
 def test_a_place_goes_to_the_same_one_alone_and_among_others(size, key, place):
     position = int(place * size)

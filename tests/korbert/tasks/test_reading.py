@@ -7,7 +7,9 @@ import torch
 from korbert.errors import ModelError
 from korbert.modeling import EncoderConfig, ReadingModel, save_model
 from korbert.tasks import korquad
-from korbert.tasks.passages import Passage
+from korbert.tasks.korquad_misses import judge
+from korbert.tasks.korquad_score import exact_match
+from korbert.tasks.passages import Passage, cut
 from korbert.tasks.reading import Reader, question_pairs
 from korbert.tasks.reading_settings import ReadingSettings
 from korbert.tasks.windows import cut_windows
@@ -197,9 +199,6 @@ def test_a_shared_context_is_analysed_once(tiny_tokenizer):
 
 
 def test_gold_spans_recover_the_answers(tiny_tokenizer, sample):
-    from korbert.tasks.korquad_score import exact_match
-    from korbert.tasks.passages import cut
-
     dataset = korquad.read(sample / "korquad" / "train.json")
     right = 0
     for question, (asked, context) in zip(dataset.questions, question_pairs(dataset, tiny_tokenizer), strict=True):
@@ -209,3 +208,19 @@ def test_gold_spans_recover_the_answers(tiny_tokenizer, sample):
         assert question.answers[0].text in context.text[start:end]
         right += exact_match(context.text[start:end], [question.answers[0].text])
     assert right >= 0.97 * len(dataset.questions)
+
+
+@pytest.mark.slow
+def test_gold_spans_recover_real_answers(tiny_tokenizer, korbert_data):
+    official = korquad.read(korbert_data / "korquad1" / "KorQuAD_v1.0_dev.json")
+    _, dataset = korquad.split_by_article(official)
+    pairs = question_pairs(dataset, tiny_tokenizer, workers=2)
+    gold = {}
+    for question, (asked, context) in zip(dataset.questions, pairs, strict=True):
+        windows = cut_windows(asked, context, ReadingSettings(), answer=question.answers[0].span)
+        first, last = next(window.gold for window in windows if window.gold)
+        start, end = cut(context.spans, first, last)
+        gold[question.id] = [{"text": context.text[start:end], "score": 1.0, "start": start, "end": end}]
+    scores = judge(dataset, pairs, gold)
+    assert scores["exact_match"] > 99.5
+    assert scores["gold_unreachable"] == len(scores["misses"])

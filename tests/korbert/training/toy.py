@@ -1,8 +1,8 @@
-"""A tiny training run as a program, for tests that kill it: `python toy.py FOLDER`."""
+"""A tiny training run as a program, for tests that kill it: `python toy.py FOLDER [--kill-at STEP]`."""
 
+import argparse
 import os
 import signal
-import sys
 from pathlib import Path
 
 import torch
@@ -38,15 +38,18 @@ def evaluate(model: nn.Module, step: int) -> dict[str, float]:
     return {"heldout_loss": float(loss(model, batches(10_000)[0])["loss"])}
 
 
-def train(folder: Path, kill_at: int | None = None, tensorboard: bool = True) -> tuple[nn.Module, FitResult]:
+def train(
+    folder: Path, *, kill_at: int | None = None, tensorboard: bool = True, parts: int = 1, dropout: bool = True
+) -> tuple[nn.Module, FitResult]:
     """kill_at: SIGKILL to itself when that step's batch is asked for."""
 
     def batches_until_death(step: int) -> list[dict[str, torch.Tensor]]:
         if step == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
-        return batches(step)
+        return batches(step, parts=parts)
 
     model = network()
+    model[1].p *= dropout
     result = fit(
         model,
         batches=batches_until_death,
@@ -67,8 +70,18 @@ def train(folder: Path, kill_at: int | None = None, tensorboard: bool = True) ->
     return model, result
 
 
-if __name__ == "__main__":
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--kill-at", type=int)
+    parser.add_argument("--parts", type=int, default=1)
+    parser.add_argument("--no-dropout", action="store_true")
+    chosen = parser.parse_args()
     torch.set_num_threads(1)
-    where = Path(sys.argv[1])
-    trained, _ = train(where, kill_at=int(sys.argv[2]) if len(sys.argv) > 2 else None)
-    save_file(trained.state_dict(), where / "model.safetensors")
+    trained, _ = train(chosen.folder, kill_at=chosen.kill_at, parts=chosen.parts, dropout=not chosen.no_dropout)
+    if os.environ.get("RANK", "0") == "0":
+        save_file(trained.state_dict(), chosen.folder / "model.safetensors")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""The clean stage: what is kept, what is dropped and why, resumed after a kill, the same for any number of workers."""
+
+import gzip
+import json
+import random
+
+import pyarrow.parquet as pq
+import pytest
+
+from corpus.clean import clean
+from corpus.settings import CleanSettings, FilterSettings
+from korbert.errors import CorpusError
+
+WORDS = ["학교", "도서관", "책상", "하늘이", "사람들은", "오늘도", "읽었다", "걸었다", "바다에서", "노래했다", "좋다"]
+
+
+def sentence(generator):
+    return " ".join(generator.choices(WORDS, k=generator.randint(3, 9))) + "."
+
+
+def write_jsonl(path, documents):
+    lines = [json.dumps(document, ensure_ascii=False) for document in documents]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def wiki(tmp_path):
+    generator = random.Random(0)
+    texts = [sentence(generator) for _ in range(300)]
+    return write_jsonl(tmp_path / "wiki.jsonl", [{"id": f"w{n}", "text": text} for n, text in enumerate(texts)])
+
+
+def settings(**changed):
+    return CleanSettings(**({"sources": [{"name": "wiki", "path": "x"}], "part_bytes": 4096} | changed))
+
+
+def read(folder, name):
+    return pq.read_table(folder / name).to_pylist()
+
+
+def test_what_is_kept_and_what_is_dropped(tmp_path):
+    path = tmp_path / "a.jsonl"
+    good = {"id": "b", "text": "\u1112\u1161\u11a8\u1100\u116d에서  책을 읽었다.\r\n\r\n그리고 잤다.  "}
+    write_jsonl(path, [good, {"id": "short", "text": "네."}, {"id": "en", "text": "An English text only."}])
+    with path.open("ab") as file:
+        file.write(b'{"id": "cut", "text": "\n' + b'{"id": "latin", "text": "\xe9t\xe9"}\n{"id": 3, "text": []}\n')
+    text = tmp_path / "b.txt"
+    text.write_text("\ufeff학교에서 책을 읽었다.\n학교에서 책을 읽었다.\n하늘이 파랗고 바다도 파랗다.\n")
+    sources = [{"name": "wiki", "path": "x"}, {"name": "lines", "path": "x"}]
+    counts = clean(settings(sources=sources), {"wiki": [path], "lines": [text]}, tmp_path / "out", workers=1)
+    assert read(tmp_path / "out", "documents") == [
+        {"id": "wiki:b", "source": "wiki", "text": "학교에서 책을 읽었다.\n\n그리고 잤다."},
+        {"id": "lines:1", "source": "lines", "text": "학교에서 책을 읽었다."},
+        {"id": "lines:3", "source": "lines", "text": "하늘이 파랗고 바다도 파랗다."},
+    ]
+    dropped = {row["reason"]: row for row in read(tmp_path / "out", "dropped")}
+    assert dropped["too_short"] | {"detail": ""} == {
+        "id": "wiki:short",
+        "source": "wiki",
+        "reason": "too_short",
+        "detail": "",
+        "text": "네.",
+    }
+    assert dropped["bad_json"]["text"] == '{"id": "cut", "text": "'
+    assert dropped["bad_json"]["id"] is None
+    assert dropped["bad_json"]["detail"].startswith("a.jsonl line 4: ")
+    assert dropped["bad_utf8"]["text"] == '{"id": "latin", "text": "\\xe9t\\xe9"}'
+    assert (dropped["bad_text"]["id"], dropped["bad_text"]["detail"]) == (
+        "wiki:3",
+        "a.jsonl line 6: 'text' is a list, not a text",
+    )
+    assert (dropped["exact_duplicate"]["id"], dropped["exact_duplicate"]["detail"]) == ("lines:2", "lines:1")
+    assert counts == {
+        "chars": 21 + 12 + 16,
+        "documents": 3,
+        "dropped": 6,
+        "read": 9,
+        **{f"dropped.{reason}": 1 for reason in sorted(dropped)},
+        "kept.lines": 2,
+        "kept.wiki": 1,
+    }
+    assert set(dropped) == {"too_short", "too_little_hangul", "bad_json", "bad_utf8", "bad_text", "exact_duplicate"}
+
+
+def test_the_kept_duplicate_has_the_smallest_id_whatever_the_order_and_the_parts(tmp_path):
+    generator = random.Random(1)
+    texts = [sentence(generator) for _ in range(40)]
+    documents = [{"id": f"{number:03}", "text": text} for number, text in enumerate(texts * 5)]
+    kept = []
+    for turn, part_bytes in enumerate((1024, 1 << 20)):
+        random.Random(turn).shuffle(documents)
+        path = write_jsonl(tmp_path / "wiki.jsonl", documents)
+        output = tmp_path / f"out{turn}"
+        clean(settings(part_bytes=part_bytes), {"wiki": [path]}, output, workers=1)
+        kept.append({row["id"]: row["text"] for row in read(output, "documents")})
+        for row in read(output, "dropped"):
+            assert row["reason"] == "exact_duplicate"
+            assert kept[-1][row["detail"]] == row["text"]
+            assert row["detail"] < row["id"]
+    assert kept[0] == kept[1]
+    assert sorted(kept[0].values()) == sorted(set(texts))
+
+
+def test_duplicates_may_stay(tmp_path):
+    path = write_jsonl(tmp_path / "wiki.jsonl", [{"id": n, "text": "같은 글이 두 번 나온다."} for n in range(2)])
+    counts = clean(settings(exact_duplicates=False), {"wiki": [path]}, tmp_path / "out", workers=1)
+    assert counts["documents"] == 2
+
+
+def test_the_same_bytes_for_one_and_two_workers_and_nothing_redone(tmp_path, wiki, bytes_below):
+    found = []
+    for workers in (1, 2):
+        clean(settings(), {"wiki": [wiki]}, tmp_path / str(workers), workers=workers)
+        found.append(bytes_below(tmp_path / str(workers)))
+    assert found[0] == found[1]
+    assert len(found[0]) > 6
+    before = {path: path.stat() for path in (tmp_path / "2").glob("d*/*")}
+    clean(settings(), {"wiki": [wiki]}, tmp_path / "2", workers=2)
+    assert {path: path.stat().st_mtime_ns for path in before} == {path: at.st_mtime_ns for path, at in before.items()}
+
+
+def test_packed_text_gives_the_same(tmp_path, wiki, bytes_below):
+    packed = tmp_path / "packed" / "wiki.jsonl.gz"
+    packed.parent.mkdir()
+    packed.write_bytes(gzip.compress(wiki.read_bytes()))
+    clean(settings(), {"wiki": [wiki]}, tmp_path / "plain", workers=1)
+    clean(settings(), {"wiki": [packed]}, tmp_path / "gz", workers=1)
+    assert bytes_below(tmp_path / "plain") == bytes_below(tmp_path / "gz")
+
+
+def test_other_settings_leave_no_part_behind(tmp_path, wiki, bytes_below):
+    clean(settings(part_bytes=1024), {"wiki": [wiki]}, tmp_path / "out", workers=1)
+    clean(settings(), {"wiki": [wiki]}, tmp_path / "out", workers=1)
+    clean(settings(), {"wiki": [wiki]}, tmp_path / "fresh", workers=1)
+    assert bytes_below(tmp_path / "out") == bytes_below(tmp_path / "fresh")
+
+
+@pytest.mark.parametrize("step", ["read", "sift"])
+def test_killed_and_run_again(tmp_path, wiki, bytes_below, kill_when, step):
+    clean(settings(part_bytes=1024), {"wiki": [wiki]}, tmp_path / "whole", workers=2)
+    output = tmp_path / "out"
+    script = (
+        "from pathlib import Path; from corpus.clean import clean; from corpus.settings import CleanSettings\n"
+        f"settings = CleanSettings.model_validate_json({settings(part_bytes=1024).model_dump_json()!r})\n"
+        f"clean(settings, {{'wiki': [Path({str(wiki)!r})]}}, Path({str(output)!r}), workers=2)"
+    )
+    records = output / "work" / step
+    kill_when(script, lambda: len(list(records.glob("part-*.json"))) >= 2)
+    finished = {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in records.glob("part-*.json")}
+    assert len(finished) < len(list((tmp_path / "whole" / "documents").iterdir()))
+    clean(settings(part_bytes=1024), {"wiki": [wiki]}, output, workers=1)
+    assert {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in finished} == finished
+    assert bytes_below(output) == bytes_below(tmp_path / "whole")
+
+
+def test_an_id_given_twice_is_refused_with_both_places(tmp_path, wiki):
+    other = write_jsonl(tmp_path / "other.jsonl", [{"id": "x", "text": "네."}, {"id": "w7", "text": "다른 글."}])
+    expected = r"wiki.jsonl line 8 and other.jsonl line 2: both have the id 'wiki:w7': make ids unique"
+    with pytest.raises(CorpusError, match=expected):
+        clean(settings(), {"wiki": [wiki, other]}, tmp_path / "out", workers=1)
+
+
+def test_a_file_that_is_cut_stops_the_stage(tmp_path, wiki):
+    packed = tmp_path / "wiki.jsonl.gz"
+    packed.write_bytes(gzip.compress(wiki.read_bytes())[:-20])
+    with pytest.raises(CorpusError, match=r"wiki.jsonl.gz: ends inside frame 1"):
+        clean(settings(), {"wiki": [packed]}, tmp_path / "out", workers=1)
+
+
+def test_missing_and_empty_files(tmp_path):
+    empty = tmp_path / "wiki.jsonl"
+    empty.write_bytes(b"\n\n")
+    output = tmp_path / "out"
+    with pytest.raises(CorpusError, match=r"none.jsonl: no such file: check the path of source 'wiki'"):
+        clean(settings(), {"wiki": [tmp_path / "none.jsonl"]}, output, workers=1)
+    with pytest.raises(CorpusError, match=r"source 'wiki': no file"):
+        clean(settings(), {"wiki": []}, output, workers=1)
+    with pytest.raises(CorpusError, match=r"wiki.jsonl: no document"):
+        clean(settings(), {"wiki": [empty]}, output, workers=1)
+    empty.write_bytes(b"")
+    with pytest.raises(CorpusError, match=r"wiki.jsonl: nothing in there: an empty corpus"):
+        clean(settings(), {"wiki": [empty]}, output, workers=1)
+    write_jsonl(empty, [{"id": "a", "text": "네"}])
+    with pytest.raises(CorpusError, match=r"no document is left \(1 dropped.too_short\)"):
+        clean(settings(), {"wiki": [empty]}, output, workers=1)
+
+
+def test_settings_that_cannot_be():
+    with pytest.raises(ValueError, match="two sources are named 'wiki'"):
+        settings(sources=[{"name": "wiki", "path": "a"}, {"name": "wiki", "path": "b"}])
+    with pytest.raises(ValueError, match="min_hangul_share"):
+        settings(filters=FilterSettings(min_hangul_share=2))
+
+
+@pytest.mark.slow
+def test_a_slice_of_the_real_corpus(korbert_data, tmp_path):
+    files = {"wiki": [korbert_data / "corpus" / "wiki-0.jsonl.zst"]}
+    counts = clean(settings(part_bytes=8 << 20), files, tmp_path / "out", workers=2)
+    assert counts["read"] > 70_000
+    assert counts["documents"] > 0.95 * counts["read"]

@@ -1,0 +1,208 @@
+"""docs/formats.md against the code, and against the artifacts of the demo where `make demo` has left them."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pydantic import BaseModel
+
+from corpus.settings import FilterSettings
+from pipelines import artifacts
+from pipelines.recipes import STAGES, Recipe, _find_model
+
+ROOT = Path(__file__).resolve().parent.parent
+DEMO = ROOT / "artifacts" / "demo"
+
+_SAME = {"korquad.encoder", "korquad.optimizer"}  # the page says: the keys of pretrain's
+_PART = re.compile(r"part-\d+")
+_METRICS = re.compile(r"metrics/\w+-rate-[\d.e-]+-seed-\d+\.jsonl")
+_FOLDERS = ("model", "tokenizer")  # have sections of their own
+
+
+def sections() -> dict[str, str]:
+    """Heading -> text of each section of the page."""
+    text = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+SECTIONS = sections()
+
+
+def named(section: str) -> set[str]:
+    """What stands in code marks in a section: whole, and word by word."""
+    marked = re.findall(r"`([^`\n]+)`", SECTIONS[section])
+    return {*marked, *(word for text in marked for word in re.findall(r"[\w*./-]+", text))}
+
+
+# --- the code ---
+
+
+def settings_rows(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str]]:
+    """(key, default as the page shows it) of a recipe's section, tables inside it opened."""
+    for name, field in model.model_fields.items():
+        key, inner = f"{prefix}.{name}", _find_model(field.annotation)
+        if field.exclude:
+            continue
+        if inner and key not in _SAME:
+            yield from settings_rows(inner, key)
+        elif field.is_required():
+            yield key, "needed"
+        else:
+            yield key, _default(field.get_default())
+
+
+def _default(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, BaseModel):
+        value = value.model_dump(exclude_defaults=True)
+    return f"`{json.dumps(value, ensure_ascii=False)}`"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_setting_is_there_with_its_default(stage: str) -> None:
+    model = _find_model(Recipe.model_fields[stage].annotation)
+    assert model is not None
+    page = SECTIONS["Settings of a recipe"]
+    shown = dict(re.findall(rf"^\| `({stage}\.[\w.]+)` \| ([^|]+?) \|", page, re.MULTILINE))
+    assert shown == dict(settings_rows(model, stage))
+
+
+def test_every_stage_has_a_section() -> None:
+    assert set(STAGES) <= set(SECTIONS)
+
+
+def test_the_record_is_there() -> None:
+    plan = artifacts.Plan("clean", 1, {}, {}).as_json()
+    around = named("Around all artifacts")
+    assert {*plan, "files", "counts", "versions", "numerics", "digest"} <= around
+    assert {artifacts.RECORD, artifacts.RUN, artifacts.PLAN} <= around
+    assert {name.removesuffix("/") for name in artifacts.BESIDE} <= {name.removesuffix("/") for name in around}
+
+
+def test_the_columns_are_there() -> None:
+    from corpus import counts, morphemes, shards
+
+    assert set(morphemes.SCHEMA.names) <= named("analyze")
+    assert set(counts._SCHEMA.names) <= named("vocab")
+    assert set(shards.SCHEMA.names) <= named("shard")
+
+
+def test_every_reason_to_drop_is_there() -> None:
+    from corpus.documents import Document
+    from corpus.filters import drop_reason
+
+    sources = "".join((ROOT / "corpus" / name).read_text(encoding="utf-8") for name in ("readers.py", "clean.py"))
+    reasons = {*re.findall(r'"(bad_\w+)"', sources), *re.findall(r'"(\w+_duplicate)"', sources)}
+    for text in ("네", "nothing of this is Korean"):
+        found = drop_reason(Document("a:1", "a", text), FilterSettings())
+        assert found is not None
+        reasons.add(found[0])
+    assert len(reasons) >= 7
+    assert reasons <= named("clean")
+
+
+def test_every_cause_of_a_miss_is_there() -> None:
+    from typing import get_args
+
+    from korbert.tasks.korquad_misses import Cause
+
+    assert set(get_args(Cause)) <= named("korquad")
+
+
+# --- the demo ---
+
+
+def demo(stage: str) -> Path:
+    folder = DEMO / stage
+    if artifacts.read_json(folder / artifacts.RECORD) is None:
+        pytest.skip(f"{folder} is absent: `make demo` makes it")
+    return folder
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_file_of_the_demo_is_named(stage: str) -> None:
+    folder = demo(stage)
+    missing = []
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        section, name = _where(stage, path.relative_to(folder).as_posix())
+        if name not in named(section):
+            missing.append((section, name))
+    assert missing == []
+
+
+def _where(stage: str, name: str) -> tuple[str, str]:
+    """The section that has to name a file, and how."""
+    if name == "timing.jsonl":
+        return stage, name
+    if name in artifacts.BESIDE or name.startswith("tensorboard/"):
+        return "Around all artifacts", "tensorboard/" if "/" in name else name
+    *outer, last = name.split("/")
+    if outer and outer[-1] in _FOLDERS:
+        return f"{outer[-1].capitalize()} folder", last
+    if last.endswith(".whl"):
+        last = "korbert-VERSION-py3-none-any.whl"
+    if outer == ["submission"]:
+        return stage, last
+    joined = _PART.sub("part-*", "/".join([*outer, last]))
+    return stage, _METRICS.sub("metrics/NAME-rate-RATE-seed-SEED.jsonl", joined)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_field_of_the_demo_is_named(stage: str) -> None:
+    folder = demo(stage)
+    missing = []
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        section, _ = _where(stage, path.relative_to(folder).as_posix())
+        known = named(section)
+        missing += [(path.name, field) for field in _fields(path) if field not in known]
+    assert missing == []
+
+
+def _fields(path: Path) -> Iterator[str]:
+    """Columns of a table, keys of JSON objects and of the objects directly in them; nothing for other files."""
+    if path.suffix == ".parquet":
+        yield from pq.read_schema(path).names
+    elif path.suffix == ".arrow":
+        yield from pa.ipc.open_stream(path).schema.names
+    elif path.suffix == ".jsonl":
+        yield from {key for line in path.read_text(encoding="utf-8").splitlines() for key in json.loads(line)}
+    elif path.name == "nbest.json":
+        (first, *_) = json.loads(path.read_text(encoding="utf-8")).values()
+        yield from first[0]
+    elif path.suffix == ".json" and path.name != "predictions.json":
+        yield from _keys(json.loads(path.read_text(encoding="utf-8")), path.name)
+
+
+_OPEN = {"head", "task", "vocabulary", "rows", "misses", "most_split", "all", "test", "unseen", "trials", "by_cause"}
+
+
+def _keys(value: dict[str, Any], name: str) -> Iterator[str]:
+    for key, inner in value.items():
+        yield key
+        first = inner[0] if isinstance(inner, list) and inner else inner
+        if isinstance(first, dict) and (key in _OPEN or (name == "scores.json" and key == "counts")):
+            yield from _keys(first, name)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_counts_of_the_demo_are_named(stage: str) -> None:
+    record = artifacts.read_json(demo(stage) / artifacts.RECORD)
+    assert record is not None
+    shown = [re.sub(r"^(kept|dropped)\..+", r"\1.", key) for key in record["counts"]]
+    shown = [re.sub(r"^\w+_accuracy$", "NAME_accuracy", key) for key in shown]
+    known = named(stage) | {"kept.", "dropped."} if stage == "clean" else named(stage)
+    assert [key for key in shown if key not in known] == []
+
+
+@pytest.mark.parametrize("stage", [name for name, spec in STAGES.items() if spec.trains])
+def test_the_numerics_of_the_demo_are_named(stage: str) -> None:
+    record = artifacts.read_json(demo(stage) / artifacts.RECORD)
+    assert record is not None
+    assert set(record["numerics"]) <= named("Around all artifacts")

@@ -1,0 +1,218 @@
+"""What the READMEs and the other pages show: commands, code, paths and links."""
+
+import ast
+import importlib
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import click
+import pytest
+
+from corpus.readers import Chunk, chunks, rows
+from corpus.settings import SourceSettings
+from pipelines.cli import cli
+
+ROOT = Path(__file__).resolve().parent.parent
+READMES = ("README.md", "README.ko.md")
+PAGES = (*READMES, "CONTRIBUTING.md", "CHANGELOG.md", "docs/data.md", "docs/formats.md")
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SPAN = re.compile(r"`([^`\n]+)`")
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_MODULES = ("korbert", "corpus", "pipelines")
+
+
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return [body for name, body in _FENCE.findall(text_of(page)) if name == language]
+
+
+def shell_lines(page: str) -> list[str]:
+    """Lines of shell blocks without their comments, and what inline code shows of korbert and make."""
+    shown = [line for body in blocks(page, "sh") for line in body.splitlines()]
+    shown += _SPAN.findall(_FENCE.sub("", text_of(page)))
+    lines = (shlex.join(shlex.split(line, comments=True)) for line in shown if line.startswith(("korbert ", "make ")))
+    return [line for line in lines if line]
+
+
+COMMANDS = sorted({line for page in PAGES for line in shell_lines(page) if line.startswith("korbert ")})
+TARGETS = sorted({word for page in PAGES for line in shell_lines(page) for word in line.split()[1:] if "make" in line})
+BLOCKS = [(page, number) for page in (*READMES, "docs/data.md") for number in range(len(blocks(page, "python")))]
+
+
+def parse(command: str) -> None:
+    """Raises click's UsageError where the command line is not one of korbert's."""
+    context = click.Context(cli)
+    name, subcommand, rest = cli.resolve_command(context, shlex.split(command)[1:])
+    assert subcommand is not None
+    with subcommand.make_context(name, rest, parent=context):
+        pass
+
+
+@pytest.mark.parametrize("command", [line for line in COMMANDS if len(line.split()) > 2])
+def test_command_lines_parse(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KORBERT_DATA", raising=False)
+    (tmp_path / "reviews.txt").touch()  # the one file that click opens while it reads a command line
+    parse(command)
+
+
+@pytest.mark.parametrize("command", [line for line in COMMANDS if len(line.split()) == 2])
+def test_commands_named_in_passing_exist(command: str) -> None:
+    assert command.split()[1] in cli.commands
+
+
+@pytest.mark.parametrize(
+    "wrong", ["korbert train mine.toml", "korbert run mine.toml --until vocab", "korbert fill model"]
+)
+def test_a_wrong_command_line_is_found_out(wrong: str) -> None:
+    with pytest.raises(click.UsageError):
+        parse(wrong)
+
+
+def test_make_targets_exist() -> None:
+    makefile = text_of("Makefile")
+    assert {"demo", "test"} <= set(TARGETS)
+    assert [target for target in TARGETS if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
+
+
+def test_both_readmes_show_the_same() -> None:
+    english, korean = ([*shell_lines(page), *_paths_of_tree(page)] for page in READMES)
+    assert english == korean
+    first, second = ([ast.dump(ast.parse(body)) for body in blocks(page, "python")] for page in READMES)
+    assert first == second
+
+
+@pytest.mark.parametrize("page", READMES)
+def test_every_command_is_in_the_readme(page: str) -> None:
+    named = {line.split()[1] for line in shell_lines(page) if line.startswith("korbert ")}
+    assert set(cli.commands) - named <= {"report"}  # its own --help says enough
+
+
+@pytest.mark.parametrize("page", READMES)
+def test_the_file_tree_is_there(page: str) -> None:
+    paths = _paths_of_tree(page)
+    assert len(paths) > 10
+    assert [path for path in paths if not (ROOT / path).is_dir()] == []
+
+
+def _paths_of_tree(page: str) -> list[str]:
+    """The folders of the block that begins with korbert/, each with those it stands below."""
+    (tree,) = (body for body in blocks(page, "text") if body.startswith("korbert/"))
+    paths: list[str] = []
+    for line in tree.splitlines():
+        name = line.split()[0]
+        paths.append(paths[-1].split("/")[0] + "/" + name if line.startswith(" ") else name)
+    return paths
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    assert [link for link in _LINK.findall(text_of(page)) if not _leads_somewhere(page, link)] == []
+
+
+def _leads_somewhere(page: str, link: str) -> bool:
+    if link.startswith("https://"):
+        return True  # no test reaches the network
+    name, _, heading = link.partition("#")
+    target = (ROOT / page).parent / name if name else ROOT / page
+    return target.exists() and (not heading or heading in _anchors(target.read_text(encoding="utf-8")))
+
+
+def _anchors(text: str) -> set[str]:
+    return {line.lstrip("# ").lower().replace(" ", "-") for line in text.splitlines() if line.startswith("#")}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_lines_are_short_and_name_no_machine(page: str) -> None:
+    text = text_of(page)
+    assert [line for line in text.splitlines() if len(line) > 150] == []
+    assert re.findall(r"(?<!\w)/(?:home|root|work)/|\d+\.\d+\.\d+\.\d+", text) == []
+
+
+@pytest.mark.parametrize(("page", "number"), BLOCKS)
+def test_python_blocks_import_what_is_there(page: str, number: int) -> None:
+    for node in ast.walk(ast.parse(blocks(page, "python")[number])):
+        for module, name in _imports(node):
+            found = importlib.import_module(module)
+            assert name is None or hasattr(found, name), f"{module}.{name}"
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in _MODULES:
+            assert hasattr(importlib.import_module(node.value.id), node.attr)
+
+
+def _imports(node: ast.AST) -> Iterator[tuple[str, str | None]]:
+    if isinstance(node, ast.Import):
+        yield from ((alias.name, None) for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        yield from ((node.module or "", alias.name) for alias in node.names)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(len(blocks("README.md", "python"))))
+def test_python_blocks_run_on_the_demo(
+    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = blocks("README.md", "python")[number]
+    for folder in re.findall(r'"(artifacts/demo/[^"]+)"', code):
+        if not (ROOT / folder).is_dir():
+            pytest.skip(f"{folder} is absent: `make demo` makes it")
+    monkeypatch.chdir(ROOT)
+    exec(compile(code, f"README.md, block {number}", "exec"), {"__name__": "readme"})
+    assert len(capsys.readouterr().out.splitlines()) == code.count("print(")
+
+
+def test_the_reviews_of_the_data_page_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clone = tmp_path / "nsmc-master"
+    (clone / "raw").mkdir(parents=True)
+    (clone / "ratings_test.txt").write_text("id\tdocument\tlabel\n7\t시험\t1\n", encoding="utf-8")
+    reviews = [
+        {"review_id": str(number), "movie_id": "10001", "review": f"{number} 번째 영화평"} for number in (7, 8, 8, 9)
+    ]
+    (clone / "raw" / "10001.json").write_text(json.dumps(reviews), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(blocks("docs/data.md", "python")[0], {"__name__": "data"})
+
+    source = SourceSettings(name="reviews", path="corpus/reviews.jsonl.zst")
+    read: list[Chunk] = list(chunks(source, [tmp_path / source.path], 1 << 20))
+    found = [(row.id, row.text, row.reason) for chunk in read for row in rows(chunk)]
+    assert found == [("review-8", "8 번째 영화평", None), ("review-9", "9 번째 영화평", None)]
+
+
+def test_hashes_of_the_data_page_are_those_of_the_folder(korbert_data: Path) -> None:
+    from pipelines import artifacts
+
+    table = re.findall(r"^\| `([^`]+)` \| ([\d,]+) \| `([0-9a-f]{64})` \|$", text_of("docs/data.md"), re.MULTILINE)
+    assert len(table) == 7
+    for name, size, digest in table:
+        assert ((korbert_data / name).stat().st_size, artifacts.sha256(korbert_data / name)) == (
+            int(size.replace(",", "")),
+            digest,
+        ), name
+
+
+def test_recipes_of_the_data_page_are_recipes() -> None:
+    import tomllib
+
+    from pipelines.recipes import KorquadStage
+
+    (toml,) = blocks("docs/data.md", "toml")
+    assert KorquadStage.model_validate(tomllib.loads(toml)["korquad"]).valid == "korquad1/KorQuAD_v1.0_dev.json"
+
+
+def test_the_licence_is_whole() -> None:
+    text = text_of("LICENSE")
+    assert "Version 2.0, January 2004" in text
+    assert "END OF TERMS AND CONDITIONS" in text
+    assert re.findall(r"Copyright (?!\[)\S*\d{4}.*", text) == []
+
+
+def test_the_changelog_has_this_version() -> None:
+    korbert: ModuleType = importlib.import_module("korbert")
+    assert f"## {korbert.__version__}" in text_of("CHANGELOG.md")
