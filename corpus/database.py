@@ -4,9 +4,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 __all__ = ["connect", "same_size_batches"]
 
@@ -15,10 +18,10 @@ _BATCH_ROWS = 1 << 16
 
 
 @contextmanager
-def connect(
-    output: Path | None, threads: int, memory_limit: str = _MEMORY_LIMIT
-) -> Iterator[duckdb.DuckDBPyConnection]:
+def connect(output: Path | None, threads: int, memory_limit: str = _MEMORY_LIMIT) -> Iterator["DuckDBPyConnection"]:
     """A database in memory that spills into the scratch folder of `output`; None: where the system keeps such files."""
+    import duckdb  # not at the top: workers import this module and never connect
+
     scratch = None if output is None else output / "work"
     if scratch is not None:
         scratch.mkdir(parents=True, exist_ok=True)

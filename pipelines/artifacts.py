@@ -71,7 +71,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Written aside, synced, renamed: a reader sees the old file or the new one."""
     aside = path.with_name(path.name + ".tmp")
     with aside.open("w", encoding="utf-8") as file:
-        json.dump(value, file, ensure_ascii=False, indent=1, sort_keys=True)
+        json.dump(value, file, ensure_ascii=False, indent=1, sort_keys=True, allow_nan=False)
         file.write("\n")
         file.flush()
         os.fsync(file.fileno())

@@ -81,7 +81,8 @@ def _pretrain(chain: Chain, counts: dict[str, Any]) -> Iterator[tuple[str, str]]
         f"({found['unigram_loss'] - found['mlm_loss']:.2f} nat better)",
     )
     yield "held-out MLM accuracy", f"{found['mlm_accuracy']:.1%} of {found['mlm_count']:,}"
-    yield "held-out NSP accuracy", f"{found['nsp_accuracy']:.1%} of {found['nsp_count']:,}"
+    if found["nsp_count"]:
+        yield "held-out NSP accuracy", f"{found['nsp_accuracy']:.1%} of {found['nsp_count']:,}"
 
 
 _ROWS = {"pretrained": "this model", "scratch": "the same without pretraining", "tfidf": "TF-IDF + logistic regression"}

@@ -200,10 +200,10 @@ def test_hashes_of_the_data_page_are_those_of_the_folder(korbert_data: Path) -> 
 def test_recipes_of_the_data_page_are_recipes() -> None:
     import tomllib
 
-    from pipelines.recipes import KorquadStage
+    from korbert.tasks.reading_settings import KorquadSettings
 
     (toml,) = blocks("docs/data.md", "toml")
-    assert KorquadStage.model_validate(tomllib.loads(toml)["korquad"]).valid == "korquad1/KorQuAD_v1.0_dev.json"
+    assert KorquadSettings.model_validate(tomllib.loads(toml)["korquad"]).valid == "korquad1/KorQuAD_v1.0_dev.json"
 
 
 def test_the_licence_is_whole() -> None:

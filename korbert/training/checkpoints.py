@@ -8,6 +8,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
     for leftover in (*folder.glob("*.partial"), final):
         shutil.rmtree(leftover, ignore_errors=True)
     aside.mkdir()
-    save_file({name: tensor.contiguous() for name, tensor in checkpoint.tensors.items()}, aside / _STATE)
+    _write_tensors(checkpoint.tensors, aside / _STATE)
     record = {"step": checkpoint.step, "sha256": _digest(aside / _STATE), **checkpoint.record}
     (aside / _RECORD).write_text(json.dumps(record, ensure_ascii=False, indent=1), encoding="utf-8")
     for path in (aside / _STATE, aside / _RECORD, aside):
@@ -51,6 +52,17 @@ def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
     _sync(folder)
     for old in _newest_first(folder)[keep:]:
         shutil.rmtree(old)
+
+
+def _write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Raises OSError, as any write does on a full disk; the library's own error has the number in its text alone."""
+    try:
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
 
 
 def load_newest(folder: Path) -> Checkpoint | None:

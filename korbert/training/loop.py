@@ -16,7 +16,7 @@ from torch import nn
 
 from korbert.progress import track
 from korbert.training import checkpoints as storage
-from korbert.training.devices import autocast, choose_precision
+from korbert.training.devices import autocast, choose_precision, memory_kept
 from korbert.training.distributed import World, joined
 from korbert.training.records import Records, recorded
 from korbert.training.settings import OptimizerSettings, PrecisionName
@@ -86,6 +86,7 @@ def fit(
     plan = Plan(steps, optimizer, seed, choose_precision(device, precision), log_every, evaluate_every)
     with ExitStack() as stack:
         here = stack.enter_context(joined(device))
+        stack.enter_context(memory_kept(device))
         updates = Updates(model.to(device), loss, plan, device, here)
         found = storage.load_newest(checkpoints.folder) if checkpoints else None
         heldout = updates.restore(found) if found else {}

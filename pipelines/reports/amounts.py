@@ -3,6 +3,7 @@
 __all__ = ["compact", "count", "decimal", "duration", "megabytes", "minutes", "percent", "ratio", "value"]
 
 _SPACE = "\u00a0"  # keeps a unit on its number's line
+_UNKNOWN = "–"
 
 
 def count(number: float) -> str:
@@ -18,14 +19,14 @@ def compact(number: float) -> str:
     return f"{number:.3g}" if abs(number) < 100 else count(number)
 
 
-def decimal(number: float, places: int = 2) -> str:
-    """3.14159 -> 3.14."""
-    return f"{number:,.{places}f}"
+def decimal(number: float | None, places: int = 2) -> str:
+    """3.14159 -> 3.14; a dash for what was not measured."""
+    return _UNKNOWN if number is None else f"{number:,.{places}f}"
 
 
-def percent(share: float, places: int = 1) -> str:
-    """0.9342 -> 93.4 %."""
-    return f"{100 * share:.{places}f}{_SPACE}%"
+def percent(share: float | None, places: int = 1) -> str:
+    """0.9342 -> 93.4 %; a dash for what was not measured."""
+    return _UNKNOWN if share is None else f"{100 * share:.{places}f}{_SPACE}%"
 
 
 def ratio(part: float, whole: float) -> float:

@@ -65,7 +65,9 @@ def _lede(scores: Json) -> str:
 def _of(scores: Json, objective: str) -> str:
     """How many a figure was counted on, and its standard error."""
     share, number = scores[f"{objective}_accuracy"], scores[f"{objective}_count"]
-    error = math.sqrt(max(0.0, share * (1 - share)) / number) if number else 0.0
+    if not number:
+        return "no such pairs in the held-out text"
+    error = math.sqrt(max(0.0, share * (1 - share)) / number)
     return f"± {amounts.percent(error)} on {amounts.count(number)}"
 
 
@@ -103,6 +105,7 @@ def _accuracies(lines: list[Json], steps: list[int]) -> Picture:
         [
             Line(name, steps, [line[f"{key}_accuracy"] for line in lines])
             for name, key in (("MLM", "mlm"), ("NSP", "nsp"))
+            if lines[-1][f"{key}_count"]
         ],
         x="step",
         y="share right",

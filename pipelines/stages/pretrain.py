@@ -1,5 +1,6 @@
 """pretrain: shards -> a model that has learned to fill gaps (MLM) and to tell neighbours from strangers (NSP)."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +64,8 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         "rows_of_first_epoch": len(phases[0].rows),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
     }
-    artifacts.write_json(output / "scores.json", {**result.heldout, **seen})
+    measured = {name: value if math.isfinite(value) else None for name, value in result.heldout.items()}
+    artifacts.write_json(output / "scores.json", {**measured, **seen})
     return seen
 
 

@@ -13,6 +13,7 @@ from corpus.settings import AnalyzeSettings
 from korbert.errors import CorpusError
 from korbert.tokenization.analyzer import Analyzer
 
+SMALL = AnalyzeSettings(part_bytes=1024)
 TEXTS = [
     "학교에 간다.\n오늘도 했다.",
     "이걸 예뻐해요 😀 또 왔다!",
@@ -65,64 +66,63 @@ def test_morphemes_are_what_kiwi_says(tmp_path):
     }
 
 
-@pytest.mark.usefixtures("whitespace")
-def test_the_same_bytes_for_one_and_two_workers(tmp_path, documents, bytes_below):
-    for workers in (1, 2):
-        analyze(AnalyzeSettings(part_bytes=1024), documents, tmp_path / str(workers), workers=workers)
-    assert bytes_below(tmp_path / "1") == bytes_below(tmp_path / "2")
-    assert [row["id"] for row in read(tmp_path / "1")] == pq.read_table(documents)["id"].to_pylist()
-    assert len(bytes_below(tmp_path / "1")) > 4
+@pytest.fixture
+def reference(tmp_path, whitespace, documents, bytes_below):
+    """The files that one undisturbed worker makes of `documents`."""
+    analyze(SMALL, documents, tmp_path / "whole", workers=1)
+    files = bytes_below(tmp_path / "whole")
+    assert len(files) == 4
+    return files
+
+
+def test_the_same_bytes_for_two_workers(tmp_path, documents, reference, bytes_below):
+    analyze(SMALL, documents, tmp_path / "out", workers=2)
+    assert bytes_below(tmp_path / "out") == reference
+    assert [row["id"] for row in read(tmp_path / "out")] == pq.read_table(documents)["id"].to_pylist()
 
 
 @pytest.mark.usefixtures("whitespace")
-@pytest.mark.parametrize(("mark", "reason"), [(faults.CRASH, "kiwi_crashed"), (faults.HANG, "kiwi_timeout")])
-def test_a_document_that_crashes_or_hangs_kiwi_is_the_only_one_lost(tmp_path, mark, reason, bytes_below):
-    texts = [f"문서 {number} 번 글" for number in range(20)]
-    bad = [*texts[:13], f"이 글은 {mark} 한다", *texts[13:]]
-    settings = AnalyzeSettings(part_bytes=1 << 20, deadline_seconds=40)
+@pytest.mark.parametrize(
+    ("mark", "reason", "good"), [(faults.CRASH, "kiwi_crashed", 8), (faults.HANG, "kiwi_timeout", 1)]
+)
+def test_a_document_that_crashes_or_hangs_kiwi_is_the_only_one_lost(tmp_path, mark, reason, good):
+    texts = [f"문서 {number} 번 글" for number in range(good)]
+    bad = [*texts[:3], f"이 글은 {mark} 한다", *texts[3:]]
+    settings = AnalyzeSettings(part_bytes=1 << 20, deadline_seconds=80)  # a 32nd of it for so little: 2.5 seconds
     counts = analyze(settings, write_documents(tmp_path / "bad", bad), tmp_path / "out", workers=2)
-    assert (counts["documents"], counts["failed"]) == (20, 1)
+    assert (counts["documents"], counts["failed"]) == (good, 1)
     (failed,) = pq.read_table(tmp_path / "out" / "failed").to_pylist()
-    assert (failed["id"], failed["source"], failed["reason"]) == ("s:0-13", "s", reason)
+    assert (failed["id"], failed["source"], failed["reason"]) == (f"s:0-{len(texts[:3])}", "s", reason)
     kept = read(tmp_path / "out")
-    assert [row["id"] for row in kept] == [f"s:0-{number}" for number in range(21) if number != 13]
+    assert [row["id"] for row in kept] == [f"s:0-{number}" for number in range(good + 1) if number != len(texts[:3])]
     assert [" ".join(row["form"]) for row in kept] == texts
 
 
-@pytest.mark.usefixtures("whitespace")
-def test_a_halved_part_has_the_bytes_of_a_whole_one(tmp_path, documents, monkeypatch, bytes_below):
-    analyze(AnalyzeSettings(), documents, tmp_path / "whole", workers=1)
+def test_a_halved_part_has_the_bytes_of_a_whole_one(tmp_path, documents, reference, monkeypatch, bytes_below):
     monkeypatch.setattr(stage, "_analyze", faults.analyze_small_slices)
-    counts = analyze(AnalyzeSettings(), documents, tmp_path / "halved", workers=2)
+    counts = analyze(SMALL, documents, tmp_path / "halved", workers=2)
     assert (counts["documents"], counts["failed"]) == (80, 0)
-    assert bytes_below(tmp_path / "halved") == bytes_below(tmp_path / "whole")
+    assert bytes_below(tmp_path / "halved") == reference
     assert not list((tmp_path / "halved" / "work" / "analyze").glob("*.parquet"))
 
 
-@pytest.mark.usefixtures("whitespace")
-def test_killed_and_run_again(tmp_path, documents, bytes_below, kill_when):
-    settings = AnalyzeSettings(part_bytes=1024)
-    analyze(settings, documents, tmp_path / "whole", workers=2)
+def test_killed_and_run_again(tmp_path, documents, reference, bytes_below, kill_when):
     output = tmp_path / "out"
     script = (
         "import faults; from pathlib import Path; from corpus import analyze as stage\n"
         "from corpus.settings import AnalyzeSettings\n"
         "stage._load_analyzer = faults.load_slow_whitespace\n"
-        f"settings = AnalyzeSettings(part_bytes=1024)\n"
-        f"stage.analyze(settings, Path({str(documents)!r}), Path({str(output)!r}), workers=2)"
+        f"settings = AnalyzeSettings.model_validate_json({SMALL.model_dump_json()!r})\n"
+        f"stage.analyze(settings, Path({str(documents)!r}), Path({str(output)!r}), workers=1)"
     )
     kill_when(script, lambda: len(list(output.glob("work/analyze/*.json"))) >= 1)
-    finished = {path: path.stat() for path in output.glob("work/analyze/*.json")}
-    parts = {
-        path: path.stat()
-        for path in output.glob("morphemes/*")
-        if output / "work/analyze" / f"{path.stem}.json" in finished
-    }
-    assert 0 < len(finished) < len(list((tmp_path / "whole" / "morphemes").iterdir()))
-    analyze(settings, documents, output, workers=2)
-    for path, stat in (finished | parts).items():
-        assert (path.stat().st_ino, path.stat().st_mtime_ns) == (stat.st_ino, stat.st_mtime_ns)
-    assert bytes_below(output) == bytes_below(tmp_path / "whole")
+    names = [path.stem for path in output.glob("work/analyze/*.json")]
+    assert 0 < len(names) < len(reference)
+    finished = [path for path in output.rglob("part-*.*") if path.stem in names]
+    before = {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in finished}
+    analyze(SMALL, documents, output, workers=2)
+    assert {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in finished} == before
+    assert bytes_below(output) == reference
 
 
 def test_no_documents(tmp_path):

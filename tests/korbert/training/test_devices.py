@@ -1,9 +1,12 @@
+import ctypes
+import resource
+
 import pytest
 import torch
 
 from korbert.errors import SettingsError
 from korbert.training import devices
-from korbert.training.devices import autocast, choose_device, choose_precision, numerics
+from korbert.training.devices import autocast, choose_device, choose_precision, memory_kept, numerics
 
 CPU = torch.device("cpu")
 
@@ -32,6 +35,23 @@ def test_bf16_where_there_is_none(monkeypatch):
     monkeypatch.setattr(devices, "_has_bf16", lambda device: False)
     with pytest.raises(SettingsError, match="precision 'bf16': this cpu has no bf16 instructions; use auto or fp32"):
         choose_precision(CPU, "bf16")
+
+
+def page_faults(times):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(times):
+        torch.ones(16 * 2**20)  # 64 MiB, 16,384 pages
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="another C library than glibc")
+def test_memory_is_kept_inside_and_given_back_afterwards():
+    with memory_kept(CPU):
+        page_faults(1)
+        assert page_faults(5) < 1_000
+    assert page_faults(5) > 5_000
+    with memory_kept(torch.device("cuda")):
+        assert page_faults(5) > 5_000
 
 
 def test_numerics_name_all_that_bytes_depend_on():

@@ -1,0 +1,133 @@
+"""Counts and coverage against the same sums done one morpheme at a time."""
+
+from collections import Counter
+
+import made_up
+import pyarrow.parquet as pq
+import pytest
+
+from corpus.counts import count, coverage, form_counts
+from corpus.documents import is_heldout
+from korbert.errors import CorpusError
+from korbert.tokenization.settings import VocabularySettings
+
+SEED, SHARE = 5, 0.3
+PARTS = [made_up.documents(part, 40, part) for part in range(3)]
+ROWS = [row for rows in PARTS for row in rows]
+
+
+@pytest.fixture
+def morphemes(tmp_path):
+    return made_up.write_parts(tmp_path, PARTS)
+
+
+def run(morphemes, output, workers=1, share=SHARE):
+    return count(morphemes, output, seed=SEED, heldout_share=share, workers=workers)
+
+
+def expected_counts(rows):
+    counts, initial, holders = Counter(), Counter(), Counter()
+    for row in rows:
+        pairs = list(zip(row["form"], row["tag"], strict=True))
+        counts.update(pairs)
+        initial.update(pair for pair, first in zip(pairs, made_up.begins(row["eojeol"]), strict=True) if first)
+        holders.update(set(pairs))
+    order = sorted(counts, key=lambda pair: (-counts[pair], *pair))
+    columns = ("form", "tag", "count", "initial", "documents")
+    return [dict(zip(columns, (*pair, counts[pair], initial[pair], holders[pair]), strict=True)) for pair in order]
+
+
+def test_counts_of_what_is_not_held_out(morphemes, tmp_path):
+    totals = run(morphemes, tmp_path / "out")
+    learned = [row for row in ROWS if not is_heldout(row["id"], SEED, SHARE)]
+    found = pq.read_table(tmp_path / "out" / "counts.parquet").to_pylist()
+    assert found == expected_counts(learned)
+    assert totals == {
+        "documents": len(learned),
+        "morphemes": sum(len(row["form"]) for row in learned),
+        "eojeols": sum(len(set(row["eojeol"])) for row in learned),
+        "distinct": len(found),
+    }
+
+
+def test_the_same_bytes_for_any_parts_and_workers(morphemes, tmp_path, bytes_below):
+    run(morphemes, tmp_path / "1")
+    other = made_up.write_parts(tmp_path / "other", [ROWS[:7], ROWS[7:]])
+    run(other, tmp_path / "2", workers=2)
+    assert bytes_below(tmp_path / "1") == bytes_below(tmp_path / "2")
+
+
+def test_everything_held_out_is_an_error(morphemes, tmp_path):
+    with pytest.raises(CorpusError, match="every morpheme is in a held-out document: bring more text or hold out less"):
+        run(morphemes, tmp_path / "out", share=1.0)
+    with pytest.raises(CorpusError, match=r"no part-\*.parquet in there: run `korbert analyze` first"):
+        run(tmp_path / "none", tmp_path / "out")
+
+
+def test_form_counts(morphemes, tmp_path):
+    run(morphemes, tmp_path / "out", share=0.0)
+    path = tmp_path / "out" / "counts.parquet"
+    every = Counter(form for row in ROWS for form in row["form"])
+    assert list(form_counts(path, VocabularySettings())) == sorted(every.items())
+    by_mark = dict(form_counts(path, VocabularySettings(mark="eojeol")))
+    initial = Counter(
+        form for row in ROWS for form, first in zip(row["form"], made_up.begins(row["eojeol"]), strict=True) if first
+    )
+    assert by_mark == {f"▁{form}": number for form, number in initial.items()} | dict(every - initial)
+    always = dict(form_counts(path, VocabularySettings(mark="morpheme")))
+    assert always == {f"▁{form}": number for form, number in every.items()}
+
+
+def test_forms_of_few_documents_are_left_out(tmp_path):
+    rows = [
+        {"form": ["책", "책", "책"], "tag": ["NNG"] * 3, "eojeol": [0, 1, 2], "sentence": [0] * 3},
+        {"form": ["학교", "책"], "tag": ["NNG", "VV"], "eojeol": [0, 1], "sentence": [0] * 2},
+        {"form": ["학교"], "tag": ["NNG"], "eojeol": [0], "sentence": [0]},
+    ]
+    rows = [
+        row | {"id": f"s:{n}", "source": "s", "start": row["eojeol"], "end": row["eojeol"]}
+        for n, row in enumerate(rows)
+    ]
+    run(made_up.write_parts(tmp_path, [rows]), tmp_path / "out", share=0.0)
+    path = tmp_path / "out" / "counts.parquet"
+    assert list(form_counts(path, VocabularySettings(), min_documents=2)) == [("학교", 2)]
+
+
+@pytest.mark.parametrize("mark", ["none", "eojeol"])
+def test_coverage_of_what_is_held_out(morphemes, tmp_path, mark):
+    tokenizer = made_up.tokenizer(mark)
+    found = coverage(morphemes, tokenizer, tmp_path / "out", seed=SEED, heldout_share=SHARE, workers=1)
+    held = [row for row in ROWS if is_heldout(row["id"], SEED, SHARE)]
+    assert found["all"] == pytest.approx(expected_measures(held, tokenizer))
+    for source in ("reviews", "wiki"):
+        rows = [row for row in held if row["source"] == source]
+        assert found["by_source"][source] == pytest.approx(expected_measures(rows, tokenizer))
+    assert set(found["by_source"]) == {"reviews", "wiki"}
+    assert {entry["form"] for entry in found["most_split"]} >= {"漢", "😀", "학교에"}
+    costs = [entry["count"] * (entry["pieces"] - 1) for entry in found["most_split"]]
+    if mark == "none":
+        assert costs == sorted(costs, reverse=True)
+    assert 0 < found["all"]["byte_share"] < found["all"]["whole_morpheme_share"] < 1
+
+
+def expected_measures(rows, tokenizer):
+    ids = [one for row in rows for one in tokenizer.encode_forms(row["form"], made_up.begins(row["eojeol"]))]
+    pieces = sum(map(len, ids))
+    in_bytes = sum(128 <= piece < 384 for one in ids for piece in one)
+    eojeols = sum(len(set(row["eojeol"])) for row in rows)
+    return {
+        "documents": len(rows),
+        "morphemes": len(ids),
+        "eojeols": eojeols,
+        "pieces": pieces,
+        "whole_morpheme_share": sum(len(one) == 1 and one[0] >= 384 for one in ids) / len(ids),
+        "pieces_per_morpheme": pieces / len(ids),
+        "pieces_per_eojeol": pieces / eojeols,
+        "byte_share": in_bytes / pieces,
+    }
+
+
+def test_coverage_of_nothing(morphemes, tmp_path):
+    found = coverage(morphemes, made_up.tokenizer(), tmp_path / "out", seed=SEED, heldout_share=0.0, workers=1)
+    assert (found["by_source"], found["most_split"]) == ({}, [])
+    assert found["all"]["documents"] == found["all"]["byte_share"] == 0

@@ -1,0 +1,116 @@
+"""Shards against the tokenizer's own pieces, and as `datasets` maps them."""
+
+import datasets
+import made_up
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from corpus.documents import is_heldout
+from corpus.settings import ShardSettings
+from corpus.shards import SCHEMA, shard
+from korbert.errors import CorpusError
+from korbert.tokenization.analyzer import Analysis
+
+SEED, SHARE = 5, 0.3
+PARTS = [made_up.documents(part, 40, part) for part in range(4)]
+ROWS = [row for rows in PARTS for row in rows]
+SMALL = ShardSettings(part_bytes=6_000)
+
+
+@pytest.fixture
+def morphemes(tmp_path):
+    return made_up.write_parts(tmp_path, PARTS)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made_up.tokenizer().save(tmp_path / "tokenizer")
+    return tmp_path / "tokenizer"
+
+
+def run(morphemes, folder, output, workers=1, share=SHARE):
+    return shard(morphemes, folder, output, seed=SEED, heldout_share=share, workers=workers, settings=SMALL)
+
+
+def read(folder):
+    return [row for path in sorted(folder.glob("*.arrow")) for row in datasets.Dataset.from_file(str(path))]
+
+
+def expected(row, tokenizer):
+    lists = (row["form"], row["tag"], row["start"], row["end"], row["sentence"], row["eojeol"])
+    pieces = tokenizer.pieces(Analysis(*lists), None)
+    return {"id": row["id"], "source": row["source"], "input_ids": pieces.ids, "boundaries": pieces.boundaries}
+
+
+@pytest.mark.parametrize("mark", ["none", "eojeol"])
+def test_shards_hold_the_tokenizers_own_pieces(morphemes, tmp_path, mark):
+    tokenizer = made_up.tokenizer(mark)
+    tokenizer.save(tmp_path / "tokenizer")
+    totals = run(morphemes, tmp_path / "tokenizer", tmp_path / "out")
+    found = {name: read(tmp_path / "out" / name) for name in ("train", "heldout")}
+    rows = {"train": [], "heldout": []}
+    for row in ROWS:
+        rows["heldout" if is_heldout(row["id"], SEED, SHARE) else "train"].append(expected(row, tokenizer))
+    assert found == rows
+    assert len(list((tmp_path / "out" / "train").iterdir())) > 1
+    assert totals == {
+        "documents": len(ROWS),
+        "morphemes": sum(len(row["form"]) for row in ROWS),
+        "pieces": sum(len(row["input_ids"]) for some in rows.values() for row in some),
+        "heldout_documents": len(rows["heldout"]),
+        "heldout_morphemes": sum(len(row["form"]) for row in ROWS if is_heldout(row["id"], SEED, SHARE)),
+        "heldout_pieces": sum(len(row["input_ids"]) for row in rows["heldout"]),
+    }
+    pieces = pq.read_table(tmp_path / "out" / "pieces.parquet").to_pydict()
+    ids = np.concatenate([row["input_ids"] for row in rows["train"]]).astype(int)
+    assert pieces["count"] == np.bincount(ids, minlength=tokenizer.vocab_size).tolist()
+    assert pieces["id"] == list(range(tokenizer.vocab_size))
+    assert pieces["piece"] == tokenizer.tokens(pieces["id"])
+
+
+def test_datasets_maps_the_files_in_place(morphemes, folder, tmp_path, monkeypatch):
+    run(morphemes, folder, tmp_path / "out")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    for path in (tmp_path / "out").rglob("*.arrow"):
+        assert pa.ipc.open_stream(path).schema.equals(SCHEMA)
+        dataset = datasets.Dataset.from_file(str(path))
+        assert len(dataset)
+        assert dataset.cache_files == [{"filename": str(path)}]
+    assert not (tmp_path / "cache").exists()
+    assert {path.suffix for path in (tmp_path / "out").rglob("part-*") if "work" not in path.parts} == {".arrow"}
+
+
+def test_the_same_bytes_for_two_workers_and_nothing_redone(morphemes, folder, tmp_path, bytes_below):
+    for workers in (1, 2):
+        run(morphemes, folder, tmp_path / str(workers), workers)
+    assert bytes_below(tmp_path / "1") == bytes_below(tmp_path / "2")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "2").rglob("part-*")}
+    run(morphemes, folder, tmp_path / "2", workers=2)
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_only_what_is_missing_is_done_again(morphemes, folder, tmp_path, bytes_below):
+    run(morphemes, folder, tmp_path / "whole")
+    output = tmp_path / "out"
+    run(morphemes, folder, output)  # as a killed run leaves it: one part whole, one file without its record
+    (output / "work" / "shard" / "part-00001.json").unlink()
+    (output / "train" / "part-00002.arrow").unlink()
+    (output / "pieces.parquet").unlink()
+    kept = output / "train" / "part-00000.arrow"
+    before = kept.stat()
+    run(morphemes, folder, output)
+    assert (kept.stat().st_ino, kept.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert bytes_below(output) == bytes_below(tmp_path / "whole")
+
+
+def test_a_shard_without_heldout_documents_has_no_file(morphemes, folder, tmp_path):
+    run(morphemes, folder, tmp_path / "out", share=0.0)
+    assert list((tmp_path / "out" / "heldout").iterdir()) == []
+    assert len(read(tmp_path / "out" / "train")) == len(ROWS)
+
+
+def test_everything_held_out_is_an_error(morphemes, folder, tmp_path):
+    with pytest.raises(CorpusError, match="all documents are held out: bring more text or hold out less"):
+        run(morphemes, folder, tmp_path / "out", share=1.0)
