@@ -12,6 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from typing import Any, Generic, Literal, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
@@ -71,13 +72,12 @@ def run_units(
     run = _Run(function, deadline, split)
     source = iter(units)
     restarts = 0
-    while True:
+    while run.has_more(source):
         try:
             with _pool(workers, initializer, initargs) as pool:
                 for outcome in run.drain(pool, source, workers + _AHEAD):
                     restarts = 0
                     yield outcome
-            return
         except BrokenProcessPool as error:  # a worker died while it had nothing to do: what was under way is done again
             restarts += 1
             _logger.warning("the worker processes ended (%s): starting them again", error)
@@ -150,6 +150,12 @@ class _Run(Generic[U, R]):
             raise BrokenProcessPool(str(error)) from error
         return future
 
+    def has_more(self, source: Iterator[U]) -> bool:
+        """Whether a pool is needed (again)."""
+        if (task := self._next(source)) is not None:
+            self._open.insert(0, task)
+        return task is not None
+
     def _next(self, source: Iterator[U]) -> _Task[U, R] | None:
         if self._open:
             return self._open.pop(0)
@@ -195,6 +201,7 @@ def _pool(workers: int, initializer: Callable[..., None] | None, initargs: tuple
         context=multiprocessing.get_context("spawn"),
     )
     try:
+        _start(pool)
         yield pool
         pool.close()  # type: ignore[no-untyped-call]
     except BaseException:
@@ -202,6 +209,21 @@ def _pool(workers: int, initializer: Callable[..., None] | None, initargs: tuple
         raise
     finally:
         pool.join()
+
+
+def _start(pool: ProcessPool) -> None:
+    """Starts the workers so that Ctrl-C in a terminal reaches the parent alone, which then ends them.
+
+    Pebble's workers ignore it, but only once they have come up; a blocked signal stays blocked in what is started.
+    """
+    resource_tracker.ensure_running()  # or its start below would unblock the signal
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        started: bool = pool.active
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    if not started:
+        raise BrokenProcessPool("the workers did not start")
 
 
 def _start_worker(parent: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> None:

@@ -83,7 +83,7 @@ def _common(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _work(function: Callable[..., Any]) -> Callable[..., Any]:
     options = (
-        click.option("--rebuild", is_flag=True, help="Make the artifacts anew, whatever is there."),
+        click.option("--rebuild", is_flag=True, help="Make the artifacts from --from to --to anew."),
         click.option("--dry-run", is_flag=True, help="Say what would be done."),
     )
     for option in reversed(options):
@@ -91,7 +91,14 @@ def _work(function: Callable[..., Any]) -> Callable[..., Any]:
     return _common(function)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class _InOrder(click.Group):
+    """Lists its commands in the order in which people meet them."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(cls=_InOrder, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="korbert")
 def cli() -> None:
     """Korean BERT with morpheme tokenization, from raw text to NSMC and KorQuAD.
@@ -134,7 +141,10 @@ def _carry_out(chain: "Chain", first: str | None, last: str | None, rebuild: boo
 @click.option("--to", "last", type=click.Choice(STAGE_NAMES), help="Last stage.")
 @_work
 def run(recipe: str, first: str | None, last: str | None, rebuild: bool, dry_run: bool, **common: Any) -> None:
-    """Run the stages of RECIPE in order; fresh ones are skipped, cut-off ones resumed."""
+    """Run the stages of RECIPE in order.
+
+    Fresh artifacts are skipped, cut-off ones resumed, drifted ones refused.
+    """
     chain = _chain(recipe, **common)
     _carry_out(chain, first, last, rebuild, dry_run)
     if not dry_run:
@@ -175,7 +185,7 @@ for _name, _text in zip(
 @click.option("--verify", is_flag=True, help="Hash every file of every artifact.")
 @_common
 def status(recipe: str, verify: bool, **common: Any) -> None:
-    """Show each artifact of RECIPE: fresh, stale because of what, partial, absent."""
+    """Show what is fresh, stale, partial or absent."""
     from pipelines.summary import show_status
 
     show_status(_chain(recipe, **common), verify=verify)
@@ -198,7 +208,7 @@ def report(recipe: str, **common: Any) -> None:
 @cli.command()
 @click.argument("name")
 def new(name: str) -> None:
-    """Write NAME.toml, a commented recipe for one's own text, into this folder."""
+    """Write NAME.toml, a recipe with comments."""
     from pipelines.recipes import SHIPPED
 
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
@@ -219,7 +229,10 @@ _FILE = click.Path(path_type=Path)
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
 @click.option("--debug", is_flag=True, help="Show the trace of an error.")
 def submit(model: Path, input: Path, output: Path, device: str, debug: bool) -> None:
-    """Answer every question of INPUT (KorQuAD's JSON) into OUTPUT ({id: answer})."""
+    """Answer a KorQuAD file.
+
+    INPUT is KorQuAD's JSON, OUTPUT becomes {id: answer} with every id. MODEL is model/ of a korquad artifact.
+    """
     from pipelines.submission import submit as answer
 
     click.echo(f"{answer(model, input, output, device=device):,} answers in {output}", err=True)
@@ -261,10 +274,13 @@ def predict(model: Path, input: Any, device: str, debug: bool) -> None:
 @cli.command()
 @_MODEL
 @click.argument("text")
-@click.option("--top", default=5, show_default=True, help="Candidates for each gap.")
+@click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Candidates for each gap.")
 @click.option("--debug", is_flag=True, help="Show the trace of an error.")
 def fill(model: Path, text: str, top: int, debug: bool) -> None:
-    """Fill each [MASK] in TEXT with its likeliest pieces."""
+    """Fill each [MASK] in TEXT with its likeliest pieces.
+
+    MODEL is model/ of a pretrain artifact, such as artifacts/demo/pretrain/model.
+    """
     import korbert
     from korbert.tasks.filling import Filler
 
@@ -282,7 +298,10 @@ def fill(model: Path, text: str, top: int, debug: bool) -> None:
 @click.option("--check", is_flag=True, help="Load it with transformers and compare the logits.")
 @click.option("--debug", is_flag=True, help="Show the trace of an error.")
 def export(model: Path, folder: Path, check: bool, debug: bool) -> None:
-    """Write MODEL as a folder that Hugging Face's Auto classes load."""
+    """Write MODEL for Hugging Face's Auto classes.
+
+    MODEL is model/ of any artifact that has one; FOLDER is made.
+    """
     from korbert.huggingface import export as write
 
     for name, difference in write(model, folder, check=check).items():

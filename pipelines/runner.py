@@ -87,8 +87,7 @@ class Chain:
         record = artifacts.read_json(folder / artifacts.RECORD)
         under_way = self.partial(spec.name).exists()
         if record is None:
-            reason = ("a run was cut off; the next one goes on from there",) if under_way else ()
-            return Status(spec.name, "partial" if under_way else "absent", reason)
+            return self._unfinished(spec) if under_way else Status(spec.name, "absent")
         reasons = self._drift(spec, record)
         broken = artifacts.damage(folder, record, hashes=verify)
         if broken:
@@ -96,6 +95,14 @@ class Chain:
         return Status(
             spec.name, "stale" if reasons else "fresh", tuple(reasons), tuple(self._notes(record)), record["digest"]
         )
+
+    def _unfinished(self, spec: StageSpec) -> Status:
+        partial = self.partial(spec.name)
+        made_for = artifacts.read_json(partial / artifacts.PLAN) or artifacts.read_json(partial / artifacts.RECORD)
+        reasons = self._drift(spec, made_for) if made_for else []
+        if reasons:
+            return Status(spec.name, "stale", tuple(reasons))
+        return Status(spec.name, "partial", ("a run was cut off; the next one goes on from there",))
 
     def _drift(self, spec: StageSpec, record: Json) -> list[str]:
         try:
@@ -155,6 +162,8 @@ class Chain:
         status = self.status(spec)
         if rebuild and status.state in ("fresh", "stale"):
             return "would be made anew (--rebuild)"
+        if status.state in ("absent", "partial"):
+            self._sources.files(spec.name)  # a source that is missing is said now, not when its turn comes
         doing = {"fresh": "fresh, would be skipped", "absent": "would be made", "partial": "would be resumed"}
         return doing.get(status.state) or f"would be refused: {status.reasons[0]}"
 

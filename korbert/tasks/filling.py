@@ -60,12 +60,10 @@ class Filler:
             hidden = self.model.encoder(
                 torch.tensor([ids], device=device), boundaries=torch.tensor([boundaries], device=device)
             )  # (1, T, D)
-            logits = self.model.mlm_head(hidden[0, gaps])  # (gaps, V)
-        logits[:, :FIRST_PIECE] = -torch.inf
-        return logits.float().softmax(-1).cpu()
+            return self.model.mlm_head(hidden[0, gaps]).float().softmax(-1).cpu()  # (gaps, V)
 
     def _candidates(self, probabilities: torch.Tensor, top: int) -> list[Candidate]:
-        best = probabilities.topk(min(top, len(probabilities)))
-        ids = best.indices.tolist()
+        best = probabilities[FIRST_PIECE:].topk(min(top, len(probabilities) - FIRST_PIECE))
+        ids = (best.indices + FIRST_PIECE).tolist()
         pieces = self.tokenizer.tokens(ids)
         return [Candidate(*found) for found in zip(pieces, ids, best.values.tolist(), strict=True)]

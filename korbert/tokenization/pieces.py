@@ -18,6 +18,10 @@ class PieceTable:
 
     def __init__(self, model: bytes, settings: VocabularySettings) -> None:
         processor = _processor(model)
+        if settings.mark != "none" and processor.id_to_piece(processor.piece_to_id(MARK)) != MARK:
+            raise ModelError(
+                f"the vocabulary has no {MARK}, but mark is {settings.mark!r}: learn it with the same settings"
+            )
         words = word_entries(settings)
         learned = processor.vocab_size()
         self.pieces: list[str] = [*processor.id_to_piece(list(range(learned))), *words]
@@ -58,7 +62,7 @@ class _Ids(dict[str, tuple[int, ...]]):
     def __missing__(self, key: str) -> tuple[int, ...]:
         if self._typed.search(key):
             parts = [part for part in self._typed.split(key) if part]
-            ids = tuple(id for part in parts for id in (_TYPED_MARK if part in (TYPED, MARK) else self._encode(part)))
+            ids = tuple(id for part in parts for id in (_TYPED_MARK if self._typed.match(part) else self._encode(part)))
         else:
             ids = tuple(self._encode(key))
         if len(self) < _REMEMBERED:

@@ -77,6 +77,7 @@ def learn(counts: Iterable[tuple[str, int]], settings: VocabularySettings) -> by
             model_type="bpe",
             vocab_size=settings.size - len(word_entries(settings)),
             character_coverage=settings.character_coverage,
+            required_chars="" if settings.mark == "none" else MARK,
             max_sentencepiece_length=settings.max_piece_chars,
             max_sentence_length=_MAX_FORM_BYTES,
             num_threads=1,  # is written into the model, too

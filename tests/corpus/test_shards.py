@@ -16,7 +16,7 @@ from korbert.tokenization.analyzer import Analysis
 SEED, SHARE = 5, 0.3
 PARTS = [made_up.documents(part, 40, part) for part in range(4)]
 ROWS = [row for rows in PARTS for row in rows]
-SMALL = ShardSettings(part_bytes=6_000)
+SMALL = ShardSettings(part_bytes=3_000)
 
 
 @pytest.fixture

@@ -109,13 +109,16 @@ class Whole:
         return done
 
     def start(self, name: str, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            self.command(name, *arguments),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=_environment(),
-        )
+        """Its messages go to a file beside the root, for who looks into a failure."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        with (self.root / "stderr.txt").open("a") as messages:
+            return subprocess.Popen(
+                self.command(name, *arguments),
+                stdout=subprocess.DEVNULL,
+                stderr=messages,
+                text=True,
+                env=_environment(),
+            )
 
     def record(self, stage: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.folder / stage / "stage.json").read_text(encoding="utf-8"))

@@ -1,5 +1,6 @@
 """kill -9 of the parent alone, and the same command at once after it: the same artifact, and nothing done twice."""
 
+import contextlib
 import json
 import time
 from collections.abc import Callable
@@ -27,8 +28,7 @@ def _has_parts(partial: Path) -> bool:
 
 
 def _has_checkpoint(partial: Path) -> bool:
-    checkpoints = partial / "checkpoints"
-    return checkpoints.is_dir() and any(path.is_file() for path in checkpoints.rglob("*") if ".tmp" not in path.name)
+    return any(not path.parent.name.endswith(".partial") for path in partial.rglob("step-*/record.json"))
 
 
 READY: dict[str, Callable[[Path], bool]] = {
@@ -44,38 +44,40 @@ READY: dict[str, Callable[[Path], bool]] = {
 
 def _kill_when(made: Whole, stage: str, ready: Callable[[Path], bool]) -> None:
     partial = made.folder / f"{stage}.partial"
-    running = made.start(stage)
     deadline = time.monotonic() + 120
-    try:
-        while not ready(partial):
-            assert running.poll() is None, running.stderr and running.stderr.read()
-            assert time.monotonic() < deadline, f"{stage} never got there"
-            time.sleep(0.002)
-    finally:
-        running.kill()
-        running.wait()
+    with made.start(stage) as running:
+        try:
+            while not ready(partial):
+                assert running.poll() is None, f"{stage} ended before it could be killed"
+                assert time.monotonic() < deadline, f"{stage} never got there"
+                time.sleep(0.002)
+        finally:
+            running.kill()
     assert not (made.folder / stage).exists()
+
+
+def _run_and_watch(made: Whole, stage: str, finished: dict[Path, tuple[int, int]]) -> dict[Path, tuple[int, int]]:
+    """Runs the stage; returns those of the finished files that were never written again. Scratch is gone at the end."""
+    untouched = dict(finished)
+    partial = made.folder / f"{stage}.partial"
+    with made.start(stage) as again:
+        while again.poll() is None:
+            for path, stamp in list(untouched.items()):
+                with contextlib.suppress(FileNotFoundError):
+                    stat = (partial / path).stat()
+                    if (stat.st_ino, stat.st_mtime_ns) != stamp:
+                        del untouched[path]
+            time.sleep(0.002)
+    assert again.returncode == 0
+    return untouched
 
 
 @pytest.mark.parametrize("stage", [pytest.param(s, marks=pytest.mark.slow if s in SLOW else ()) for s in STAGES])
 def test_killed_and_run_again(whole: Whole, tmp_path: Path, stage: str) -> None:
     made = whole.copy(tmp_path, STAGES[: STAGES.index(stage)])
     _kill_when(made, stage, READY[stage])
-    partial = made.folder / f"{stage}.partial"
-    before = _finished(partial)
-    again = made.start(stage)
-    untouched = dict(before)
-    while again.poll() is None:  # scratch is gone at the end, so look while it works
-        for path, stamp in list(untouched.items()):
-            try:
-                stat = (partial / path).stat()
-            except FileNotFoundError:
-                continue
-            if (stat.st_ino, stat.st_mtime_ns) != stamp:
-                del untouched[path]
-        time.sleep(0.002)
-    assert again.returncode == 0, again.stderr and again.stderr.read()
-    assert untouched == before
+    before = _finished(made.folder / f"{stage}.partial")
+    assert _run_and_watch(made, stage, before) == before
     assert made.record(stage)["digest"] == whole.record(stage)["digest"]
     if stage == "pretrain":
         starts = [json.loads(line) for line in (made.folder / stage / "timing.jsonl").read_text().splitlines()]
@@ -86,10 +88,9 @@ def test_killed_and_run_again(whole: Whole, tmp_path: Path, stage: str) -> None:
 @pytest.mark.parametrize("seconds", [0.5, 2.0, 4.0, 8.0, 12.0, 16.0])
 def test_killed_at_any_moment(whole: Whole, tmp_path: Path, seconds: float) -> None:
     made = Whole(whole.recipe, tmp_path)
-    running = made.start("run")
-    time.sleep(seconds)
-    running.kill()
-    running.wait()
+    with made.start("run") as running:
+        time.sleep(seconds)
+        running.kill()
     made.run("run")
     for stage in STAGES:
         assert made.record(stage)["digest"] == whole.record(stage)["digest"], stage

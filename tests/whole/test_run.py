@@ -77,12 +77,12 @@ def test_dry_run_tells_and_does_nothing(whole: Whole, tmp_path: Path) -> None:
 
 def test_ctrl_c_says_that_it_can_go_on(whole: Whole, tmp_path: Path) -> None:
     made = Whole(whole.recipe, tmp_path)
-    running = made.start("run", "--to", "analyze")
-    while not (made.folder / "analyze.partial").exists():
-        time.sleep(0.01)
-    time.sleep(1.0)
-    running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=60)
+    with made.start("run", "--to", "analyze") as running:
+        while not (made.folder / "analyze.partial").exists():
+            time.sleep(0.01)
+        time.sleep(1.0)
+        running.send_signal(signal.SIGINT)
+    said = (made.root / "stderr.txt").read_text(encoding="utf-8")
     assert running.returncode == 130
     assert "interrupted" in said
     assert "Traceback" not in said

@@ -46,12 +46,15 @@ def page_faults(times):
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="another C library than glibc")
 def test_memory_is_kept_inside_and_given_back_afterwards():
+    usual = page_faults(10)
+    if usual < 10_000:
+        pytest.skip("huge pages: too few page faults to see")
     with memory_kept(CPU):
-        page_faults(1)
-        assert page_faults(5) < 1_000
-    assert page_faults(5) > 5_000
+        page_faults(3)
+        assert page_faults(10) < usual / 4
+    assert page_faults(10) > usual / 2
     with memory_kept(torch.device("cuda")):
-        assert page_faults(5) > 5_000
+        assert page_faults(10) > usual / 2
 
 
 def test_numerics_name_all_that_bytes_depend_on():
