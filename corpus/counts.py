@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpus.database import connect, same_size_batches
-from corpus.morphemes import Codes, Ints, Morphemes, morpheme_files, read_morphemes
+from corpus.morphemes import Bools, Codes, Ints, Morphemes, morpheme_files, read_morphemes
 from corpus.parts import Counts, Part, key_of, unfinished, write_parquet, write_tables
 from corpus.workers import run_units
 from korbert.errors import CorpusError
@@ -161,37 +161,38 @@ def _run(description: str, units: Sequence[_Unit], workers: int) -> Counter[str]
 
 
 def _count_part(unit: _Unit) -> Counts:
-    read = read_morphemes(unit.morphemes, seed=unit.seed, heldout_share=unit.heldout_share)
-    morphemes = next(morphemes for heldout, morphemes in read if heldout == unit.heldout)
+    morphemes = read_morphemes(unit.morphemes, seed=unit.seed, heldout_share=unit.heldout_share)
+    wanted = morphemes.heldout == unit.heldout  # (D,)
     sources = Codes.of(morphemes.sources)
-    by_source = np.bincount(sources.codes, minlength=len(sources.names)).tolist()
+    by_source = np.bincount(sources.codes[wanted], minlength=len(sources.names)).tolist()
     counts = {f"documents.{name}": number for name, number in zip(sources.names.to_pylist(), by_source, strict=True)}
-    table = _partial_counts(morphemes, sources if unit.heldout else None)
+    table = _partial_counts(morphemes, wanted, sources if unit.heldout else None)
     path = write_parquet(unit.path, table, unit.part.output)
-    counts |= {"documents": len(morphemes.ids), "morphemes": len(morphemes.forms.codes)}
-    return unit.part.finish([path], counts | {"eojeols": int(morphemes.begins_eojeol.sum())})
+    sums = {"morphemes": pc.sum(table["count"]).as_py() or 0, "eojeols": pc.sum(table["initial"]).as_py() or 0}
+    counts = {name: number for name, number in counts.items() if number} | {"documents": int(wanted.sum())}
+    return unit.part.finish([path], counts | sums)
 
 
-def _partial_counts(morphemes: Morphemes, sources: Codes | None) -> pa.Table:
-    """form, tag, count, initial, documents of some documents, and source where asked for, in no order."""
-    document = morphemes.document
-    key = morphemes.forms.codes * len(morphemes.tags.names) + morphemes.tags.codes  # (M,)
+def _partial_counts(morphemes: Morphemes, wanted: Bools, sources: Codes | None) -> pa.Table:
+    """form, tag, count, initial, documents of the wanted documents, and source where asked for, in no order."""
+    lengths = np.diff(morphemes.bounds)
+    chosen = np.repeat(wanted, lengths)  # (M,), of which C are True
+    document = np.repeat(np.arange(len(lengths)), lengths)[chosen]  # (C,)
+    num_forms, num_tags = len(morphemes.forms.names), max(1, len(morphemes.tags.names))
+    key = (morphemes.forms.codes * num_tags + morphemes.tags.codes)[chosen]
     if sources is not None:
-        key += sources.codes[document] * len(morphemes.forms.names) * len(morphemes.tags.names)
-    kinds, kind = np.unique(key, return_inverse=True)  # (K,), (M,)
-    form_tag = kinds % max(1, len(morphemes.forms.names) * len(morphemes.tags.names))
-    tags = max(1, len(morphemes.tags.names))
-    holders = np.unique(document * len(kinds) + kind) % max(1, len(kinds))
+        key += sources.codes[document] * (num_forms * num_tags)
+    kinds, kind = np.unique(key, return_inverse=True)  # (K,), (C,)
+    holders = np.unique(document * max(1, len(kinds)) + kind) % max(1, len(kinds))
     columns = {
-        "form": morphemes.forms.names.take(pa.array(form_tag // tags)),
-        "tag": morphemes.tags.names.take(pa.array(form_tag % tags)),
+        "form": morphemes.forms.names.take(pa.array(kinds // num_tags % max(1, num_forms))),
+        "tag": morphemes.tags.names.take(pa.array(kinds % num_tags)),
         "count": np.bincount(kind, minlength=len(kinds)),
-        "initial": np.bincount(kind[morphemes.begins_eojeol], minlength=len(kinds)),
+        "initial": np.bincount(kind[morphemes.begins_eojeol[chosen]], minlength=len(kinds)),
         "documents": np.bincount(holders, minlength=len(kinds)),
     }
     if sources is not None:
-        source = kinds // max(1, len(morphemes.forms.names) * tags)
-        columns["source"] = sources.names.take(pa.array(source))
+        columns["source"] = sources.names.take(pa.array(kinds // max(1, num_forms * num_tags)))
     return pa.table(columns)
 
 

@@ -1,6 +1,5 @@
 """The columns of analysed documents, and flat arrays of them, on which counting and sharding work without loops."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,37 +34,33 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Codes:
-    """Texts as numbers: codes (M,) int64 into `names`, whose entries differ."""
+    """Texts as numbers: codes (N,) int64 into `names`, whose entries differ."""
 
     codes: Ints
     names: pa.Array
 
     @classmethod
     def of(cls, texts: pa.Array) -> "Codes":
-        encoded = texts.dictionary_encode()
-        return cls(encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary)
+        encoded = texts if pa.types.is_dictionary(texts.type) else texts.dictionary_encode()
+        return cls(encoded.indices.to_numpy().astype(np.int64), encoded.dictionary)
 
 
 @dataclass(frozen=True)
 class Morphemes:
     """Some documents, D of them, with M morphemes in all.
 
-    bounds: (D + 1,) int64, where each document's morphemes begin and end. begins_sentence, begins_eojeol: (M,) bool,
-    the first morpheme of each.
+    heldout: (D,) bool. bounds: (D + 1,) int64, where each document's morphemes begin and end. begins_sentence,
+    begins_eojeol: (M,) bool, the first morpheme of each.
     """
 
     ids: pa.Array
     sources: pa.Array
+    heldout: Bools
     bounds: Ints
     forms: Codes
     tags: Codes
     begins_sentence: Bools
     begins_eojeol: Bools
-
-    @property
-    def document(self) -> Ints:
-        """(M,) int64: the document of each morpheme."""
-        return np.repeat(np.arange(len(self.ids)), np.diff(self.bounds))
 
 
 def morpheme_files(folder: Path) -> list[Path]:
@@ -76,12 +71,24 @@ def morpheme_files(folder: Path) -> list[Path]:
     return paths
 
 
-def read_morphemes(path: Path, *, seed: int, heldout_share: float) -> Iterator[tuple[bool, Morphemes]]:
-    """(False, documents to learn from) and (True, those held out) of one part."""
-    table = pq.read_table(path, columns=["id", "source", "form", "tag", "sentence", "eojeol"]).combine_chunks()
-    heldout = np.array([is_heldout(one, seed, heldout_share) for one in table["id"].to_pylist()], bool)
-    for wanted in (False, True):
-        yield wanted, _flat(table.filter(pa.array(heldout == wanted)).combine_chunks())
+def read_morphemes(path: Path, *, seed: int, heldout_share: float) -> Morphemes:
+    """One part. Spans are not read."""
+    columns = ["id", "source", "form", "tag", "sentence", "eojeol"]
+    table = pq.read_table(path, columns=columns, read_dictionary=["form.list.element", "tag.list.element"])
+    arrays = {name: _one_array(table[name]) for name in columns}
+    bounds = arrays["form"].offsets.to_numpy().astype(np.int64)
+    bounds -= bounds[0]
+    sentence, eojeol = (arrays[name].flatten().to_numpy() for name in ("sentence", "eojeol"))
+    return Morphemes(
+        ids=arrays["id"],
+        sources=arrays["source"],
+        heldout=np.array([is_heldout(one, seed, heldout_share) for one in arrays["id"].to_pylist()], bool),
+        bounds=bounds,
+        forms=Codes.of(arrays["form"].flatten()),
+        tags=Codes.of(arrays["tag"].flatten()),
+        begins_sentence=changes(sentence, bounds),
+        begins_eojeol=changes(eojeol, bounds),
+    )
 
 
 def changes(values: Ints, bounds: Ints) -> Bools:
@@ -91,22 +98,6 @@ def changes(values: Ints, bounds: Ints) -> Bools:
     starts = bounds[:-1]
     begins[starts[starts < bounds[1:]]] = True
     return begins
-
-
-def _flat(table: pa.Table) -> Morphemes:
-    columns = {name: _one_array(table[name]) for name in table.column_names}
-    bounds = columns["form"].offsets.to_numpy().astype(np.int64)
-    sentence, eojeol = (columns[name].flatten().to_numpy() for name in ("sentence", "eojeol"))
-    bounds = bounds - bounds[0]
-    return Morphemes(
-        ids=columns["id"],
-        sources=columns["source"],
-        bounds=bounds,
-        forms=Codes.of(columns["form"].flatten()),
-        tags=Codes.of(columns["tag"].flatten()),
-        begins_sentence=changes(sentence, bounds),
-        begins_eojeol=changes(eojeol, bounds),
-    )
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:

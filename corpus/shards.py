@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -123,17 +124,19 @@ def _shard(unit: _Unit) -> Counts:
     counts: Counter[str] = Counter()
     piece_counts = np.zeros(_tokenizer.vocab_size, np.int64)
     for path in unit.morphemes:
-        for heldout, morphemes in read_morphemes(path, seed=unit.seed, heldout_share=unit.heldout_share):
-            if not len(morphemes.ids):
-                continue
-            batch, ids = _batch(morphemes, _tokenizer)
-            batches[heldout].append(batch)
-            sizes = {"documents": batch.num_rows, "morphemes": len(morphemes.forms.codes), "pieces": len(ids)}
-            counts.update(sizes)
-            if heldout:
-                counts.update({f"heldout_{name}": number for name, number in sizes.items()})
-            else:
+        morphemes = read_morphemes(path, seed=unit.seed, heldout_share=unit.heldout_share)
+        batch = _batch(morphemes, _tokenizer)
+        counts["morphemes"] += len(morphemes.forms.codes)
+        counts["heldout_morphemes"] += int(np.diff(morphemes.bounds)[morphemes.heldout].sum())
+        for heldout, held in batches.items():
+            part = batch.filter(pa.array(morphemes.heldout == heldout))
+            ids = part["input_ids"].flatten().to_numpy()
+            for prefix in ("", "heldout_") if heldout else ("",):
+                counts.update({f"{prefix}documents": part.num_rows, f"{prefix}pieces": len(ids)})
+            if not heldout:
                 piece_counts += np.bincount(ids, minlength=len(piece_counts))
+            if part.num_rows:
+                held.append(part)
     return unit.part.finish([*_write_streams(unit, batches), _save(unit, piece_counts)], counts)
 
 
@@ -160,15 +163,15 @@ def _save(unit: _Unit, counts: Ints) -> Path:
     return written_aside(unit.piece_counts, write, unit.part.output)
 
 
-def _batch(morphemes: Morphemes, tokenizer: Tokenizer) -> tuple[pa.RecordBatch, Ids]:
-    """The documents as a record batch, and all their ids (P,) int32."""
+def _batch(morphemes: Morphemes, tokenizer: Tokenizer) -> pa.RecordBatch:
+    """The documents with the columns of SCHEMA."""
     ids, lengths = _ids(morphemes, tokenizer)
-    levels = np.full(len(morphemes.forms.codes), MORPHEME, np.uint8)
+    levels = np.full(len(lengths), MORPHEME, np.uint8)  # (M,)
     levels[morphemes.begins_eojeol] = EOJEOL
     levels[morphemes.begins_sentence] = SENTENCE
     ends = np.concatenate([[0], np.cumsum(lengths)])  # (M + 1,), the first piece of each morpheme
     boundaries = np.full(len(ids), CONTINUATION, np.uint8)
-    boundaries[ends[:-1][lengths > 0]] = levels[lengths > 0]
+    boundaries[ends[:-1]] = levels
     bounds = pa.array(ends[morphemes.bounds], pa.int32())
     columns = [
         morphemes.ids,
@@ -176,22 +179,24 @@ def _batch(morphemes: Morphemes, tokenizer: Tokenizer) -> tuple[pa.RecordBatch, 
         pa.ListArray.from_arrays(bounds, pa.array(ids)),
         pa.ListArray.from_arrays(bounds, pa.array(boundaries)),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA), ids
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
 def _ids(morphemes: Morphemes, tokenizer: Tokenizer) -> tuple[Ids, Ints]:
-    """The ids of all morphemes in a row, (P,) int32, and how many each has, (M,) int64."""
+    """The ids of all morphemes in a row, (P,) int32, and how many each has, (M,) int64, at least 1."""
     key = morphemes.forms.codes * 2 + morphemes.begins_eojeol
-    used, kind = np.unique(key, return_inverse=True)
+    counts = np.bincount(key)
+    used = np.flatnonzero(counts)  # (K,), the different forms, those that begin an eojeol apart
+    place = np.cumsum(counts > 0) - 1
+    kind = place[key]  # (M,)
     names = morphemes.forms.names.take(pa.array(used // 2)).to_pylist()
     pieces = tokenizer.encode_forms(names, (used % 2).astype(bool).tolist())
     length = np.fromiter(map(len, pieces), np.int64, len(pieces))  # (K,)
-    flat = np.fromiter((piece for one in pieces for piece in one), np.int32, int(length.sum()))
+    flat = np.fromiter(chain.from_iterable(pieces), np.int32, int(length.sum()))
     first = np.cumsum(length) - length
     lengths = length[kind]  # (M,)
     begins = np.cumsum(lengths) - lengths
-    places = np.repeat(first[kind] - begins, lengths) + np.arange(int(lengths.sum()))
-    return flat[places], lengths
+    return flat[np.repeat(first[kind] - begins, lengths) + np.arange(int(lengths.sum()))], lengths
 
 
 def _write_pieces(units: Sequence[_Unit], tokenizer: Tokenizer, output: Path) -> None:

@@ -77,27 +77,48 @@ def test_workers_that_die_at_their_start_are_an_error_not_a_loop():
 
 def test_workers_die_with_a_parent_killed_alone(tmp_path):
     path = tmp_path / "written"
-    script = (
-        "import faults; from corpus.workers import run_units\n"
-        "if __name__ == '__main__':\n"
-        f"    list(run_units(faults.append_slowly, [{str(path)!r}] * 2, workers=2))\n"
-    )
-    program = tmp_path / "program.py"
-    program.write_text(script)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    with subprocess.Popen([sys.executable, str(program)], env=environment, stderr=subprocess.DEVNULL) as parent:
-        writers: set[str] = set()
-        give_up = time.monotonic() + 60
-        while len(writers) < 2 and time.monotonic() < give_up:
-            time.sleep(0.05)
-            writers = set(path.read_text().split()) if path.exists() else set()
-        assert len(writers) == 2
+    with _program(tmp_path, path, stderr=subprocess.DEVNULL) as parent:
+        writers = _wait_for_writers(path)
         parent.send_signal(signal.SIGKILL)
     time.sleep(0.05)
     size = path.stat().st_size
     time.sleep(0.5)
     assert path.stat().st_size == size
     assert not any(_is_alive(pid) for pid in writers)
+
+
+def test_ctrl_c_in_a_terminal_ends_workers_without_a_word_from_them(tmp_path):
+    path = tmp_path / "written"
+    with _program(tmp_path, path, start_new_session=True, stderr=subprocess.PIPE, text=True) as parent:
+        _wait_for_writers(path)
+        os.killpg(parent.pid, signal.SIGINT)
+        _, errors = parent.communicate(timeout=30)
+    assert errors.count("KeyboardInterrupt") == 1
+    size = path.stat().st_size
+    time.sleep(0.3)
+    assert path.stat().st_size == size
+
+
+def _program(tmp_path, path, **options):
+    """A process of its own whose two workers write for a minute."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import faults; from corpus.workers import run_units\n"
+        "if __name__ == '__main__':\n"
+        f"    list(run_units(faults.append_slowly, [{str(path)!r}] * 2, workers=2))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    return subprocess.Popen([sys.executable, str(program)], env=environment, **options)
+
+
+def _wait_for_writers(path):
+    give_up = time.monotonic() + 60
+    writers = set()
+    while len(writers) < 2 and time.monotonic() < give_up:
+        time.sleep(0.05)
+        writers = set(path.read_text().split()) if path.exists() else set()
+    assert len(writers) == 2
+    return writers
 
 
 def _is_alive(pid: str) -> bool:

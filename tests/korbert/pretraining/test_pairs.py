@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from korbert.pretraining.pairs import IS_NEXT, NO_LABEL, NOT_NEXT, Pairs, cut_into_examples
+from korbert.pretraining.pairs import NO_LABEL, NOT_NEXT, Pairs, cut_into_examples
 from korbert.pretraining.settings import PairSettings
 from korbert.pretraining.shards import Shards
 
@@ -53,14 +53,14 @@ def test_labels_say_where_b_comes_from(corpus):
     pairs = draw_all(Pairs(line, 61, PairSettings()))
     document = [line.document(np.array([pair.first[0], (pair.second or pair.first)[0]])).tolist() for pair in pairs]
     for pair, (first, second) in zip(pairs, document, strict=True):
-        if pair.label == NOT_NEXT:
+        if pair.label == 1:  # as in Google's code: not the next one
             assert first != second
             assert line.sources[first] == line.sources[second]
             assert {pair.second[0], pair.second[1]} <= set(line.sentences.tolist())  # whole sentences
             assert pair.second[0] not in line.edges  # like a real B it never opens its document
         elif pair.second is not None:
             assert pair.second[0] == pair.first[1]
-    assert {pair.label for pair in pairs} == {IS_NEXT, NOT_NEXT, NO_LABEL}
+    assert {pair.label for pair in pairs} == {0, 1, -100}
 
 
 def test_documents_of_one_sentence_make_one_segment_without_label(shards):
