@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from korbert.tokenization.tokenizer import Tokenizer
 from numpy.typing import NDArray
 
 from corpus.morphemes import Ints, Morphemes, morpheme_files, read_morphemes
@@ -22,6 +21,7 @@ from corpus.workers import run_units
 from korbert.errors import CorpusError
 from korbert.progress import track
 from korbert.tokenization.encoding import CONTINUATION, EOJEOL, MORPHEME, SENTENCE
+from korbert.tokenization.tokenizer import Tokenizer
 
 __all__ = ["SCHEMA", "shard"]
 
@@ -131,9 +131,11 @@ def _shard(unit: _Unit) -> Counts:
         for heldout, held in batches.items():
             part = batch.filter(pa.array(morphemes.heldout == heldout))
             ids = part["input_ids"].flatten().to_numpy()
-            for prefix in ("", "heldout_") if heldout else ("",):
-                counts.update({f"{prefix}documents": part.num_rows, f"{prefix}pieces": len(ids)})
-            if not heldout:
+            sizes = {"documents": part.num_rows, "pieces": len(ids)}
+            counts.update(sizes)
+            if heldout:
+                counts.update({f"heldout_{name}": number for name, number in sizes.items()})
+            else:
                 piece_counts += np.bincount(ids, minlength=len(piece_counts))
             if part.num_rows:
                 held.append(part)

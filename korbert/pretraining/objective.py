@@ -13,7 +13,7 @@ __all__ = ["evaluate", "pretraining_loss", "unigram_log_probabilities"]
 
 _ENCODER_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "boundaries")
 _SCORED_AT_ONCE = 256  # masked rows; times the vocabulary they are the largest thing in memory, and parts are faster
-_GROUP_COST = {"cpu": 256, "cuda": 16_384}  # pieces that could be encoded in the time that one more group costs
+_GROUP_COST = {"cpu": 128, "cuda": 16_384}  # pieces that could be encoded in the time that one more group costs
 
 
 class _Model(Protocol):

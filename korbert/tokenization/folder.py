@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -13,7 +13,7 @@ from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.vocabulary import SPECIAL, word_entries
 
-__all__ = ["MODEL", "PIECES", "RECORD", "WORDS", "digest", "read", "write"]
+__all__ = ["MODEL", "PIECES", "RECORD", "WORDS", "Parts", "digest", "read", "write"]
 
 FORMAT = 1
 RECORD = "korbert_tokenizer.json"
@@ -21,44 +21,43 @@ MODEL = "vocabulary.model"
 PIECES = "pieces.txt"
 WORDS = "words.tsv"
 
-Parts = tuple[bytes, VocabularySettings, AnalyzerOptions, dict[str, str]]
+
+class Parts(NamedTuple):
+    """All that a tokenizer is made of."""
+
+    model: bytes
+    settings: VocabularySettings
+    options: AnalyzerOptions
+    versions: dict[str, str]
 
 
-def digest(model: bytes, settings: VocabularySettings, options: AnalyzerOptions, versions: Mapping[str, str]) -> str:
+def digest(parts: Parts) -> str:
     """SHA-256 (hex) over all that shapes ids: model, mark, whole words, analyser options and versions."""
     shapes = {
         "format": FORMAT,
-        "model": hashlib.sha256(model).hexdigest(),
-        "mark": settings.mark,
-        "words": settings.words,
-        "analyzer": options.model_dump(),
-        "versions": dict(versions),
+        "model": hashlib.sha256(parts.model).hexdigest(),
+        "mark": parts.settings.mark,
+        "words": parts.settings.words,
+        "analyzer": parts.options.model_dump(),
+        "versions": parts.versions,
     }
     return hashlib.sha256(json.dumps(shapes, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
-def write(
-    folder: Path,
-    model: bytes,
-    settings: VocabularySettings,
-    options: AnalyzerOptions,
-    versions: Mapping[str, str],
-    pieces: Sequence[str],
-) -> None:
+def write(folder: Path, parts: Parts, pieces: Sequence[str]) -> None:
     """Writes the files of a tokenizer; other files of the folder stay."""
-    files = {MODEL: model, PIECES: "".join(f"{id}\t{piece}\n" for id, piece in enumerate(pieces)).encode()}
-    if settings.words:
-        entries = word_entries(settings)
+    files = {MODEL: parts.model, PIECES: "".join(f"{id}\t{piece}\n" for id, piece in enumerate(pieces)).encode()}
+    if entries := word_entries(parts.settings):
         first = len(pieces) - len(entries)
         files[WORDS] = "".join(f"{entry}\t{first + place}\n" for place, entry in enumerate(entries)).encode()
     record = {
         "format": FORMAT,
-        "digest": digest(model, settings, options, versions),
+        "digest": digest(parts),
         "vocab_size": len(pieces),
         "special_tokens": {token: id for id, token in enumerate(SPECIAL)},
-        "vocabulary": settings.model_dump(),
-        "analyzer": options.model_dump(),
-        "versions": dict(versions),
+        "vocabulary": parts.settings.model_dump(),
+        "analyzer": parts.options.model_dump(),
+        "versions": parts.versions,
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -80,14 +79,14 @@ def read(folder: Path) -> Parts:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise ModelError(f"{folder / RECORD}: {place}: {first['msg']}: restore the file as it was saved") from error
-    model = (folder / MODEL).read_bytes()
-    if (found := digest(model, settings, options, record["versions"])) != record["digest"]:
+    parts = Parts((folder / MODEL).read_bytes(), settings, options, record["versions"])
+    if (found := digest(parts)) != record["digest"]:
         raise ModelError(
             f"{folder / RECORD}: the digest is {found[:12]}, {record['digest'][:12]} when it was saved:"
             " a setting was changed since; restore the file, or learn another vocabulary"
         )
-    _check_versions(folder, record["versions"])
-    return model, settings, options, record["versions"]
+    _check_versions(folder, parts.versions)
+    return parts
 
 
 def _record(path: Path) -> dict[str, Any]:

@@ -65,14 +65,12 @@ def _composed(chars: list[str], places: list[int]) -> Repaired:
     ends: list[int] = []
     for begin, end in _clusters(chars):
         composed = unicodedata.normalize("NFC", "".join(chars[begin:end]))
-        # The first character takes what was composed into it; the others follow one by one.
-        sources = [begin, *range(end - len(composed) + 1, end)] if len(composed) <= end - begin else None
+        taken = max(0, end - begin - len(composed))  # into the first one; the others follow one by one
         for number, char in enumerate(composed):
-            source = sources[number] if sources else min(begin + number, end - 1)
-            following = sources[number + 1] if sources and number + 1 < len(sources) else source + 1
+            source = min(begin + number + taken, end - 1)
             text.append(char)
-            starts.append(places[source])
-            ends.append(places[(end if sources and number + 1 == len(sources) else following) - 1] + 1)
+            starts.append(places[source if number else begin])
+            ends.append(places[source] + 1)
     return Repaired("".join(text), starts, ends)
 
 

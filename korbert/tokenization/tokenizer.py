@@ -54,14 +54,15 @@ class Tokenizer:
         versions: Mapping[str, str],
     ) -> None:
         """See build."""
-        self.settings = VocabularySettings(
-            **{name: getattr(settings, name) for name in VocabularySettings.model_fields}
-        )
+        own = {
+            name: getattr(settings, name) for name in VocabularySettings.model_fields
+        }  # a stage's settings have more
+        self.settings = VocabularySettings(**own)
         self.analyzer_options = analyzer_options
         self.versions = dict(versions)
-        self.digest = folders.digest(model, self.settings, analyzer_options, self.versions)
+        self._parts = folders.Parts(model, self.settings, analyzer_options, self.versions)
+        self.digest = folders.digest(self._parts)
         self.analyzer = Analyzer(analyzer_options)
-        self._model = model
         self._table = PieceTable(model, self.settings)
         self._frame = Frame(self.cls_id, self.sep_id)
 
@@ -86,16 +87,14 @@ class Tokenizer:
         Raises ModelError where a file is absent or was changed, and where another Kiwi is installed than the one the
         vocabulary was counted with: its morphemes would differ.
         """
-        model, settings, options, versions = folders.read(Path(folder))
-        return cls(model, settings, options, versions)
+        return cls(*folders.read(Path(folder)))
 
     def save(self, folder: str | Path) -> None:
         """Writes vocabulary.model, pieces.txt, korbert_tokenizer.json and, with whole words, words.tsv."""
-        pieces = self.tokens(range(self.vocab_size))
-        folders.write(Path(folder), self._model, self.settings, self.analyzer_options, self.versions, pieces)
+        folders.write(Path(folder), self._parts, self._table.pieces)
 
     def __reduce__(self) -> tuple[type["Tokenizer"], tuple[object, ...]]:
-        return type(self), (self._model, self.settings, self.analyzer_options, self.versions)
+        return type(self), tuple(self._parts)
 
     @property
     def vocab_size(self) -> int:
@@ -148,7 +147,9 @@ class Tokenizer:
         workers: int = 1,
     ) -> list[Encoding]:
         """As encode() does each, in order. workers: threads for Kiwi."""
-        pairs = pairs or [None] * len(texts)
+        pairs = [None] * len(texts) if pairs is None else pairs
+        if len(pairs) != len(texts):
+            raise SettingsError(f"{len(texts)} texts and {len(pairs)} pairs: give each text one, or None")
         segments = chain.from_iterable(
             (text,) if pair is None else (text, pair) for text, pair in zip(texts, pairs, strict=True)
         )

@@ -111,13 +111,13 @@ def _rows(counts: Iterable[tuple[str, int]], settings: VocabularySettings) -> li
     kept = (
         (form, count)
         for form, count in total.items()
-        if count >= settings.min_count and form not in words and _learnable(form)
+        if count >= settings.min_count and form not in words and _learnable(form, settings.mark)
     )
     return [f"{form}\t{count}" for form, count in sorted(kept, key=lambda row: (-row[1], row[0]))]
 
 
-def _learnable(form: str) -> bool:
-    bare = unmarked(form)
+def _learnable(form: str, mark: Mark) -> bool:
+    bare = form if mark == "none" else unmarked(form)
     return bool(bare) and not _UNFIT.search(bare)
 
 

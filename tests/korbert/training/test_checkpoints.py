@@ -1,9 +1,11 @@
+import errno
 import json
 import logging
 
 import pytest
 import torch
 
+from korbert.training import checkpoints
 from korbert.training.checkpoints import Checkpoint, load_newest, save
 
 
@@ -36,6 +38,21 @@ def test_a_half_written_one_is_not_seen(tmp_path):
     save(tmp_path, checkpoint(1), keep=2)
     (tmp_path / "step-00000002.partial").mkdir()
     assert load_newest(tmp_path).step == 1
+
+
+def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
+    save(tmp_path, checkpoint(1), keep=2)
+
+    def full(tensors, path):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints, "save_file", full)
+        with pytest.raises(OSError, match="No space left on device"):
+            save(tmp_path, checkpoint(2), keep=2)
+    assert load_newest(tmp_path).step == 1
+    save(tmp_path, checkpoint(2), keep=2)
+    assert names(tmp_path) == ["step-00000001", "step-00000002"]
 
 
 def test_no_folder_no_checkpoint(tmp_path):

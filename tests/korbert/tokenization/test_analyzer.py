@@ -1,0 +1,132 @@
+"""Morphemes, and where they stand in the text as given."""
+
+import pickle
+import time
+import unicodedata
+from collections.abc import Iterator
+
+import pytest
+
+from korbert.tokenization import Analysis, Analyzer, AnalyzerOptions, Tokenizer
+
+TEXTS = [
+    "학교에 간다.",
+    "",
+    " \n ",
+    "첫 줄이다\n둘째 줄이다. 셋째 문장이다.",
+    "하\u200d교에\r\n갔다",
+    "\ud800",
+    "👩\u200d🚀 봤어",
+]
+
+
+@pytest.fixture(scope="module")
+def analyzer(tiny_tokenizer: Tokenizer) -> Analyzer:
+    return tiny_tokenizer.analyzer  # Kiwi is loaded already
+
+
+@pytest.fixture(scope="module")
+def threaded() -> Analyzer:
+    return Analyzer(num_workers=2)
+
+
+def rows(found: Analysis) -> list[tuple[str, int, int]]:
+    return list(zip(found.forms, found.starts, found.ends, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        (" \t\r\n\u3000", []),
+        ("\u200b\ufeff", []),
+        ("학교에 간다", [("학교", 0, 2), ("에", 2, 3), ("가", 4, 5), ("ᆫ다", 4, 6)]),
+        ("이걸 했다", [("이거", 0, 2), ("ᆯ", 1, 2), ("하", 3, 4), ("었", 3, 4), ("다", 4, 5)]),
+        ("의사다", [("의사", 0, 2), ("이", 2, 2), ("다", 2, 3)]),
+        ("하\u200d교에", [("하교", 0, 3), ("에", 3, 4)]),
+        (unicodedata.normalize("NFD", "학교에"), [("학교", 0, 5), ("에", 5, 7)]),
+        ("가\r\n나", [("가", 0, 1), ("나", 3, 4)]),
+        ("👩\u200d🚀 👍🏽 🇰🇷 𠀀", [("👩\u200d🚀", 0, 3), ("👍🏽", 4, 6), ("🇰🇷", 7, 9), ("𠀀", 10, 11)]),
+        ("\ud800 학교", [("\ufffd", 0, 1), ("학교", 2, 4)]),
+        ("ㅋㅋㅋ ＡＢ", [("ㅋㅋㅋ", 0, 3), ("ＡＢ", 4, 6)]),
+    ],
+)
+def test_spans_are_of_the_text_as_given(analyzer: Analyzer, text: str, expected: list[tuple[str, int, int]]) -> None:
+    found = rows(analyzer.analyze(text))
+    if text == "가\r\n나":  # the readings are not what this row is about
+        found = [(text[start:end], start, end) for _, start, end in found if end > start]
+    assert found == expected
+
+
+def test_sentences_and_eojeols_are_counted_through_the_text(analyzer: Analyzer) -> None:
+    found = analyzer.analyze("\n  나는 갔다. 너는\t왔다.\n\n학교 앞")
+    assert [found.sentences[found.forms.index(form)] for form in ("나", "너", "학교", "앞")] == [0, 1, 2, 2]
+    assert [found.eojeols[found.forms.index(form)] for form in ("나", "가", "너", "오", "학교", "앞")] == [
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
+    assert found.eojeols == sorted(found.eojeols)
+    assert len(found) == len(found.tags) == len(found.ends) == len(found.sentences) == len(found.eojeols)
+
+
+def test_a_cut_line_stays_one_sentence_and_a_cut_run_one_eojeol(analyzer: Analyzer) -> None:
+    found = analyzer.analyze("앞 " + "a" * 1500 + " 뒤")
+    assert set(found.sentences) == {0}
+    assert sorted(set(found.eojeols)) == [0, 1, 2]
+    assert found.ends[-1] == 1504
+
+
+@pytest.mark.parametrize("unit", ["a", ".", "1", "ㅋ", "a.", "😀"])
+def test_endless_runs_are_linear(analyzer: Analyzer, unit: str) -> None:
+    text = unit * (200_000 // len(unit))
+    begin = time.process_time()
+    found = analyzer.analyze(text)
+    assert time.process_time() - begin < 10
+    assert found.starts[0] == 0
+    assert found.ends[-1] == len(text)
+    assert found.starts[1:] == found.ends[:-1]
+
+
+def test_many_equals_one_by_one_on_any_number_of_threads(analyzer: Analyzer, threaded: Analyzer) -> None:
+    one_by_one = [analyzer.analyze(text) for text in TEXTS * 20]
+    assert list(analyzer.analyze_many(TEXTS * 20)) == one_by_one
+    assert list(threaded.analyze_many(iter(TEXTS * 20))) == one_by_one
+
+
+def test_many_reads_only_a_little_ahead(threaded: Analyzer) -> None:
+    taken = 0
+
+    def texts() -> Iterator[str]:
+        nonlocal taken
+        for taken in range(1, 2001):  # noqa: B007
+            yield "학교"
+
+    ahead = [taken - done for done, _ in enumerate(threaded.analyze_many(texts()), 1)]
+    assert len(ahead) == 2000
+    assert max(ahead) < 200
+
+
+@pytest.mark.parametrize("name", ["analyzer", "threaded"])
+def test_an_error_of_the_reader_comes_through(name: str, request: pytest.FixtureRequest) -> None:
+    def texts() -> Iterator[str]:
+        yield "학교"
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        list(request.getfixturevalue(name).analyze_many(texts()))
+
+
+def test_it_travels_to_other_processes_unloaded(analyzer: Analyzer) -> None:
+    copy = pickle.loads(pickle.dumps(analyzer))
+    assert copy._loaded is None
+    assert (copy.options, copy.num_workers, copy.versions) == (analyzer.options, 1, analyzer.versions)
+    assert analyzer.versions.keys() == {"kiwipiepy", "kiwipiepy_model"}
+
+
+def test_options_reach_kiwi() -> None:
+    found = Analyzer(AnalyzerOptions(integrate_allomorph=False)).analyze("먹었다 보았다")
+    assert {"었", "았"} <= set(found.forms)

@@ -1,0 +1,166 @@
+"""Special tokens, truncation, windows, batches, and the way from characters to pieces."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from korbert.errors import SettingsError
+from korbert.tokenization import Encoding, Pieces, pad_batch, span_to_pieces
+from korbert.tokenization.encoding import Frame, assemble, windows
+
+FRAME = Frame(cls_id=2, sep_id=3)
+
+
+def made(count: int, first_id: int = 400) -> Pieces:
+    """Pieces of one character each."""
+    places = range(count)
+    return Pieces(
+        ids=[first_id + place for place in places],
+        pieces=[chr(0xAC00 + place) for place in places],
+        boundaries=[2] * count,
+        spans=[(place, place + 1) for place in places],
+        morphemes=list(places),
+        tags=["NNG"] * count,
+    )
+
+
+def columns(encoding: Encoding) -> list[list[object]]:
+    return [getattr(encoding, name) for name in Encoding.__slots__]  # type: ignore[attr-defined]
+
+
+def test_one_text() -> None:
+    encoding = assemble(made(2), None, FRAME)
+    assert encoding.input_ids == [2, 400, 401, 3]
+    assert encoding.pieces == ["[CLS]", "가", "각", "[SEP]"]
+    assert encoding.token_type_ids == [0, 0, 0, 0]
+    assert encoding.attention_mask == [1, 1, 1, 1]
+    assert encoding.special_tokens_mask == [1, 0, 0, 1]
+    assert encoding.spans == [(0, 0), (0, 1), (1, 2), (0, 0)]
+    assert encoding.boundaries == [0, 2, 2, 0]
+    assert encoding.morphemes == [-1, 0, 1, -1]
+    assert encoding.tags == ["", "NNG", "NNG", ""]
+
+
+def test_a_pair() -> None:
+    encoding = assemble(made(1), made(2, 500), FRAME)
+    assert encoding.input_ids == [2, 400, 3, 500, 501, 3]
+    assert encoding.token_type_ids == [0, 0, 0, 1, 1, 1]
+    assert encoding.special_tokens_mask == [1, 0, 1, 0, 0, 1]
+    assert encoding.segment_spans(0) == [(0, 0), (0, 1), (0, 0), (0, 0), (0, 0), (0, 0)]
+    assert encoding.segment_spans(1) == [(0, 0), (0, 0), (0, 0), (0, 1), (1, 2), (0, 0)]
+
+
+@pytest.mark.parametrize("second", [None, 0, 2])
+def test_nothing_to_encode(second: int | None) -> None:
+    encoding = assemble(made(0), None if second is None else made(second), FRAME)
+    assert encoding.input_ids[:2] == [2, 3]
+    assert len({len(column) for column in columns(encoding)}) == 1
+
+
+@given(first=st.integers(0, 12), second=st.none() | st.integers(0, 12), room=st.integers(0, 20))
+def test_the_longest_is_cut_first(first: int, second: int | None, room: int) -> None:
+    left, right = first, second or 0
+    while left + right > room:  # one by one, from the longer; from the second where they are equal
+        left, right = (left - 1, right) if left > right or second is None else (left, right - 1)
+    special = 2 if second is None else 3
+    encoding = assemble(made(first), None if second is None else made(second, 500), FRAME, max_length=room + special)
+    kinds = [
+        kind for kind, special in zip(encoding.token_type_ids, encoding.special_tokens_mask, strict=True) if not special
+    ]
+    assert (kinds.count(0), kinds.count(1)) == (left, right)
+    assert {len(column) for column in columns(encoding)} == {left + right + special}
+
+
+@given(length=st.integers(0, 30), question=st.none() | st.integers(0, 5), room=st.integers(1, 12), data=st.data())
+def test_windows_show_everything_and_overlap_by_the_stride(
+    length: int, question: int | None, room: int, data: st.DataObject
+) -> None:
+    stride = data.draw(st.integers(0, room - 1))
+    first = made(length) if question is None else made(question, 900)
+    second = None if question is None else made(length)
+    max_length = room + (2 if question is None else question + 3)
+    found = windows(first, second, FRAME, max_length, stride)
+    segment = 0 if question is None else 1
+    shown = [
+        [id for id, kind, special in zip(one.input_ids, one.token_type_ids, one.special_tokens_mask, strict=True)
+         if kind == segment and not special]
+        for one in found
+    ]  # fmt: skip
+    assert all(len(one) <= max_length for one in found)
+    assert shown[0] + [id for part in shown[1:] for id in part[stride:]] == made(length).ids
+    assert all(before[len(before) - stride :] == after[:stride] for before, after in pairwise(shown))
+    assert all(len(part) > stride for part in shown[1:])  # each shows something new
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "max_length", "stride", "message"),
+    [
+        (3, None, 1, None, "max_length 1 is below the 2 special tokens"),
+        (3, 3, 2, None, "max_length 2 is below the 3 special tokens"),
+        (3, None, 1, 0, "max_length 1 is below the 2 special tokens"),
+        (3, None, 2, 0, "leaves no room"),
+        (9, 5, 12, 0, "leaves no room for the second segment: the first takes 9 pieces"),
+        (3, None, 6, 4, "stride 4 is not below the window of 4 pieces"),
+        (2, 9, 9, 4, "stride 4 is not below the window of 4 pieces"),
+        (3, None, 6, -1, "stride -1 is not"),
+    ],
+)
+def test_lengths_that_cannot_be(
+    first: int, second: int | None, max_length: int, stride: int | None, message: str
+) -> None:
+    pair = None if second is None else made(second)
+    lengths = (max_length,) if stride is None else (max_length, stride)
+    encode = assemble if stride is None else windows
+    with pytest.raises(SettingsError, match=message):
+        encode(made(first), pair, FRAME, *lengths)  # type: ignore[operator]
+
+
+def test_a_batch_is_padded_to_its_longest() -> None:
+    batch = pad_batch([assemble(made(1), None, FRAME), assemble(made(1), made(1), FRAME)], pad_id=0)
+    assert {name: array.dtype for name, array in batch.items()} == dict.fromkeys(batch, np.dtype(np.int64))
+    assert batch["input_ids"].tolist() == [[2, 400, 3, 0, 0], [2, 400, 3, 400, 3]]
+    assert batch["attention_mask"].tolist() == [[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]
+    assert batch["token_type_ids"].tolist() == [[0, 0, 0, 0, 0], [0, 0, 0, 1, 1]]
+    assert batch["boundaries"].tolist() == [[0, 2, 0, 0, 0], [0, 2, 0, 2, 0]]
+    assert batch["special_tokens_mask"].tolist() == [[1, 0, 1, 1, 1], [1, 0, 1, 0, 1]]
+    assert pad_batch([], pad_id=0)["input_ids"].shape == (0, 0)
+
+
+THIS = [(0, 0), (0, 2), (1, 2), (3, 5), (5, 5), (5, 6), (5, 6), (0, 0)]  # 이거 ᆯ, 학교, 이 (empty), two bytes
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        (0, 2, (1, 1)),  # of fused morphemes the one that covers all
+        (1, 2, (1, 1)),
+        (3, 5, (3, 3)),
+        (4, 5, (3, 3)),
+        (3, 6, (3, 5)),
+        (2, 3, None),  # a space
+        (9, 12, None),
+        (0, 6, (1, 5)),
+    ],
+)
+def test_span_to_pieces(start: int, end: int, expected: tuple[int, int] | None) -> None:
+    assert span_to_pieces(THIS, start, end) == expected
+
+
+def test_an_answer_ends_inside_a_piece_where_the_piece_is_a_slice() -> None:
+    text = "대한민국에 간다"
+    pieces = Pieces(
+        [1, 2, 3, 4],
+        ["대한민국", "에", "가", "ᆫ다"],
+        [3, 1, 2, 1],
+        [(0, 4), (4, 5), (6, 7), (6, 8)],
+        [0, 1, 2, 3],
+        ["NNP", "JKB", "VV", "EF"],
+    )
+    encoding = assemble(pieces, None, FRAME)
+    assert encoding.cut(text, 1, 2, 2, 5) == (2, 5)
+    assert encoding.cut(text, 1, 1, 0, 2) == (0, 2)
+    assert encoding.cut(text, 4, 4, 7, 8) == (6, 8)  # fused: only the whole of it
+    assert encoding.cut(text, 1, 4, 0, 8) == (0, 8)

@@ -1,0 +1,285 @@
+"""Text to pieces: exact spans on any text, no unknowns, three kinds of marks, folders that can be trusted."""
+
+import json
+import pickle
+import subprocess
+import sys
+import unicodedata
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from korbert.errors import ModelError, SettingsError
+from korbert.tokenization import AnalyzerOptions, Pieces, Tokenizer, VocabularySettings, learn, marked
+from korbert.tokenization.encoding import CONTINUATION, EOJEOL, MORPHEME, SENTENCE
+from korbert.tokenization.settings import Mark
+
+MARKS: tuple[Mark, ...] = ("none", "eojeol", "morpheme")
+INVISIBLE = set("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u2800")
+ODD = [
+    *"가나다한간했 \t\r\n.,!?()[]'\"~-_@#1２aZéＡㅋㅠᆫ\u1100\u1161\u11a8漢龘\uf900𠀀𪚥▁▅",
+    *"\u00a0\u3000\u200b\u200c\u200d\ufeff\u2060\u00ad\ufe0f\u0301\u0323\u0958\u2800\x00\x01\x1c\x85\u2028\uffff",
+    *"😀👩🚀🏽👍🇰🇷🏴❤🧔♂\U000e0067\U000e007f\ud800\udc00\U0010ffff",
+    *(
+        "학교에서 ",
+        "방문한다",
+        "예뻐",
+        "https://a.kr/b?c=1",
+        "👩\u200d🚀",
+        "👍🏽",
+        "[MASK]",
+        "1,000원",
+        "엌ㅋㅋ",
+        "대한민국",
+    ),
+    unicodedata.normalize("NFD", "학교에서"),
+]
+anything = st.lists(st.sampled_from(ODD) | st.characters(), max_size=25).map("".join)
+
+
+@pytest.fixture(scope="module")
+def marking(tiny_tokenizer: Tokenizer, sample: Path) -> dict[str, Tokenizer]:
+    """A tokenizer for each kind of mark, with whole words, learned from the same reviews."""
+    lines = (sample / "reviews.jsonl").read_text(encoding="utf-8").splitlines()[:300]
+    analyses = [tiny_tokenizer.analyzer.analyze(json.loads(line)["text"]) for line in lines]
+    found = {}
+    for mark in MARKS:
+        counts = Counter[str]()
+        for one in analyses:
+            starts = (eojeol != before for eojeol, before in zip(one.eojeols, [-1, *one.eojeols], strict=False))
+            counts.update(marked(form, initial, mark) for form, initial in zip(one.forms, starts, strict=True))
+        wanted = VocabularySettings(size=1_500, mark=mark, words=("대한민국", "쀍"))
+        found[mark] = Tokenizer.build(learn(counts.items(), wanted), wanted, AnalyzerOptions(), tiny_tokenizer.versions)
+        found[mark].analyzer = tiny_tokenizer.analyzer  # one Kiwi for all
+    return found
+
+
+def check_spans(tokenizer: Tokenizer, text: str) -> Pieces:
+    """The laws of DESIGN 6 about spans."""
+    analysis = tokenizer.analyzer.analyze(text)
+    found = tokenizer.pieces(analysis, text)
+    assert {len(column) for column in found._columns()} == {len(found)}
+    assert all(0 <= start <= end <= len(text) for start, end in found.spans)
+    covered = {place for span in found.spans for place in range(*span)}
+    unseen = [char for place, char in enumerate(text) if place not in covered]
+    assert all(char.isspace() or char in INVISIBLE for char in unseen)
+    taken: set[int] = set()
+    for id, piece, span, morpheme in zip(found.ids, found.pieces, found.spans, found.morphemes, strict=True):
+        whole = text[analysis.starts[morpheme] : analysis.ends[morpheme]]
+        if whole == analysis.forms[morpheme] and not 128 <= id < 384:  # unfused; bytes share their character
+            assert text[slice(*span)] == piece.removeprefix("▁")
+            assert taken.isdisjoint(range(*span))
+            taken.update(range(*span))
+    assert tokenizer.unk_id not in found.ids
+    assert all(id >= 128 for id in found.ids)  # nothing in a text is special
+    return found
+
+
+@settings(deadline=None, max_examples=250)
+@given(anything)
+def test_spans_hold_on_any_text(tiny_tokenizer: Tokenizer, text: str) -> None:
+    check_spans(tiny_tokenizer, text)
+
+
+@settings(deadline=None, max_examples=100)
+@given(text=anything, mark=st.sampled_from(MARKS))
+def test_spans_hold_with_marks_and_words(marking: dict[str, Tokenizer], text: str, mark: str) -> None:
+    found = check_spans(marking[mark], text)
+    starts = [place for place, level in enumerate(found.boundaries) if level != CONTINUATION]
+    assert starts == [
+        place for place, one in enumerate(found.morphemes) if place == 0 or one != found.morphemes[place - 1]
+    ]
+
+
+def test_spans_hold_on_the_sample(tiny_tokenizer: Tokenizer, sample: Path) -> None:
+    for line in (sample / "reviews.jsonl").read_text(encoding="utf-8").splitlines()[1500:1800]:
+        check_spans(tiny_tokenizer, json.loads(line)["text"])
+
+
+@pytest.mark.parametrize(
+    ("text", "spans"),
+    [
+        ("쀍쀍", [(0, 1)] * 3 + [(1, 2)] * 3),  # bytes
+        ("\u1108\u1170\u11b0\u1108\u1170\u11b0", [(0, 3)] * 3 + [(3, 6)] * 3),  # the same in NFD
+        ("쀍\u200b쀍", [(0, 1)] * 3 + [(2, 3)] * 3),
+        ("\ud800", [(0, 1)] * 3),
+        ("𠀀", [(0, 1)] * 4),
+    ],
+)
+def test_the_bytes_of_a_character_share_its_span(
+    tiny_tokenizer: Tokenizer, text: str, spans: list[tuple[int, int]]
+) -> None:
+    assert tiny_tokenizer.encode(text).spans[1:-1] == spans
+
+
+def test_a_fused_morpheme_gives_its_span_to_all_its_pieces(tiny_tokenizer: Tokenizer) -> None:
+    encoding = tiny_tokenizer.encode("쀍쀍하겠다더랬죠")
+    analysis = tiny_tokenizer.analyzer.analyze("쀍쀍하겠다더랬죠")
+    for span, morpheme in list(zip(encoding.spans, encoding.morphemes, strict=True))[1:-1]:
+        assert analysis.starts[morpheme] <= span[0] <= span[1] <= analysis.ends[morpheme]
+
+
+def test_boundaries(tiny_tokenizer: Tokenizer) -> None:
+    encoding = tiny_tokenizer.encode("쀍 영화는 좋다. 나는 갔다")
+    levels = dict(zip(reversed(encoding.pieces), reversed(encoding.boundaries), strict=True))  # of the first one
+    assert encoding.boundaries[:4] == [CONTINUATION, SENTENCE, CONTINUATION, CONTINUATION]
+    assert (levels["영화"], levels["는"], levels["좋"], levels["나"], levels["가"]) == (
+        EOJEOL,
+        MORPHEME,
+        EOJEOL,
+        SENTENCE,
+        EOJEOL,
+    )
+    assert encoding.boundaries[-1] == CONTINUATION
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_marks_tell_where_something_begins(marking: dict[str, Tokenizer], mark: str) -> None:
+    encoding = marking[mark].encode("영화는 대한민국에서")
+    begins = [piece.startswith("▁") for piece in encoding.pieces[1:-1]]
+    firsts = [level >= {"none": 9, "eojeol": EOJEOL, "morpheme": MORPHEME}[mark] for level in encoding.boundaries[1:-1]]
+    assert begins == firsts
+    assert "".join(encoding.pieces[1:-1]).replace("▁", "") == "영화는대한민국에서"
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_pieces_spell_their_forms(marking: dict[str, Tokenizer], mark: str, sample: Path) -> None:
+    tokenizer = marking[mark]
+    for line in (sample / "reviews.jsonl").read_text(encoding="utf-8").splitlines()[300:400]:
+        text = json.loads(line)["text"]
+        forms = tokenizer.analyzer.analyze(text).forms
+        decoded = tokenizer.decode(tokenizer.encode(text).input_ids)
+        assert decoded.replace(" ", "") == unicodedata.normalize("NFC", "".join(forms))
+
+
+def test_decode_is_readable(marking: dict[str, Tokenizer]) -> None:
+    text = "영화는 좋다 😀 ▁쀍!"
+    eojeol, none = marking["eojeol"].encode(text), marking["none"].encode(text)
+    assert marking["eojeol"].decode(eojeol.input_ids) == text
+    assert marking["none"].decode(none.input_ids) == text.replace(" ", "")
+    assert marking["none"].decode(none.input_ids, none.boundaries) == text
+    assert marking["none"].decode([0, 2, 4, 3]) == "[MASK]"
+    assert marking["none"].decode([128 + 0xEC]) == "\ufffd"  # half a character
+
+
+def test_words_are_one_piece_wherever_they_stand(marking: dict[str, Tokenizer]) -> None:
+    for mark, tokenizer in marking.items():
+        last = tokenizer.vocab_size - len(
+            {marked(word, initial, mark) for word in ("대한민국", "쀍") for initial in (True, False)}
+        )  # type: ignore[arg-type]
+        assert [id >= last for id in tokenizer.ids_of(marked("쀍", True, mark))] == [True]  # type: ignore[arg-type]
+        assert [id >= last for id in tokenizer.ids_of(marked("대한민국", False, mark))] == [True]  # type: ignore[arg-type]
+        assert tokenizer.vocab_size == 1_500
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_forms_encode_as_texts_do(marking: dict[str, Tokenizer], mark: str) -> None:
+    tokenizer = marking[mark]
+    text = "▁가 영화는 대한민국에서 쀍 본 😀"
+    analysis = tokenizer.analyzer.analyze(text)
+    initial = [index == 0 or eojeol != analysis.eojeols[index - 1] for index, eojeol in enumerate(analysis.eojeols)]
+    found = tokenizer.encode_forms(analysis.forms, initial)
+    assert [id for ids in found for id in ids] == tokenizer.encode(text).input_ids[1:-1]
+
+
+def test_a_form_with_spaces_has_none_in_its_pieces(tiny_tokenizer: Tokenizer) -> None:
+    ids = tiny_tokenizer.ids_of("영화 감독")
+    assert ids == tiny_tokenizer.ids_of("영화") + tiny_tokenizer.ids_of("감독")
+    assert tiny_tokenizer._table.slices("영화 감독", "영화 감독")[-1][1] == 5
+
+
+def test_special_tokens_in_a_text_are_text_unless_asked_for(tiny_tokenizer: Tokenizer) -> None:
+    text = "나는 [MASK] 갔다 [MASK][SEP]"
+    assert tiny_tokenizer.mask_id not in tiny_tokenizer.encode(text).input_ids
+    encoding = tiny_tokenizer.encode(text, special_tokens=True)
+    found = [(id, span) for id, span in zip(encoding.input_ids, encoding.spans, strict=True) if id < 128]
+    assert found == [(2, (0, 0)), (4, (3, 9)), (4, (13, 19)), (3, (19, 24)), (3, (0, 0))]
+    assert sum(encoding.special_tokens_mask) == 2
+    for literal in ("<0xEC>", "[RESERVED7]", "<unk>", "[PAD]"):
+        assert all(id >= 384 or 128 + 0x20 <= id < 128 + 0x7F for id in tiny_tokenizer.encode(literal).input_ids[1:-1])
+
+
+def test_pairs_lengths_and_windows(tiny_tokenizer: Tokenizer) -> None:
+    question, context = "누가 갔나?", "나는 학교에 갔다. " * 20
+    pair = tiny_tokenizer.encode(question, context)
+    assert pair.segment_spans(1)[-2] == (len(context) - 2, len(context) - 1)
+    assert len(tiny_tokenizer.encode(question, context, max_length=40)) == 40
+    parts = tiny_tokenizer.encode(question, context, max_length=40, stride=10)
+    assert len(parts) > 3
+    assert all(
+        part.input_ids[: part.token_type_ids.index(1)] == pair.input_ids[: pair.token_type_ids.index(1)]
+        for part in parts
+    )
+    assert tiny_tokenizer.encode("", max_length=2).input_ids == [2, 3]
+    assert [len(part) for part in tiny_tokenizer.encode("", max_length=8, stride=2)] == [2]
+    with pytest.raises(SettingsError, match="stride 3 without max_length"):
+        tiny_tokenizer.encode(context, stride=3)  # type: ignore[call-overload]
+
+
+def test_a_batch_is_its_texts_one_by_one(tiny_tokenizer: Tokenizer) -> None:
+    texts, pairs = ["나는 갔다", "", "학교에\n갔다"], [None, "그래서?", "둘"]
+    expected = [tiny_tokenizer.encode(text, pair, max_length=6) for text, pair in zip(texts, pairs, strict=True)]
+    assert tiny_tokenizer.encode_batch(texts, pairs, max_length=6) == expected
+    assert tiny_tokenizer.encode_batch(texts) == [tiny_tokenizer.encode(text) for text in texts]
+    assert tiny_tokenizer.encode_batch([]) == []
+    with pytest.raises(SettingsError, match="4 texts and 1 pairs"):
+        tiny_tokenizer.encode_batch(["가"] * 4, [None])
+
+
+def test_tokens_and_wrong_ids(tiny_tokenizer: Tokenizer) -> None:
+    assert tiny_tokenizer.tokens([0, 1, 2, 3, 4, 128]) == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<0x00>"]
+    for wrong in (-1, tiny_tokenizer.vocab_size):
+        with pytest.raises(ModelError, match=f"id {wrong} is not in the vocabulary of 2000"):
+            tiny_tokenizer.tokens([5, wrong])
+        with pytest.raises(ModelError, match=f"id {wrong} is not"):
+            tiny_tokenizer.decode([wrong])
+
+
+def test_save_and_load(marking: dict[str, Tokenizer], tmp_path: Path) -> None:
+    for mark, tokenizer in marking.items():
+        tokenizer.save(tmp_path / mark)
+        loaded = Tokenizer.load(tmp_path / mark)
+        loaded.analyzer = tokenizer.analyzer
+        text = "영화는 ▁쀍 대한민국에서 😀"
+        assert (loaded.digest, loaded.settings, loaded.versions) == (
+            tokenizer.digest,
+            tokenizer.settings,
+            tokenizer.versions,
+        )
+        assert loaded.encode(text) == tokenizer.encode(text)
+        copy = pickle.loads(pickle.dumps(tokenizer))
+        assert (copy.digest, copy.ids_of("영화")) == (tokenizer.digest, tokenizer.ids_of("영화"))
+        lines = (tmp_path / mark / "pieces.txt").read_text(encoding="utf-8").split("\n")
+        assert len(lines) == 1_501
+        assert lines[4] == "4\t[MASK]"
+        assert lines[1_499].startswith("1499\t")
+        assert (tmp_path / mark / "words.tsv").read_text(encoding="utf-8").endswith("쀍\t1499\n")
+    assert len({tokenizer.digest for tokenizer in marking.values()}) == 3
+
+
+def test_the_digest_follows_all_that_shapes_ids(tiny_tokenizer: Tokenizer) -> None:
+    model, own, options, versions = (
+        tiny_tokenizer._parts.model,
+        tiny_tokenizer.settings,
+        AnalyzerOptions(),
+        tiny_tokenizer.versions,
+    )
+    others = [
+        Tokenizer.build(model, own.model_copy(update={"words": ("가",)}), options, versions),
+        Tokenizer.build(model, own, AnalyzerOptions(split_complex=True), versions),
+        Tokenizer.build(model, own, options, versions | {"kiwipiepy": "0.0"}),
+    ]
+    assert len({tiny_tokenizer.digest, *(other.digest for other in others)}) == 4
+    assert (
+        Tokenizer.build(model, own.model_copy(update={"min_count": 7}), options, versions).digest
+        == tiny_tokenizer.digest
+    )
+
+
+def test_settings_are_light() -> None:
+    heavy = ["torch", "kiwipiepy", "sentencepiece", "numpy", "duckdb"]
+    code = f"import sys, korbert.tokenization.settings; print([name for name in {heavy} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,130 @@
+"""Learning a vocabulary: the layout of ids, the same bytes everywhere, and clear refusals."""
+
+import hashlib
+import re
+from itertools import product
+from pathlib import Path
+
+import pytest
+import sentencepiece
+from pydantic import ValidationError
+
+from korbert.errors import CorpusError
+from korbert.tokenization import VocabularySettings, learn, marked
+from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE, RESERVED, SPECIAL, TYPED, unmarked, word_entries
+
+SYLLABLES = "가나다라마바사아자차"
+COUNTS = [("".join(pair), 5 + place % 7) for place, pair in enumerate(product(SYLLABLES, repeat=2))]
+SMALL = VocabularySettings(size=420)
+
+
+def pieces_of(model: bytes) -> list[str]:
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    return [processor.id_to_piece(id) for id in range(processor.vocab_size())]
+
+
+def test_ids_stand_where_the_format_says() -> None:
+    pieces = pieces_of(learn(COUNTS, SMALL))
+    assert len(pieces) == 420
+    assert tuple(pieces[:5]) == SPECIAL
+    assert pieces[5:FIRST_BYTE] == [f"[RESERVED{number}]" for number in range(RESERVED)]
+    assert pieces[FIRST_BYTE:FIRST_PIECE] == [f"<0x{byte:02X}>" for byte in range(256)]
+    assert set(SYLLABLES) <= set(pieces[FIRST_PIECE:])
+
+
+def test_bytes_do_not_depend_on_folder_order_or_repetition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    digests = set()
+    for name, counts in [
+        ("one", COUNTS),
+        ("two", COUNTS[::-1]),
+        ("three", [(form, 1) for form, n in COUNTS for _ in range(n)]),
+    ]:
+        folder = tmp_path / name
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        model = learn(iter(counts), SMALL)
+        digests.add(hashlib.sha256(model).hexdigest())
+        assert str(tmp_path).encode() not in model
+        assert list(folder.iterdir()) == []
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize(
+    ("form", "initial", "mark", "expected"),
+    [
+        ("학교", True, "none", "학교"),
+        ("학교", True, "eojeol", "▁학교"),
+        ("학교", False, "eojeol", "학교"),
+        ("학교", False, "morpheme", "▁학교"),
+        ("▁가", False, "eojeol", f"{TYPED}가"),
+        ("▁가", True, "morpheme", f"▁{TYPED}가"),
+    ],
+)
+def test_marked(form: str, initial: bool, mark: str, expected: str) -> None:
+    assert marked(form, initial, mark) == expected  # type: ignore[arg-type]
+    assert unmarked(marked("학교", initial, mark)) == "학교"  # type: ignore[arg-type]
+
+
+def test_the_mark_has_an_entry_even_where_no_form_shows_it() -> None:
+    assert "▁" in pieces_of(learn(COUNTS, SMALL.model_copy(update={"mark": "eojeol"})))
+    assert "▁" not in pieces_of(learn([*COUNTS, ("▁가나", 99)], SMALL))
+
+
+def test_forms_that_cannot_be_listed_are_left_out() -> None:
+    odd = [("가 나", 50), ("가\t9", 50), ("\n", 50), ("", 50), ("▁", 50), ("가\x00", 50), ("\ud800", 50), ("▅가", 50)]
+    assert learn(COUNTS + odd, SMALL) == learn(COUNTS, SMALL)
+
+
+def test_rare_forms_are_not_learned_from() -> None:
+    learned = pieces_of(learn([*COUNTS, ("힣힣", 2)], SMALL.model_copy(update={"min_count": 3})))
+    assert "힣" not in learned
+
+
+def test_words_take_the_last_ids_and_are_not_learned() -> None:
+    settings = SMALL.model_copy(update={"words": ("가나", "힣힣힣")})
+    assert word_entries(settings) == ["가나", "힣힣힣"]
+    assert word_entries(settings.model_copy(update={"mark": "eojeol"})) == ["▁가나", "가나", "▁힣힣힣", "힣힣힣"]
+    assert word_entries(settings.model_copy(update={"mark": "morpheme"})) == ["▁가나", "▁힣힣힣"]
+    learned = pieces_of(learn(COUNTS, settings))
+    assert len(learned) == 418
+    assert "가나" not in learned
+
+
+def test_too_little_text_says_which_size_it_allows() -> None:
+    with pytest.raises(CorpusError, match=r"vocab\.size 102400: too little text .* it allows \d+") as refusal:
+        learn(COUNTS, VocabularySettings())
+    allowed = int(re.findall(r"it allows (\d+)", str(refusal.value))[0])
+    assert len(pieces_of(learn(COUNTS, VocabularySettings(size=allowed)))) == allowed
+    with pytest.raises(CorpusError, match=f"allows {allowed}"):
+        learn(COUNTS, VocabularySettings(size=allowed + 1))
+
+
+@pytest.mark.parametrize(
+    ("counts", "settings", "message"),
+    [
+        ([], SMALL, r"no forms to learn from \(min_count 1\)"),
+        ([("가", 1)], SMALL.model_copy(update={"min_count": 2}), r"no forms to learn from \(min_count 2\)"),
+        ([(chr(code), 1) for code in range(0xAC00, 0xAC00 + 500)], SMALL, "the characters of the text alone take"),
+    ],
+)
+def test_refusals(counts: list[tuple[str, int]], settings: VocabularySettings, message: str) -> None:
+    with pytest.raises(CorpusError, match=message):
+        learn(counts, settings)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"size": 384}, "greater than or equal to 385"),
+        ({"mark": "syllable"}, "none"),
+        ({"words": ("두 낱말",)}, "is no form"),
+        ({"words": ("",)}, "is no form"),
+        ({"words": ("가▁",)}, "is no form"),
+        ({"words": ("가", "가")}, "stands there twice"),
+        ({"size": 385, "words": ("가",)}, "leave none to learn"),
+        ({"sizes": 1}, "Extra inputs"),
+    ],
+)
+def test_settings_that_cannot_be(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        VocabularySettings(**fields)  # type: ignore[arg-type]
