@@ -83,7 +83,8 @@ def test_the_same_bytes_for_two_workers(tmp_path, documents, reference, bytes_be
 
 @pytest.mark.usefixtures("whitespace")
 @pytest.mark.parametrize(
-    ("mark", "reason", "good"), [(faults.CRASH, "kiwi_crashed", 8), (faults.HANG, "kiwi_timeout", 1)]
+    ("mark", "reason", "good"),
+    [(faults.CRASH, "kiwi_crashed", 8), pytest.param(faults.HANG, "kiwi_timeout", 1, marks=pytest.mark.slow)],
 )
 def test_a_document_that_crashes_or_hangs_kiwi_is_the_only_one_lost(tmp_path, mark, reason, good):
     texts = [f"문서 {number} 번 글" for number in range(good)]

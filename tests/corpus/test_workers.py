@@ -70,6 +70,7 @@ def test_what_keeps_a_worker_from_starting_is_raised_here():
         list(run_units(faults.double, [(1,)], workers=1, initializer=faults.fails_to_start))
 
 
+@pytest.mark.slow
 def test_workers_that_die_at_their_start_are_an_error_not_a_loop():
     with pytest.raises(KorbertError, match="end as soon as they start"):
         list(run_units(faults.double, [(1,)], workers=1, initializer=faults.dies_at_start))

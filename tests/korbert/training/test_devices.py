@@ -1,5 +1,4 @@
 import ctypes
-import resource
 
 import pytest
 import torch
@@ -37,18 +36,33 @@ def test_bf16_where_there_is_none(monkeypatch):
         choose_precision(CPU, "bf16")
 
 
-def page_faults(times):
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(times):
-        torch.ones(16 * 2**20)  # 64 MiB, 16,384 pages
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+class _Glibc:
+    """Writes down what is asked of the C library."""
+
+    def __init__(self):
+        self.calls = []
+
+    def mallopt(self, option, value):
+        self.calls.append((option, value))
+
+    def malloc_trim(self, kept):
+        self.calls.append(("trim", kept))
 
 
-@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="another C library than glibc")
-def test_memory_that_was_freed_is_used_again():
+def test_memory_is_kept_inside_and_given_back_afterwards(monkeypatch):
+    glibc = _Glibc()
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: glibc)
     with memory_kept(CPU):
-        page_faults(3)
-        assert page_faults(10) < 40_000  # of the 164,000 that fresh memory would cost
+        assert glibc.calls == [(-4, 0), (-1, 2**31 - 1)]
+    assert glibc.calls[2:] == [(-4, 65_536), (-1, 131_072), ("trim", 0)]
+    with memory_kept(torch.device("cuda")):
+        assert len(glibc.calls) == 5
+
+
+def test_another_c_library_is_left_as_it_is(monkeypatch):
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
+    with memory_kept(CPU):
+        pass
 
 
 def test_numerics_name_all_that_bytes_depend_on():
