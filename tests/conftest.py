@@ -6,12 +6,17 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 # Hubs stay offline and telemetry off, in this process and in those that tests start.
 os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", TRANSFORMERS_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1")
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# A shared machine may pause at any example: no deadlines, as no test measures time.
+hypothesis.settings.register_profile("korbert", deadline=None)
+hypothesis.settings.load_profile("korbert")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Analysis", "Analyzer"]
 
 _PACKAGES = ("kiwipiepy", "kiwipiepy_model")  # what decides the morphemes, beside the options
+_BATCH_CHARS, _BATCH_TEXTS = 10_000, 200  # how far analyze_many reads ahead
 _WORD = re.compile(r"\S+")
 _row = attrgetter("form", "tag", "start", "end", "sent_position")  # a Token computes its attributes at each access
 
@@ -58,6 +59,7 @@ class Analyzer:
         """num_workers: threads of analyze_many; analyze runs on the caller's."""
         self.options = options or AnalyzerOptions()
         self.num_workers = num_workers
+        self._call = {"split_complex": self.options.split_complex, "z_coda": self.options.z_coda}
         self._loaded: Kiwi | None = None
 
     def __reduce__(self) -> tuple[type["Analyzer"], tuple[AnalyzerOptions, int]]:
@@ -77,17 +79,17 @@ class Analyzer:
     def analyze_many(self, texts: Iterable[str]) -> Iterator[Analysis]:
         """One analysis a text, in order, reading a few texts ahead; the same as analyze() of each."""
         if self.num_workers == 1:
-            yield from map(self.analyze, texts)
+            tokenize, call = self._kiwi().tokenize, self._call
+            for batch in _batches(texts):
+                results = [[tokenize(unit.text, **call) for unit in units] for _, units in batch]
+                for (text, units), tokens in zip(batch, results, strict=True):
+                    yield _analysis(text, units, tokens)
             return
         waiting: deque[tuple[str, list[_Unit], list[Any]]] = deque()
         for tokens in self._kiwi().tokenize(_feed(texts, waiting), **self._call):
             yield from _finished(waiting)
             waiting[0][2].append(tokens)
         yield from _finished(waiting)
-
-    @property
-    def _call(self) -> dict[str, bool]:
-        return {"split_complex": self.options.split_complex, "z_coda": self.options.z_coda}
 
     def _kiwi(self) -> "Kiwi":
         if self._loaded is None:
@@ -96,6 +98,19 @@ class Analyzer:
             options = self.options.model_dump(exclude=set(self._call))
             self._loaded = Kiwi(num_workers=self.num_workers, **options)
         return self._loaded
+
+
+def _batches(texts: Iterable[str]) -> Iterator[list[tuple[str, list[_Unit]]]]:
+    """Texts with their units. One by one, Kiwi would push our code and data out of the processor's caches each time."""
+    batch: list[tuple[str, list[_Unit]]] = []
+    chars = 0
+    for text in texts:
+        batch.append((text, list(_units(text))))
+        chars += len(text)
+        if chars >= _BATCH_CHARS or len(batch) >= _BATCH_TEXTS:
+            yield batch
+            batch, chars = [], 0
+    yield batch
 
 
 def _feed(texts: Iterable[str], waiting: deque[tuple[str, list[_Unit], list[Any]]]) -> Iterator[str]:

@@ -24,6 +24,8 @@ from korbert.training.updates import Batch, Loss, Plan, Updates
 
 __all__ = ["Batch", "Batches", "Checkpointing", "Evaluate", "FitResult", "Loss", "fit"]
 
+_GIVE_BACK_EVERY = 10  # steps; see memory_kept
+
 Batches = Callable[[int], Sequence[Batch]]
 Evaluate = Callable[[nn.Module, int], Mapping[str, float]]
 
@@ -86,7 +88,7 @@ def fit(
     plan = Plan(steps, optimizer, seed, choose_precision(device, precision), log_every, evaluate_every)
     with ExitStack() as stack:
         here = stack.enter_context(joined(device))
-        stack.enter_context(memory_kept(device))
+        give_back = stack.enter_context(memory_kept(device))
         updates = Updates(model.to(device), loss, plan, device, here)
         found = storage.load_newest(checkpoints.folder) if checkpoints else None
         heldout = updates.restore(found) if found else {}
@@ -100,6 +102,8 @@ def fit(
         for step, micro_batches in stack.enter_context(_one_ahead(batches, range(first_step, steps))):
             run.step(step, micro_batches)
             advance(1)
+            if step % _GIVE_BACK_EVERY == 0:
+                give_back()
     model.eval()
     return FitResult(first_step=first_step, steps=steps, heldout=run.heldout)
 
