@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from korbert.durable import write_whole
 from korbert.errors import ArtifactError
 
 FORMAT = 1
@@ -69,13 +70,8 @@ def read_json(path: Path) -> Json | None:
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Written aside, synced, renamed: a reader sees the old file or the new one."""
-    aside = path.with_name(path.name + ".tmp")
-    with aside.open("w", encoding="utf-8") as file:
-        json.dump(value, file, ensure_ascii=False, indent=1, sort_keys=True, allow_nan=False)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
+    text = json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True, allow_nan=False)
+    write_whole(path, f"{text}\n".encode())
 
 
 def sha256(path: Path) -> str:

@@ -96,9 +96,13 @@ class Chain:
             spec.name, "stale" if reasons else "fresh", tuple(reasons), tuple(self._notes(record)), record["digest"]
         )
 
+    def _begun(self, stage: str) -> Json | None:
+        """What a partial folder was begun for; None where there is none."""
+        partial = self.partial(stage)
+        return artifacts.read_json(partial / artifacts.PLAN) or artifacts.read_json(partial / artifacts.RECORD)
+
     def _unfinished(self, spec: StageSpec) -> Status:
-        partial = self.partial(spec.name)
-        made_for = artifacts.read_json(partial / artifacts.PLAN) or artifacts.read_json(partial / artifacts.RECORD)
+        made_for = self._begun(spec.name)
         reasons = self._drift(spec, made_for) if made_for else []
         if reasons:
             return Status(spec.name, "stale", tuple(reasons))
@@ -198,7 +202,7 @@ class Chain:
 
     def _prepare(self, plan: Plan) -> None:
         partial = self.partial(plan.stage)
-        made_for = artifacts.read_json(partial / artifacts.PLAN) or artifacts.read_json(partial / artifacts.RECORD)
+        made_for = self._begun(plan.stage)
         if made_for is not None:
             reasons = tuple(artifacts.differences(plan, made_for))
             if reasons:

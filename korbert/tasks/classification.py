@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from korbert.durable import write_whole
 from korbert.modeling import ClassificationModel, load_model, read_config
-from korbert.tasks.durable import write_whole
 from korbert.tasks.examples import Batches, Examples
 from korbert.tasks.settings import ClassificationSettings
 from korbert.tokenization import Tokenizer

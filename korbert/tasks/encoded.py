@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from korbert.durable import write_whole
 from korbert.progress import track
-from korbert.tasks.durable import write_whole
 from korbert.tasks.examples import Examples
 from korbert.tokenization import Analyzer, Tokenizer
 

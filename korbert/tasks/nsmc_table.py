@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from korbert.durable import write_whole
 from korbert.modeling import ClassificationModel
 from korbert.progress import track
 from korbert.tasks.classification import Best, finetune, load_best, probabilities
-from korbert.tasks.durable import write_whole
 from korbert.tasks.encoded import Encoded
 from korbert.tasks.examples import Examples
 from korbert.tasks.settings import NsmcSettings

@@ -1,7 +1,7 @@
 """Texts as pieces with their spans: analysed once, kept on disk, and the way from characters to pieces and back."""
 
 import hashlib
-import os
+import io
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from korbert.durable import write_whole
 from korbert.progress import track
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.encoding import Pieces, span_to_pieces
@@ -75,19 +76,15 @@ def _passage(text: str, pieces: Pieces) -> Passage:
 
 
 def _save(path: Path, passages: Sequence[Passage]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_suffix(".tmp")
-    with aside.open("wb") as file:
-        np.savez(
-            file,
-            lengths=np.array([len(passage.ids) for passage in passages], dtype=np.int64),
-            ids=np.concatenate([passage.ids for passage in passages]),
-            boundaries=np.concatenate([passage.boundaries for passage in passages]),
-            spans=np.concatenate([passage.spans for passage in passages]),
-        )
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
+    packed = io.BytesIO()
+    np.savez(
+        packed,
+        lengths=np.array([len(passage.ids) for passage in passages], dtype=np.int64),
+        ids=np.concatenate([passage.ids for passage in passages]),
+        boundaries=np.concatenate([passage.boundaries for passage in passages]),
+        spans=np.concatenate([passage.spans for passage in passages]),
+    )
+    write_whole(path, packed.getbuffer())
 
 
 def _load(path: Path, texts: Sequence[str]) -> list[Passage]:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from corpus.documents import is_heldout
 from corpus.overlap import found_in
+from korbert.durable import write_whole
 from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import ClassificationModel, PretrainingModel, load_model, save_model, take_encoder
 from korbert.tasks import nsmc
-from korbert.tasks.durable import write_whole
 from korbert.tasks.encoded import Encoded
 from korbert.tasks.nsmc_table import Build, Reviews, Row, baseline_row, confusion, encoder_rows, scores, trained_model
 from korbert.tasks.settings import NsmcSettings
