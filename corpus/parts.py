@@ -1,12 +1,13 @@
 """Finished parts: files that are whole or absent, each with a record by which a later run knows that it is done.
 
-An output folder holds the data (`documents/part-00000.parquet`) and `work/`: the records, and what is being written.
+An output folder holds the data (`documents/part-00000.parquet`) and `work/`: the records (`work/STEP/part-00000.json`),
+how many there will be (`work/STEP/parts`), and what is being written.
 """
 
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b, file_digest
 from pathlib import Path
@@ -83,7 +84,7 @@ class _HasPart(Protocol):
 U = TypeVar("U", bound=_HasPart)
 
 
-def unfinished(units: Iterable[U]) -> tuple[list[U], Counter[str]]:
+def unfinished(units: Sequence[U]) -> tuple[list[U], Counter[str]]:
     """The units still to do, and the sums of what those done before had counted."""
     pending: list[U] = []
     totals: Counter[str] = Counter()
@@ -93,6 +94,9 @@ def unfinished(units: Iterable[U]) -> tuple[list[U], Counter[str]]:
             pending.append(unit)
         else:
             totals.update(done)
+    for work in {unit.part.work for unit in units}:
+        work.mkdir(parents=True, exist_ok=True)
+        (work / "parts").write_text(f"{len(units)}\n", "utf-8")
     return pending, totals
 
 

@@ -176,6 +176,18 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
+def progress(partial: Path) -> str | None:
+    """How far a cut-off or running stage has come, in words; None where nothing of it is finished."""
+    if steps := list(partial.glob("work/*/parts")):
+        newest = max(steps, key=lambda path: path.stat().st_mtime_ns)
+        done, total = len(list(newest.parent.glob("part-*.json"))), int(newest.read_text(encoding="utf-8"))
+        return f"{newest.parent.name}: {done:,} of {total:,} parts are done"
+    if states := list(partial.glob("**/checkpoints/step-*/record.json")):
+        newest = max(states, key=lambda path: path.stat().st_mtime_ns).parent
+        return f"step {int(newest.name.removeprefix('step-')):,} is saved"
+    return None
+
+
 @contextlib.contextmanager
 def locked(final: Path) -> Iterator[None]:
     """Hold the right to write one artifact. Raises ArtifactError, naming the process, where another run holds it."""
@@ -187,12 +199,24 @@ def locked(final: Path) -> Iterator[None]:
         except OSError as error:
             if error.errno not in (errno.EAGAIN, errno.EACCES):
                 raise
-            file.seek(0)
-            owner = file.read().strip() or "another process"
+            holder = owner(final) or "another process"
             raise ArtifactError(
-                f"{final}: is being written by {owner}: wait for it, or stop it, and run this again"
+                f"{final}: is being written by {holder}: wait for it, or stop it, and run this again"
             ) from error
         file.truncate(0)
         file.write(f"process {os.getpid()}")
         file.flush()
         yield
+        file.truncate(0)
+
+
+def owner(final: Path) -> str | None:
+    """The process that is writing an artifact, as its lock file names it; None where none is. Takes no lock."""
+    try:
+        text = final.with_name(final.name + ".lock").read_text(encoding="utf-8").strip()
+        os.kill(int(text.removeprefix("process ")), 0)
+    except PermissionError:
+        return text  # somebody else's process
+    except (FileNotFoundError, ValueError, ProcessLookupError):
+        return None
+    return text

@@ -3,11 +3,12 @@
 import errno
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+from click.core import ParameterSource
 
 from korbert import __version__
 from korbert.errors import KorbertError, ModelError, SettingsError
@@ -119,8 +120,22 @@ def _chain(recipe: str, root: Path, data: Path | None, workers: int | None, devi
         logging.getLogger(noisy).setLevel(logging.WARNING)
     loaded = recipes.load(recipe, changes)
     folder = data or recipes.find(recipe).parent
-    given = {"workers": workers} if workers else {}
-    return Chain(loaded, Runtime(root=root, data=folder.resolve(), device=device, debug=debug, **given))
+    number = {"workers": workers} if workers else {}
+    given = _as_typed(root=[str(root)], data=[str(data)], changes=changes)
+    return Chain(loaded, Runtime(root=root, data=folder.resolve(), device=device, debug=debug, given=given, **number))
+
+
+def _as_typed(**options: Sequence[str]) -> tuple[str, ...]:
+    """Those of the options that stand on the command line, to be repeated in another one."""
+    context = click.get_current_context()
+    names = {"changes": "--set"}
+    return tuple(
+        word
+        for name, values in options.items()
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        for value in values
+        for word in (names.get(name, f"--{name}"), value)
+    )
 
 
 def _carry_out(chain: "Chain", first: str | None, last: str | None, rebuild: bool, dry_run: bool) -> None:
@@ -275,8 +290,9 @@ def predict(model: Path, input: Any, device: str, debug: bool) -> None:
 @_MODEL
 @click.argument("text")
 @click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Candidates for each gap.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
 @click.option("--debug", is_flag=True, help="Show the trace of an error.")
-def fill(model: Path, text: str, top: int, debug: bool) -> None:
+def fill(model: Path, text: str, top: int, device: str, debug: bool) -> None:
     """Fill each [MASK] in TEXT with its likeliest pieces.
 
     MODEL is model/ of a pretrain artifact, such as artifacts/demo/pretrain/model.
@@ -284,7 +300,7 @@ def fill(model: Path, text: str, top: int, debug: bool) -> None:
     import korbert
     from korbert.tasks.filling import Filler
 
-    loaded = korbert.load(model)
+    loaded = korbert.load(model, device=device)
     if not isinstance(loaded, Filler):
         raise ModelError(f"{model}: has learned a task and fills no gaps any more: give model/ of a pretrain artifact")
     for number, candidates in enumerate(loaded.fill(text, top=top), 1):

@@ -49,13 +49,6 @@ STAGES: Mapping[str, StageSpec] = {
 }
 
 
-class Training(BaseModel, frozen=True, extra="forbid"):
-    """What the training stages share."""
-
-    precision: PrecisionName = Field("auto", description="bf16 where the device has the instructions, or say which")
-    threads: int = Field(2, ge=1, description="threads of one training process; another number gives other bytes")
-
-
 class HeldOut(BaseModel, frozen=True, extra="forbid"):
     """What no vocabulary and no training sees."""
 
@@ -90,9 +83,11 @@ class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
         return EncoderConfig(vocab_size=vocab_size, **self.model_dump())
 
 
-class PretrainStage(Training, frozen=True, extra="forbid"):
+class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     """[pretrain]"""
 
+    precision: PrecisionName = Field("auto", description="bf16 where the device has the instructions, or say which")
+    threads: int = Field(2, ge=1, description="threads of one training process; another number gives other bytes")
     seed: int = Field(0, ge=0, description="of weights, rows and masks")
     encoder: EncoderSection
     phases: tuple[Phase, ...] = Field(min_length=1, description="run one after another under one schedule")
@@ -211,12 +206,10 @@ def _hand_down(raw: dict[str, Any], path: Path) -> None:
         if not isinstance(section, dict):
             raise SettingsError(f"{path}: {name}: holds {section!r}: write it as a table, [{name}]")
         fields = _model_of(Recipe, name)
+        assert fields is not None
+        handed = shared | ({"seeds": [shared["seed"]]} if "seed" in shared else {})  # nsmc may run several
         section.update(
-            {
-                key: value
-                for key, value in shared.items()
-                if fields and key in fields.model_fields and key not in section
-            }
+            {key: value for key, value in handed.items() if key in fields.model_fields.keys() - section.keys()}
         )
 
 

@@ -67,11 +67,14 @@ class Chain:
             if record is None:
                 raise ArtifactError(
                     f"{self.artifact(name)}: is absent, and {spec.name} reads it: "
-                    f"make it with `korbert run {self.recipe.given} --to {name}`"
+                    f"make it with {self._command('--to', name)}"
                 )
             digests[name] = record["digest"]
         inputs: Json = {"artifacts": digests, "files": self._sources.describe(spec.name)}
         return Plan(spec.name, spec.version, self.recipe.settings(spec.name), inputs)
+
+    def _command(self, *options: str) -> str:
+        return f"`{shlex.join(['korbert', 'run', self.recipe.given, *options, *self.runtime.given])}`"
 
     def reads(self, spec: StageSpec) -> tuple[str, ...]:
         """The stages whose artifacts it is made from."""
@@ -85,9 +88,8 @@ class Chain:
             return Status(spec.name, "unused")
         folder = self.artifact(spec.name)
         record = artifacts.read_json(folder / artifacts.RECORD)
-        under_way = self.partial(spec.name).exists()
         if record is None:
-            return self._unfinished(spec) if under_way else Status(spec.name, "absent")
+            return self._unfinished(spec) if self.partial(spec.name).exists() else Status(spec.name, "absent")
         reasons = self._drift(spec, record)
         broken = artifacts.damage(folder, record, hashes=verify)
         if broken:
@@ -106,7 +108,10 @@ class Chain:
         reasons = self._drift(spec, made_for) if made_for else []
         if reasons:
             return Status(spec.name, "stale", tuple(reasons))
-        return Status(spec.name, "partial", ("a run was cut off; the next one goes on from there",))
+        owner = artifacts.owner(self.artifact(spec.name))
+        state = f"is being made by {owner}" if owner else "a run was cut off; the next one goes on from there"
+        progress = artifacts.progress(self.partial(spec.name))
+        return Status(spec.name, "partial", (state, progress) if progress else (state,))
 
     def _drift(self, spec: StageSpec, record: Json) -> list[str]:
         try:
@@ -142,7 +147,7 @@ class Chain:
                 why = f" ({status.reasons[0]})" if status.reasons else ""
                 raise ArtifactError(
                     f"{self.artifact(spec.name)}: is {status.state}{why}, and {first.name} builds on it: "
-                    f"run `korbert run {self.recipe.given} --from {spec.name}`"
+                    f"run {self._command('--from', spec.name)}"
                 )
 
     def _leads_to(self, spec: StageSpec, last: StageSpec) -> bool:
@@ -197,7 +202,7 @@ class Chain:
         shown = "; ".join(reasons[:5]) + (f"; and {len(reasons) - 5} more" if len(reasons) > 5 else "")
         return (
             f"{folder}: is not what {self.recipe.given} would make: {shown}: make it anew with "
-            f"`korbert run {self.recipe.given} --from {stage} --rebuild`, or give the recipe another name"
+            f"{self._command('--from', stage, '--rebuild')}, or give the recipe another name"
         )
 
     def _prepare(self, plan: Plan) -> None:

@@ -14,7 +14,8 @@ class Runtime:
     """Where a run reads and writes, and with what hands.
 
     root: folder of all artifacts. data: the folder that paths in a recipe are relative to. workers: processes of the
-    corpus stages. device: "auto", "cpu" or "cuda". debug: show traces of errors.
+    corpus stages. device: "auto", "cpu" or "cuda". debug: show traces of errors. given: what of this, and which
+    changes of the recipe, stood on the command line, for the commands that errors suggest.
     """
 
     root: Path
@@ -22,3 +23,4 @@ class Runtime:
     workers: int = field(default_factory=_cores)
     device: str = "auto"
     debug: bool = False
+    given: tuple[str, ...] = ()

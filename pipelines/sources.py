@@ -56,7 +56,8 @@ class Sources:
         if not found:
             raise CorpusError(
                 f"{self._recipe.given}: {stage}.{role}: no file {relative} in {base}: "
-                "name the folder that holds it with --data (docs/data.md says where to get each data set)"
+                "name the folder that holds it with --data (docs/data.md says where to get each data set), "
+                "or change the path in the recipe"
             )
         return found
 

@@ -1,6 +1,7 @@
 """Tables for the terminal: the chain's state, and what came out of a run."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -9,22 +10,25 @@ from rich.table import Table
 from pipelines import artifacts
 from pipelines.runner import Chain
 
+_DOING = {
+    "fresh": "a run skips it",
+    "absent": "a run makes it",
+    "partial": "a run goes on with it",
+    "stale": "a run refuses it",
+    "unused": "not in the recipe",
+}
 _STYLES = {"fresh": "green", "stale": "red", "partial": "yellow", "absent": "dim", "unused": "dim"}
 
 
 def show_status(chain: Chain, *, verify: bool) -> None:
-    """Print the state of each artifact and what a run would do."""
-    table = Table(title=f"{chain.folder}", title_justify="left")
-    for name in ("stage", "state", "digest", "a run", "why"):
-        table.add_column(name, overflow="fold")
+    """Print the state of each artifact, what a run would do, and why: a line each, however narrow the window."""
+    console = Console(soft_wrap=True, highlight=False)
+    console.print(chain.folder, markup=False)
     for status in chain.statuses(verify=verify):
-        doing = {"fresh": "skips it", "absent": "makes it", "partial": "goes on with it", "stale": "refuses"}
-        why = "\n".join((*status.reasons, *(f"note: {note}" for note in status.notes)))
-        style = _STYLES[status.state]
-        table.add_row(
-            status.stage, f"[{style}]{status.state}[/]", (status.digest or "")[:12], doing.get(status.state, ""), why
-        )
-    Console().print(table)
+        state = f"[{_STYLES[status.state]}]{status.state:<7}[/]"
+        console.print(f"{status.stage:<8} {state} {(status.digest or '')[:12]:<12} {_DOING[status.state]}")
+        for line in (*status.reasons, *(f"note: {note}" for note in status.notes)):
+            console.print(f"         {line}", markup=False)
 
 
 def show(chain: Chain) -> None:
@@ -36,6 +40,8 @@ def show(chain: Chain) -> None:
         table.add_row(what, figure)
     console = Console()
     console.print(table)
+    for what, path in _places(chain):
+        console.print(f"{what}: {path}", soft_wrap=True, highlight=False)  # a path is copied, so it stays one line
     if chain.recipe.name == "demo":
         console.print(
             "A demo proves the chain, not the method: with so little text and so small a model the baseline wins."
@@ -47,8 +53,15 @@ def _figures(chain: Chain) -> Iterator[tuple[str, str]]:
         record = artifacts.read_json(chain.artifact(spec.name) / artifacts.RECORD)
         if record is not None:
             yield from _FIGURES[spec.name](chain, record["counts"])
-    if (chain.folder / "index.html").is_file():
-        yield "pages", str(chain.folder / "index.html")
+
+
+def _places(chain: Chain) -> Iterator[tuple[str, Path]]:
+    for what, path in (
+        ("KorQuAD predictions", chain.artifact("korquad") / "predictions.json"),
+        ("pages", chain.folder / "index.html"),
+    ):
+        if path.is_file():
+            yield what, path
 
 
 def _json(chain: Chain, stage: str, name: str) -> dict[str, Any]:
@@ -98,7 +111,6 @@ def _nsmc(chain: Chain, counts: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _korquad(chain: Chain, counts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     found = _json(chain, "korquad", "scores.json")
     yield "KorQuAD EM, F1", f"{found['exact_match']:.1f}, {found['f1']:.1f} of {found['count']:,}"
-    yield "KorQuAD predictions", str(chain.artifact("korquad") / "predictions.json")
 
 
 _FIGURES = {

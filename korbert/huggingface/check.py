@@ -2,7 +2,8 @@
 
 import importlib
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -65,10 +66,24 @@ def _transformers() -> ModuleType:
 
 def _their_model(model: Model, folder: Path) -> Any:
     name = CLASSES[model.config.architecture, model.kind]
-    theirs, report = getattr(_transformers(), name).from_pretrained(folder, output_loading_info=True)
+    with _quiet():
+        theirs, report = getattr(_transformers(), name).from_pretrained(folder, output_loading_info=True)
     if wrong := {key: sorted(found) for key, found in report.items() if found}:
         raise ModelError(f"{folder}: {name} does not take all weights: {wrong}: report this as a fault")
     return theirs.eval()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the bar that `transformers` draws while it loads."""
+    logging: Any = importlib.import_module("transformers.utils.logging")
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def their_tokenizer(folder: Path) -> Any:

@@ -33,7 +33,7 @@ class VocabularySettings(BaseModel, frozen=True, extra="forbid"):
     )
     min_count: int = Field(1, ge=1, description="forms that occur less often are not learned from")
     character_coverage: float = Field(
-        0.9995, gt=0.9, le=1, description="share of characters that get an entry; the rare rest is spelt in bytes"
+        0.9995, ge=0.98, le=1, description="share of characters that get an entry; the rare rest is spelt in bytes"
     )
     max_piece_chars: int = Field(16, ge=1, le=64, description="longest piece, its mark included")
     words: tuple[str, ...] = Field((), description="forms that stay one piece, whatever their counts")

@@ -45,6 +45,7 @@ def test_shared_settings_reach_the_stages_and_can_be_overruled(tmp_path: Path) -
     assert (recipe.shard.seed, recipe.vocab.seed, recipe.pretrain.seed) == (3, 4, 3)
     assert recipe.nsmc is not None
     assert recipe.nsmc.threads == recipe.pretrain.threads == 1
+    assert recipe.nsmc.seeds == (3,)
 
 
 @pytest.mark.parametrize(

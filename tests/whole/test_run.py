@@ -30,7 +30,7 @@ def test_one_worker_makes_the_same(whole: Whole, tmp_path: Path) -> None:
 def test_drift_is_refused_field_by_field(whole: Whole) -> None:
     said = whole.run("run", "--set", "vocab.size=1500", code=2).stderr
     assert "size: 1500 here, 1600 in the artifact" in said
-    assert "--from vocab --rebuild" in said
+    assert f"--from vocab --rebuild --root {whole.root} --set vocab.size=1500`" in said
     assert "Traceback" not in said
 
 
@@ -80,12 +80,17 @@ def test_ctrl_c_says_that_it_can_go_on(whole: Whole, tmp_path: Path) -> None:
     with made.start("run", "--to", "analyze") as running:
         while not (made.folder / "analyze.partial").exists():
             time.sleep(0.01)
-        time.sleep(1.0)
+        assert f"is being made by process {running.pid}" in made.run("status").stdout
+        while not any((made.folder / "analyze.partial").glob("work/*/part-*.json")):
+            time.sleep(0.01)
         running.send_signal(signal.SIGINT)
     said = (made.root / "stderr.txt").read_text(encoding="utf-8")
     assert running.returncode == 130
     assert "interrupted" in said
     assert "Traceback" not in said
+    told = made.run("status").stdout
+    assert "a run was cut off" in told
+    assert "parts are done" in told
     made.run("run", "--to", "analyze")
     assert made.record("analyze")["digest"] == whole.record("analyze")["digest"]
 
