@@ -81,10 +81,12 @@ def clean(settings: CleanSettings, sources: Mapping[str, Sequence[Path]], output
     paths = [unit.work / f"{unit.name}.parquet" for unit in read]
     if not paths:
         raise CorpusError(f"{_all_files(sources)}: nothing in there: an empty corpus cannot be used")
-    refuse_repeated_ids(paths, output, workers)
+    with track("clean: ids", total=None):
+        refuse_repeated_ids(paths, output, workers)
     duplicates = output / "work" / "duplicates.parquet" if settings.exact_duplicates else None
     if duplicates is not None:
-        find_duplicates(paths, output, workers, duplicates)
+        with track("clean: equal", total=None):
+            find_duplicates(paths, output, workers, duplicates)
     everything = key_of(settings, *(unit.key for unit in read))
     units = [
         _Sift(Part(output, "sift", unit.name, everything), index, path, duplicates)

@@ -110,8 +110,10 @@ def written_aside(path: Path, write: Callable[[Path], object], output: Path) -> 
         write(aside)
         _sync(aside)
         aside.replace(path)
-    except BaseException:
+    except BaseException as error:
         aside.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno and not error.filename:  # Arrow tells what, but not where
+            raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
         raise
     _sync(path.parent)
     return path

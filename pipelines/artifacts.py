@@ -3,6 +3,7 @@
 artifacts/<recipe>/<stage>/            finished
 artifacts/<recipe>/<stage>.partial/    under way; `plan.json` in it says what it will be
 artifacts/<recipe>/<stage>.lock        held by the run that writes it
+artifacts/<recipe>/<stage>.rebuild     --rebuild has still to make it anew
 """
 
 import contextlib
@@ -24,8 +25,9 @@ FORMAT = 1
 RECORD = "stage.json"
 RUN = "run.json"
 PLAN = "plan.json"
+PAGE = "report.html"
 SCRATCH = frozenset({"work", "checkpoints"})  # removed when a stage ends
-BESIDE = frozenset({RECORD, RUN, PLAN, "timing.jsonl", "tensorboard", "report.html"}) | SCRATCH  # outside the digest
+BESIDE = frozenset({RECORD, RUN, PLAN, "timing.jsonl", "tensorboard", PAGE}) | SCRATCH  # outside the digest
 
 Json = dict[str, Any]
 
@@ -178,13 +180,16 @@ def _sync(path: Path) -> None:
 
 def progress(partial: Path) -> str | None:
     """How far a cut-off or running stage has come, in words; None where nothing of it is finished."""
-    if steps := list(partial.glob("work/*/parts")):
-        newest = max(steps, key=lambda path: path.stat().st_mtime_ns)
-        done, total = len(list(newest.parent.glob("part-*.json"))), int(newest.read_text(encoding="utf-8"))
-        return f"{newest.parent.name}: {done:,} of {total:,} parts are done"
-    if states := list(partial.glob("**/checkpoints/step-*/record.json")):
-        newest = max(states, key=lambda path: path.stat().st_mtime_ns).parent
-        return f"step {int(newest.name.removeprefix('step-')):,} is saved"
+    try:
+        if steps := list(partial.glob("work/*/parts")):
+            newest = max(steps, key=lambda path: path.stat().st_mtime_ns)
+            done, total = len(list(newest.parent.glob("part-*.json"))), int(newest.read_text(encoding="utf-8"))
+            return f"{newest.parent.name}: {done:,} of {total:,} parts are done"
+        if states := list(partial.glob("**/checkpoints/step-????????")):
+            newest = max(states, key=lambda path: path.stat().st_mtime_ns)
+            return f"step {int(newest.name.removeprefix('step-')):,} is saved"
+    except (OSError, ValueError):  # the stage is at work, and has just removed or not yet written what was looked at
+        return None
     return None
 
 
@@ -206,8 +211,10 @@ def locked(final: Path) -> Iterator[None]:
         file.truncate(0)
         file.write(f"process {os.getpid()}")
         file.flush()
-        yield
-        file.truncate(0)
+        try:
+            yield
+        finally:
+            file.truncate(0)
 
 
 def owner(final: Path) -> str | None:

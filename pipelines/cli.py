@@ -2,6 +2,7 @@
 
 import errno
 import logging
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from korbert.errors import KorbertError, ModelError, SettingsError
 if TYPE_CHECKING:
     from pipelines.runner import Chain
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 STAGE_NAMES = ("clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad")
 
 
@@ -49,6 +51,12 @@ def run_command(arguments: list[str]) -> int:
             raise
         click.echo(f"korbert: {_os_error(error)}", err=True)
         return 1
+    except Exception as error:
+        if debug:
+            raise
+        said = " ".join(str(error).split())
+        click.echo(f"korbert: {type(error).__name__}: {said}: the same command with --debug shows where", err=True)
+        return 1
     return 0
 
 
@@ -59,8 +67,9 @@ def _leave_pipe() -> int:
 
 def _os_error(error: OSError) -> str:
     place = error.filename or "the disk"
-    if error.errno == errno.ENOSPC:
-        return f"{place}: no space left: make room, then run the same command: it goes on behind what is finished"
+    if error.errno in _FULL:
+        said = error.strerror or os.strerror(error.errno)
+        return f"{place}: {said}: make room, then run the same command: it goes on behind what is finished"
     return f"{place}: {error.strerror or error}"
 
 
@@ -146,8 +155,10 @@ def _carry_out(chain: "Chain", first: str | None, last: str | None, rebuild: boo
         return
     if specs:
         chain.require_fresh_before(specs[0])
+        chain.require_sources(specs)
+    anew = chain.to_rebuild(specs) if rebuild else frozenset()
     for spec in specs:
-        chain.run(spec, rebuild=rebuild)
+        chain.run(spec, rebuild=spec.name in anew)
 
 
 @cli.command()
@@ -268,7 +279,7 @@ def score(dataset: Path, predictions: Path, debug: bool) -> None:
 
 @cli.command()
 @_MODEL
-@click.argument("input", type=click.File(encoding="utf-8"), default="-")
+@click.argument("input", type=click.File("rb"), default="-")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
 @click.option("--debug", is_flag=True, help="Show the trace of an error.")
 def predict(model: Path, input: Any, device: str, debug: bool) -> None:
@@ -282,7 +293,7 @@ def predict(model: Path, input: Any, device: str, debug: bool) -> None:
     import korbert
     from pipelines.predicting import predict_lines
 
-    for result in predict_lines(korbert.load(model, device=device), input):
+    for result in predict_lines(korbert.load(model, device=device), input, input.name):
         click.echo(json.dumps(result, ensure_ascii=False))
 
 

@@ -14,15 +14,18 @@ from korbert.tasks.reading import Reader
 _LINES_AT_ONCE = 256
 
 
-def predict_lines(model: Loaded, lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:
-    """One result a line, in order. Raises CorpusError, naming the line, where a reader's line is not its JSON."""
+def predict_lines(model: Loaded, lines: Iterable[bytes], name: str = "input") -> Iterator[Mapping[str, Any]]:
+    """One result a line, in order. Raises CorpusError, naming the line, where it is not UTF-8 or not a reader's JSON.
+
+    name: what errors call the input.
+    """
+    texts = _decoded(lines, name)
     if isinstance(model, Classifier):
-        source = iter(lines)
-        while part := list(islice(source, _LINES_AT_ONCE)):
-            yield from model.predict([line.rstrip("\r\n") for line in part])
+        while part := list(islice(texts, _LINES_AT_ONCE)):
+            yield from model.predict(part)
     elif isinstance(model, Reader):
-        for number, line in enumerate(lines, 1):
-            yield model.answer(**_question(line, number))
+        for number, line in enumerate(texts, 1):
+            yield model.answer(**_question(line, f"{name}: line {number}"))
     else:
         assert isinstance(model, Filler)
         raise ModelError(
@@ -30,10 +33,21 @@ def predict_lines(model: Loaded, lines: Iterable[str]) -> Iterator[Mapping[str, 
         )
 
 
-def _question(line: str, number: int) -> dict[str, str]:
+def _decoded(lines: Iterable[bytes], name: str) -> Iterator[str]:
+    """Without line ends, and without the byte-order mark that some editors write."""
+    for number, line in enumerate(lines, 1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            place = f"{name}: line {number}, byte {error.start + 1}"
+            raise CorpusError(f"{place}: is not UTF-8: {line[:40]!r}: convert it, as with iconv -f cp949") from error
+        yield text.rstrip("\r\n")
+
+
+def _question(line: str, place: str) -> dict[str, str]:
     try:
         value = json.loads(line)
         return {key: str(value[key]) for key in ("context", "question")}
     except (ValueError, KeyError, TypeError) as error:
         wanted = '{"context": "..", "question": ".."}'
-        raise CorpusError(f"line {number}: is not {wanted} in JSON: {line.strip()[:60]!r}") from error
+        raise CorpusError(f"{place}: is not {wanted} in JSON: {line.strip()[:60]!r}") from error

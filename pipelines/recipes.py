@@ -53,7 +53,7 @@ class HeldOut(BaseModel, frozen=True, extra="forbid"):
     """What no vocabulary and no training sees."""
 
     seed: int = Field(0, ge=0, description="of every random choice")
-    heldout_share: float = Field(0.01, ge=0, lt=1, description="share of documents, chosen by hash of their id")
+    heldout_share: float = Field(0.01, gt=0, lt=1, description="share of documents, chosen by hash of their id")
 
 
 class VocabStage(VocabSettings, HeldOut, frozen=True, extra="forbid"):
@@ -123,6 +123,19 @@ class Recipe(BaseModel, frozen=True, extra="forbid"):
     nsmc: NsmcSettings | None = None
     korquad: KorquadSettings | None = None
 
+    @model_validator(mode="after")
+    def _tasks_fit_the_encoder(self) -> Self:
+        positions = self.pretrain.encoder.max_position_embeddings
+        for name in ("nsmc", "korquad"):
+            task = self.section(name)
+            own = name == "korquad" and task is not None and task.encoder is not None
+            if task is not None and not own and task.max_length > positions:
+                raise ValueError(
+                    f"{name}.max_length {task.max_length} is more than pretrain.encoder.max_position_embeddings "
+                    f"{positions}: lower the one or raise the other"
+                )
+        return self
+
     def section(self, stage: str) -> Any:
         """The settings of one stage; None where the recipe leaves the stage out."""
         return getattr(self, stage)
@@ -154,7 +167,7 @@ _SHARED = (
 def find(given: str) -> Path:
     """The file of a recipe named by path or, for a shipped one, by name."""
     path = Path(given)
-    if path.suffix == ".toml" or path.exists():
+    if path.suffix == ".toml" or path.is_file():
         return path
     if (SHIPPED / f"{given}.toml").is_file():
         return SHIPPED / f"{given}.toml"
@@ -175,6 +188,8 @@ def load(given: str, changes: Sequence[str] = ()) -> Recipe:
         raise SettingsError(f"{path}: is not TOML: {error}") from error
     for change in changes:
         _apply(raw, change)
+    if own := raw.keys() & {"name", "given"}:
+        raise SettingsError(f"{path}: {min(own)}: no such key: a recipe is named by its file")
     _hand_down(raw, path)
     try:
         return Recipe.model_validate({**raw, "name": path.stem, "given": given})

@@ -11,12 +11,12 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from korbert.errors import ArtifactError, SettingsError
+from korbert.errors import ArtifactError, CorpusError, SettingsError
 from pipelines import artifacts
 from pipelines.artifacts import Json, Plan
 from pipelines.recipes import STAGES, Recipe, StageSpec
@@ -59,8 +59,11 @@ class Chain:
         """Where a stage works."""
         return self.folder / f"{stage}.partial"
 
-    def plan(self, spec: StageSpec) -> Plan:
-        """What the stage would be made from now. Raises ArtifactError where an artifact that it reads is absent."""
+    def plan(self, spec: StageSpec, files: Json | None = None) -> Plan:
+        """What the stage would be made from now. Raises ArtifactError where an artifact that it reads is absent.
+
+        files: what its source files are taken for, instead of looking at them.
+        """
         digests = {}
         for name in self.reads(spec):
             record = artifacts.read_json(self.artifact(name) / artifacts.RECORD)
@@ -70,11 +73,14 @@ class Chain:
                     f"make it with {self._command('--to', name)}"
                 )
             digests[name] = record["digest"]
-        inputs: Json = {"artifacts": digests, "files": self._sources.describe(spec.name)}
+        inputs: Json = {
+            "artifacts": digests,
+            "files": self._sources.describe(spec.name) if files is None else files,
+        }
         return Plan(spec.name, spec.version, self.recipe.settings(spec.name), inputs)
 
-    def _command(self, *options: str) -> str:
-        return f"`{shlex.join(['korbert', 'run', self.recipe.given, *options, *self.runtime.given])}`"
+    def _command(self, *options: str, verb: str = "run") -> str:
+        return f"`{shlex.join(['korbert', verb, self.recipe.given, *options, *self.runtime.given])}`"
 
     def reads(self, spec: StageSpec) -> tuple[str, ...]:
         """The stages whose artifacts it is made from."""
@@ -87,16 +93,18 @@ class Chain:
         if self.recipe.section(spec.name) is None:
             return Status(spec.name, "unused")
         folder = self.artifact(spec.name)
-        record = artifacts.read_json(folder / artifacts.RECORD)
+        try:
+            record = artifacts.read_json(folder / artifacts.RECORD)
+        except ArtifactError as error:
+            return Status(spec.name, "stale", (str(error),))
         if record is None:
             return self._unfinished(spec) if self.partial(spec.name).exists() else Status(spec.name, "absent")
-        reasons = self._drift(spec, record)
+        reasons, notes = self._drift(spec, record)
         broken = artifacts.damage(folder, record, hashes=verify)
         if broken:
             reasons.append(broken)
-        return Status(
-            spec.name, "stale" if reasons else "fresh", tuple(reasons), tuple(self._notes(record)), record["digest"]
-        )
+        notes += self._notes(record)
+        return Status(spec.name, "stale" if reasons else "fresh", tuple(reasons), tuple(notes), record["digest"])
 
     def _begun(self, stage: str) -> Json | None:
         """What a partial folder was begun for; None where there is none."""
@@ -105,7 +113,7 @@ class Chain:
 
     def _unfinished(self, spec: StageSpec) -> Status:
         made_for = self._begun(spec.name)
-        reasons = self._drift(spec, made_for) if made_for else []
+        reasons = self._drift(spec, made_for)[0] if made_for else []
         if reasons:
             return Status(spec.name, "stale", tuple(reasons))
         owner = artifacts.owner(self.artifact(spec.name))
@@ -113,19 +121,23 @@ class Chain:
         progress = artifacts.progress(self.partial(spec.name))
         return Status(spec.name, "partial", (state, progress) if progress else (state,))
 
-    def _drift(self, spec: StageSpec, record: Json) -> list[str]:
+    def _drift(self, spec: StageSpec, record: Json) -> tuple[list[str], list[str]]:
+        """Where the record is not what would be made now, and what could not be compared."""
         try:
-            return artifacts.differences(self.plan(spec), record)
+            try:
+                return artifacts.differences(self.plan(spec), record), []
+            except CorpusError as error:  # the source files may be gone once they have been read
+                plan = self.plan(spec, files=record["inputs"]["files"])
+                return artifacts.differences(plan, record), [f"not compared with its source files: {error}"]
         except ArtifactError as error:
-            return [str(error)]
+            return [str(error)], []
 
     def _notes(self, record: Json) -> list[str]:
-        now = _versions(record["versions"])
-        return [
-            f"{name} {now[name]} here, {made} in the artifact"
-            for name, made in record["versions"].items()
-            if now[name] != made
-        ]
+        """What differs from the record without mattering to the digest."""
+        made, now = dict(record["versions"]), _versions(record["versions"])
+        if "processor" in record["numerics"]:
+            made["processor"], now["processor"] = record["numerics"]["processor"], _processor()
+        return [f"{name}: {now[name]} here, {made[name]} in the artifact" for name in made if now[name] != made[name]]
 
     def inputs(self, spec: StageSpec) -> Inputs:
         """The folders and files that the stage reads."""
@@ -138,6 +150,12 @@ class Chain:
         if start > stop:
             raise SettingsError(f"--from {first} comes after --to {last}: the order is {' '.join(names)}")
         return [STAGES[name] for name in names[start : stop + 1] if self.recipe.section(name) is not None]
+
+    def require_sources(self, specs: Sequence[StageSpec]) -> None:
+        """Raises CorpusError where a source file of a stage that is still to be made is missing."""
+        for spec in specs:
+            if self.status(spec).state != "fresh":
+                self._sources.files(spec.name)
 
     def require_fresh_before(self, first: StageSpec) -> None:
         """Raises ArtifactError unless every artifact that `first` builds on is fresh. Forces nothing."""
@@ -176,21 +194,40 @@ class Chain:
         doing = {"fresh": "fresh, would be skipped", "absent": "would be made", "partial": "would be resumed"}
         return doing.get(status.state) or f"would be refused: {status.reasons[0]}"
 
+    def to_rebuild(self, specs: Sequence[StageSpec]) -> frozenset[str]:
+        """The stages that `--rebuild` has to make anew: all, or those that a rebuild which was cut off has left.
+
+        Each is marked by a file until it is made, so that the same command goes on where it was.
+        """
+        left = [spec for spec in specs if self._marker(spec.name).exists()]
+        if not left or any(self.status(spec).state != "fresh" for spec in specs if spec not in left):
+            left = list(specs)
+            for spec in specs:
+                with artifacts.locked(self.artifact(spec.name)):
+                    shutil.rmtree(self.partial(spec.name), ignore_errors=True)
+                    self._marker(spec.name).touch()
+        return frozenset(spec.name for spec in left)
+
+    def _marker(self, stage: str) -> Path:
+        return self.folder / f"{stage}.rebuild"
+
     def run(self, spec: StageSpec, *, rebuild: bool = False) -> bool:
         """Make the stage's artifact, unless it is fresh. True when work was done.
 
-        Raises ArtifactError on drift, or when another run is writing it.
+        rebuild: fresh or drifted, make it anew. Raises ArtifactError on drift, or when another run is writing it.
         """
         with artifacts.locked(self.artifact(spec.name)):
-            plan = self.plan(spec)
-            if rebuild:
-                shutil.rmtree(self.partial(spec.name), ignore_errors=True)
-            elif self._is_fresh(spec):
+            done = not rebuild and self._is_fresh(spec)
+            if done:
                 _logger.info("%s: fresh, skipped", spec.name)
-                return False
-            self._prepare(plan)
-            self._work(spec, plan)
-        return True
+            else:
+                plan = self.plan(spec)
+                self._prepare(plan, rebuild=rebuild)
+                self._work(spec, plan)
+            self._marker(spec.name).unlink(missing_ok=True)
+            if not (self.artifact(spec.name) / artifacts.PAGE).exists():
+                self._report(spec.name)
+        return not done
 
     def _is_fresh(self, spec: StageSpec) -> bool:
         status = self.status(spec)
@@ -200,19 +237,21 @@ class Chain:
 
     def _refusal(self, folder: Path, stage: str, reasons: tuple[str, ...]) -> str:
         shown = "; ".join(reasons[:5]) + (f"; and {len(reasons) - 5} more" if len(reasons) > 5 else "")
+        last = () if any(stage in spec.reads for spec in STAGES.values()) else ("--to", stage)
         return (
             f"{folder}: is not what {self.recipe.given} would make: {shown}: make it anew with "
-            f"{self._command('--from', stage, '--rebuild')}, or give the recipe another name"
+            f"{self._command('--from', stage, *last, '--rebuild')}, or give the recipe another name"
         )
 
-    def _prepare(self, plan: Plan) -> None:
+    def _prepare(self, plan: Plan, *, rebuild: bool) -> None:
         partial = self.partial(plan.stage)
         made_for = self._begun(plan.stage)
         if made_for is not None:
             reasons = tuple(artifacts.differences(plan, made_for))
-            if reasons:
+            if not reasons:
+                return
+            if not rebuild:
                 raise ArtifactError(self._refusal(partial, plan.stage, reasons))
-            return
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         artifacts.write_json(partial / artifacts.PLAN, plan.as_json())
@@ -225,22 +264,27 @@ class Chain:
         resumed = any(path.name != artifacts.PLAN for path in partial.iterdir())
         _logger.info("%s: %s", spec.name, "resuming" if resumed else "starting")
         started, clock = datetime.datetime.now(datetime.UTC), time.monotonic()
+        numerics = self._numerics(spec, partial)
         module = importlib.import_module(f"pipelines.stages.{spec.name}")
         counts = module.run(self.recipe.section(spec.name), self.inputs(spec), partial, self.runtime)
         seconds = time.monotonic() - clock
-        facts: Json = {"counts": counts, "versions": _versions(spec.libraries), "numerics": self._numerics(spec)}
+        facts: Json = {"counts": counts, "versions": _versions(spec.libraries), "numerics": numerics}
         run = self._about(started, seconds, resumed=resumed)
         artifacts.finish(partial, final, plan, facts, run)
         _logger.info("%s: done in %.1f s: %s", spec.name, seconds, _in_words(counts))
-        self._report(final)
 
-    def _numerics(self, spec: StageSpec) -> Mapping[str, Any]:
+    def _numerics(self, spec: StageSpec, partial: Path) -> Mapping[str, Any]:
+        """What trained bytes depend on, and under `earlier` what was otherwise in sittings before this one."""
         if not spec.trains:
             return {}
         from korbert.training.devices import choose_device, numerics
 
         section = self.recipe.section(spec.name)
-        return numerics(choose_device(self.runtime.device), section.precision, section.threads)
+        now = numerics(choose_device(self.runtime.device), section.precision, section.threads)
+        plan = artifacts.read_json(partial / artifacts.PLAN) or {}
+        earlier = [sitting for sitting in plan.get("sittings", []) if sitting != now]
+        artifacts.write_json(partial / artifacts.PLAN, {**plan, "sittings": [*earlier, now]})
+        return {**now, "earlier": earlier} if earlier else now
 
     def _about(self, started: datetime.datetime, seconds: float, *, resumed: bool) -> Json:
         usage = [resource.getrusage(who).ru_maxrss * 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
@@ -255,11 +299,18 @@ class Chain:
             "sources": self._sources.remembered(),
         }
 
-    def _report(self, folder: Path) -> None:
+    def _report(self, stage: str) -> None:
+        """The artifact's page and the chain's. One that cannot be drawn costs nobody a finished stage."""
         from pipelines.reports import index, render
 
-        render(folder)
-        index(self.folder)
+        try:
+            render(self.artifact(stage))
+            index(self.folder)
+        except Exception as error:
+            again = self._command(verb="report")
+            _logger.warning("%s: its page could not be drawn (%r): %s tries again", stage, error, again)
+            if self.runtime.debug:
+                raise
 
 
 def _processor() -> str:

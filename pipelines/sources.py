@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from korbert.errors import CorpusError
+from korbert.errors import ArtifactError, CorpusError
 from pipelines import artifacts
 from pipelines.artifacts import Json
 from pipelines.recipes import STAGES, Recipe
@@ -28,7 +28,10 @@ class Sources:
         self._data = data
         self._known: dict[tuple[str, int, int], str] = {}
         for stage in STAGES:
-            run = artifacts.read_json(folder / stage / artifacts.RUN) or {}
+            try:
+                run = artifacts.read_json(folder / stage / artifacts.RUN) or {}
+            except ArtifactError:  # no more than a memory is lost
+                continue
             self._known.update({(name, size, mtime): digest for name, size, mtime, digest in run.get("sources", [])})
 
     def files(self, stage: str) -> dict[str, tuple[Path, ...]]:

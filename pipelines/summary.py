@@ -1,6 +1,6 @@
 """Tables for the terminal: the chain's state, and what came out of a run."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +36,13 @@ def show(chain: Chain) -> None:
     table = Table(title=f"korbert {chain.recipe.name}", title_justify="left", show_header=False)
     table.add_column("what")
     table.add_column("figure", overflow="fold")
-    for what, figure in _figures(chain):
+    states = {status.stage: status.state for status in chain.statuses()}
+    for what, figure in _figures(chain, states):
         table.add_row(what, figure)
     console = Console()
     console.print(table)
+    if stale := [stage for stage, state in states.items() if state == "stale"]:
+        console.print(f"Not shown, as they are of other settings or inputs: {', '.join(stale)}.")
     for what, path in _places(chain):
         console.print(f"{what}: {path}", soft_wrap=True, highlight=False)  # a path is copied, so it stays one line
     if chain.recipe.name == "demo":
@@ -48,10 +51,10 @@ def show(chain: Chain) -> None:
         )
 
 
-def _figures(chain: Chain) -> Iterator[tuple[str, str]]:
+def _figures(chain: Chain, states: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for spec in chain.specs():
-        record = artifacts.read_json(chain.artifact(spec.name) / artifacts.RECORD)
-        if record is not None:
+        if states[spec.name] == "fresh":
+            record = artifacts.read_json(chain.artifact(spec.name) / artifacts.RECORD) or {}
             yield from _FIGURES[spec.name](chain, record["counts"])
 
 

@@ -2,36 +2,26 @@
 
 import json
 import os
-import socket
+import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 
-# Hubs stay offline and telemetry off, in this process and in those that tests start.
-os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", TRANSFORMERS_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1")
-
 ROOT = Path(__file__).resolve().parent.parent
+OFFLINE = Path(__file__).resolve().parent / "offline"
+
+# Hubs stay offline, telemetry off and sockets at home, in this process and in those that tests start.
+os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", TRANSFORMERS_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1")
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(OFFLINE), os.environ.get("PYTHONPATH"))))
+sys.path.insert(0, str(OFFLINE))  # some tests hand this path on
+runpy.run_path(str(OFFLINE / "sitecustomize.py"))
 
 # A shared machine may pause at any example: no deadlines, as no test measures time.
 hypothesis.settings.register_profile("korbert", deadline=None)
 hypothesis.settings.load_profile("korbert")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _no_network() -> Any:
-    """No test reaches beyond this machine."""
-    connect = socket.socket.connect
-
-    def guarded(self: socket.socket, address: Any) -> None:
-        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in ("127.0.0.1", "::1", "localhost"):
-            raise AssertionError(f"a test tried to reach {address}")
-        connect(self, address)
-
-    socket.socket.connect = guarded  # type: ignore[method-assign]
-    yield
-    socket.socket.connect = connect  # type: ignore[method-assign]
 
 
 @pytest.fixture(scope="session")

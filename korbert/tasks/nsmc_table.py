@@ -156,7 +156,7 @@ def baseline_row(reviews: Reviews, settings: NsmcSettings, output: Path) -> Row:
         def part(mask: NDArray[np.bool_]) -> tuple[Iterable[list[str]], NDArray[np.int64]]:
             return compress(reviews.train_morphemes.morphemes(), mask), reviews.train.labels[mask]
 
-        with track("tf-idf", total=len(settings.baseline_c), unit="values of C") as advance:
+        with track("tf-idf", total=1 + len(settings.baseline_c), unit="steps") as advance:
             found = fit_baseline(
                 part(~reviews.validation),
                 part(reviews.validation),

@@ -38,11 +38,13 @@ def fit_baseline(
     """Learns two labels from `train`, chooses C out of `values` by `validation`, and looks at `test` once.
 
     Features are single morphemes and pairs of neighbours that two training texts have, with sublinear counts. advance:
-    called with 1 after each C. Raises CorpusError where no two training texts have a morpheme in common.
+    called with 1 when the features are there, and after each C. Raises CorpusError where no two training texts have a
+    morpheme in common.
     """
     vectorizer = TfidfVectorizer(analyzer=_grams, min_df=2, sublinear_tf=True, dtype=np.float64)
     try:
         features = vectorizer.fit_transform(train[0])
+        advance(1)
     except ValueError as error:
         raise CorpusError("no two training texts share a morpheme: give more texts to learn from") from error
     held_out = vectorizer.transform(validation[0])

@@ -18,6 +18,7 @@ from corpus.overlap import found_in
 from korbert.durable import write_whole
 from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import ClassificationModel, PretrainingModel, load_model, save_model, take_encoder
+from korbert.progress import track
 from korbert.tasks import nsmc
 from korbert.tasks.encoded import Encoded
 from korbert.tasks.nsmc_table import Build, Reviews, Row, baseline_row, confusion, encoder_rows, scores, trained_model
@@ -50,7 +51,8 @@ def run(settings: NsmcSettings, inputs: Inputs, output: Path, runtime: Runtime) 
     _check_length(settings, pretrained, inputs)
     builds = _builds(settings, pretrained)
 
-    seen = found_in(test["text"], train["text"], inputs.artifacts["clean"] / "documents", output, runtime.workers)
+    with track("compare", total=None):
+        seen = found_in(test["text"], train["text"], inputs.artifacts["clean"] / "documents", output, runtime.workers)
     reviews = _encode(settings, train, test, validation, tokenizer, output, runtime)
     rows: list[Row] = []
     for name, build in builds.items():
@@ -124,10 +126,11 @@ def _encode(
     for name, table in (("train", train), ("test", test)):
         encoded[name] = Encoded(output / "work", name, table["text"].tolist())
         encoded[name].make(tokenizer, runtime.workers)
-    train_rows, test_rows = (
-        encoded[name].examples(tokenizer, table["label"].to_numpy(), settings.max_length)
-        for name, table in (("train", train), ("test", test))
-    )
+    with track("load", total=None):
+        train_rows, test_rows = (
+            encoded[name].examples(tokenizer, table["label"].to_numpy(), settings.max_length)
+            for name, table in (("train", train), ("test", test))
+        )
     first = train_rows.input_ids[: train_rows.offsets[1]].tolist()
     _logger.info("sample: %s -> %s, label %d", train["text"][0], " ".join(tokenizer.tokens(first)), train["label"][0])
     return Reviews(train_rows, test_rows, encoded["train"], encoded["test"], validation)

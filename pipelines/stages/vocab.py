@@ -5,6 +5,8 @@ from pathlib import Path
 
 from corpus.counts import count, coverage, form_counts
 from corpus.settings import AnalyzeSettings
+from korbert.errors import CorpusError
+from korbert.progress import track
 from korbert.tokenization import Analyzer, Tokenizer
 from korbert.tokenization.settings import AnalyzerOptions
 from korbert.tokenization.vocabulary import learn
@@ -25,11 +27,17 @@ def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) ->
     analyzed = inputs.artifacts["analyze"]
     morphemes, seed, share = analyzed / "morphemes", settings.seed, settings.heldout_share
     counted = count(morphemes, output, seed=seed, heldout_share=share, workers=runtime.workers)
-    model = learn(form_counts(output / "counts.parquet", settings, settings.min_documents), settings)
+    with track("vocab: learn", total=None, unit="pieces"):
+        model = learn(form_counts(output / "counts.parquet", settings, settings.min_documents), settings)
     analyzer = Analyzer(_options(analyzed))
     tokenizer = Tokenizer.build(model, settings, analyzer.options, analyzer.versions)
     tokenizer.save(output / "tokenizer")
     found = coverage(morphemes, tokenizer, output, seed=seed, heldout_share=share, workers=runtime.workers)
+    if not found["all"]["documents"]:
+        raise CorpusError(
+            f"{morphemes}: none of its {counted['documents']:,} documents is held out by heldout_share {share}, "
+            "and nothing could be measured: raise it, or bring more text"
+        )
     text = json.dumps(found, ensure_ascii=False, indent=1)
     (output / "coverage.json").write_text(text + "\n", encoding="utf-8")
     return {"size": tokenizer.vocab_size, **counted}

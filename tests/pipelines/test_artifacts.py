@@ -101,6 +101,33 @@ def test_two_runs_on_one_artifact(tmp_path: Path) -> None:
         assert (tmp_path / "vocab.lock").read_text() == f"process {os.getpid()}"
 
 
+def test_progress_counts_parts_and_finds_whole_checkpoints(tmp_path: Path) -> None:
+    assert artifacts.progress(tmp_path) is None
+    step = tmp_path / "work" / "read"
+    step.mkdir(parents=True)
+    (step / "parts").write_text("")  # as it is for a moment
+    assert artifacts.progress(tmp_path) is None
+    (step / "parts").write_text("12\n")
+    (step / "part-00000.json").write_text("{}")
+    assert artifacts.progress(tmp_path) == "read: 1 of 12 parts are done"
+
+    training = tmp_path / "pretrain.partial"
+    (training / "checkpoints" / "step-00000400").mkdir(parents=True)
+    (training / "checkpoints" / "step-00000500.partial").mkdir()
+    assert artifacts.progress(training) == "step 400 is saved"
+
+
+def test_a_lock_that_nobody_holds_has_no_owner(tmp_path: Path) -> None:
+    assert artifacts.owner(tmp_path / "vocab") is None
+    with artifacts.locked(tmp_path / "vocab"):
+        assert artifacts.owner(tmp_path / "vocab") == f"process {os.getpid()}"
+    assert artifacts.owner(tmp_path / "vocab") is None
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        pass
+    (tmp_path / "vocab.lock").write_text(f"process {gone.pid}")  # as a killed run leaves it
+    assert artifacts.owner(tmp_path / "vocab") is None
+
+
 def test_a_broken_record_is_an_error_with_a_way_out(tmp_path: Path) -> None:
     (tmp_path / "stage.json").write_text("{")
     with pytest.raises(ArtifactError, match=r"stage\.json: cannot be read .*--rebuild"):

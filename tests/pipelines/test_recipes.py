@@ -69,11 +69,21 @@ def test_set_changes_one_value(tmp_path: Path, change: str, read: object) -> Non
         ("seed = \nvocab = 3", [], r"mine\.toml: is not TOML: .*line 1"),
         (MINIMAL.replace("[pretrain.optimizer]\nlearning_rate = 1e-3", ""), [], r"pretrain\.optimizer: is missing"),
         (MINIMAL + "[korquad]\nmax_length = 64\n", [], r"korquad: max_length 64 leaves"),
+        (MINIMAL + "[korquad]\nmax_length = 600\n", [], r"korquad\.max_length 600 is more than .* 512: lower"),
+        (MINIMAL + "[nsmc]\n", ["nsmc.max_length=600"], r"nsmc\.max_length 600 is more than .* 512: lower"),
+        ('name = "other"\n' + MINIMAL, [], r"mine\.toml: name: no such key: a recipe is named by its file"),
+        (MINIMAL, ["heldout_share=0"], r"heldout_share: .*greater than 0"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, text: str, changes: list[str], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         recipes.load(_write(tmp_path, text), changes)
+
+
+def test_a_folder_of_the_same_name_hides_no_shipped_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "demo").mkdir()
+    assert recipes.load("demo").name == "demo"
 
 
 @pytest.mark.parametrize(("given", "said"), [("dmo", r"did you mean demo\?"), ("nowhere.toml", "no such file")])
