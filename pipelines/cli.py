@@ -278,6 +278,29 @@ def score(dataset: Path, predictions: Path, debug: bool) -> None:
 
 
 @cli.command()
+@click.argument("tokenizer", type=_FILE)
+@click.argument("dataset", type=_FILE)
+@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Threads of Kiwi.")
+@click.option("--all", "everything", type=_FILE, help="Write every answer that is missed to this JSON file.")
+@click.option("--debug", is_flag=True, help="Show the trace of an error.")
+def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None, debug: bool) -> None:
+    """Say how well any model could score with TOKENIZER.
+
+    DATASET is a KorQuAD file with answers; TOKENIZER is tokenizer/ of a vocab artifact or of a model. `pieces` is the
+    best that a first and a last piece can give, `characters` what cuts inside them add.
+    """
+    from korbert.tasks import korquad
+    from korbert.tasks.korquad_oracle import oracle as measure
+    from korbert.tokenization import Tokenizer
+    from pipelines.summary import show_oracle
+
+    found = measure(korquad.read(dataset), Tokenizer.load(tokenizer), workers=workers)
+    show_oracle(found)
+    if everything:
+        korquad.write_json(everything, found)
+
+
+@cli.command()
 @_MODEL
 @click.argument("input", type=click.File("rb"), default="-")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)

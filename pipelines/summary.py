@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -10,6 +10,10 @@ from rich.table import Table
 from pipelines import artifacts
 from pipelines.runner import Chain
 
+if TYPE_CHECKING:
+    from korbert.tasks.korquad_oracle import Oracle
+
+_MISSES_SHOWN = 20
 _DOING = {
     "fresh": "a run skips it",
     "absent": "a run makes it",
@@ -49,6 +53,21 @@ def show(chain: Chain) -> None:
         console.print(
             "A demo proves the chain, not the method: with so little text and so small a model the baseline wins."
         )
+
+
+def show_oracle(found: "Oracle") -> None:
+    """Print both ceilings, why answers are missed, and the first of those."""
+    console = Console(soft_wrap=True, highlight=False)
+    console.print(f"{found['count']:,} questions    EM       F1")
+    for name, ceiling in (("pieces", found["pieces"]), ("characters", found["characters"])):
+        console.print(f"{name:<14} {ceiling['exact_match']:7.2f}  {ceiling['f1']:7.2f}", end="")
+        causes = ", ".join(f"{number:,} {cause}" for cause, number in ceiling["causes"].items())
+        console.print(f"   missed: {causes}" if causes else "   none missed")
+    for one in found["unreached"][:_MISSES_SHOWN]:
+        best = ", ".join(f"by {name} {text!r}" for name, text in one["best"].items())
+        console.print(f"{one['id']}: {one['answer']!r}, {best}: {one['cause']} {' '.join(one['pieces'])}", markup=False)
+    if len(found["unreached"]) > _MISSES_SHOWN:
+        console.print(f"and {len(found['unreached']) - _MISSES_SHOWN:,} more: --all FILE has them")
 
 
 def _figures(chain: Chain, states: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,10 @@ __all__ = [
     "Pieces",
     "Span",
     "assemble",
+    "cut_within",
+    "is_slice",
     "pad_batch",
+    "span_of",
     "span_to_pieces",
     "windows",
 ]
@@ -94,22 +97,6 @@ class Encoding:
     def segment_spans(self, segment: int) -> list[Span]:
         """The spans with those of the other segment blanked as (0, 0): what span_to_pieces takes."""
         return [span if kind == segment else (0, 0) for span, kind in zip(self.spans, self.token_type_ids, strict=True)]
-
-    def cut(self, text: str, first: int, last: int, start: int, end: int) -> Span:
-        """The characters of pieces first to last (both inside), trimmed to [start, end) where characters tell.
-
-        A piece tells where it is the very slice of the text; a piece of a fused morpheme is taken whole.
-        """
-        spans = self.spans[first : last + 1]
-        low, high = min(span[0] for span in spans), max(span[1] for span in spans)
-        if self._is_slice(text, first):
-            low = max(low, min(start, self.spans[first][1]))
-        if self._is_slice(text, last):
-            high = min(high, max(end, self.spans[last][0]))
-        return low, high
-
-    def _is_slice(self, text: str, place: int) -> bool:
-        return text[slice(*self.spans[place])] == self.pieces[place].removeprefix("▁")
 
 
 def assemble(first: Pieces, second: Pieces | None, frame: Frame, max_length: int | None = None) -> Encoding:
@@ -215,14 +202,36 @@ def span_to_pieces(spans: Sequence[Span], start: int, end: int) -> tuple[int, in
     if not touching:
         return None
     first, last = touching[0], touching[-1]
-    low, high = _extent(spans, first, last)
-    while last > first and _extent(spans, first, last - 1) == (low, high):
+    low, high = span_of(spans, first, last)
+    while last > first and span_of(spans, first, last - 1) == (low, high):
         last -= 1
-    while first < last and _extent(spans, first + 1, last) == (low, high):
+    while first < last and span_of(spans, first + 1, last) == (low, high):
         first += 1
     return first, last
 
 
-def _extent(spans: Sequence[Span], first: int, last: int) -> Span:
+def span_of(spans: Sequence[Span], first: int, last: int) -> Span:
+    """The characters that the pieces first to last (both inside) stand for.
+
+    Pieces without characters do not widen it: with 의사 [0, 2), 이 [2, 2), 다 [3, 4), 이 to 다 is 다.
+    """
     run = [span for span in spans[first : last + 1] if span[1] > span[0]] or [spans[first]]
     return min(span[0] for span in run), max(span[1] for span in run)
+
+
+def cut_within(text: str, found: Pieces | Encoding, first: int, last: int, start: int, end: int) -> Span:
+    """The characters of pieces first to last (both inside), trimmed to [start, end) as far as characters tell.
+
+    They tell where a piece is the very slice of the text; a piece of a fused morpheme is taken whole.
+    """
+    low, high = span_of(found.spans, first, last)
+    if is_slice(text, found, first):
+        low = max(low, min(start, found.spans[first][1]))
+    if is_slice(text, found, last):
+        high = min(high, max(end, found.spans[last][0]))
+    return low, high
+
+
+def is_slice(text: str, found: Pieces | Encoding, place: int) -> bool:
+    """Whether the piece is written as the text is: 학교, not the 었 of 했. text: as it was encoded."""
+    return text[slice(*found.spans[place])] == found.pieces[place].removeprefix("▁")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from korbert.errors import SettingsError
 from korbert.tokenization import Encoding, Pieces, pad_batch, span_to_pieces
-from korbert.tokenization.encoding import Frame, assemble, windows
+from korbert.tokenization.encoding import Frame, assemble, cut_within, windows
 
 FRAME = Frame(cls_id=2, sep_id=3)
 
@@ -160,7 +160,7 @@ def test_an_answer_ends_inside_a_piece_where_the_piece_is_a_slice() -> None:
         ["NNP", "JKB", "VV", "EF"],
     )
     encoding = assemble(pieces, None, FRAME)
-    assert encoding.cut(text, 1, 2, 2, 5) == (2, 5)
-    assert encoding.cut(text, 1, 1, 0, 2) == (0, 2)
-    assert encoding.cut(text, 4, 4, 7, 8) == (6, 8)  # fused: only the whole of it
-    assert encoding.cut(text, 1, 4, 0, 8) == (0, 8)
+    assert cut_within(text, encoding, 1, 2, 2, 5) == (2, 5)
+    assert cut_within(text, encoding, 1, 1, 0, 2) == (0, 2)
+    assert cut_within(text, encoding, 4, 4, 7, 8) == (6, 8)  # fused: only the whole of it
+    assert cut_within(text, encoding, 1, 4, 0, 8) == (0, 8)

@@ -1,0 +1,125 @@
+"""Memory of the corpus stages against the size of the input: it must not grow with it.
+
+    python benchmarks/memory.py data/corpus/wiki-0.jsonl.zst data/corpus/reviews.jsonl.zst --megabytes 10 40
+
+For each size as much text is taken from the files in turn (more than they hold: again, with another number before each
+text), and `korbert clean`, `analyze`, `vocab` and `shard` run on it, each in processes of its own. What counts is the
+anonymous memory of all of them together, looked at five times a second. The bar is 1 GB and 1 GB a worker.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import count, islice
+from pathlib import Path
+
+from corpus.readers import chunks, rows
+from corpus.settings import SourceSettings
+
+STAGES = ("clean", "analyze", "vocab", "shard")
+RECIPE = """
+[[clean.sources]]
+name = "text"
+path = "text.jsonl"
+[vocab]
+size = 8_000
+[pretrain]
+phases = [{ steps = 1 }]
+[pretrain.encoder]
+hidden_size = 32
+num_hidden_layers = 1
+num_attention_heads = 1
+intermediate_size = 32
+[pretrain.optimizer]
+"""
+
+
+def read_texts(paths: list[Path]) -> Iterator[str]:
+    """Texts of all files in turn, over and over: from the second time on each has a number before it."""
+    for turn in count():
+        streams = []
+        for path in paths:
+            source = SourceSettings(name="s", path=path.name)
+            streams.append(row.text for chunk in chunks(source, [path], 1 << 20) for row in rows(chunk))
+        while streams:
+            for stream in list(streams):
+                taken = list(islice(stream, 50))
+                if not taken:
+                    streams.remove(stream)
+                yield from (f"{turn} {text}" if turn else text for text in taken)
+
+
+def write_input(paths: list[Path], folder: Path, megabytes: int) -> None:
+    written = 0
+    with (folder / "text.jsonl").open("w", encoding="utf-8") as file:
+        for number, text in enumerate(read_texts(paths)):
+            written += len(text.encode())
+            file.write(json.dumps({"id": str(number), "text": text}, ensure_ascii=False) + "\n")
+            if written >= megabytes * 1_000_000:
+                return
+
+
+def family(root: int) -> set[int]:
+    """The process and all that it has begun."""
+    parents = {}
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
+            try:
+                parents[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+    found = {root}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def anonymous_bytes(process: int) -> int:
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:")), 0)
+
+
+def measure(command: list[str]) -> tuple[float, int, int]:
+    """Seconds, the peak of all processes together, and of the largest one, in bytes."""
+    together = largest = 0
+    started = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as running:
+        while running.poll() is None:
+            held = [anonymous_bytes(process) for process in family(running.pid)]
+            together, largest = max(together, sum(held)), max(largest, *held)
+            time.sleep(0.2)
+        if running.returncode:
+            raise SystemExit(running.stderr.read() if running.stderr else running.returncode)
+    return time.perf_counter() - started, together, largest
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=Path, help="JSONL with the field text")
+    parser.add_argument("--megabytes", type=int, nargs="+", default=[10, 40], help="of text, in UTF-8")
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    limit = 1_000 * (1 + given.workers)
+    print(f"load {os.getloadavg()[0]:.1f}; the bar is {limit:,} MB for all processes together")
+    for megabytes in given.megabytes:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            write_input(given.files, folder, megabytes)
+            (folder / "memory.toml").write_text(RECIPE, encoding="utf-8")
+            for stage in STAGES:
+                place = [str(folder / "memory.toml"), "--root", str(folder), "--workers", str(given.workers)]
+                seconds, together, largest = measure([sys.executable, "-m", "korbert", stage, *place])
+                print(f"{megabytes:>6} MB  {stage:<8} {seconds:8.1f} s  together {together / 1e6:6,.0f} MB", end="")
+                print(f"  largest process {largest / 1e6:6,.0f} MB", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""What a tokenizer allows on KorQuAD before anything is trained: the scores of the best spans its pieces can give.
+
+61 of 100 answers run straight into a particle (세종이: 세종): a tokenizer that does not cut there loses them, whatever
+the model. Two ceilings: `pieces` is what two pieces, a first and a last, can give; `characters` is what they can give
+when the first may lose characters at its front and the last at its end, where a piece is a very slice of the text.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import product
+from typing import Literal, TypedDict
+
+from korbert.tasks.korquad import Dataset, Question
+from korbert.tasks.korquad_score import exact_match, f1
+from korbert.tokenization import Pieces, Tokenizer
+from korbert.tokenization.encoding import Span, cut_within, is_slice, span_of, span_to_pieces
+
+__all__ = ["Ceiling", "Oracle", "Unreached", "oracle"]
+
+_AROUND = 2  # pieces before and behind the shortest run that are tried as first and last, too
+
+
+Cause = Literal["fused", "inside a piece", "no piece"]
+
+_CEILINGS = ("pieces", "characters")
+
+
+class Ceiling(TypedDict):
+    """Percent over all questions, by the official score. causes: how many questions each one costs."""
+
+    exact_match: float
+    f1: float
+    causes: dict[str, int]
+
+
+class Unreached(TypedDict):
+    """An answer that a ceiling misses. best: ceiling -> the nearest it allows. pieces: those in the way, with tags."""
+
+    id: str
+    answer: str
+    best: dict[str, str]
+    cause: Cause
+    pieces: list[str]
+
+
+class Oracle(TypedDict):
+    """What `oracle` gives."""
+
+    count: int
+    pieces: Ceiling
+    characters: Ceiling
+    unreached: list[Unreached]
+
+
+def oracle(dataset: Dataset, tokenizer: Tokenizer, *, workers: int = 1) -> Oracle:
+    """The ceilings of both kinds, and the answers that one of them misses.
+
+    dataset: read with answers and their places. workers: threads for Kiwi. An answer is missed for one of three causes:
+    an end is inside a morpheme that shares its characters with another or is written otherwise (`fused`: 했 is 하 and
+    었), inside a piece that could be cut there (`inside a piece`), or no piece stands over it (`no piece`).
+    """
+    contexts = list(tokenizer.pieces_of_many(dataset.contexts, workers=workers))
+    matches, f1_sums = Counter[str](), dict.fromkeys(_CEILINGS, 0.0)
+    causes: dict[str, Counter[str]] = {name: Counter() for name in _CEILINGS}
+    unreached: list[Unreached] = []
+    for question in dataset.questions:
+        text, pieces = dataset.contexts[question.context], contexts[question.context]
+        answers = [answer.text for answer in question.answers]
+        best = _best(question, text, pieces)
+        missed = [name for name in _CEILINGS if not exact_match(best[name], answers)]
+        for name in _CEILINGS:
+            matches[name] += name not in missed
+            f1_sums[name] += f1(best[name], answers)
+        if missed:
+            cause, names = _cause(text, pieces, question.answers[0].span)
+            for name in missed:
+                causes[name][cause] += 1
+            shown = {name: best[name] for name in missed}
+            unreached.append({"id": question.id, "answer": answers[0], "best": shown, "cause": cause, "pieces": names})
+    count = len(dataset.questions)
+    ceilings = {
+        name: Ceiling(
+            exact_match=100 * matches[name] / count, f1=100 * f1_sums[name] / count, causes=dict(causes[name])
+        )
+        for name in _CEILINGS
+    }
+    return {"count": count, "pieces": ceilings["pieces"], "characters": ceilings["characters"], "unreached": unreached}
+
+
+def _best(question: Question, text: str, pieces: Pieces) -> dict[str, str]:
+    """Ceiling -> the text with the best score that it allows, the one of the shortest run among equals."""
+    answers = [answer.text for answer in question.answers]
+
+    def quality(candidate: str) -> tuple[bool, float]:
+        return exact_match(candidate, answers), f1(candidate, answers)
+
+    found: dict[str, list[str]] = {name: [] for name in _CEILINGS}
+    for answer in question.answers:
+        for first, last in _runs(pieces, *answer.span):
+            found["pieces"].append(text[slice(*span_of(pieces.spans, first, last))])
+            found["characters"].append(text[slice(*cut_within(text, pieces, first, last, *answer.span))])
+            if all(exact_match(texts[-1], answers) for texts in found.values()):  # nearly always at once
+                return {name: texts[-1] for name, texts in found.items()}
+    return {name: max(texts, key=quality, default="") for name, texts in found.items()}
+
+
+def _runs(pieces: Pieces, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """First and last pieces to try for the characters [start, end), the shortest run over them first."""
+    run = span_to_pieces(pieces.spans, start, end)
+    if run is None:
+        return
+    offsets = sorted(range(-_AROUND, _AROUND + 1), key=abs)
+    for one, other in product(offsets, offsets):
+        first, last = run[0] + one, run[1] + other
+        if 0 <= first <= last < len(pieces):
+            yield first, last
+
+
+def _cause(text: str, pieces: Pieces, answer: Span) -> tuple[Cause, list[str]]:
+    """Why no two pieces give these characters, and the pieces that reach beyond an end of them."""
+    torn = [place for place, (low, high) in enumerate(pieces.spans) if any(low < end < high for end in answer)]
+    fused = [place for place in torn if not is_slice(text, pieces, place)]
+    names = [f"{pieces.pieces[place]}/{pieces.tags[place]}" for place in fused or torn]
+    return ("fused" if fused else "inside a piece" if torn else "no piece"), names

@@ -1,0 +1,89 @@
+"""What a tokenizer allows on KorQuAD, and why not more."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from korbert.tasks import korquad
+from korbert.tasks.korquad import Answer, Dataset, Question
+from korbert.tasks.korquad_oracle import oracle
+from korbert.tasks.korquad_score import score
+from korbert.tokenization import Pieces, Tokenizer
+
+CONTEXT = "황비홍이 했다 해서 도시에"
+
+
+class Scripted:
+    """Stands for a tokenizer: 황비홍이 is one piece, 했 is 하 and 었, the last eojeol has no piece at all."""
+
+    def pieces_of_many(self, texts: list[str], *, workers: int) -> list[Pieces]:
+        assert texts == [CONTEXT]
+        names = ["황비홍이", "하", "었", "다", "하", "어서"]
+        spans = [(0, 4), (5, 6), (5, 6), (6, 7), (8, 9), (8, 10)]
+        return [Pieces([400] * 6, names, [2, 2, 1, 1, 2, 1], spans, [*range(6)], ["NNP", "VV", "EP", "EF", "VV", "EC"])]
+
+
+def _ask(*answers: tuple[str, int]) -> Any:
+    question = Question("q", "?", 0, tuple(Answer(text, start) for text, start in answers))
+    return oracle(Dataset(("t",), (CONTEXT,), (question,)), Scripted())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("answer", "start", "pieces", "characters"),
+    [("황비홍이", 0, 100, 100), ("황비홍", 0, 0, 100), ("비홍", 1, 0, 100), ("했다", 5, 100, 100), ("했", 5, 100, 100)],
+)
+def test_cuts_inside_a_piece_are_the_second_ceiling(answer: str, start: int, pieces: int, characters: int) -> None:
+    found = _ask((answer, start))
+    assert (found["pieces"]["exact_match"], found["characters"]["exact_match"]) == (pieces, characters)
+
+
+def test_what_is_missed_has_a_cause() -> None:
+    inside, fused, none = _ask(("황비홍", 0)), _ask(("서", 9)), _ask(("도시", 11))
+    assert inside["unreached"] == [
+        {
+            "id": "q",
+            "answer": "황비홍",
+            "best": {"pieces": "황비홍이"},
+            "cause": "inside a piece",
+            "pieces": ["황비홍이/NNP"],
+        }
+    ]
+    assert fused["unreached"][0]["cause"] == "fused"
+    assert fused["unreached"][0]["pieces"] == ["어서/EC"]
+    assert fused["unreached"][0]["best"] == {"pieces": "해서", "characters": "해서"}
+    assert none["unreached"][0]["cause"] == "no piece"
+    assert fused["characters"]["causes"] == {"fused": 1}
+    assert none["characters"]["f1"] == 0
+
+
+def test_the_best_of_several_answers_counts() -> None:
+    assert _ask(("도시", 11), ("황비홍이", 0))["pieces"]["exact_match"] == 100
+
+
+def test_the_sample_is_within_reach(sample: Path, tiny_tokenizer: Tokenizer) -> None:
+    path = sample / "korquad" / "valid.json"
+    found = oracle(korquad.read(path), tiny_tokenizer)
+    assert found["count"] == 30
+    assert found["pieces"]["exact_match"] <= found["characters"]["exact_match"] == 100
+    right = {qa["id"]: qa["answers"][0]["text"] for qa in _questions(path)}
+    nearest = right | {one["id"]: one["best"].get("pieces", one["answer"]) for one in found["unreached"]}
+    assert score(json.loads(path.read_text(encoding="utf-8")), nearest) == {
+        key: pytest.approx(found["pieces"][key]) for key in ("exact_match", "f1")
+    }
+
+
+@pytest.mark.slow
+def test_the_official_dev_file_is_within_reach(korbert_data: Path, tiny_tokenizer: Tokenizer) -> None:
+    """Even of 2,000 pieces: the morphemes' ends decide."""
+    found = oracle(korquad.read(korbert_data / "korquad1" / "KorQuAD_v1.0_dev.json"), tiny_tokenizer, workers=2)
+    assert found["count"] == 5_774
+    assert found["pieces"]["exact_match"] >= 99.4
+    assert found["characters"]["exact_match"] >= 99.9
+    assert found["characters"]["f1"] >= 99.95
+
+
+def _questions(path: Path) -> list[Any]:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return [qa for article in content["data"] for paragraph in article["paragraphs"] for qa in paragraph["qas"]]
