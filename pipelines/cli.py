@@ -279,6 +279,46 @@ def score(dataset: Path, predictions: Path, debug: bool) -> None:
 
 @cli.command()
 @click.argument("tokenizer", type=_FILE)
+@click.argument("texts", nargs=-1, metavar="[TEXT]...")
+@click.option("--input", type=click.File("rb"), help="A file of texts, one a line; - is standard input.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON line for each text.")
+@click.option("--html", type=_FILE, help="Write a page instead, the pieces below their characters.")
+@click.option("--special-tokens", is_flag=True, help="[MASK] and the like in a text are what they stand for.")
+@click.option("--debug", is_flag=True, help="Show the trace of an error.")
+def tokenize(
+    tokenizer: Path,
+    texts: tuple[str, ...],
+    input: Any,
+    as_json: bool,
+    html: Path | None,
+    special_tokens: bool,
+    debug: bool,
+) -> None:
+    """Show TEXT as pieces: id, span, characters, tag, eojeol.
+
+    TOKENIZER is a tokenizer's folder or a model's. Without TEXT, lines of --input or of standard input.
+    """
+    from korbert.tokenization import Tokenizer
+    from pipelines import tokenizing
+    from pipelines.predicting import decoded
+
+    loaded = Tokenizer.load(tokenizing.tokenizer_folder(tokenizer))
+    lines = input or sys.stdin.buffer
+    source = texts or decoded(lines, lines.name)
+    if html:
+        number = tokenizing.write_page(html, loaded, source, special_tokens=special_tokens)
+        click.echo(f"{html}: {number:,} texts", err=True)
+        return
+    for text in source:
+        found = loaded.encode_pieces(text, special_tokens=special_tokens)
+        if as_json:
+            click.echo(tokenizing.as_json(text, found))
+        else:
+            tokenizing.print_table(text, found)
+
+
+@cli.command()
+@click.argument("tokenizer", type=_FILE)
 @click.argument("dataset", type=_FILE)
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Threads of Kiwi.")
 @click.option("--all", "everything", type=_FILE, help="Write every answer that is missed to this JSON file.")

@@ -19,7 +19,7 @@ def predict_lines(model: Loaded, lines: Iterable[bytes], name: str = "input") ->
 
     name: what errors call the input.
     """
-    texts = _decoded(lines, name)
+    texts = decoded(lines, name)
     if isinstance(model, Classifier):
         while part := list(islice(texts, _LINES_AT_ONCE)):
             yield from model.predict(part)
@@ -33,8 +33,8 @@ def predict_lines(model: Loaded, lines: Iterable[bytes], name: str = "input") ->
         )
 
 
-def _decoded(lines: Iterable[bytes], name: str) -> Iterator[str]:
-    """Without line ends, and without the byte-order mark that some editors write."""
+def decoded(lines: Iterable[bytes], name: str) -> Iterator[str]:
+    """Lines without their ends, and without the byte-order mark that some editors write; see predict_lines."""
     for number, line in enumerate(lines, 1):
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")

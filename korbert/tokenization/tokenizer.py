@@ -130,13 +130,18 @@ class Tokenizer:
         stride, all windows over the last text, which overlap by that many pieces. special_tokens: "[MASK]" in the text
         is the mask, and the like; otherwise it is text. Raises SettingsError for a max_length or stride that cannot be.
         """
-        first = self._pieces(text, special_tokens)
-        second = None if pair is None else self._pieces(pair, special_tokens)
+        first = self.encode_pieces(text, special_tokens=special_tokens)
+        second = None if pair is None else self.encode_pieces(pair, special_tokens=special_tokens)
         if stride is None:
             return assemble(first, second, self._frame, max_length)
         if max_length is None:
             raise SettingsError(f"stride {stride} without max_length: say how long a window may be")
         return windows(first, second, self._frame, max_length, stride)
+
+    def encode_pieces(self, text: str, *, special_tokens: bool = False) -> Pieces:
+        """The pieces of a text without [CLS] and [SEP]. special_tokens: as in encode."""
+        found = self.pieces(self.analyzer.analyze(text), text)
+        return self._with_special(found, text) if special_tokens else found
 
     def encode_batch(
         self,
@@ -248,10 +253,6 @@ class Tokenizer:
                 text += b" "
             text += bytes([id - FIRST_BYTE]) if FIRST_BYTE <= id < FIRST_PIECE else piece.removeprefix(MARK).encode()
         return unicodedata.normalize("NFC", text.decode("utf-8", errors="replace"))
-
-    def _pieces(self, text: str, special_tokens: bool) -> Pieces:
-        found = self.pieces(self.analyzer.analyze(text), text)
-        return self._with_special(found, text) if special_tokens else found
 
     def _with_special(self, found: Pieces, text: str) -> Pieces:
         """The special tokens that stand in the text, each as one piece."""

@@ -19,7 +19,7 @@ class Scripted:
     """Stands for a tokenizer: 황비홍이 is one piece, 했 is 하 and 었, the last eojeol has no piece at all."""
 
     def pieces_of_many(self, texts: list[str], *, workers: int) -> list[Pieces]:
-        assert texts == [CONTEXT]
+        assert list(texts) == [CONTEXT]
         names = ["황비홍이", "하", "었", "다", "하", "어서"]
         spans = [(0, 4), (5, 6), (5, 6), (6, 7), (8, 9), (8, 10)]
         return [Pieces([400] * 6, names, [2, 2, 1, 1, 2, 1], spans, [*range(6)], ["NNP", "VV", "EP", "EF", "VV", "EC"])]

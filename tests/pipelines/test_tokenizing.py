@@ -1,0 +1,69 @@
+"""Text shown as pieces: nothing is left out, nothing is shown twice."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from korbert.tokenization import Pieces, Tokenizer
+from pipelines import cli, tokenizing
+
+_ALPHABET = "가나다했걸써ᄒㅋ a1.\n\t👍🏻學𠀀\u200d"
+
+
+def _fused() -> Pieces:
+    names, spans = ["하", "었", "다", "이", "다"], [(0, 1), (0, 1), (1, 2), (5, 5), (5, 6)]
+    return Pieces([400] * 5, names, [3, 1, 1, 2, 1], spans, [*range(5)], ["VV", "EP", "EF", "VCP", "EF"])
+
+
+def test_fused_pieces_share_their_characters() -> None:
+    found = tokenizing.units("했다  의다!", _fused())
+    assert [(unit.text, [piece for piece, _ in unit.pieces]) for unit in found] == [
+        ("했", ["하", "었"]),
+        ("다", ["다"]),
+        ("  의", []),
+        ("", ["이"]),
+        ("다", ["다"]),
+        ("!", []),
+    ]
+
+
+@settings(max_examples=60)
+@given(st.text(_ALPHABET, max_size=30))
+def test_the_units_are_the_text(tiny_tokenizer: Tokenizer, text: str) -> None:
+    found = tiny_tokenizer.encode_pieces(text)
+    shown = tokenizing.units(text, found)
+    assert "".join(unit.text for unit in shown) == text
+    assert [piece for unit in shown for piece, _ in unit.pieces] == found.pieces
+
+
+def test_the_command_takes_arguments_files_and_standard_input(
+    tiny_tokenizer: Tokenizer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, lines = tmp_path / "model" / "tokenizer", tmp_path / "lines.txt"
+    tiny_tokenizer.save(folder)
+    lines.write_text("\ufeff학교에 간다\n이걸 봤다\n", encoding="utf-8")
+
+    assert cli.run_command(["tokenize", str(tmp_path / "model"), "학교에 [MASK] 간다", "--special-tokens"]) == 0
+    table = capsys.readouterr().out
+    assert [line.split()[0] for line in table.splitlines()] == ["piece", "학교", "에", "[MASK]", "가", "ᆫ다"]
+
+    assert cli.run_command(["tokenize", str(folder), "--json", "--input", str(lines)]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["text"] for one in found] == ["학교에 간다", "이걸 봤다"]
+    assert found[0]["pieces"][-1] == {
+        "piece": "ᆫ다", "id": tiny_tokenizer.ids_of("ᆫ다")[0], "span": [4, 6], "tag": "EF", "eojeol": 1
+    }  # fmt: skip
+
+    page = tmp_path / "page.html"
+    assert cli.run_command(["tokenize", str(folder), "<b>", "이걸", "--html", str(page)]) == 0
+    shown = page.read_text(encoding="utf-8")
+    assert "<b>이걸</b><small>이거 <i>NP</i></small><small>ᆯ <i>JKO</i></small>" in shown
+    assert "&lt;b&gt;" in shown or "&lt;" in shown
+
+
+def test_a_folder_that_is_no_tokenizer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run_command(["tokenize", str(tmp_path), "가"]) == 1
+    assert "is no tokenizer" in capsys.readouterr().err
