@@ -10,13 +10,13 @@ from korbert.huggingface.configs import config_to_transformers
 from korbert.huggingface.layouts import CLASSES, to_transformers
 from korbert.modeling.models import ClassificationModel, Model
 from korbert.modeling.storage import load_model, serialize
-from korbert.tokenization import Tokenizer
-from korbert.tokenization import repair as repair_module
+from korbert.tokenization import Tokenizer, repair, spans
 
 __all__ = ["export"]
 
+_INLINED = {"repair": repair, "spans": spans}  # in the order in which the tokenizer's file imports them
 _TOKENIZER_FILE = "tokenization_korbert.py"
-_REPAIR_IMPORT = re.compile(r"^from korbert\.tokenization\.repair import .*\n", re.MULTILINE)
+_OWN_IMPORT = re.compile(r"^from korbert\.tokenization\.(repair|spans) import .*\n", re.MULTILINE)
 
 
 def export(model_folder: Path, folder: Path, check: bool = False) -> dict[str, float]:
@@ -71,11 +71,12 @@ def _write_tokenizer(folder: Path, model: Model, tokenizer: Tokenizer) -> None:
 
 
 def _tokenizer_source() -> str:
-    """tokenization_korbert.py without imports of korbert: the text of the one module it needs stands in it."""
+    """tokenization_korbert.py without imports of korbert: the text of the modules it needs stands in it."""
     source = Path(__file__).with_name(_TOKENIZER_FILE).read_text(encoding="utf-8")
-    module = Path(repair_module.__file__).read_text(encoding="utf-8")
-    inlined, count = _REPAIR_IMPORT.subn(lambda match: module, source)
-    assert count == 1
+    texts = {name: Path(str(module.__file__)).read_text(encoding="utf-8") for name, module in _INLINED.items()}
+    bare = {name: _OWN_IMPORT.sub("", text) for name, text in texts.items()}
+    inlined, count = _OWN_IMPORT.subn(lambda match: bare[match[1]], source)
+    assert count == len(_INLINED)
     return inlined
 
 

@@ -7,17 +7,21 @@ import json
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from transformers import PreTrainedTokenizer
+from transformers import BatchEncoding, PreTrainedTokenizer
+from transformers.tokenization_utils_base import TruncationStrategy
 
-from korbert.tokenization.repair import cut, repair  # an exported file has that module's text in place of this line
+from korbert.tokenization.repair import cut, repair  # an exported file has these modules' text in place of the lines
+from korbert.tokenization.spans import piece_spans, slices
 
 __all__ = ["KorbertTokenizer"]
 
+_CLS, _SEP = 2, 3
 _FIRST_BYTE, _FIRST_PIECE = 128, 384  # entries before are special or reserved, between them bytes
 _MARK = "▁"  # where a morpheme or an eojeol begins
 _TYPED = "\uffff"  # a ▁ of the text
@@ -46,12 +50,97 @@ _SETTINGS = {
 _Morpheme = tuple[str, int, int]  # form and span in the text as given
 
 
+class _Piece(NamedTuple):
+    """A piece of a text. span: its characters; eojeol: counted from 0."""
+
+    id: int
+    span: tuple[int, int]
+    eojeol: int
+
+
+@dataclass(frozen=True)
+class _Window:
+    """What stands in one row: columns of T entries. segments, eojeols: None for special tokens and padding.
+
+    It has the methods by which BatchEncoding answers char_to_token, sequence_ids and the like.
+    """
+
+    tokens: list[str]
+    types: list[int]
+    segments: list[int | None]
+    eojeols: list[int | None]
+    spans: list[tuple[int, int]]
+
+    def add(
+        self,
+        token: str,
+        type: int = 0,
+        segment: int | None = None,
+        eojeol: int | None = None,
+        span: tuple[int, int] = (0, 0),
+    ) -> None:
+        self.tokens.append(token)
+        self.types.append(type)
+        self.segments.append(segment)
+        self.eojeols.append(eojeol)
+        self.spans.append(span)
+
+    def __add__(self, other: "_Window") -> "_Window":
+        return _Window(
+            self.tokens + other.tokens,
+            self.types + other.types,
+            self.segments + other.segments,
+            self.eojeols + other.eojeols,
+            self.spans + other.spans,
+        )
+
+    @property
+    def n_sequences(self) -> int:
+        return len({segment for segment in self.segments if segment is not None}) or 1
+
+    @property
+    def sequence_ids(self) -> list[int | None]:
+        return self.segments
+
+    @property
+    def word_ids(self) -> list[int | None]:
+        return self.eojeols
+
+    def token_to_sequence(self, token: int) -> int | None:
+        return self.segments[token]
+
+    def token_to_word(self, token: int) -> int | None:
+        return self.eojeols[token]
+
+    def token_to_chars(self, token: int) -> tuple[int, int] | None:
+        return None if self.segments[token] is None else self.spans[token]
+
+    def char_to_token(self, char: int, segment: int = 0) -> int | None:
+        return next((place for place in self._of(segment) if self.spans[place][0] <= char < self.spans[place][1]), None)
+
+    def char_to_word(self, char: int, segment: int = 0) -> int | None:
+        token = self.char_to_token(char, segment)
+        return None if token is None else self.eojeols[token]
+
+    def word_to_tokens(self, word: int, segment: int = 0) -> tuple[int, int] | None:
+        places = [place for place in self._of(segment) if self.eojeols[place] == word]
+        return (places[0], places[-1] + 1) if places else None
+
+    def word_to_chars(self, word: int, segment: int = 0) -> tuple[int, int]:
+        spans = [self.spans[place] for place in self._of(segment) if self.eojeols[place] == word]
+        return min(start for start, _ in spans), max(end for _, end in spans)
+
+    def _of(self, segment: int) -> Iterator[int]:
+        return (place for place, own in enumerate(self.segments) if own == segment)
+
+
 class KorbertTokenizer(PreTrainedTokenizer):
     """Kiwi's morphemes, each cut into pieces of a SentencePiece vocabulary; [CLS] A [SEP] or [CLS] A [SEP] B [SEP].
 
     Special tokens typed in a text are text: '[MASK]' is not the mask. To fill gaps pass split_special_tokens=False, to
-    the call or to from_pretrained. Offsets (return_offsets_mapping) are not offered: korbert's own Tokenizer has spans.
-    Decoding joins forms and is readable, not the text as it was.
+    the call or to from_pretrained. Offsets are of the text as given; each piece of a fused morpheme (했: 하, 었) has
+    all of its characters. With return_overflowing_tokens each window is a row, and overflow_to_sample_mapping tells
+    which text it shows. Decoding joins forms and is readable, not the text as it was.
     """
 
     vocab_files_names = _FILES
@@ -100,11 +189,7 @@ class KorbertTokenizer(PreTrainedTokenizer):
         self, text: str, pair: str | None = None, add_special_tokens: bool = False, **kwargs: Any
     ) -> list[str]:
         """The pieces of a text, without special tokens unless it holds them and split_special_tokens is False."""
-        if kwargs.get("split_special_tokens", self.split_special_tokens):
-            ids = self._encode_text(text)
-        else:
-            ids = self._encode_with_special(text)
-        return [self._names[id] for id in ids]
+        return [self._names[piece.id] for piece in self._text_pieces(text, **kwargs)]
 
     def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str, ...]:
         """Writes the files that this tokenizer was made from."""
@@ -128,13 +213,139 @@ class KorbertTokenizer(PreTrainedTokenizer):
             text += (" " * apart + token.removeprefix(_MARK) + " " * special).encode()
         return " ".join(unicodedata.normalize("NFC", text.decode("utf-8", errors="replace")).split())
 
-    def _encode_plus(self, *args: Any, **kwargs: Any) -> Any:
-        if kwargs.get("return_offsets_mapping"):
-            raise NotImplementedError(
-                "KorbertTokenizer gives no offsets: leave return_offsets_mapping out,"
-                " or take the spans of korbert.tokenization.Tokenizer.encode(text)"
+    def _encode_plus(self, text: Any, text_pair: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """Texts and pairs of them, one or many; words and ids that are given already go the way of the base class."""
+        samples, batched = _samples(text, text_pair)
+        if samples is None or kwargs.get("is_split_into_words"):
+            for name in ("return_offsets_mapping", "return_overflowing_tokens"):
+                if kwargs.get(name):
+                    raise NotImplementedError(f"{name} needs texts, as strings: morphemes are not cut at given words")
+            return super()._encode_plus(text, text_pair, *args, **kwargs)
+        return self._encode_samples(samples, batched, **kwargs)
+
+    def _encode_samples(
+        self,
+        samples: Sequence[tuple[str, str | None]],
+        batched: bool,
+        *,
+        padding_strategy: Any,
+        truncation_strategy: Any,
+        max_length: int | None,
+        add_special_tokens: bool = True,
+        stride: int = 0,
+        pad_to_multiple_of: int | None = None,
+        padding_side: str | None = None,
+        return_tensors: Any = None,
+        return_token_type_ids: bool | None = None,
+        return_attention_mask: bool | None = None,
+        return_overflowing_tokens: bool = False,
+        return_special_tokens_mask: bool = False,
+        return_offsets_mapping: bool = False,
+        return_length: bool = False,
+        verbose: bool = True,
+        **kwargs: Any,
+    ) -> BatchEncoding:
+        windows: list[_Window] = []
+        owners: list[int] = []
+        for number, (text, pair) in enumerate(samples):
+            first = self._text_pieces(text, **kwargs)
+            second = None if pair is None else self._text_pieces(pair, **kwargs)
+            for one, other in self._cut(
+                first, second, truncation_strategy, max_length, stride, add_special_tokens, return_overflowing_tokens
+            ):
+                windows.append(self._window(one, other, add_special_tokens))
+                owners.append(number)
+        ids: list[Any] = [self.convert_tokens_to_ids(window.tokens) for window in windows]
+        for row in ids:
+            self._eventual_warn_about_too_long_sequence(row, max_length, verbose)
+        wanted: dict[str, tuple[bool, list[Any]]] = {
+            "input_ids": (True, ids),
+            "token_type_ids": (
+                "token_type_ids" in self.model_input_names if return_token_type_ids is None else return_token_type_ids,
+                [window.types for window in windows],
+            ),
+            "special_tokens_mask": (
+                return_special_tokens_mask,
+                [[int(segment is None) for segment in window.segments] for window in windows],
+            ),
+        }
+        rows = self.pad(
+            {name: column for name, (asked, column) in wanted.items() if asked},
+            padding=padding_strategy.value,
+            max_length=max_length,
+            pad_to_multiple_of=pad_to_multiple_of,
+            padding_side=padding_side,
+            return_attention_mask=return_attention_mask,
+        )
+        padded = [
+            self._padded(window, len(row), padding_side or self.padding_side)
+            for window, row in zip(windows, rows["input_ids"], strict=True)
+        ]
+        if return_offsets_mapping:
+            rows["offset_mapping"] = [window.spans for window in padded]
+        if return_overflowing_tokens:
+            rows["overflow_to_sample_mapping"] = owners
+        if return_length:
+            rows["length"] = [len(row) for row in rows["input_ids"]]
+        single = not batched and not return_overflowing_tokens
+        data = {name: column[0] for name, column in rows.items()} if single else dict(rows)
+        encodings: Any = padded  # they answer what BatchEncoding asks of those of `tokenizers`
+        return BatchEncoding(data, encodings, tensor_type=return_tensors, prepend_batch_axis=single)
+
+    def _cut(
+        self,
+        first: list[_Piece],
+        second: list[_Piece] | None,
+        strategy: Any,
+        max_length: int | None,
+        stride: int,
+        add_special_tokens: bool,
+        overflowing: bool,
+    ) -> list[tuple[list[_Piece], list[_Piece] | None]]:
+        """What stays of a text or pair, or with `overflowing` all windows over the one that is cut."""
+        special = self.num_special_tokens_to_add(pair=second is not None) if add_special_tokens else 0
+        surplus = len(first) + len(second or []) + special - (max_length or 0)
+        if strategy == TruncationStrategy.DO_NOT_TRUNCATE or not max_length or surplus <= 0:
+            return [(first, second)]
+        alone = {TruncationStrategy.ONLY_FIRST: first, TruncationStrategy.ONLY_SECOND: second or []}.get(strategy)
+        if alone is not None and len(alone) < surplus:
+            raise ValueError(
+                f"max_length {max_length}: {strategy.value} can take {len(alone)} pieces away, not {surplus}: "
+                "raise max_length or truncate by longest_first"
             )
-        return super()._encode_plus(*args, **kwargs)
+        if not overflowing:
+            kept: Any = self.truncate_sequences(first, second, surplus, strategy)  # type: ignore[arg-type]
+            return [(kept[0], kept[1])]
+        if second is not None and strategy == TruncationStrategy.LONGEST_FIRST:
+            raise ValueError("windows over a pair need truncation='only_first' or 'only_second', not 'longest_first'")
+        cut_first = second is None or strategy == TruncationStrategy.ONLY_FIRST
+        long = first if cut_first else second or []
+        room = len(long) - surplus
+        if room <= stride:
+            raise ValueError(
+                f"max_length {max_length} leaves {room} pieces for a window, which is no more than stride {stride}: "
+                "raise max_length or lower stride"
+            )
+        parts = _windows(long, room, stride, from_left=self.truncation_side == "right")
+        return [(part, second) if cut_first else (first, part) for part in parts]
+
+    def _window(self, first: list[_Piece], second: list[_Piece] | None, add_special_tokens: bool) -> _Window:
+        """[CLS] first [SEP] second [SEP], or the segments alone."""
+        found = _Window([], [], [], [], [])
+        if add_special_tokens:
+            found.add(self._names[_CLS])
+        for segment, pieces in enumerate([first] if second is None else [first, second]):
+            for piece in pieces:
+                found.add(self._names[piece.id], segment, segment, piece.eojeol, piece.span)
+            if add_special_tokens:
+                found.add(self._names[_SEP], segment)
+        return found
+
+    def _padded(self, window: _Window, length: int, side: str) -> _Window:
+        padding = _Window([], [], [], [], [])
+        for _ in range(length - len(window.tokens)):
+            padding.add(str(self.pad_token))
+        return window + padding if side == "right" else padding + window
 
     def _convert_token_to_id(self, token: str) -> int:
         return self._vocab.get(token, self._vocab["[UNK]"])
@@ -149,33 +360,60 @@ class KorbertTokenizer(PreTrainedTokenizer):
         form = form.replace(_MARK, _TYPED)
         return _MARK + form if self._mark == "morpheme" or (self._mark == "eojeol" and initial) else form
 
-    def _encode_text(self, text: str) -> list[int]:
-        return [id for ids, _, _ in self._encode_morphemes(text) for id in ids]
+    def _text_pieces(self, text: str, **kwargs: Any) -> list[_Piece]:
+        """The pieces of a text, without special tokens unless it holds them and split_special_tokens is False."""
+        if kwargs.get("split_special_tokens", self.split_special_tokens):
+            return [piece for part in self._encode_morphemes(text) for piece in part]
+        return self._encode_with_special(text)
 
-    def _encode_morphemes(self, text: str) -> list[tuple[list[int], int, int]]:
-        """The ids of each morpheme, and its span."""
+    def _encode_morphemes(self, text: str) -> list[list[_Piece]]:
+        """The pieces of each morpheme."""
         later = [match.start() for match in _WORD.finditer(text)][1:]  # where each eojeol but the first begins
         found = []
         before = -1
         for form, start, end in self._morphemes(text):
             eojeol = bisect_right(later, start)
             key = form if self._mark == "none" else self._marked(form, eojeol != before)
-            found.append((self._ids_of(key), start, end))
+            ids = self._ids_of(key)
+            spans = [(start, end)]
+            if len(ids) != 1:
+                spans = piece_spans(form, slices(form, [self._size(id) for id in ids]), start, text[start:end])
+            found.append([_Piece(id, span, eojeol) for id, span in zip(ids, spans, strict=True)])
             before = eojeol
         return found
 
-    def _encode_with_special(self, text: str) -> list[int]:
+    def _size(self, id: int) -> int:
+        """Bytes that a piece takes."""
+        return 1 if _FIRST_BYTE <= id < _FIRST_PIECE else len(self._names[id].removeprefix(_MARK).rstrip(" ").encode())
+
+    def _encode_with_special(self, text: str) -> list[_Piece]:
         """Analysed whole, so that what stands around a special token is seen; its morphemes then give way to it."""
         parts = self._encode_morphemes(text)
         specials = re.compile("|".join(map(re.escape, self.all_special_tokens)))
         for match in reversed(list(specials.finditer(text))):
             start, end = match.span()
             id = self._added_tokens_encoder[match[0]]
-            touching = [place for place, part in enumerate(parts) if part[1] < end and part[2] > start]
-            if any(parts[place][1] < start or parts[place][2] > end for place in touching):  # within a web address
-                return [*self._encode_with_special(text[:start]), id, *self._encode_with_special(text[end:])]
-            parts[touching[0] : touching[-1] + 1] = [([id], start, end)]
-        return [id for ids, _, _ in parts for id in ids]
+            touching = [
+                place
+                for place, part in enumerate(parts)
+                if any(piece.span[0] < end and piece.span[1] > start for piece in part)
+            ]
+            over = [piece.span for place in touching for piece in parts[place]]
+            if any(low < start or high > end for low, high in over):  # within a web address
+                return self._encode_around(text, start, end, id)
+            parts[touching[0] : touching[-1] + 1] = [[_Piece(id, (start, end), parts[touching[0]][0].eojeol)]]
+        return [piece for part in parts for piece in part]
+
+    def _encode_around(self, text: str, start: int, end: int, id: int) -> list[_Piece]:
+        """What stands before and behind a special token, each analysed by itself."""
+        before, behind = self._encode_with_special(text[:start]), self._encode_with_special(text[end:])
+        eojeol = len(text[:start].split()) - bool(text[:start] and not text[start - 1].isspace())
+        after = eojeol + bool(text[end:] and text[end].isspace())
+        return [
+            *before,
+            _Piece(id, (start, end), eojeol),
+            *(_Piece(one, (end + low, end + high), after + word) for one, (low, high), word in behind),
+        ]
 
     def _morphemes(self, text: str) -> Iterator[_Morpheme]:
         """Line by line, as Kiwi gets it."""
@@ -213,6 +451,29 @@ class KorbertTokenizer(PreTrainedTokenizer):
             options = {name: value for name, value in self._options.items() if name not in _KIWI_CALL}
             self._kiwi = Kiwi(num_workers=1, **options)
         return self._kiwi
+
+
+def _samples(text: Any, pair: Any) -> tuple[list[tuple[str, str | None]] | None, bool]:
+    """(text and pair of each sample, whether they are many); no samples where something else than texts is given."""
+    batched = isinstance(text, (list, tuple))
+    if pair is None:
+        given = list(text) if batched else [text]
+        found = [tuple(one) if isinstance(one, (list, tuple)) else (one, None) for one in given]
+    else:
+        if batched != isinstance(pair, (list, tuple)) or (batched and len(pair) != len(text)):
+            raise ValueError("give as many pairs as texts: two strings, or two lists of the same length")
+        found = list(zip(text, pair, strict=True)) if batched else [(text, pair)]
+    fit = all(len(one) == 2 and isinstance(one[0], str) and isinstance(one[1], str | None) for one in found)
+    return (found if fit else None), batched
+
+
+def _windows(long: list[_Piece], room: int, stride: int, from_left: bool) -> list[list[_Piece]]:
+    """Windows of `room` pieces, neighbours sharing `stride`, until all has been shown."""
+    starts = [0, *range(room - stride, len(long) - stride, room - stride)]
+    ends = [min(start + room, len(long)) for start in starts]
+    if from_left:
+        return [long[start:end] for start, end in zip(starts, ends, strict=True)]
+    return [long[len(long) - end : len(long) - start] for start, end in zip(starts, ends, strict=True)]
 
 
 def _check_versions(expected: dict[str, str]) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from korbert.errors import ModelError
 from korbert.tokenization.settings import VocabularySettings
+from korbert.tokenization.spans import slices
 from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE, MARK, SPECIAL, TYPED, unmarked, word_entries
 
 __all__ = ["PieceTable"]
@@ -34,21 +35,14 @@ class PieceTable:
         """The characters of the form that each piece of ids[key] stands for. The bytes of a character all have it."""
         found = self._slices.get(key)
         if found is None:
-            found = tuple(self._cut(key, form))
+            found = tuple(slices(form, [self._size(id) for id in self.ids[key]]))
             if len(self._slices) < _REMEMBERED:
                 self._slices[key] = found
         return found
 
-    def _cut(self, key: str, form: str) -> list[tuple[int, int]]:
-        owners = [place for place, char in enumerate(form) if not char.isspace() for _ in char.encode()]  # by byte
-        found: list[tuple[int, int]] = []
-        begin = 0
-        for id in self.ids[key]:
-            end = begin + (1 if FIRST_BYTE <= id < FIRST_PIECE else len(unmarked(self.pieces[id]).encode()))
-            first = owners[begin] if begin < len(owners) else len(form)
-            found.append((first, owners[end - 1] + 1) if end > begin else (first, first))  # a mark alone has none
-            begin = end
-        return found
+    def _size(self, id: int) -> int:
+        """Bytes that a piece takes."""
+        return 1 if FIRST_BYTE <= id < FIRST_PIECE else len(unmarked(self.pieces[id]).encode())
 
 
 class _Ids(dict[str, tuple[int, ...]]):

@@ -24,8 +24,8 @@ from korbert.tokenization.encoding import (
     windows,
 )
 from korbert.tokenization.pieces import PieceTable
-from korbert.tokenization.repair import repair
 from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
+from korbert.tokenization.spans import piece_spans
 from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE, MARK, SPECIAL, marked
 
 __all__ = ["Tokenizer"]
@@ -204,14 +204,9 @@ class Tokenizer:
         """One span a piece: its own characters, or the whole span where the form is no slice of the text."""
         start, end = span
         slices = self._table.slices(key, form)
-        surface = form if text is None and len(form) == end - start else (text or "")[start:end]
-        if surface == form:
-            return [(start + low, start + high) for low, high in slices]
-        repaired = repair(surface)
-        if repaired is not None and repaired.text == form:
-            parts = (repaired.span(low, high) for low, high in slices)
-            return [(start + low, start + high) for low, high in parts]
-        return [span] * len(slices)
+        if text is None and len(form) != end - start:
+            return [span] * len(slices)
+        return piece_spans(form, slices, start, form if text is None else text[start:end])
 
     def ids_of(self, key: str) -> tuple[int, ...]:
         """The ids of what is looked up for a morpheme: `marked(form, ...)`, or the form itself with mark "none"."""

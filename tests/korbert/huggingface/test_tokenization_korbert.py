@@ -132,13 +132,116 @@ def test_decoding(theirs: Any) -> None:
     assert theirs.decode(ids, skip_special_tokens=True) == "학교에간다👍🏻"
 
 
-@pytest.mark.parametrize("call", ["__call__", "encode_plus_batch", "pair"])
-def test_offsets_are_refused(theirs: Any, call: str) -> None:
-    arguments = {"__call__": ("글",), "encode_plus_batch": (["글", "말"],), "pair": ("글", "말")}[call]
-    with pytest.raises(
-        NotImplementedError, match="gives no offsets: leave return_offsets_mapping out, or take the spans"
-    ):
-        theirs(*arguments, return_offsets_mapping=True)
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+def test_offsets_are_ours(tiny_tokenizer: Tokenizer, theirs: Any, text: str) -> None:
+    ours = tiny_tokenizer.encode(text)
+    got = theirs(text, return_offsets_mapping=True)
+    assert got["offset_mapping"] == ours.spans
+    pair, both = tiny_tokenizer.encode("질문은?", text), theirs("질문은?", text, return_offsets_mapping=True)
+    assert both["offset_mapping"] == pair.spans
+    assert both["token_type_ids"] == pair.token_type_ids
+    inner = [
+        segment for segment, special in zip(both.sequence_ids(), pair.special_tokens_mask, strict=True) if not special
+    ]
+    kinds = [kind for kind, special in zip(pair.token_type_ids, pair.special_tokens_mask, strict=True) if not special]
+    assert inner == kinds
+
+
+def test_offsets_are_padded_with_their_row(theirs: Any) -> None:
+    batch = theirs(TEXTS[:2], padding=True, return_offsets_mapping=True, return_tensors="pt")
+    assert batch["offset_mapping"].shape == (*batch["input_ids"].shape, 2)
+    assert batch["offset_mapping"][batch["attention_mask"] == 0].sum() == 0
+    left = theirs(TEXTS[:2], padding=True, padding_side="left", return_offsets_mapping=True)
+    assert left["offset_mapping"][0][:2] == [(0, 0), (0, 0)]
+    assert left.sequence_ids(0)[:2] == [None, None]
+
+
+@pytest.mark.parametrize(("max_length", "stride"), [(64, 8), (16, 4), (12, 0)])
+def test_windows_are_ours(tiny_tokenizer: Tokenizer, theirs: Any, max_length: int, stride: int) -> None:
+    contexts = [" ".join(TEXTS[:2] * 3), TEXTS[0]]
+    got = theirs(
+        ["언제?"] * 2,
+        contexts,
+        truncation="only_second",
+        max_length=max_length,
+        stride=stride,
+        return_overflowing_tokens=True,
+        return_offsets_mapping=True,
+        padding="max_length",
+    )
+    ours = [tiny_tokenizer.encode("언제?", text, max_length=max_length, stride=stride) for text in contexts]
+    assert got["overflow_to_sample_mapping"] == [0] * len(ours[0]) + [1] * len(ours[1])
+    for row, window in enumerate([*ours[0], *ours[1]]):
+        assert got["input_ids"][row][: len(window)] == window.input_ids
+        assert got["offset_mapping"][row][: len(window)] == window.spans
+        assert len(got["input_ids"][row]) == max_length
+
+
+def test_windows_of_one_text(tiny_tokenizer: Tokenizer, theirs: Any) -> None:
+    got = theirs(TEXTS[1], truncation=True, max_length=9, stride=2, return_overflowing_tokens=True)
+    ours = tiny_tokenizer.encode(TEXTS[1], max_length=9, stride=2)
+    assert got["input_ids"] == [window.input_ids for window in ours]
+    with pytest.raises(ValueError, match=r"leaves 7 pieces for a window, which is no more than stride 7"):
+        theirs(TEXTS[1], truncation=True, max_length=9, stride=7, return_overflowing_tokens=True)
+    with pytest.raises(ValueError, match="only_first"):
+        theirs(TEXTS[1], TEXTS[1], truncation=True, max_length=9, stride=2, return_overflowing_tokens=True)
+
+
+@pytest.mark.parametrize("strategy", ["only_first", "only_second", "longest_first"])
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_every_way_to_truncate(tiny_tokenizer: Tokenizer, theirs: Any, strategy: str, side: str) -> None:
+    first, second = (tiny_tokenizer.encode_pieces(text).ids for text in (TEXTS[1], TEXTS[2]))
+    theirs.truncation_side = side
+    try:
+        got = theirs(TEXTS[1], TEXTS[2], truncation=strategy, max_length=28)["input_ids"]
+    finally:
+        theirs.truncation_side = "right"
+    assert len(got) == 28
+    end = got.index(theirs.sep_token_id)
+    kept = {"first": got[1:end], "second": got[end + 1 : -1]}
+    for name, whole in (("first", first), ("second", second)):
+        part = kept[name]
+        assert part == (whole[: len(part)] if side == "right" else whole[len(whole) - len(part) :])
+    if strategy != "longest_first":
+        whole = {"only_first": "second", "only_second": "first"}[strategy]
+        assert kept[whole] == {"first": first, "second": second}[whole]
+
+
+def test_what_cannot_be_cut_so_short_is_refused(theirs: Any) -> None:
+    with pytest.raises(ValueError, match=r"max_length 9: only_second can take 1 pieces away, not \d+"):
+        theirs(TEXTS[1], "글", truncation="only_second", max_length=9)
+
+
+def test_places_are_found_both_ways(theirs: Any) -> None:
+    text = "이걸 학교에서 했다"
+    got = theirs(text, return_offsets_mapping=True)
+    place = got.char_to_token(text.index("학"))
+    assert got.token_to_chars(place).start == text.index("학")
+    assert got.word_ids()[place] == got.char_to_word(text.index("학")) == got.token_to_word(place) == 1
+    assert got.word_to_chars(1) == (3, 7)
+    span = got.word_to_tokens(1)
+    assert span.start == place
+    assert got.tokens()[span.start : span.end] == [
+        t for t, w in zip(got.tokens(), got.word_ids(), strict=True) if w == 1
+    ]
+    assert got.char_to_token(2) is None  # a space
+    assert got.token_to_chars(0) is None
+    assert got.token_to_sequence(place) == 0
+
+
+def test_words_and_ids_go_without_offsets(theirs: Any) -> None:
+    assert theirs(["학교", "에"], is_split_into_words=True)["input_ids"][0] == theirs.cls_token_id
+    assert theirs([400, 401])["input_ids"] == [theirs.cls_token_id, 400, 401, theirs.sep_token_id]
+    with pytest.raises(NotImplementedError, match="return_offsets_mapping needs texts"):
+        theirs(["학교", "에"], is_split_into_words=True, return_offsets_mapping=True)
+
+
+def test_without_special_tokens(tiny_tokenizer: Tokenizer, theirs: Any) -> None:
+    got = theirs("학교에 간다", add_special_tokens=False, return_special_tokens_mask=True, return_length=True)
+    assert got["input_ids"] == tiny_tokenizer.encode_pieces("학교에 간다").ids
+    assert set(got["special_tokens_mask"]) == {0}
+    assert got["length"] == len(got["input_ids"])
+    assert theirs("", add_special_tokens=False)["input_ids"] == []
 
 
 def test_saved_and_loaded_again(tiny_tokenizer: Tokenizer, theirs: Any, tmp_path: Path) -> None:
