@@ -1,0 +1,145 @@
+"""An exported folder in the hands of others: collators, pipelines, Trainer, datasets."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+import torch
+import transformers
+
+from korbert.huggingface.exporting import export
+from korbert.modeling.config import EncoderConfig
+from korbert.modeling.models import Model, PretrainingModel, ReadingModel
+from korbert.modeling.storage import save_model
+from korbert.tasks import korquad
+from korbert.tokenization import Tokenizer
+
+_SIZES = {
+    "architecture": "modern",
+    "hidden_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 128,
+}
+
+
+def _export(folder: Path, kind: type[Model], tokenizer: Tokenizer) -> Path:
+    config = EncoderConfig.model_validate({**_SIZES, "vocab_size": tokenizer.vocab_size})
+    save_model(folder / "ours", kind(config, torch.Generator().manual_seed(0)), tokenizer)
+    export(folder / "ours", folder / "theirs")
+    return folder / "theirs"
+
+
+@pytest.fixture(scope="module")
+def filler(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
+    return _export(tmp_path_factory.mktemp("filler"), PretrainingModel, tiny_tokenizer)
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
+    return _export(tmp_path_factory.mktemp("reader"), ReadingModel, tiny_tokenizer)
+
+
+def _tokenizer(folder: Path, **options: Any) -> Any:
+    return transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=True, **options)
+
+
+def _reviews(sample: Path, number: int) -> list[str]:
+    with (sample / "nsmc" / "ratings_train.txt").open(encoding="utf-8", newline="") as file:
+        rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        return [row["document"] for row, _ in zip(rows, range(number), strict=False)]
+
+
+def test_a_collator_masks_what_is_no_special_token(filler: Path, sample: Path) -> None:
+    tokenizer = _tokenizer(filler)
+    rows = [tokenizer(text, return_special_tokens_mask=True) for text in _reviews(sample, 40)]
+    special = {tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id}
+    batch = transformers.DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.5, seed=1)(rows)
+    chosen = batch["labels"] != -100
+    assert 0.4 < chosen.sum() / (batch["attention_mask"].sum() - 2 * len(rows)) < 0.6
+    assert not special & set(batch["labels"][chosen].tolist())
+    assert (batch["input_ids"][chosen] == tokenizer.mask_token_id).float().mean() > 0.6
+
+
+def test_the_fill_mask_pipeline_fills_gaps(filler: Path) -> None:
+    tokenizer = _tokenizer(filler, split_special_tokens=False)
+    model = transformers.AutoModelForMaskedLM.from_pretrained(filler)
+    pipe = transformers.pipeline("fill-mask", model=model, tokenizer=tokenizer, device="cpu")
+    found = pipe("오늘 [MASK] 정말 좋다", top_k=3)
+    assert len(found) == 3
+    assert all(one["token_str"] in tokenizer.get_vocab() for one in found)
+
+
+def _windows(tokenizer: Any, dataset: korquad.Dataset) -> datasets.Dataset:
+    """Windows with the first and last token of the answer, as question answering scripts make them from offsets."""
+    rows = tokenizer(
+        [question.text for question in dataset.questions],
+        [dataset.contexts[question.context] for question in dataset.questions],
+        truncation="only_second",
+        max_length=96,
+        stride=16,
+        padding="max_length",
+        return_overflowing_tokens=True,
+        return_offsets_mapping=True,
+    )
+    places: list[tuple[int, int]] = []
+    for row, owner in enumerate(rows["overflow_to_sample_mapping"]):
+        start, end = dataset.questions[owner].answers[0].span
+        first, last = rows.char_to_token(row, start, 1), rows.char_to_token(row, end - 1, 1)
+        places.append((0, 0) if first is None or last is None else (first, last))
+    assert sum(place != (0, 0) for place in places) >= len(dataset.questions) * 0.9
+    columns = {name: rows[name] for name in ("input_ids", "attention_mask")}
+    starts, ends = zip(*places, strict=True)
+    return datasets.Dataset.from_dict({**columns, "start_positions": starts, "end_positions": ends})
+
+
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true:UserWarning")
+def test_trainer_learns_to_read(reader: Path, sample: Path, tmp_path: Path) -> None:
+    tokenizer, model = _tokenizer(reader), transformers.AutoModelForQuestionAnswering.from_pretrained(reader)
+    rows = _windows(tokenizer, korquad.read(sample / "korquad" / "valid.json"))
+    settings = transformers.TrainingArguments(
+        output_dir=str(tmp_path),
+        max_steps=10,
+        per_device_train_batch_size=8,
+        learning_rate=5e-3,
+        logging_steps=1,
+        report_to=[],
+        save_strategy="no",
+        use_cpu=True,
+        seed=0,
+        disable_tqdm=True,
+    )
+    trainer = transformers.Trainer(model=model, args=settings, train_dataset=rows, processing_class=tokenizer)
+    trainer.train()
+    losses = [line["loss"] for line in trainer.state.log_history if "loss" in line]
+    assert len(losses) == 10
+    assert sum(losses[-3:]) < sum(losses[:3])
+
+
+@pytest.mark.slow
+def test_two_processes_of_datasets_map(filler: Path, sample: Path, tmp_path: Path) -> None:
+    tokenizer, texts = _tokenizer(filler), _reviews(sample, 200)
+    rows = datasets.Dataset.from_dict({"text": texts})
+    mapped = rows.map(
+        lambda part: tokenizer(part["text"], return_offsets_mapping=True),
+        batched=True,
+        batch_size=50,
+        num_proc=2,
+        cache_file_name=str(tmp_path / "mapped.arrow"),
+    )
+    assert mapped["input_ids"][:] == tokenizer(texts)["input_ids"]
+
+
+@pytest.mark.slow
+def test_ten_thousand_texts_are_ours(filler: Path, sample: Path, tiny_tokenizer: Tokenizer) -> None:
+    texts = _reviews(sample, 10_000)
+    assert len(texts) == 10_000
+    theirs = _tokenizer(filler)(texts, return_offsets_mapping=True)
+    for ours, ids, spans in zip(
+        tiny_tokenizer.encode_batch(texts), theirs["input_ids"], theirs["offset_mapping"], strict=True
+    ):
+        assert ids == ours.input_ids
+        assert spans == ours.spans
