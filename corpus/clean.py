@@ -80,7 +80,7 @@ def clean(settings: CleanSettings, sources: Mapping[str, Sequence[Path]], output
     read = _read_all(settings, sources, output, workers)
     paths = [unit.work / f"{unit.name}.parquet" for unit in read]
     if not paths:
-        raise CorpusError(f"{_all_files(sources)}: nothing in there: an empty corpus cannot be used")
+        raise CorpusError(f"{_all_files(sources)}: nothing in there: name files that hold text in [[clean.sources]]")
     with track("clean: ids", total=None):
         refuse_repeated_ids(paths, output, workers)
     duplicates = output / "work" / "duplicates.parquet" if settings.exact_duplicates else None

@@ -161,13 +161,24 @@ def settle(partial: Path, final: Path) -> None:
     for name in SCRATCH:
         shutil.rmtree(partial / name, ignore_errors=True)
     (partial / PLAN).unlink(missing_ok=True)
-    old = final.with_name(final.name + ".old")
+    old = _old(final)
     shutil.rmtree(old, ignore_errors=True)
     if final.exists():
         final.rename(old)
     partial.rename(final)
     _sync(final.parent)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def tidy(partial: Path, final: Path) -> None:
+    """Remove what runs that were cut off or given up have left beside a fresh artifact."""
+    for leftover in (partial, _old(final)):
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _old(final: Path) -> Path:
+    """Where an artifact lies for the moment in which a newer one takes its place."""
+    return final.with_name(final.name + ".old")
 
 
 def _sync(path: Path) -> None:

@@ -185,7 +185,7 @@ def load(given: str, changes: Sequence[str] = ()) -> Recipe:
     except FileNotFoundError as error:
         raise SettingsError(f"{path}: no such file: `korbert new NAME` writes a recipe to start from") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path}: is not TOML: {error}") from error
+        raise SettingsError(f"{path}: is not TOML: {error}: mend it there") from error
     for change in changes:
         _apply(raw, change)
     if own := raw.keys() & {"name", "given"}:

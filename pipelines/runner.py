@@ -220,6 +220,7 @@ class Chain:
             done = not rebuild and self._is_fresh(spec)
             if done:
                 _logger.info("%s: fresh, skipped", spec.name)
+                artifacts.tidy(self.partial(spec.name), self.artifact(spec.name))
             else:
                 plan = self.plan(spec)
                 self._prepare(plan, rebuild=rebuild)

@@ -14,7 +14,8 @@ import pytest
 
 from corpus.readers import Chunk, chunks, rows
 from corpus.settings import SourceSettings
-from pipelines.cli import cli
+from pipelines import recipes
+from pipelines.cli import cli, run_command
 
 ROOT = Path(__file__).resolve().parent.parent
 READMES = ("README.md", "README.ko.md")
@@ -67,6 +68,33 @@ def test_command_lines_parse(command: str, tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize("command", [line for line in COMMANDS if len(line.split()) == 2])
 def test_commands_named_in_passing_exist(command: str) -> None:
     assert command.split()[1] in cli.commands
+
+
+@pytest.mark.parametrize("page", READMES)
+def test_the_new_recipe_of_the_readme_is_one(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (new,) = (line for line in shell_lines(page) if line.startswith("korbert new "))
+    path = Path(f"{new.split()[-1]}.toml")
+    assert run_command(shlex.split(new)[1:]) == 0
+    assert list(Path().iterdir()) == [path]
+    assert f"korbert run {path}" in capsys.readouterr().out
+    assert f"korbert run {path}" in shell_lines(page)
+
+    recipe = recipes.load(str(path))
+    assert recipe.name == path.stem
+    assert {stage for stage in recipes.STAGES if recipe.section(stage) is None} == {"nsmc", "korquad"}
+    text = path.read_text(encoding="utf-8")
+    path.write_text(re.sub(r"^# (?=\[|\w+ = )", "", text, flags=re.MULTILINE), encoding="utf-8")  # the rest of it
+    recipe = recipes.load(str(path))
+    assert all(recipe.section(stage) is not None for stage in recipes.STAGES)
+    assert len(recipe.clean.sources) == 2
+
+    mine = path.read_bytes()
+    assert run_command(shlex.split(new)[1:]) == 2
+    assert capsys.readouterr().err.startswith(f"korbert: {path}: is there already")
+    assert path.read_bytes() == mine
 
 
 @pytest.mark.parametrize(

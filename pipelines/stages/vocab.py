@@ -28,7 +28,10 @@ def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) ->
     morphemes, seed, share = analyzed / "morphemes", settings.seed, settings.heldout_share
     counted = count(morphemes, output, seed=seed, heldout_share=share, workers=runtime.workers)
     with track("vocab: learn", total=None, unit="pieces"):
-        model = learn(form_counts(output / "counts.parquet", settings, settings.min_documents), settings)
+        try:
+            model = learn(form_counts(output / "counts.parquet", settings, settings.min_documents), settings)
+        except CorpusError as error:
+            raise CorpusError(f"{morphemes}: {error}") from error
     analyzer = Analyzer(_options(analyzed))
     tokenizer = Tokenizer.build(model, settings, analyzer.options, analyzer.versions)
     tokenizer.save(output / "tokenizer")

@@ -109,7 +109,7 @@ class Whole:
         return done
 
     def start(self, name: str, *arguments: str) -> subprocess.Popen[str]:
-        """Its messages go to a file beside the root, for who looks into a failure."""
+        """Leads a process group of its own. Its messages go to a file in the root, for who looks into a failure."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "stderr.txt").open("a") as messages:
             return subprocess.Popen(
@@ -118,6 +118,7 @@ class Whole:
                 stderr=messages,
                 text=True,
                 env=_environment(),
+                start_new_session=True,
             )
 
     def record(self, stage: str) -> dict[str, Any]:

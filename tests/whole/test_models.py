@@ -1,16 +1,20 @@
 """What people do with the models of a run: fill, predict, submit, score, export, load."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import korbert
+from corpus.counts import form_counts
 from korbert.tasks.classification import Classifier
 from korbert.tasks.filling import Filler
 from korbert.tasks.reading import Reader
+from korbert.tokenization import Analyzer, AnalyzerOptions, Tokenizer, VocabularySettings, learn
 from tests.whole.conftest import Whole
 
 
@@ -80,11 +84,29 @@ def test_export_has_the_same_logits(whole: Whole, tmp_path: Path, stage: str) ->
     assert "largest difference" in done.stdout
 
 
-def test_a_model_with_another_tokenizer(whole: Whole, tmp_path: Path) -> None:
-    import shutil
-
+@pytest.mark.parametrize("other", [{"size": 1_500}, {"mark": "eojeol"}], ids=["size", "mark"])
+def test_a_model_with_another_tokenizer(whole: Whole, tmp_path: Path, other: dict[str, Any]) -> None:
+    """One that is whole in itself, of other pieces or of the same number of them."""
+    settings = VocabularySettings.model_validate({"size": 1_600, **other})
+    vocabulary = learn(form_counts(whole.folder / "vocab" / "counts.parquet", settings), settings)
+    tokenizer = Tokenizer.build(vocabulary, settings, AnalyzerOptions(), Analyzer().versions)
     shutil.copytree(whole.folder / "pretrain" / "model", tmp_path / "model")
-    config = json.loads((tmp_path / "model" / "config.json").read_text())
-    config["tokenizer_digest"] = "0" * 64
-    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
-    assert "tokenizer" in _korbert("fill", tmp_path / "model", "[MASK]", code=1).stderr
+    shutil.rmtree(tmp_path / "model" / "tokenizer")
+    tokenizer.save(tmp_path / "model" / "tokenizer")
+    own = json.loads((tmp_path / "model" / "config.json").read_text(encoding="utf-8"))["tokenizer_digest"]
+    (said,) = _korbert("fill", tmp_path / "model", "오늘 [MASK]", code=1).stderr.splitlines()
+    assert said == (
+        f"korbert: {tmp_path / 'model' / 'tokenizer'}: digest {tokenizer.digest[:12]}, the model was trained with "
+        f"{own[:12]}: put the tokenizer back that came with the model"
+    )
+
+
+def test_the_submission_answers_from_another_folder(whole: Whole, data: Path, tmp_path: Path) -> None:
+    """Sockets are blocked and hubs offline, as in every process of these tests (tests/offline)."""
+    script = shutil.copytree(whole.folder / "korquad" / "submission", tmp_path / "handed in") / "predict.py"
+    (tmp_path / "elsewhere").mkdir()
+    command = [sys.executable, str(script), str(data / "valid.json"), "predictions.json"]
+    done = subprocess.run(command, cwd=tmp_path / "elsewhere", capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    answers = (tmp_path / "elsewhere" / "predictions.json").read_bytes()
+    assert answers == (whole.folder / "korquad" / "predictions.json").read_bytes()

@@ -2,95 +2,142 @@
 
 import contextlib
 import json
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from tests.whole.conftest import Whole
 
 STAGES = ("clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad")
+OF_PARTS = {"clean", "analyze", "vocab", "shard"}
 SLOW = {"clean", "vocab", "shard", "nsmc", "korquad"}  # the fast siblings: a stage of parts, and one that trains
 
 
-def _finished(partial: Path) -> dict[Path, tuple[int, int]]:
-    """Records of finished parts and rows, with what shows whether a file was written again."""
+class Stamp(NamedTuple):
+    """What shows whether a file was written again."""
+
+    inode: int
+    changed_ns: int
+    content: bytes
+
+
+def _stamp(path: Path) -> Stamp:
+    stat = path.stat()
+    return Stamp(stat.st_ino, stat.st_mtime_ns, path.read_bytes())
+
+
+def _finished(partial: Path) -> dict[Path, Stamp]:
+    """Records of finished parts and of checkpoints, and the files that they speak for."""
     found = {}
-    for path in (partial / "work").rglob("*.json"):
-        stat = path.stat()
-        found[path.relative_to(partial)] = (stat.st_ino, stat.st_mtime_ns)
+    for record in (*partial.rglob("part-*.json"), *partial.rglob("step-????????/record.json")):
+        files = json.loads(record.read_text(encoding="utf-8")).get("files", {})
+        for path in (record, *(partial / name for name in files)):
+            found[path.relative_to(partial)] = _stamp(path)
     return found
 
 
 def _has_parts(partial: Path) -> bool:
-    return len(_finished(partial)) >= 2
+    return len(list(partial.glob("work/*/part-*.json"))) >= 2
 
 
 def _has_checkpoint(partial: Path) -> bool:
-    return any(not path.parent.name.endswith(".partial") for path in partial.rglob("step-*/record.json"))
+    return bool(list(partial.rglob("step-????????")))
 
 
-READY: dict[str, Callable[[Path], bool]] = {
-    "clean": _has_parts,
-    "analyze": _has_parts,
-    "vocab": _has_parts,
-    "shard": _has_parts,
-    "pretrain": _has_checkpoint,
-    "nsmc": _has_checkpoint,
-    "korquad": _has_checkpoint,
-}
+def _started(partial: Path) -> bool:
+    return (partial / "plan.json").exists()
 
 
-def _kill_when(made: Whole, stage: str, ready: Callable[[Path], bool]) -> None:
-    partial = made.folder / f"{stage}.partial"
+def _kill(made: Whole, command: tuple[str, ...], stage: str, ready: Callable[[Path], bool], seconds: float = 0) -> bool:
+    """Kills the command that many seconds after its stage is ready for it; False where the stage was done by then."""
+    partial, final = made.folder / f"{stage}.partial", made.folder / stage
     deadline = time.monotonic() + 120
-    with made.start(stage) as running:
+    with made.start(*command) as running:
         try:
-            while not ready(partial):
-                assert running.poll() is None, f"{stage} ended before it could be killed"
+            while not ready(partial) and not final.exists():
+                assert running.poll() is None, f"{stage} failed: see {made.root / 'stderr.txt'}"
                 assert time.monotonic() < deadline, f"{stage} never got there"
                 time.sleep(0.002)
+            time.sleep(seconds)
+            if final.exists():
+                return False
+            assert running.poll() is None
         finally:
             running.kill()
-    assert not (made.folder / stage).exists()
+    assert running.returncode == -signal.SIGKILL
+    return partial.exists() and not final.exists()  # else it was done in that instant
 
 
-def _run_and_watch(made: Whole, stage: str, finished: dict[Path, tuple[int, int]]) -> dict[Path, tuple[int, int]]:
+def _run_and_watch(made: Whole, stage: str, finished: dict[Path, Stamp]) -> dict[Path, Stamp]:
     """Runs the stage; returns those of the finished files that were never written again. Scratch is gone at the end."""
     untouched = dict(finished)
-    partial = made.folder / f"{stage}.partial"
+
+    def look(folder: Path) -> None:
+        for path, stamp in list(untouched.items()):
+            with contextlib.suppress(FileNotFoundError):
+                if _stamp(folder / path) != stamp:
+                    del untouched[path]
+
     with made.start(stage) as again:
         while again.poll() is None:
-            for path, stamp in list(untouched.items()):
-                with contextlib.suppress(FileNotFoundError):
-                    stat = (partial / path).stat()
-                    if (stat.st_ino, stat.st_mtime_ns) != stamp:
-                        del untouched[path]
+            look(made.folder / f"{stage}.partial")
             time.sleep(0.002)
     assert again.returncode == 0
+    look(made.folder / stage)
     return untouched
 
 
 @pytest.mark.parametrize("stage", [pytest.param(s, marks=pytest.mark.slow if s in SLOW else ()) for s in STAGES])
 def test_killed_and_run_again(whole: Whole, tmp_path: Path, stage: str) -> None:
     made = whole.copy(tmp_path, STAGES[: STAGES.index(stage)])
-    _kill_when(made, stage, READY[stage])
+    assert _kill(made, (stage,), stage, _has_parts if stage in OF_PARTS else _has_checkpoint)
     before = _finished(made.folder / f"{stage}.partial")
+    assert before
     assert _run_and_watch(made, stage, before) == before
     assert made.record(stage)["digest"] == whole.record(stage)["digest"]
-    if stage == "pretrain":
-        starts = [json.loads(line) for line in (made.folder / stage / "timing.jsonl").read_text().splitlines()]
-        assert [line["step"] for line in starts if line["kind"] == "start"][-1] > 0
+    assert json.loads((made.folder / stage / "run.json").read_text(encoding="utf-8"))["resumed"]
+    if stage in ("pretrain", "korquad"):
+        lines = (made.folder / stage / "timing.jsonl").read_text(encoding="utf-8").splitlines()
+        starts = [line["step"] for line in map(json.loads, lines) if line["kind"] == "start"]
+        assert len(starts) == 2
+        assert starts[1] > 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seconds", [0.5, 2.0, 4.0, 8.0, 12.0, 16.0])
-def test_killed_at_any_moment(whole: Whole, tmp_path: Path, seconds: float) -> None:
-    made = Whole(whole.recipe, tmp_path)
-    with made.start("run") as running:
-        time.sleep(seconds)
-        running.kill()
-    made.run("run")
-    for stage in STAGES:
-        assert made.record(stage)["digest"] == whole.record(stage)["digest"], stage
+SHARES = (0.1, 0.5, 0.9)
+_seconds: dict[str, float] = {}
+
+
+def _seconds_of(whole: Whole, stage: str, folder: Path) -> float:
+    """How long the stage takes by itself, where nothing stops it; run once."""
+    if stage not in _seconds:
+        made = whole.copy(folder, STAGES[: STAGES.index(stage)])
+        made.run("run", "--to", stage)
+        assert made.record(stage)["digest"] == whole.record(stage)["digest"]
+        run = json.loads((made.folder / stage / "run.json").read_text(encoding="utf-8"))
+        _seconds[stage] = run["seconds"]
+    return _seconds[stage]
+
+
+@pytest.mark.parametrize(
+    ("stage", "share"),
+    [
+        pytest.param(stage, share, marks=() if (stage, share) == ("shard", 0.5) else pytest.mark.slow)
+        for stage in STAGES
+        for share in SHARES
+    ],
+)
+def test_killed_at_any_moment(whole: Whole, tmp_path: Path, stage: str, share: float) -> None:
+    """A share of the stage's own time; a moment that comes too late, as no two runs are alike, is moved forward."""
+    seconds = share * _seconds_of(whole, stage, tmp_path / "unbroken")
+    for attempt in range(4):
+        made = whole.copy(tmp_path / str(attempt), STAGES[: STAGES.index(stage)])
+        if _kill(made, ("run", "--to", stage), stage, _started, seconds * 0.8**attempt):
+            break
+    else:
+        pytest.fail(f"{stage} always ended before it could be killed")
+    made.run("run", "--to", stage)
+    assert made.record(stage)["digest"] == whole.record(stage)["digest"]

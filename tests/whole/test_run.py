@@ -1,9 +1,14 @@
 """The whole pipeline by its command: fresh, stale, drifted, damaged, misused."""
 
 import json
+import os
+import resource
 import shutil
 import signal
+import subprocess
+import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +23,24 @@ def test_a_second_run_does_nothing(whole: Whole) -> None:
     said = whole.run("run").stderr
     assert [f"{stage}: fresh, skipped" in said for stage in STAGES] == [True] * 7
     assert before == {stage: (whole.folder / stage / "stage.json").stat().st_ino for stage in STAGES}
+
+
+_IMPORTED = """
+import sys
+from pipelines.cli import run_command
+code = run_command(sys.argv[1:])
+print("heavy:", *sorted({"torch", "kiwipiepy", "duckdb"} & sys.modules.keys()))
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize("name", ["status", "run"])
+def test_what_has_nothing_to_do_loads_nothing_heavy(whole: Whole, name: str) -> None:
+    command = [sys.executable, "-c", _IMPORTED, name, str(whole.recipe), "--root", str(whole.root)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (done.stdout + done.stderr).count("fresh") == 7
+    assert done.stdout.splitlines()[-1] == "heavy:"
 
 
 def test_one_worker_makes_the_same(whole: Whole, tmp_path: Path) -> None:
@@ -61,6 +84,19 @@ def test_a_damaged_artifact_is_refused(whole: Whole, tmp_path: Path, harm: str) 
     assert "--rebuild" in said or "korbert run" in said
 
 
+def test_a_change_of_the_same_size_is_found_by_verify_alone(whole: Whole, tmp_path: Path) -> None:
+    made = whole.copy(tmp_path, ["clean"])
+    part = min((made.folder / "clean" / "documents").iterdir())
+    content = bytearray(part.read_bytes())
+    content[len(content) // 2] ^= 1
+    part.write_bytes(content)
+    assert "clean    fresh" in made.run("status").stdout
+    assert "clean: fresh, skipped" in made.run("run", "--to", "clean").stderr
+    said = made.run("status", "--verify").stdout
+    assert "clean    stale" in said
+    assert f"{part} has other bytes than recorded" in said
+
+
 def test_rebuild_makes_it_anew(whole: Whole, tmp_path: Path) -> None:
     made = whole.copy(tmp_path, ["clean"])
     before = (made.folder / "clean" / "stage.json").stat().st_ino
@@ -75,24 +111,70 @@ def test_dry_run_tells_and_does_nothing(whole: Whole, tmp_path: Path) -> None:
     assert not made.folder.exists()
 
 
-def test_ctrl_c_says_that_it_can_go_on(whole: Whole, tmp_path: Path) -> None:
-    made = Whole(whole.recipe, tmp_path)
-    with made.start("run", "--to", "analyze") as running:
-        while not (made.folder / "analyze.partial").exists():
-            time.sleep(0.01)
-        assert f"is being made by process {running.pid}" in made.run("status").stdout
-        while not any((made.folder / "analyze.partial").glob("work/*/part-*.json")):
-            time.sleep(0.01)
-        running.send_signal(signal.SIGINT)
+def _wait_for(running: subprocess.Popen[str], condition: Callable[[], object]) -> None:
+    while not condition():
+        assert running.poll() is None, "it ended too early"
+        time.sleep(0.005)
+
+
+def test_two_runs_on_one_artifact(whole: Whole, tmp_path: Path) -> None:
+    made = whole.copy(tmp_path, ["clean"])
+    with made.start("analyze") as running:
+        try:
+            _wait_for(running, (made.folder / "analyze.partial" / "plan.json").exists)
+            running.send_signal(signal.SIGSTOP)  # or it might be done before the others have looked
+            assert f"is being made by process {running.pid}" in made.run("status").stdout
+            for command in (("analyze",), ("run", "--to", "analyze"), ("analyze", "--rebuild")):
+                said = made.run(*command, code=2).stderr.splitlines()[-1]
+                assert said == (
+                    f"korbert: {made.folder / 'analyze'}: is being written by process {running.pid}: "
+                    "wait for it, or stop it, and run this again"
+                )
+        finally:
+            running.kill()
+
+
+def _has_part(partial: Path) -> bool:
+    return any(partial.glob("work/*/part-*.json"))
+
+
+def _has_checkpoint(partial: Path) -> bool:
+    return any(partial.glob("checkpoints/step-????????"))
+
+
+@pytest.fixture
+def _ctrl_c_is_heeded() -> Iterator[None]:
+    """By what is started, too: a shell has what it runs in the background ignore the signal, and that is inherited."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_ctrl_c_is_heeded")
+@pytest.mark.parametrize(
+    ("stage", "ready", "told"),
+    [("analyze", _has_part, "parts are done"), ("pretrain", _has_checkpoint, "is saved")],
+    ids=["analyze", "pretrain"],
+)
+def test_ctrl_c_says_that_it_can_go_on(
+    whole: Whole, tmp_path: Path, stage: str, ready: Callable[[Path], bool], told: str
+) -> None:
+    """A terminal sends the signal to all processes of the group, the workers too."""
+    made = whole.copy(tmp_path, STAGES[: STAGES.index(stage)])
+    with made.start("run", "--to", stage) as running:
+        _wait_for(running, lambda: ready(made.folder / f"{stage}.partial"))
+        os.killpg(running.pid, signal.SIGINT)
     said = (made.root / "stderr.txt").read_text(encoding="utf-8")
     assert running.returncode == 130
-    assert "interrupted" in said
+    assert said.splitlines()[-1] == (
+        "korbert: interrupted: nothing finished is lost; the same command goes on from here"
+    )
     assert "Traceback" not in said
-    told = made.run("status").stdout
-    assert "a run was cut off" in told
-    assert "parts are done" in told
-    made.run("run", "--to", "analyze")
-    assert made.record("analyze")["digest"] == whole.record("analyze")["digest"]
+    status = made.run("status").stdout
+    assert "a run was cut off" in status
+    assert told in status
+    assert f"{stage}: resuming" in made.run("run", "--to", stage).stderr
+    assert made.record(stage)["digest"] == whole.record(stage)["digest"]
 
 
 def test_a_missing_source_file(whole: Whole, tmp_path: Path) -> None:
@@ -105,9 +187,6 @@ def test_a_missing_source_file(whole: Whole, tmp_path: Path) -> None:
 
 def test_a_full_disk_is_said_and_survived(whole: Whole, tmp_path: Path) -> None:
     """A limit on file sizes stands in for the disk: writing fails in the same place, by an error of the system."""
-    import resource
-    import subprocess
-
     made = whole.copy(tmp_path, ["clean", "analyze", "vocab", "shard"])
 
     def small_files() -> None:
@@ -117,6 +196,9 @@ def test_a_full_disk_is_said_and_survived(whole: Whole, tmp_path: Path) -> None:
     done = subprocess.run(made.command("pretrain"), capture_output=True, text=True, preexec_fn=small_files)
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
+    said = done.stderr.splitlines()[-1]
+    assert said.startswith(f"korbert: {made.folder / 'pretrain.partial'}/")
+    assert "make room, then run the same command" in said
     made.run("pretrain")
     assert made.record("pretrain")["digest"] == whole.record("pretrain")["digest"]
 
@@ -126,3 +208,16 @@ def test_predictions_answer_every_question(whole: Whole, data: Path) -> None:
     ids = {qa["id"] for article in content["data"] for paragraph in article["paragraphs"] for qa in paragraph["qas"]}
     answers = json.loads((whole.folder / "korquad" / "predictions.json").read_text(encoding="utf-8"))
     assert answers.keys() == ids
+
+
+def test_report_draws_all_pages_anew(whole: Whole, tmp_path: Path) -> None:
+    made = whole.copy(tmp_path, STAGES)
+    pages = [*(made.folder / stage / "report.html" for stage in STAGES), made.folder / "index.html"]
+    for page in pages[:-1]:
+        page.write_text("old", encoding="utf-8")
+    assert made.run("report").stdout.splitlines() == [str(page) for page in pages]
+    for page in pages:
+        assert page.read_text(encoding="utf-8").rstrip().endswith("</html>")
+    index = pages[-1].read_text(encoding="utf-8")
+    assert [stage for stage in STAGES if f'href="{stage}/report.html"' not in index] == []
+    assert made.run("status", "--verify").stdout.count("fresh") == 7

@@ -1,0 +1,103 @@
+"""Killed between the record and the last rename: the work is done, and the next run only puts it in place."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines import artifacts
+from pipelines.cli import run_command
+from tests.whole.conftest import Whole
+
+
+@pytest.fixture
+def made(whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Whole:
+    """A root where the stage's own work is to copy what `clean` made: all around it is at work as ever."""
+
+    def copy(settings: object, inputs: object, output: Path, runtime: object) -> Mapping[str, Any]:
+        for name in ("documents", "dropped"):
+            shutil.copytree(whole.folder / "clean" / name, output / name)
+        (output / "work").mkdir()
+        counts: Mapping[str, Any] = whole.record("clean")["counts"]
+        return counts
+
+    monkeypatch.setattr("pipelines.stages.clean.run", copy)
+    return Whole(whole.recipe, tmp_path)
+
+
+def _clean(made: Whole, *options: str) -> int:
+    return run_command(["clean", str(made.recipe), "--root", str(made.root), *options])
+
+
+def _cut_off(made: Whole, step: str, *options: str) -> None:
+    """A run that ends before that step: "settle", or the rename to the folder of that name."""
+    rename = Path.rename
+
+    def settle(partial: Path, final: Path) -> None:
+        raise KeyboardInterrupt
+
+    def guarded(path: Path, target: Path) -> Path:
+        if target.name == step:
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "rename", guarded)
+        if step == "settle":
+            patch.setattr(artifacts, "settle", settle)
+        assert _clean(made, *options) == 130
+
+
+def _older(whole: Whole, made: Whole) -> None:
+    """An artifact of other settings where the new one will lie."""
+    shutil.copytree(whole.folder / "clean", made.folder / "clean")
+    record = whole.record("clean")
+    record["settings"]["part_bytes"] += 1
+    record["digest"] = "0" * 64
+    (made.folder / "clean" / "stage.json").write_text(json.dumps(record), encoding="utf-8")
+
+
+def _written(folder: Path) -> dict[str, tuple[int, int]]:
+    """Name -> inode and time of what the run had made, record and all."""
+    stats = {path.relative_to(folder).as_posix(): path.stat() for path in folder.rglob("*") if path.is_file()}
+    return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in stats.items() if name not in _OF_THE_MOMENT}
+
+
+_OF_THE_MOMENT = {"plan.json", "report.html"}
+
+
+@pytest.mark.parametrize(
+    ("step", "options", "there"),
+    [
+        ("settle", (), {"clean.partial", "clean.partial/plan.json", "clean.partial/work"}),
+        ("clean", (), {"clean.partial"}),
+        ("settle", ("--rebuild",), {"clean", "clean.partial", "clean.partial/plan.json", "clean.partial/work"}),
+        ("clean.old", ("--rebuild",), {"clean", "clean.partial"}),
+        ("clean", ("--rebuild",), {"clean.old", "clean.partial"}),
+    ],
+    ids=["with its plan", "without", "older one in place", "older one in place, no plan", "older one moved away"],
+)
+def test_a_whole_partial_folder_is_put_in_place(
+    whole: Whole, made: Whole, monkeypatch: pytest.MonkeyPatch, step: str, options: tuple[str, ...], there: set[str]
+) -> None:
+    if options:
+        _older(whole, made)
+    _cut_off(made, step, *options)
+    places = ("clean", "clean.old", "clean.partial", "clean.partial/plan.json", "clean.partial/work")
+    assert {name for name in places if (made.folder / name).exists()} == there
+    before = _written(made.folder / "clean.partial")
+    assert {"stage.json", "run.json", "documents/part-00000.parquet"} <= before.keys()
+
+    def work(*_: object) -> None:
+        raise AssertionError("the stage was run again")
+
+    monkeypatch.setattr("pipelines.stages.clean.run", work)
+    assert _clean(made, *options) == 0
+    assert made.record("clean")["digest"] == whole.record("clean")["digest"]
+    assert _written(made.folder / "clean") == before
+    assert {name for name in places if (made.folder / name).exists()} == {"clean"}
+    assert not (made.folder / "clean" / "work").exists()
+    assert _clean(made) == 0  # fresh
