@@ -141,7 +141,8 @@ class Chain:
 
     def inputs(self, spec: StageSpec) -> Inputs:
         """The folders and files that the stage reads."""
-        return Inputs({name: self.artifact(name) for name in self.reads(spec)}, self._sources.files(spec.name))
+        found = {name: self.artifact(name) for name in self.reads(spec)}
+        return Inputs(found, self._sources.files(spec.name), self.folder / "encoded")
 
     def specs(self, first: str | None = None, last: str | None = None) -> list[StageSpec]:
         """The stages from `first` to `last` that the recipe has a section for."""

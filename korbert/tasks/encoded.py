@@ -1,4 +1,4 @@
-"""Texts analysed once: the pieces and the morphemes of each, in Parquet parts that a resumed run finds again."""
+"""Texts analysed once: the pieces and the morphemes of each, in Parquet parts that later runs find again."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from korbert.durable import write_whole
 from korbert.progress import track
 from korbert.tasks.examples import Examples
+from korbert.tasks.passages import digest_of
 from korbert.tokenization import Analyzer, Tokenizer
 
 __all__ = ["Encoded"]
@@ -27,32 +28,31 @@ _SCHEMA = pa.schema(
 
 
 class Encoded:
-    """The pieces and the morphemes of a list of texts, in files `encoded-<name>-00000.parquet` of a folder.
+    """The pieces and the morphemes of a list of texts, in files `texts-<digest>.parquet` of a folder.
 
-    Parts that are there already are taken as they are: the folder has to be of the same texts and the same tokenizer.
+    The digest is over texts and tokenizer, so that a part that is there is the right one, whoever made it.
     """
 
-    def __init__(self, folder: Path, name: str, texts: Sequence[str]) -> None:
-        self._texts = texts
-        starts = range(0, len(texts), _PART_TEXTS)
-        self._parts = {folder / f"encoded-{name}-{number:05d}.parquet": start for number, start in enumerate(starts)}
-        self._name = name
+    def __init__(self, folder: Path, texts: Sequence[str], tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        parts = [texts[start : start + _PART_TEXTS] for start in range(0, len(texts), _PART_TEXTS)]
+        self._parts = [(folder / f"texts-{digest_of(tokenizer, part)}.parquet", part) for part in parts]
 
-    def make(self, tokenizer: Tokenizer, workers: int) -> None:
+    def make(self, workers: int, description: str = "analyze") -> None:
         """Analyses what has not been analysed yet, on that many threads."""
+        tokenizer = self._tokenizer
         analyzer = (
             tokenizer.analyzer if workers == 1 else Analyzer(tokenizer.analyzer_options, workers)
         )  # loads when used
-        with track(f"analyze {self._name}", total=len(self._texts), unit="texts") as advance:
-            for path, start in self._parts.items():
-                texts = self._texts[start : start + _PART_TEXTS]
-                if not path.exists():
+        with track(description, total=sum(len(texts) for _, texts in self._parts), unit="texts") as advance:
+            for path, texts in self._parts:
+                if not _is_whole(path, len(texts)):
                     write_whole(path, _encode(texts, tokenizer, analyzer))
                 advance(len(texts))
 
-    def examples(self, tokenizer: Tokenizer, labels: NDArray[np.int64], max_length: int) -> Examples:
+    def examples(self, labels: NDArray[np.int64], max_length: int) -> Examples:
         """[CLS] pieces [SEP] of each text, cut to `max_length` as Tokenizer.encode cuts it."""
-        room = max_length - 2
+        tokenizer, room = self._tokenizer, max_length - 2
         rows = (
             ([tokenizer.cls_id, *ids[:room], tokenizer.sep_id], [0, *levels[:room], 0])
             for ids, levels in self._columns("input_ids", "boundaries")
@@ -64,9 +64,17 @@ class Encoded:
         return (forms for (forms,) in self._columns("morphemes"))
 
     def _columns(self, *names: str) -> Iterator[tuple[Any, ...]]:
-        for path in self._parts:
+        for path, _ in self._parts:
             table = pq.read_table(path, columns=list(names))
             yield from zip(*(table[name].to_pylist() for name in names), strict=True)
+
+
+def _is_whole(path: Path, count: int) -> bool:
+    """Whether a part is there and can be read."""
+    try:
+        return bool(pq.read_metadata(path).num_rows == count)
+    except (OSError, pa.ArrowInvalid):
+        return False
 
 
 def _encode(texts: Sequence[str], tokenizer: Tokenizer, analyzer: Analyzer) -> memoryview:

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from korbert.progress import track
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.encoding import Pieces, span_to_pieces
 
-__all__ = ["Passage", "cut", "encode_passages", "gold_pieces"]
+__all__ = ["Passage", "cut", "digest_of", "encode_passages", "gold_pieces"]
 
 _TEXTS_PER_PART = 500  # what a killed run analyses again at most
 
@@ -38,18 +39,19 @@ def encode_passages(
 ) -> list[Passage]:
     """Each text as pieces, in order.
 
-    folder: where finished parts are kept, under names that hold a digest of texts and tokenizer, so that a run that was
-    cut off analyses nothing twice; None keeps nothing. workers: threads for Kiwi, where the texts are many.
+    folder: where finished parts are kept, under names that hold a digest of texts and tokenizer, so that nothing is
+    analysed twice; None keeps nothing. workers: threads for Kiwi, where the texts are many.
     """
     parts = [texts[start : start + _TEXTS_PER_PART] for start in range(0, len(texts), _TEXTS_PER_PART)]
-    paths = [folder and folder / f"passages-{_digest(tokenizer, part)}.npz" for part in parts]
-    missing = [part for part, path in zip(parts, paths, strict=True) if path is None or not path.exists()]
+    paths = [folder and folder / f"passages-{digest_of(tokenizer, part)}.npz" for part in parts]
+    kept = [_load(path, part) if path else None for path, part in zip(paths, parts, strict=True)]
+    missing = [part for part, done in zip(parts, kept, strict=True) if done is None]
     analyzed = tokenizer.pieces_of_many(chain.from_iterable(missing), workers=workers if len(missing) > 1 else 1)
     passages: list[Passage] = []
     with track("encode", len(texts), "texts") if len(missing) > 1 else nullcontext(lambda count: None) as advance:
-        for part, path in zip(parts, paths, strict=True):
-            if path and path.exists():
-                passages += _load(path, part)
+        for part, path, done in zip(parts, paths, kept, strict=True):
+            if done is not None:
+                passages += done
             else:
                 fresh = [_passage(text, pieces) for text, pieces in zip(part, islice(analyzed, len(part)), strict=True)]
                 passages += fresh
@@ -59,7 +61,8 @@ def encode_passages(
     return passages
 
 
-def _digest(tokenizer: Tokenizer, texts: Sequence[str]) -> str:
+def digest_of(tokenizer: Tokenizer, texts: Sequence[str]) -> str:
+    """What names a file of these texts as this tokenizer's pieces."""
     digest = hashlib.sha256(tokenizer.digest.encode())
     for text in texts:
         digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
@@ -87,10 +90,14 @@ def _save(path: Path, passages: Sequence[Passage]) -> None:
     write_whole(path, packed.getbuffer())
 
 
-def _load(path: Path, texts: Sequence[str]) -> list[Passage]:
-    with np.load(path) as arrays:
-        ends = np.cumsum(arrays["lengths"])[:-1]
-        columns = [np.split(arrays[name], ends) for name in ("ids", "boundaries", "spans")]
+def _load(path: Path, texts: Sequence[str]) -> list[Passage] | None:
+    """None where the file is absent, or cannot be read."""
+    try:
+        with np.load(path) as arrays:
+            ends = np.cumsum(arrays["lengths"])[:-1]
+            columns = [np.split(arrays[name], ends) for name in ("ids", "boundaries", "spans")]
+    except (OSError, ValueError, KeyError, BadZipFile):
+        return None
     return [Passage(text, *row) for text, *row in zip(texts, *columns, strict=True)]
 
 

@@ -125,14 +125,14 @@ class Reader:
 
 
 def question_pairs(
-    dataset: Dataset, tokenizer: Tokenizer, work: Path | None = None, *, workers: int = 1
+    dataset: Dataset, tokenizer: Tokenizer, folder: Path | None = None, *, workers: int = 1
 ) -> list[tuple[Passage, Passage]]:
     """(question, context) of each question as pieces; a context that several questions share is analysed once.
 
-    work: a folder that keeps finished parts, for a run that may be cut off. workers: threads for Kiwi.
+    folder: where analysed texts are kept for later runs. workers: threads for Kiwi.
     """
     texts = [*dataset.contexts, *(question.text for question in dataset.questions)]
-    passages = encode_passages(tokenizer, texts, work, workers=workers)
+    passages = encode_passages(tokenizer, texts, folder, workers=workers)
     questions = passages[len(dataset.contexts) :]
     return [(text, passages[question.context]) for text, question in zip(questions, dataset.questions, strict=True)]
 

@@ -2,7 +2,8 @@
 
     run(settings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts
 
-It reads only `inputs` and writes only below `output`, which may hold finished work of a run that was cut off.
+It reads only `inputs` and writes only below `output`, which may hold finished work of a run that was cut off, and into
+the folder of encoded texts that the inputs name.
 `output/work/` and `output/checkpoints/` are its scratch folders; the runner removes them at the end.
 """
 
@@ -20,8 +21,11 @@ class Inputs:
     """What a stage may read.
 
     artifacts: stage name -> that stage's finished artifact. files: the role of a file in the recipe -> its files, in
-    sorted order (a source's name for `clean`; "train", "test", "valid", "official" for the tasks).
+    sorted order (a source's name for `clean`; "train", "test", "valid", "official" for the tasks). encoded: where texts
+    of the tasks are kept as pieces, under names that say of which texts and by which tokenizer, so that another run
+    analyses nothing; None: nothing is kept.
     """
 
     artifacts: Mapping[str, Path]
     files: Mapping[str, tuple[Path, ...]]
+    encoded: Path | None = None

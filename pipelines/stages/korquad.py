@@ -41,8 +41,9 @@ def run(settings: KorquadSettings, inputs: Inputs, output: Path, runtime: Runtim
     tokenizer = Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
     train, valid = _datasets(settings, inputs)
     model = _new_model(settings, inputs, tokenizer)
-    learned = question_pairs(train, tokenizer, output / "work", workers=runtime.workers)
-    asked = question_pairs(valid, tokenizer, output / "work", workers=runtime.workers)
+    encoded = inputs.encoded or output / "work"
+    learned = question_pairs(train, tokenizer, encoded, workers=runtime.workers)
+    asked = question_pairs(valid, tokenizer, encoded, workers=runtime.workers)
     windows = _training_windows(settings, train, learned)
     _log_sample(windows, tokenizer)
     steps = _train(settings, model, windows, tokenizer, output, runtime)

@@ -53,7 +53,7 @@ def run(settings: NsmcSettings, inputs: Inputs, output: Path, runtime: Runtime) 
 
     with track("compare", total=None):
         seen = found_in(test["text"], train["text"], inputs.artifacts["clean"] / "documents", output, runtime.workers)
-    reviews = _encode(settings, train, test, validation, tokenizer, output, runtime)
+    reviews = _encode(settings, inputs, train, test, validation, tokenizer, output, runtime)
     rows: list[Row] = []
     for name, build in builds.items():
         rows += encoder_rows(name, build, reviews, settings, output, device)
@@ -115,6 +115,7 @@ def _builds(settings: NsmcSettings, pretrained: PretrainingModel) -> Mapping[str
 
 def _encode(
     settings: NsmcSettings,
+    inputs: Inputs,
     train: pd.DataFrame,
     test: pd.DataFrame,
     validation: NDArray[np.bool_],
@@ -124,11 +125,11 @@ def _encode(
 ) -> Reviews:
     encoded = {}
     for name, table in (("train", train), ("test", test)):
-        encoded[name] = Encoded(output / "work", name, table["text"].tolist())
-        encoded[name].make(tokenizer, runtime.workers)
+        encoded[name] = Encoded(inputs.encoded or output / "work", table["text"].tolist(), tokenizer)
+        encoded[name].make(runtime.workers, f"analyze {name}")
     with track("load", total=None):
         train_rows, test_rows = (
-            encoded[name].examples(tokenizer, table["label"].to_numpy(), settings.max_length)
+            encoded[name].examples(table["label"].to_numpy(), settings.max_length)
             for name, table in (("train", train), ("test", test))
         )
     first = train_rows.input_ids[: train_rows.offsets[1]].tolist()

@@ -231,7 +231,7 @@ def test_a_killed_run_goes_on_and_ends_in_the_same_bytes(
 ) -> None:
     curve = tmp_path / "metrics" / "pretrained-rate-0.001-seed-0.jsonl"
     _kill_when(lambda: _lines(curve) >= 20, inputs, tmp_path)  # in the second epoch of the second training
-    kept = [*(tmp_path / "work").glob("encoded-*"), tmp_path / "work/rows/pretrained-rate-0.005-seed-0/best.json"]
+    kept = [*(tmp_path / "work").glob("texts-*"), tmp_path / "work/rows/pretrained-rate-0.005-seed-0/best.json"]
     before = {path: path.stat().st_mtime_ns for path in kept}
     assert len(before) == 3
     process = _start(inputs, tmp_path)
@@ -249,7 +249,7 @@ def test_kills_at_many_moments_change_nothing(tmp_path: Path, inputs: Inputs, fi
     work, rows = tmp_path / "work", tmp_path / "work" / "rows"
     first, second = (rows / f"pretrained-rate-{rate}-seed-0" for rate in ("0.005", "0.001"))
     moments: list[Callable[[], bool]] = [
-        lambda: any(work.glob("encoded-train-*")),
+        lambda: any(work.glob("texts-*")),
         lambda: _lines(tmp_path / "metrics" / f"{first.name}.jsonl") >= 1,
         lambda: (first / "best.safetensors").exists(),
         lambda: _lines(tmp_path / "metrics" / f"{first.name}.jsonl") >= 18,

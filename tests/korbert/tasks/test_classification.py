@@ -159,9 +159,9 @@ def test_a_classifier_gives_every_label_its_probability(model_folder: Path) -> N
 def test_a_classifier_reads_texts_as_they_were_learned(
     tmp_path: Path, model_folder: Path, tiny_tokenizer: Tokenizer
 ) -> None:
-    encoded = Encoded(tmp_path, "some", REVIEWS)
-    encoded.make(tiny_tokenizer, workers=1)
-    learned = encoded.examples(tiny_tokenizer, np.zeros(len(REVIEWS), np.int64), max_length=12)
+    encoded = Encoded(tmp_path, REVIEWS, tiny_tokenizer)
+    encoded.make(workers=1)
+    learned = encoded.examples(np.zeros(len(REVIEWS), np.int64), max_length=12)
     classifier = Classifier.load(model_folder, "cpu")
     for row, encoding in enumerate(tiny_tokenizer.encode_batch(REVIEWS, max_length=12)):
         place = slice(*learned.offsets[row : row + 2])
@@ -175,18 +175,20 @@ def test_a_classifier_reads_texts_as_they_were_learned(
 
 
 def test_encoded_texts_are_analysed_once(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
-    encoded = Encoded(tmp_path, "some", REVIEWS)
-    encoded.make(tiny_tokenizer, workers=1)
+    encoded = Encoded(tmp_path, REVIEWS, tiny_tokenizer)
+    encoded.make(workers=1)
     (part,) = tmp_path.iterdir()
     before = part.read_bytes(), part.stat().st_mtime_ns
-    Encoded(tmp_path, "some", REVIEWS).make(tiny_tokenizer, workers=2)
+    Encoded(tmp_path, REVIEWS, tiny_tokenizer).make(workers=2)
     assert (part.read_bytes(), part.stat().st_mtime_ns) == before
     forms = list(encoded.morphemes())
     assert forms[1] == []
     assert forms[0][0] == "정말"
-    part.unlink()
-    Encoded(tmp_path, "some", REVIEWS).make(tiny_tokenizer, workers=2)
+    part.write_bytes(before[0][:100])  # as if torn
+    Encoded(tmp_path, REVIEWS, tiny_tokenizer).make(workers=2)
     assert part.read_bytes() == before[0]  # whatever the workers
+    Encoded(tmp_path, REVIEWS[::-1], tiny_tokenizer).make(workers=1)
+    assert len(list(tmp_path.iterdir())) == 2  # other texts, another file
 
 
 def test_a_classifier_needs_a_model_that_classifies(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
