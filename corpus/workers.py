@@ -83,7 +83,8 @@ def run_units(
             _logger.warning("the worker processes ended (%s): starting them again", error)
             if restarts > _MOST_RESTARTS:
                 raise KorbertError(
-                    f"worker processes end as soon as they start ({error}): too little memory? Try fewer --workers"
+                    f"worker processes end as soon as they start ({error}): too little memory? Try fewer --workers; "
+                    'a script of your own needs `if __name__ == "__main__":` around its calls'
                 ) from error
 
 

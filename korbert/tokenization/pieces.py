@@ -6,7 +6,7 @@ from typing import Any
 from korbert.errors import ModelError
 from korbert.tokenization.settings import VocabularySettings
 from korbert.tokenization.spans import slices
-from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE, MARK, SPECIAL, TYPED, unmarked, word_entries
+from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE, MARK, TYPED, processor_of, unmarked, word_entries
 
 __all__ = ["PieceTable"]
 
@@ -18,7 +18,7 @@ class PieceTable:
     """All entries of a vocabulary. `pieces`: by id; `ids`: from what is looked up (vocabulary.marked) to its ids."""
 
     def __init__(self, model: bytes, settings: VocabularySettings) -> None:
-        processor = _processor(model)
+        processor = processor_of(model)
         if settings.mark != "none" and processor.id_to_piece(processor.piece_to_id(MARK)) != MARK:
             raise ModelError(
                 f"the vocabulary has no {MARK}, but mark is {settings.mark!r}: learn it with the same settings"
@@ -62,18 +62,3 @@ class _Ids(dict[str, tuple[int, ...]]):
         if len(self) < _REMEMBERED:
             self[key] = ids
         return ids
-
-
-def _processor(model: bytes) -> Any:
-    import sentencepiece
-
-    try:
-        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-    except RuntimeError as error:
-        raise ModelError(
-            f"the vocabulary is no SentencePiece model ({error}): learn it with vocabulary.learn"
-        ) from error
-    names = processor.id_to_piece([*range(len(SPECIAL)), FIRST_BYTE, FIRST_PIECE - 1])
-    if names != [*SPECIAL, "<0x00>", "<0xFF>"]:
-        raise ModelError(f"the vocabulary begins with {names[:5]}, not {list(SPECIAL)}: learn it with vocabulary.learn")
-    return processor

@@ -36,6 +36,9 @@ class VocabularySettings(BaseModel, frozen=True, extra="forbid"):
         0.9995, ge=0.98, le=1, description="share of characters that get an entry; the rare rest is spelt in bytes"
     )
     max_piece_chars: int = Field(16, ge=1, le=64, description="longest piece, its mark included")
+    foreign_share: float = Field(
+        0.15, ge=0, le=1, description="largest share of entries of two characters or more without Hangul: years, names"
+    )
     words: tuple[str, ...] = Field((), description="forms that stay one piece, whatever their counts")
 
     @field_validator("words")

@@ -4,12 +4,15 @@ Ids: 0 to 4 are SPECIAL, 5 to 127 reserved, 128 to 383 the bytes, 384 and up pie
 control symbols, which no text matches.
 """
 
+import contextlib
+import importlib
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from korbert.errors import CorpusError
+from korbert.errors import CorpusError, ModelError
 from korbert.tokenization.settings import Mark, VocabularySettings
 
 __all__ = [
@@ -21,6 +24,7 @@ __all__ = [
     "TYPED",
     "learn",
     "marked",
+    "processor_of",
     "unmarked",
     "word_entries",
 ]
@@ -35,6 +39,8 @@ TYPED = "\uffff"  # a ▁ of the text in what is looked up, so that it is no mar
 
 _MAX_FORM_BYTES = 4096  # longer ones SentencePiece leaves out by itself
 _UNFIT = re.compile(f"[\\s\x00-\x1f{MARK}{TYPED}\u2585\ud800-\udfff]")  # ▅ is a sign of the trainer's own
+_HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb]")
+_BYTE = re.compile("<0x[0-9A-F]{2}>")
 _TOO_LARGE = re.compile(r"Vocabulary size too high.*<= (\d+)")
 _TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 
@@ -66,17 +72,26 @@ def learn(counts: Iterable[tuple[str, int]], settings: VocabularySettings) -> by
     rows = _rows(counts, settings)
     if not rows:
         raise CorpusError(f"no forms to learn from (min_count {settings.min_count}): analyze more text, or lower it")
+    model = _trained(rows, settings, settings.character_coverage)
+    if surplus := _surplus(model, settings):
+        rows = _recut(rows, model, surplus)
+        with contextlib.suppress(CorpusError):  # so little Korean that nothing else wants the room
+            return _trained(rows, settings, _share_of_characters(rows, model))  # the same characters as before
+    return model
+
+
+def _trained(rows: Sequence[tuple[str, int]], settings: VocabularySettings, character_coverage: float) -> bytes:
     import sentencepiece
 
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(rows),  # no paths: they would be written into the model
+            sentence_iterator=(f"{form}\t{count}" for form, count in rows),  # a path would be written into the model
             model_writer=model,
             input_format="tsv",
             model_type="bpe",
             vocab_size=settings.size - len(word_entries(settings)),
-            character_coverage=settings.character_coverage,
+            character_coverage=character_coverage,
             required_chars="" if settings.mark == "none" else MARK,
             max_sentencepiece_length=settings.max_piece_chars,
             max_sentence_length=_MAX_FORM_BYTES,
@@ -103,7 +118,49 @@ def learn(counts: Iterable[tuple[str, int]], settings: VocabularySettings) -> by
     return model.getvalue()
 
 
-def _rows(counts: Iterable[tuple[str, int]], settings: VocabularySettings) -> list[str]:
+def _share_of_characters(rows: Iterable[tuple[str, int]], model: bytes) -> float:
+    """How much of the rows is of characters that have an entry."""
+    processor = processor_of(model)
+    known = set(processor.id_to_piece(list(range(FIRST_PIECE, processor.vocab_size()))))
+    total: Counter[str] = Counter()
+    for form, count in rows:
+        for char in form:
+            total[char] += count
+    return sum(count for char, count in total.items() if char in known) / total.total()
+
+
+def _surplus(model: bytes, settings: VocabularySettings) -> frozenset[str]:
+    """Entries without Hangul beyond the share that they may have: those that were merged last.
+
+    What is learned without them may take other steps on the way to a piece: of 102,400 entries up to 20 more.
+    """
+    processor = processor_of(model)
+    pieces = processor.id_to_piece(list(range(FIRST_PIECE, processor.vocab_size())))
+    foreign = [piece for piece in pieces if len(unmarked(piece)) > 1 and not _HANGUL.search(piece)]
+    return frozenset(foreign[int(settings.foreign_share * settings.size) :])
+
+
+def _recut(rows: Iterable[tuple[str, int]], model: bytes, surplus: frozenset[str]) -> list[tuple[str, int]]:
+    """The rows with each form without Hangul in the pieces that it has without the surplus ones.
+
+    Learned from these, a vocabulary merges nothing across them, so that the room goes to Korean.
+    """
+    protocol: Any = importlib.import_module("sentencepiece.sentencepiece_model_pb2")  # made by protobuf, without types
+    content = protocol.ModelProto.FromString(model)
+    for entry in content.pieces:
+        if entry.piece in surplus:
+            entry.type = protocol.ModelProto.SentencePiece.UNUSED
+    processor = processor_of(content.SerializeToString())
+    total: Counter[str] = Counter()
+    for form, count in rows:
+        whole = [form] if _HANGUL.search(form) else processor.encode(form, out_type=str)
+        for piece in whole:
+            if not _BYTE.fullmatch(piece):
+                total[piece] += count
+    return sorted(total.items(), key=lambda row: (-row[1], row[0]))
+
+
+def _rows(counts: Iterable[tuple[str, int]], settings: VocabularySettings) -> list[tuple[str, int]]:
     total: Counter[str] = Counter()
     for form, count in counts:
         total[form] += count
@@ -113,7 +170,7 @@ def _rows(counts: Iterable[tuple[str, int]], settings: VocabularySettings) -> li
         for form, count in total.items()
         if count >= settings.min_count and form not in words and _learnable(form, settings.mark)
     )
-    return [f"{form}\t{count}" for form, count in sorted(kept, key=lambda row: (-row[1], row[0]))]
+    return sorted(kept, key=lambda row: (-row[1], row[0]))
 
 
 def _learnable(form: str, mark: Mark) -> bool:
@@ -136,3 +193,19 @@ def _refusal(text: str, settings: VocabularySettings) -> CorpusError:
             f" set vocab.size above that, or lower character_coverage {settings.character_coverage}"
         )
     return CorpusError(f"vocab.size {settings.size}: SentencePiece cannot learn from these counts: {text}")
+
+
+def processor_of(model: bytes) -> Any:
+    """The SentencePieceProcessor of what `learn` gave. ModelError for anything else."""
+    import sentencepiece
+
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    except RuntimeError as error:
+        raise ModelError(
+            f"the vocabulary is no SentencePiece model ({error}): learn it with vocabulary.learn"
+        ) from error
+    names = processor.id_to_piece([*range(len(SPECIAL)), FIRST_BYTE, FIRST_PIECE - 1])
+    if names != [*SPECIAL, "<0x00>", "<0xFF>"]:
+        raise ModelError(f"the vocabulary begins with {names[:5]}, not {list(SPECIAL)}: learn it with vocabulary.learn")
+    return processor

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from korbert.errors import CorpusError
 from korbert.tokenization import VocabularySettings, learn, marked
+from korbert.tokenization.settings import Mark
 from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE, RESERVED, SPECIAL, TYPED, unmarked, word_entries
 
 SYLLABLES = "가나다라마바사아자차"
@@ -47,6 +48,36 @@ def test_bytes_do_not_depend_on_folder_order_or_repetition(tmp_path: Path, monke
         assert str(tmp_path).encode() not in model
         assert list(folder.iterdir()) == []
     assert len(digests) == 1
+
+
+def _foreign(pieces: list[str]) -> list[str]:
+    return [
+        piece for piece in map(unmarked, pieces[FIRST_PIECE:]) if len(piece) > 1 and not re.search("[가-힣]", piece)
+    ]
+
+
+@pytest.mark.parametrize("mark", ["none", "eojeol"])
+def test_a_cap_on_what_is_not_hangul(mark: Mark) -> None:
+    years = [(str(year), 200 - year % 97) for year in range(1900, 2026)]
+    names = [("Korea", 90), ("korbert", 40), ("Seoul", 30), ("大韓民國", 20), ("...", 99), ("a.b", 7)]
+    forms = [*COUNTS, *years, *names]
+    counts = [(marked(form, initial, mark), count) for form, count in forms for initial in (True, False)]
+    free = VocabularySettings(size=530, mark=mark, foreign_share=1.0, character_coverage=0.999)
+    capped = free.model_copy(update={"foreign_share": 0.02})
+    before, after = pieces_of(learn(counts, free)), pieces_of(learn(counts, capped))
+    assert len(_foreign(before)) > 40
+    assert 8 <= len(_foreign(after)) <= 0.02 * 530 + 4  # steps on the way to a piece may be others than before
+    assert {piece for piece in after if len(piece) == 1} == {piece for piece in before if len(piece) == 1}
+    assert len(set(after) & {marked(form, True, mark) for form, _ in COUNTS}) > len(
+        set(before) & {marked(form, True, mark) for form, _ in COUNTS}
+    )
+    assert learn(counts[::-1], capped) == learn(counts, capped)
+
+
+def test_without_korean_nobody_else_wants_the_room() -> None:
+    counts = [(str(year), 3) for year in range(1000, 3000)]
+    settings = VocabularySettings(size=500, foreign_share=0.02)
+    assert learn(counts, settings) == learn(counts, settings.model_copy(update={"foreign_share": 1.0}))
 
 
 @pytest.mark.parametrize(
