@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pipelines.runner import Chain
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
 STAGE_NAMES = ("clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad")
 
 
@@ -73,6 +74,17 @@ def _os_error(error: OSError) -> str:
     return f"{place}: {error.strerror or error}"
 
 
+def _accept(context: click.Context, parameter: click.Parameter, accepted: bool) -> None:
+    if accepted:
+        os.environ[ACCEPT] = "1"  # worker processes have to know, too
+
+
+_accept_kiwi = click.option(
+    "--accept-kiwi", is_flag=True, expose_value=False, callback=_accept, envvar=None,
+    help="Use a tokenizer with another Kiwi than it was made with; what is saved then says so.",
+)  # fmt: skip
+
+
 def _common(function: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         click.option("--root", type=click.Path(path_type=Path), default=Path("artifacts"), show_default=True,
@@ -84,6 +96,7 @@ def _common(function: Callable[..., Any]) -> Callable[..., Any]:
                      help="What trains."),
         click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
                      help="Change the recipe, as in vocab.size=32000; may be repeated."),
+        _accept_kiwi,
         click.option("--debug", is_flag=True, help="Show the trace of an error."),
     )  # fmt: skip
     for option in reversed(options):
@@ -253,6 +266,7 @@ _FILE = click.Path(path_type=Path)
 @click.argument("input", type=_FILE)
 @click.argument("output", type=_FILE)
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
+@_accept_kiwi
 @click.option("--debug", is_flag=True, help="Show the trace of an error.")
 def submit(model: Path, input: Path, output: Path, device: str, debug: bool) -> None:
     """Answer a KorQuAD file.
@@ -284,6 +298,8 @@ def score(dataset: Path, predictions: Path, debug: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="A JSON line for each text.")
 @click.option("--html", type=_FILE, help="Write a page instead, the pieces below their characters.")
 @click.option("--special-tokens", is_flag=True, help="[MASK] and the like in a text are what they stand for.")
+@click.option("--check", is_flag=True, help="Say instead how many pieces the installed Kiwi would change.")
+@_accept_kiwi
 @click.option("--debug", is_flag=True, help="Show the trace of an error.")
 def tokenize(
     tokenizer: Path,
@@ -292,6 +308,7 @@ def tokenize(
     as_json: bool,
     html: Path | None,
     special_tokens: bool,
+    check: bool,
     debug: bool,
 ) -> None:
     """Show TEXT as pieces: id, span, characters, tag, eojeol.
@@ -302,6 +319,10 @@ def tokenize(
     from pipelines import tokenizing
     from pipelines.predicting import decoded
 
+    if check:
+        folder = tokenizing.tokenizer_folder(tokenizer)
+        click.echo(tokenizing.describe_change(Tokenizer.load(folder, accept_kiwi=True)))
+        return
     loaded = Tokenizer.load(tokenizing.tokenizer_folder(tokenizer))
     lines = input or sys.stdin.buffer
     source = texts or decoded(lines, lines.name)
@@ -322,6 +343,7 @@ def tokenize(
 @click.argument("dataset", type=_FILE)
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Threads of Kiwi.")
 @click.option("--all", "everything", type=_FILE, help="Write every answer that is missed to this JSON file.")
+@_accept_kiwi
 @click.option("--debug", is_flag=True, help="Show the trace of an error.")
 def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None, debug: bool) -> None:
     """Say how well any model could score with TOKENIZER.
@@ -344,6 +366,7 @@ def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None
 @_MODEL
 @click.argument("input", type=click.File("rb"), default="-")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
+@_accept_kiwi
 @click.option("--debug", is_flag=True, help="Show the trace of an error.")
 def predict(model: Path, input: Any, device: str, debug: bool) -> None:
     """Lines of INPUT (default: standard input) to JSON lines.
@@ -365,6 +388,7 @@ def predict(model: Path, input: Any, device: str, debug: bool) -> None:
 @click.argument("text")
 @click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Candidates for each gap.")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
+@_accept_kiwi
 @click.option("--debug", is_flag=True, help="Show the trace of an error.")
 def fill(model: Path, text: str, top: int, device: str, debug: bool) -> None:
     """Fill each [MASK] in TEXT with its likeliest pieces.
@@ -386,6 +410,7 @@ def fill(model: Path, text: str, top: int, device: str, debug: bool) -> None:
 @_MODEL
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--check", is_flag=True, help="Load it with transformers and compare the logits.")
+@_accept_kiwi
 @click.option("--debug", is_flag=True, help="Show the trace of an error.")
 def export(model: Path, folder: Path, check: bool, debug: bool) -> None:
     """Write MODEL for Hugging Face's Auto classes.

@@ -11,7 +11,17 @@ from rich.markup import escape
 from korbert.tokenization import Pieces, Tokenizer
 from korbert.tokenization.encoding import EOJEOL
 
-__all__ = ["Row", "Unit", "as_json", "print_table", "rows", "tokenizer_folder", "units", "write_page"]
+__all__ = [
+    "Row",
+    "Unit",
+    "as_json",
+    "describe_change",
+    "print_table",
+    "rows",
+    "tokenizer_folder",
+    "units",
+    "write_page",
+]
 
 
 class Row(TypedDict):
@@ -67,6 +77,20 @@ def print_table(text: str, found: Pieces) -> None:
         cells = (row["piece"], str(row["id"]), f"{start}:{end}", text[start:end], row["tag"], str(row["eojeol"]))
         table.add_row(*map(escape, cells))
     Console(highlight=False).print(table)
+
+
+def describe_change(tokenizer: Tokenizer) -> str:
+    """How many pieces of the sentences that it was saved with the installed Kiwi changes, and in which of them."""
+    found = tokenizer.compare_probe()
+    if found is None:
+        return "this tokenizer was saved without sentences to compare"
+    versions = ", ".join(f"{name} {made}" for name, made in tokenizer.versions.items())
+    here = ", ".join(f"{name} {version}" for name, version in tokenizer.analyzer.versions.items())
+    share = found.changed / max(1, found.pieces)
+    head = (
+        f"{found.changed:,} of {found.pieces:,} pieces differ ({share:.1%}): made with {versions}; installed is {here}"
+    )
+    return "\n".join([head, *found.texts])
 
 
 def units(text: str, found: Pieces) -> list[Unit]:

@@ -4,6 +4,7 @@ Needs kiwipiepy and sentencepiece. Ids are those of korbert.tokenization.Tokeniz
 """
 
 import json
+import os
 import re
 import unicodedata
 from bisect import bisect_right
@@ -34,6 +35,7 @@ _FILES = {
     "record_file": "korbert_tokenizer.json",
     "pieces_file": "pieces.txt",
     "words_file": "words.tsv",
+    "probe_file": "probe.json",
 }
 
 _SETTINGS = {
@@ -152,11 +154,12 @@ class KorbertTokenizer(PreTrainedTokenizer):
         record_file: str,
         pieces_file: str | None = None,
         words_file: str | None = None,
+        probe_file: str | None = None,
         **kwargs: Any,
     ) -> None:
         import sentencepiece
 
-        paths = (vocab_file, record_file, pieces_file, words_file)
+        paths = (vocab_file, record_file, pieces_file, words_file, probe_file)
         self._files = {name: Path(path).read_bytes() for name, path in zip(_FILES.values(), paths, strict=True) if path}
         record = json.loads(self._files[_FILES["record_file"]])
         _check_versions(record["versions"])
@@ -478,10 +481,10 @@ def _windows(long: list[_Piece], room: int, stride: int, from_left: bool) -> lis
 
 def _check_versions(expected: dict[str, str]) -> None:
     for package, wanted in expected.items():
-        if (found := version(package)) != wanted:
+        if (found := version(package)) != wanted and not os.environ.get("KORBERT_ACCEPT_KIWI"):
             raise ImportError(
                 f"this vocabulary was counted with {package} {wanted}, installed is {found}:"
-                f" its morphemes would differ; pip install {package}=={wanted}"
+                f" its morphemes would differ; pip install {package}=={wanted}, or set KORBERT_ACCEPT_KIWI=1"
             )
 
 

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import logging
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,22 +15,32 @@ from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.vocabulary import SPECIAL, word_entries
 
-__all__ = ["MODEL", "PIECES", "RECORD", "WORDS", "Parts", "digest", "read", "write"]
+__all__ = ["ACCEPT", "MODEL", "PIECES", "PROBE", "RECORD", "WORDS", "Parts", "digest", "read", "write"]
 
 FORMAT = 1
 RECORD = "korbert_tokenizer.json"
 MODEL = "vocabulary.model"
 PIECES = "pieces.txt"
 WORDS = "words.tsv"
+PROBE = "probe.json"
+ACCEPT = "KORBERT_ACCEPT_KIWI"  # an environment variable, so that worker processes have it, too
+
+_logger = logging.getLogger(__name__)
 
 
 class Parts(NamedTuple):
-    """All that a tokenizer is made of."""
+    """All that a tokenizer is made of.
+
+    versions: those that the vocabulary was counted with. accepted: others that it is used with all the same. probe:
+    what korbert.tokenization.probe recorded.
+    """
 
     model: bytes
     settings: VocabularySettings
     options: AnalyzerOptions
     versions: dict[str, str]
+    accepted: dict[str, str] = {}  # noqa: RUF012 (never changed)
+    probe: bytes | None = None
 
 
 def digest(parts: Parts) -> str:
@@ -50,6 +62,8 @@ def write(folder: Path, parts: Parts, pieces: Sequence[str]) -> None:
     if entries := word_entries(parts.settings):
         first = len(pieces) - len(entries)
         files[WORDS] = "".join(f"{entry}\t{first + place}\n" for place, entry in enumerate(entries)).encode()
+    if parts.probe is not None:
+        files[PROBE] = parts.probe
     record = {
         "format": FORMAT,
         "digest": digest(parts),
@@ -58,6 +72,7 @@ def write(folder: Path, parts: Parts, pieces: Sequence[str]) -> None:
         "vocabulary": parts.settings.model_dump(),
         "analyzer": parts.options.model_dump(),
         "versions": parts.versions,
+        **({"accepted": parts.accepted} if parts.accepted else {}),
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -67,8 +82,8 @@ def write(folder: Path, parts: Parts, pieces: Sequence[str]) -> None:
     (folder / RECORD).write_text(text, encoding="utf-8")
 
 
-def read(folder: Path) -> Parts:
-    """What write() was given. Raises ModelError as Tokenizer.load says."""
+def read(folder: Path, *, accept_kiwi: bool | None = None) -> Parts:
+    """What write() was given. Raises ModelError as Tokenizer.load says, which says what accept_kiwi is."""
     record = _record(folder / RECORD)
     for name, expected in record["files"].items():
         _check(folder / name, expected)
@@ -79,14 +94,15 @@ def read(folder: Path) -> Parts:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise ModelError(f"{folder / RECORD}: {place}: {first['msg']}: restore the file as it was saved") from error
-    parts = Parts((folder / MODEL).read_bytes(), settings, options, record["versions"])
+    probe = (folder / PROBE).read_bytes() if PROBE in record["files"] else None
+    parts = Parts((folder / MODEL).read_bytes(), settings, options, record["versions"], {}, probe)
     if (found := digest(parts)) != record["digest"]:
         raise ModelError(
             f"{folder / RECORD}: the digest is {found[:12]}, {record['digest'][:12]} when it was saved:"
             " a setting was changed since; restore the file, or learn another vocabulary"
         )
-    _check_versions(folder, parts.versions)
-    return parts
+    accept = bool(os.environ.get(ACCEPT)) if accept_kiwi is None else accept_kiwi
+    return parts._replace(accepted=_other_versions(folder, parts.versions, record.get("accepted", {}), accept=accept))
 
 
 def _record(path: Path) -> dict[str, Any]:
@@ -117,11 +133,20 @@ def _check(path: Path, expected: str) -> None:
         )
 
 
-def _check_versions(folder: Path, versions: Mapping[str, str]) -> None:
+def _other_versions(
+    folder: Path, versions: Mapping[str, str], accepted: Mapping[str, str], *, accept: bool
+) -> dict[str, str]:
+    """The installed versions that are others and are taken all the same. ModelError where they are not."""
     installed = Analyzer().versions
-    for package, expected in versions.items():
-        if (found := installed.get(package, "no such package")) != expected:
-            raise ModelError(
-                f"{folder}: made with {package} {expected}, installed is {found}: its morphemes would differ;"
-                f" install {package}=={expected}, or learn another vocabulary"
-            )
+    others = {name: installed.get(name, "absent") for name, made in versions.items() if installed.get(name) != made}
+    if not others or others == accepted:
+        return others
+    made, here = (", ".join(f"{name} {of[name]}" for name in others) for of in (versions, others))
+    if not accept:
+        ways = " ".join(f"{name}=={versions[name]}" for name in others)
+        raise ModelError(
+            f"{folder}: made with {made}, installed is {here}: its morphemes would differ (`korbert tokenize {folder} "
+            f"--check` says how many); install {ways}, learn another vocabulary, or say --accept-kiwi"
+        )
+    _logger.warning("%s: made with %s, used with %s", folder, made, here)
+    return others

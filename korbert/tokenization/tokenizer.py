@@ -10,6 +10,7 @@ from typing import TypeVar, overload
 
 from korbert.errors import ModelError, SettingsError
 from korbert.tokenization import folder as folders
+from korbert.tokenization import probe as probes
 from korbert.tokenization.analyzer import Analysis, Analyzer
 from korbert.tokenization.encoding import (
     CONTINUATION,
@@ -52,15 +53,17 @@ class Tokenizer:
         settings: VocabularySettings,
         analyzer_options: AnalyzerOptions,
         versions: Mapping[str, str],
+        accepted: Mapping[str, str] | None = None,
+        probe: bytes | None = None,
     ) -> None:
-        """See build."""
+        """See build. accepted, probe: as folder.Parts has them."""
         own = {
             name: getattr(settings, name) for name in VocabularySettings.model_fields
         }  # a stage's settings have more
         self.settings = VocabularySettings(**own)
         self.analyzer_options = analyzer_options
         self.versions = dict(versions)
-        self._parts = folders.Parts(model, self.settings, analyzer_options, self.versions)
+        self._parts = folders.Parts(model, self.settings, analyzer_options, self.versions, dict(accepted or {}), probe)
         self.digest = folders.digest(self._parts)
         self.analyzer = Analyzer(analyzer_options)
         self._table = PieceTable(model, self.settings)
@@ -81,17 +84,29 @@ class Tokenizer:
         return cls(model, settings, analyzer_options, versions)
 
     @classmethod
-    def load(cls, folder: str | Path) -> "Tokenizer":
+    def load(cls, folder: str | Path, *, accept_kiwi: bool | None = None) -> "Tokenizer":
         """The tokenizer of a folder that `save` wrote.
 
         Raises ModelError where a file is absent or was changed, and where another Kiwi is installed than the one the
-        vocabulary was counted with: its morphemes would differ.
+        vocabulary was counted with: its morphemes would differ. accept_kiwi: take it all the same, which `save` then
+        records; None: where $KORBERT_ACCEPT_KIWI is set.
         """
-        return cls(*folders.read(Path(folder)))
+        return cls(*folders.read(Path(folder), accept_kiwi=accept_kiwi))
 
     def save(self, folder: str | Path) -> None:
         """Writes vocabulary.model, pieces.txt, korbert_tokenizer.json and, with whole words, words.tsv."""
         folders.write(Path(folder), self._parts, self._table.pieces)
+
+    def take_probe(self) -> None:
+        """Encodes some sentences with the installed Kiwi, to be saved, and compared with what another makes of them."""
+        self._parts = self._parts._replace(probe=probes.recorded(self._ids))
+
+    def compare_probe(self) -> probes.Difference | None:
+        """How the pieces of those sentences differ with the installed Kiwi; None for a tokenizer without them."""
+        return None if self._parts.probe is None else probes.compared(self._parts.probe, self._ids)
+
+    def _ids(self, text: str) -> list[int]:
+        return self.encode_pieces(text).ids
 
     def __reduce__(self) -> tuple[type["Tokenizer"], tuple[object, ...]]:
         return type(self), tuple(self._parts)

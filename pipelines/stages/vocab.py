@@ -34,6 +34,7 @@ def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) ->
             raise CorpusError(f"{morphemes}: {error}") from error
     analyzer = Analyzer(_options(analyzed))
     tokenizer = Tokenizer.build(model, settings, analyzer.options, analyzer.versions)
+    tokenizer.take_probe()
     tokenizer.save(output / "tokenizer")
     found = coverage(morphemes, tokenizer, output, seed=seed, heldout_share=share, workers=runtime.workers)
     if not found["all"]["documents"]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from korbert.tokenization import Pieces, Tokenizer
+from korbert.tokenization import Pieces, Tokenizer, folder
 from pipelines import cli, tokenizing
 
 _ALPHABET = "가나다했걸써ᄒㅋ a1.\n\t👍🏻學𠀀\u200d"
@@ -67,3 +67,32 @@ def test_the_command_takes_arguments_files_and_standard_input(
 def test_a_folder_that_is_no_tokenizer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run_command(["tokenize", str(tmp_path), "가"]) == 1
     assert "is no tokenizer" in capsys.readouterr().err
+
+
+def test_check_says_how_much_another_kiwi_changes(
+    tiny_tokenizer: Tokenizer, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = Tokenizer(*tiny_tokenizer._parts)
+    tokenizer.save(tmp_path / "without")
+    tokenizer.take_probe()
+    tokenizer.save(tmp_path / "with")
+    monkeypatch.setattr("korbert.tokenization.analyzer.version", lambda package: "9.9.9")
+    assert cli.run_command(["tokenize", str(tmp_path / "without"), "--check"]) == 0
+    assert capsys.readouterr().out == "this tokenizer was saved without sentences to compare\n"
+    assert cli.run_command(["tokenize", str(tmp_path / "with"), "--check"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("0 of ")
+    assert "pieces differ (0.0%): made with kiwipiepy 0.24.1" in said
+    assert "installed is kiwipiepy 9.9.9" in said
+
+
+def test_accept_kiwi_is_handed_to_processes(
+    tiny_tokenizer: Tokenizer, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KORBERT_ACCEPT_KIWI", "")  # put back behind the test
+    tiny_tokenizer.save(tmp_path)
+    monkeypatch.setattr("korbert.tokenization.analyzer.version", lambda package: "9.9.9")
+    assert cli.run_command(["tokenize", str(tmp_path), "가"]) == 1
+    assert "--accept-kiwi" in capsys.readouterr().err
+    assert cli.run_command(["tokenize", str(tmp_path), "가", "--accept-kiwi"]) == 0
+    assert cli.ACCEPT == folder.ACCEPT

@@ -7,6 +7,7 @@ import pytest
 
 from korbert.errors import ModelError
 from korbert.tokenization import AnalyzerOptions, Tokenizer, VocabularySettings
+from korbert.tokenization.probe import TEXTS, compared
 
 
 @pytest.fixture
@@ -62,10 +63,56 @@ def test_a_folder_that_is_no_tokenizer(tmp_path: Path, text: str | None, message
         Tokenizer.load(tmp_path)
 
 
-def test_another_kiwi_is_refused_and_both_versions_named(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+OTHERS = {"kiwipiepy": "9.9.9", "kiwipiepy_model": "9.9.9"}
+
+
+def test_another_kiwi_is_refused_with_the_ways_out(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("korbert.tokenization.analyzer.version", lambda package: "9.9.9")
-    with pytest.raises(ModelError, match=r"made with kiwipiepy 0\.24\.1, installed is 9\.9\.9"):
+    with pytest.raises(ModelError) as refused:
         Tokenizer.load(saved)
+    said = str(refused.value)
+    assert (
+        "made with kiwipiepy 0.24.1, kiwipiepy_model 0.24.0, installed is kiwipiepy 9.9.9, kiwipiepy_model 9.9.9"
+        in said
+    )
+    for way in (f"`korbert tokenize {saved} --check`", "kiwipiepy==0.24.1", "another vocabulary", "--accept-kiwi"):
+        assert way in said
+
+
+def test_another_kiwi_that_is_accepted_is_recorded(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest = Tokenizer.load(saved, accept_kiwi=True).digest
+    assert "accepted" not in json.loads((saved / "korbert_tokenizer.json").read_text(encoding="utf-8"))
+    monkeypatch.setattr("korbert.tokenization.analyzer.version", lambda package: "9.9.9")
+    tokenizer = Tokenizer.load(saved, accept_kiwi=True)
+    assert tokenizer.digest == digest
+    tokenizer.save(tmp_path / "again")
+    assert json.loads((tmp_path / "again" / "korbert_tokenizer.json").read_text(encoding="utf-8"))["accepted"] == OTHERS
+    Tokenizer.load(tmp_path / "again")  # once is enough
+    monkeypatch.setattr("korbert.tokenization.analyzer.version", lambda package: "9.9.10")
+    with pytest.raises(ModelError, match=r"installed is kiwipiepy 9\.9\.10"):
+        Tokenizer.load(tmp_path / "again")
+    monkeypatch.setenv("KORBERT_ACCEPT_KIWI", "1")
+    Tokenizer.load(tmp_path / "again")
+
+
+def test_a_probe_tells_how_many_pieces_change(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    tokenizer = Tokenizer(*tiny_tokenizer._parts)
+    assert tokenizer.compare_probe() is None
+    tokenizer.take_probe()
+    tokenizer.save(tmp_path)
+    loaded = Tokenizer.load(tmp_path)
+    same = loaded.compare_probe()
+    assert same is not None
+    assert (same.changed, same.texts) == (0, [])
+    assert same.pieces > 300
+
+    rows = json.loads((tmp_path / "probe.json").read_text(encoding="utf-8"))
+    assert [row["text"] for row in rows] == list(TEXTS)
+    rows[3]["ids"][2:4] = [400]  # two pieces were one
+    changed = compared(json.dumps(rows).encode(), lambda text: loaded.encode_pieces(text).ids)
+    assert (changed.changed, changed.texts) == (2, [TEXTS[3]])
 
 
 def test_a_foreign_model_is_refused(tiny_tokenizer: Tokenizer) -> None:
