@@ -22,9 +22,10 @@ from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE, marked
 if TYPE_CHECKING:
     from korbert.tokenization.tokenizer import Tokenizer
 
-__all__ = ["count", "coverage", "form_counts"]
+__all__ = ["count", "coverage", "form_counts", "usage"]
 
 _VERSION = 1  # raise it when the same input gives other bytes
+_RARELY = 10  # times
 _MOST_SPLIT = 100  # morphemes listed by coverage
 
 _SCHEMA = pa.schema(
@@ -112,32 +113,48 @@ def coverage(
 ) -> dict[str, Any]:
     """What `coverage.json` holds, all of it about held-out documents.
 
-    {"all": M, "by_source": {source: M}, "most_split": [{form, tag, count, pieces}]}. M has the numbers of documents,
-    morphemes, eojeols and pieces, whole_morpheme_share (of morphemes that are one piece), pieces_per_morpheme,
-    pieces_per_eojeol and byte_share (of pieces that stand for a byte); shares are 0 where nothing is held out.
-    most_split: the morphemes that cost most pieces beyond their first. output: for scratch files.
+    {"all": M, "by_source": {source: M}, "most_split": {"all", source: [{form, tag, count, pieces}]}}. M has the numbers
+    of documents, morphemes, eojeols and pieces, whole_morpheme_share (of morphemes that are one piece),
+    pieces_per_morpheme, pieces_per_eojeol and byte_share (of pieces that stand for a byte); shares are 0 where nothing
+    is held out. most_split: the morphemes that cost most pieces beyond their first. output: for scratch files.
     """
     units = _units(morphemes, output, seed, heldout_share, heldout=True)
     totals = _run("coverage", units, workers)
     documents = {name.partition(".")[2]: number for name, number in totals.items() if "." in name}
     by_source: dict[str, Counter[str]] = {source: Counter() for source in sorted(documents)}
-    split: list[_Split] = []
+    split: dict[str, list[_Split]] = {name: [] for name in ("all", *by_source)}
     with connect(output, workers) as database:
         parameters = {"parts": [str(unit.path) for unit in units]}
         for table in same_size_batches(database.sql(_HELDOUT_BY_SOURCE, params=parameters).to_arrow_reader()):
             for source in table["source"].unique().to_pylist():
                 kinds = _Kinds.of(table.filter(pc.equal(table["source"], source)), tokenizer)
                 by_source[source].update(kinds.sums())
+                split[source] = sorted([*split[source], *kinds.most_split()])[:_MOST_SPLIT]
         for table in same_size_batches(database.sql(_HELDOUT, params=parameters).to_arrow_reader()):
-            split = sorted([*split, *_Kinds.of(table, tokenizer).most_split()])[:_MOST_SPLIT]
+            split["all"] = sorted([*split["all"], *_Kinds.of(table, tokenizer).most_split()])[:_MOST_SPLIT]
     everything = sum(by_source.values(), start=Counter[str]())
     return {
         "all": _figures(everything, sum(documents.values())),
         "by_source": {source: _figures(sums, documents[source]) for source, sums in by_source.items()},
-        "most_split": [
-            {"form": form, "tag": tag, "count": number, "pieces": pieces} for _, form, tag, number, pieces in split
-        ],
+        "most_split": {
+            name: [
+                {"form": form, "tag": tag, "count": number, "pieces": pieces} for _, form, tag, number, pieces in rows
+            ]
+            for name, rows in split.items()
+        },
     }
+
+
+def usage(counts: Path, tokenizer: "Tokenizer") -> dict[str, int]:
+    """How many entries stand for text (bytes not counted), and how many of them what was counted uses never and rarely.
+
+    counts: what `count` wrote. Rarely is less than ten times.
+    """
+    used = np.zeros(tokenizer.vocab_size, np.int64)
+    for key, number in form_counts(counts, tokenizer.settings):
+        np.add.at(used, list(tokenizer.ids_of(key)), number)
+    used = used[FIRST_PIECE:]
+    return {"entries": len(used), "never": int((used == 0).sum()), "rarely": int(((used > 0) & (used < _RARELY)).sum())}
 
 
 def _units(morphemes: Path, output: Path, seed: int, heldout_share: float, heldout: bool) -> list[_Unit]:

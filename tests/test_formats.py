@@ -180,7 +180,7 @@ def _fields(path: Path) -> Iterator[str]:
         yield from _keys(json.loads(path.read_text(encoding="utf-8")), path.name)
 
 
-_OPEN = {"head", "task", "vocabulary", "rows", "misses", "most_split", "all", "test", "unseen", "trials", "by_cause"}
+_OPEN = {"head", "task", "vocabulary", "rows", "misses", "all", "test", "unseen", "trials", "by_cause"}
 
 
 def _keys(value: dict[str, Any], name: str) -> Iterator[str]:

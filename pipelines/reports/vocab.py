@@ -48,7 +48,7 @@ def story(artifact: Artifact) -> Story:
         sections=(
             Section("Coverage of held-out text", tuple(_coverage(coverage))),
             Section("What the corpus counts look like", tuple(_counts(artifact))),
-            Section("The pieces", (*_pieces(artifact), _most_split(coverage))),
+            Section("The pieces", (*_pieces(artifact), _used(coverage), *_most_split(coverage))),
         ),
     )
 
@@ -73,12 +73,29 @@ def _coverage(coverage: Json) -> Iterator[Block]:
     )
 
 
-def _most_split(coverage: Json) -> Table:
-    rows = tuple(
-        (entry["form"], entry["tag"], amounts.count(entry["count"]), amounts.count(entry["pieces"]))
-        for entry in coverage["most_split"][:_MOST_SPLIT]
+def _used(coverage: Json) -> Bars:
+    used = coverage["used"]
+    numbers = {"ten times or more": used["entries"] - used["never"] - used["rarely"]}
+    numbers |= {"once to nine times": used["rarely"], "never": used["never"]}
+    bars = tuple(
+        Bar(name, (number / used["entries"],), f"{amounts.count(number)}, {amounts.percent(number / used['entries'])}")
+        for name, number in numbers.items()
     )
-    return Table("Most split morphemes", ("morpheme", "tag", "count", "pieces"), rows, "klrr", note=_SPLIT_NOTE)
+    return Bars(
+        "How often the corpus uses its pieces", bars, note="Those never used are steps on the way to longer ones."
+    )
+
+
+def _most_split(coverage: Json) -> Iterator[Table]:
+    for source, entries in coverage["most_split"].items():
+        if source == "all" and len(coverage["most_split"]) > 2:
+            continue  # its sources are shown
+        rows = tuple(
+            (entry["form"], entry["tag"], amounts.count(entry["count"]), amounts.count(entry["pieces"]))
+            for entry in entries[:_MOST_SPLIT]
+        )
+        title = "Most split morphemes" + ("" if source == "all" else f", {source}")
+        yield Table(title, ("morpheme", "tag", "count", "pieces"), rows, "klrr", note=_SPLIT_NOTE)
 
 
 def _counts(artifact: Artifact) -> Iterator[Block]:

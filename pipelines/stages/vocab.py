@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from corpus.counts import count, coverage, form_counts
+from corpus.counts import count, coverage, form_counts, usage
 from corpus.settings import AnalyzeSettings
 from korbert.errors import CorpusError
 from korbert.progress import track
@@ -42,6 +42,7 @@ def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) ->
             f"{morphemes}: none of its {counted['documents']:,} documents is held out by heldout_share {share}, "
             "and nothing could be measured: raise it, or bring more text"
         )
+    found["used"] = usage(output / "counts.parquet", tokenizer)
     text = json.dumps(found, ensure_ascii=False, indent=1)
     (output / "coverage.json").write_text(text + "\n", encoding="utf-8")
     return {"size": tokenizer.vocab_size, **counted}

@@ -6,7 +6,7 @@ import made_up
 import pyarrow.parquet as pq
 import pytest
 
-from corpus.counts import count, coverage, form_counts
+from corpus.counts import count, coverage, form_counts, usage
 from corpus.documents import is_heldout
 from korbert.errors import CorpusError
 from korbert.tokenization.settings import VocabularySettings
@@ -103,10 +103,12 @@ def test_coverage_of_what_is_held_out(morphemes, tmp_path, mark):
         rows = [row for row in held if row["source"] == source]
         assert found["by_source"][source] == pytest.approx(expected_measures(rows, tokenizer))
     assert set(found["by_source"]) == {"reviews", "wiki"}
-    assert {entry["form"] for entry in found["most_split"]} >= {"漢", "😀", "학교에"}
-    costs = [entry["count"] * (entry["pieces"] - 1) for entry in found["most_split"]]
-    if mark == "none":
-        assert costs == sorted(costs, reverse=True)
+    assert set(found["most_split"]) == {"all", "reviews", "wiki"}
+    assert {entry["form"] for entry in found["most_split"]["all"]} >= {"漢", "😀", "학교에"}
+    for entries in found["most_split"].values():
+        costs = [entry["count"] * (entry["pieces"] - 1) for entry in entries]
+        if mark == "none":
+            assert costs == sorted(costs, reverse=True)
     assert 0 < found["all"]["byte_share"] < found["all"]["whole_morpheme_share"] < 1
 
 
@@ -129,5 +131,24 @@ def expected_measures(rows, tokenizer):
 
 def test_coverage_of_nothing(morphemes, tmp_path):
     found = coverage(morphemes, made_up.tokenizer(), tmp_path / "out", seed=SEED, heldout_share=0.0, workers=1)
-    assert (found["by_source"], found["most_split"]) == ({}, [])
+    assert (found["by_source"], found["most_split"]) == ({}, {"all": []})
     assert found["all"]["documents"] == found["all"]["byte_share"] == 0
+
+
+@pytest.mark.parametrize("mark", ["none", "eojeol"])
+def test_usage_of_the_entries(morphemes, tmp_path, mark):
+    tokenizer = made_up.tokenizer(mark)
+    run(morphemes, tmp_path / "out", share=SHARE)
+    counted = Counter(
+        piece
+        for row in ROWS
+        if not is_heldout(row["id"], SEED, SHARE)
+        for ids in tokenizer.encode_forms(row["form"], made_up.begins(row["eojeol"]))
+        for piece in ids
+    )
+    entries = range(384, tokenizer.vocab_size)
+    assert usage(tmp_path / "out" / "counts.parquet", tokenizer) == {
+        "entries": len(entries),
+        "never": sum(counted[entry] == 0 for entry in entries),
+        "rarely": sum(0 < counted[entry] < 10 for entry in entries),
+    }

@@ -160,7 +160,11 @@ def vocab(folder: Path, rng: random.Random) -> dict[str, Any]:
         "wiki": measures | {"documents": 10, "whole_morpheme_share": 0.931},
         "reviews": measures | {"documents": 30},
     }
-    write_json(folder / "coverage.json", {"all": measures, "by_source": by_source, "most_split": split})
+    most_split = {"all": split, "wiki": split, "reviews": split[:1]}
+    used = {"entries": 15_616, "never": 210, "rarely": 4_020}
+    write_json(
+        folder / "coverage.json", {"all": measures, "by_source": by_source, "most_split": most_split, "used": used}
+    )
     counts = [
         {"form": f"{form}{i or ''}", "tag": tag, "count": 40_000 // (j + 12 * i + 1), "initial": 1, "documents": 3}
         for i in range(60)
