@@ -177,7 +177,8 @@ def _fields(path: Path) -> Iterator[str]:
         (first, *_) = json.loads(path.read_text(encoding="utf-8")).values()
         yield from first[0]
     elif path.suffix == ".json" and path.name != "predictions.json":
-        yield from _keys(json.loads(path.read_text(encoding="utf-8")), path.name)
+        value = json.loads(path.read_text(encoding="utf-8"))
+        yield from _keys(value[0] if isinstance(value, list) else value, path.name)
 
 
 _OPEN = {"head", "task", "vocabulary", "rows", "misses", "all", "test", "unseen", "trials", "by_cause"}

@@ -160,7 +160,7 @@ def test_missing_and_empty_files(tmp_path):
     with pytest.raises(CorpusError, match=r"wiki.jsonl: no document"):
         clean(settings(), {"wiki": [empty]}, output, workers=1)
     empty.write_bytes(b"")
-    with pytest.raises(CorpusError, match=r"wiki.jsonl: nothing in there: an empty corpus"):
+    with pytest.raises(CorpusError, match=r"wiki.jsonl: nothing in there: name files that hold text"):
         clean(settings(), {"wiki": [empty]}, output, workers=1)
     write_jsonl(empty, [{"id": "a", "text": "네"}])
     with pytest.raises(CorpusError, match=r"no document is left \(1 dropped.too_short\)"):

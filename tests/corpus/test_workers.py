@@ -88,6 +88,15 @@ def test_workers_die_with_a_parent_killed_alone(tmp_path):
     assert not any(_is_alive(pid) for pid in writers)
 
 
+@pytest.fixture
+def _as_in_a_terminal():
+    """A job in the background of a shell ignores the signal, and hands that down."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_as_in_a_terminal")
 def test_ctrl_c_in_a_terminal_ends_workers_without_a_word_from_them(tmp_path):
     path = tmp_path / "written"
     with _program(tmp_path, path, start_new_session=True, stderr=subprocess.PIPE, text=True) as parent:

@@ -137,6 +137,12 @@ def _environment() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key != "KORBERT_DATA"}
 
 
+@pytest.fixture(autouse=True)
+def _own_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recipe's folder is the data folder here, whatever the tests of real data are given."""
+    monkeypatch.delenv("KORBERT_DATA", raising=False)
+
+
 @pytest.fixture(scope="session")
 def data(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Path:
     """A data folder and a recipe: 20 articles and 30 reviews, 300 NSMC rows, some of the sample's questions."""
