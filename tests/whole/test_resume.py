@@ -45,7 +45,9 @@ def _has_parts(partial: Path) -> bool:
 
 
 def _has_checkpoint(partial: Path) -> bool:
-    return bool(list(partial.rglob("step-????????")))
+    with contextlib.suppress(FileNotFoundError):  # a folder may be renamed while it is looked into
+        return bool(list(partial.rglob("step-????????")))
+    return False
 
 
 def _started(partial: Path) -> bool:

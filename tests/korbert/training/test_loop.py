@@ -66,7 +66,7 @@ def test_it_learns_and_writes_it_down(straight):
     assert len(list((straight / "checkpoints").iterdir())) == 2
 
 
-@pytest.mark.parametrize("kill_at", [6, 20])
+@pytest.mark.parametrize("kill_at", [6, pytest.param(20, marks=pytest.mark.slow)])
 def test_killed_and_resumed_bit_for_bit(tmp_path, straight, kill_at):
     killed = subprocess.run([sys.executable, TOY, tmp_path, "--kill-at", str(kill_at)], check=False)
     assert killed.returncode == -signal.SIGKILL
