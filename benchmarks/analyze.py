@@ -13,18 +13,17 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from texts import read_texts
 
 from corpus import analyze as stage
 from corpus.normalize import normalize
 from corpus.parts import write_parquet
-from corpus.readers import chunks, rows
-from corpus.settings import AnalyzeSettings, NormalizeSettings, SourceSettings
+from corpus.settings import AnalyzeSettings, NormalizeSettings
 from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.settings import AnalyzerOptions
 
@@ -59,24 +58,10 @@ def load_analyzer(options: AnalyzerOptions) -> None:
     (Path(os.environ["LOADED"]) / str(os.getpid())).write_text(repr(time.time()))
 
 
-def read_texts(paths: list[Path]) -> Iterator[str]:
-    """Texts of all files in turn, normalised as `clean` does."""
-    streams = []
-    for path in paths:
-        source = SourceSettings(name="s", path=path.name)
-        streams.append(row.text for chunk in chunks(source, [path], 1 << 20) for row in rows(chunk))
-    while streams:
-        for stream in list(streams):
-            taken = list(islice(stream, 50))
-            if not taken:
-                streams.remove(stream)
-            yield from (normalize(text, NormalizeSettings()) for text in taken)
-
-
 def enough_texts(paths: list[Path], seconds: float, workers: int) -> list[str]:
     """As many texts as Kiwi's threads need `seconds` for, and a tenth more."""
     kiwi = bare_kiwi(workers)
-    texts = read_texts(paths)
+    texts = (normalize(text, NormalizeSettings()) for text in read_texts(paths))  # as `clean` does
     taken: list[str] = []
     start = time.perf_counter()
     while time.perf_counter() - start < seconds * 1.1:

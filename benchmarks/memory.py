@@ -15,11 +15,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from itertools import count, islice
+from itertools import count
 from pathlib import Path
 
-from corpus.readers import chunks, rows
-from corpus.settings import SourceSettings
+from texts import read_texts
 
 STAGES = ("clean", "analyze", "vocab", "shard")
 RECIPE = """
@@ -39,25 +38,17 @@ intermediate_size = 32
 """
 
 
-def read_texts(paths: list[Path]) -> Iterator[str]:
-    """Texts of all files in turn, over and over: from the second time on each has a number before it."""
-    for turn in count():
-        streams = []
-        for path in paths:
-            source = SourceSettings(name="s", path=path.name)
-            streams.append(row.text for chunk in chunks(source, [path], 1 << 20) for row in rows(chunk))
-        while streams:
-            for stream in list(streams):
-                taken = list(islice(stream, 50))
-                if not taken:
-                    streams.remove(stream)
-                yield from (f"{turn} {text}" if turn else text for text in taken)
+def endless_texts(paths: list[Path]) -> Iterator[str]:
+    """Texts of all files over and over: from the second time on each has a number before it."""
+    yield from read_texts(paths)
+    for turn in count(1):
+        yield from (f"{turn} {text}" for text in read_texts(paths))
 
 
 def write_input(paths: list[Path], folder: Path, megabytes: int) -> None:
     written = 0
     with (folder / "text.jsonl").open("w", encoding="utf-8") as file:
-        for number, text in enumerate(read_texts(paths)):
+        for number, text in enumerate(endless_texts(paths)):
             written += len(text.encode())
             file.write(json.dumps({"id": str(number), "text": text}, ensure_ascii=False) + "\n")
             if written >= megabytes * 1_000_000:

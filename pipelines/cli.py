@@ -85,6 +85,12 @@ _accept_kiwi = click.option(
 )  # fmt: skip
 
 
+_device = click.option(
+    "--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True, help="What computes."
+)
+_debug = click.option("--debug", is_flag=True, help="Show the trace of an error.")
+
+
 def _common(function: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         click.option("--root", type=click.Path(path_type=Path), default=Path("artifacts"), show_default=True,
@@ -92,12 +98,11 @@ def _common(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--data", type=click.Path(path_type=Path), envvar="KORBERT_DATA", show_envvar=True,
                      help="Folder that the recipe's paths are relative to.  [default: the recipe's folder]"),
         click.option("--workers", type=click.IntRange(min=1), help="Processes of the corpus stages.  [default: cores]"),
-        click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True,
-                     help="What trains."),
+        _device,
         click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
                      help="Change the recipe, as in vocab.size=32000; may be repeated."),
         _accept_kiwi,
-        click.option("--debug", is_flag=True, help="Show the trace of an error."),
+        _debug,
     )  # fmt: skip
     for option in reversed(options):
         function = option(function)
@@ -265,9 +270,9 @@ _FILE = click.Path(path_type=Path)
 @_MODEL
 @click.argument("input", type=_FILE)
 @click.argument("output", type=_FILE)
-@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
+@_device
 @_accept_kiwi
-@click.option("--debug", is_flag=True, help="Show the trace of an error.")
+@_debug
 def submit(model: Path, input: Path, output: Path, device: str, debug: bool) -> None:
     """Answer a KorQuAD file.
 
@@ -281,7 +286,7 @@ def submit(model: Path, input: Path, output: Path, device: str, debug: bool) -> 
 @cli.command()
 @click.argument("dataset", type=_FILE)
 @click.argument("predictions", type=_FILE)
-@click.option("--debug", is_flag=True, help="Show the trace of an error.")
+@_debug
 def score(dataset: Path, predictions: Path, debug: bool) -> None:
     """Print the official exact match and F1 of PREDICTIONS on DATASET."""
     import json
@@ -300,7 +305,7 @@ def score(dataset: Path, predictions: Path, debug: bool) -> None:
 @click.option("--special-tokens", is_flag=True, help="[MASK] and the like in a text are what they stand for.")
 @click.option("--check", is_flag=True, help="Say instead how many pieces the installed Kiwi would change.")
 @_accept_kiwi
-@click.option("--debug", is_flag=True, help="Show the trace of an error.")
+@_debug
 def tokenize(
     tokenizer: Path,
     texts: tuple[str, ...],
@@ -344,7 +349,7 @@ def tokenize(
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Threads of Kiwi.")
 @click.option("--all", "everything", type=_FILE, help="Write every answer that is missed to this JSON file.")
 @_accept_kiwi
-@click.option("--debug", is_flag=True, help="Show the trace of an error.")
+@_debug
 def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None, debug: bool) -> None:
     """Say how well any model could score with TOKENIZER.
 
@@ -365,9 +370,9 @@ def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None
 @cli.command()
 @_MODEL
 @click.argument("input", type=click.File("rb"), default="-")
-@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
+@_device
 @_accept_kiwi
-@click.option("--debug", is_flag=True, help="Show the trace of an error.")
+@_debug
 def predict(model: Path, input: Any, device: str, debug: bool) -> None:
     """Lines of INPUT (default: standard input) to JSON lines.
 
@@ -387,9 +392,9 @@ def predict(model: Path, input: Any, device: str, debug: bool) -> None:
 @_MODEL
 @click.argument("text")
 @click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Candidates for each gap.")
-@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
+@_device
 @_accept_kiwi
-@click.option("--debug", is_flag=True, help="Show the trace of an error.")
+@_debug
 def fill(model: Path, text: str, top: int, device: str, debug: bool) -> None:
     """Fill each [MASK] in TEXT with its likeliest pieces.
 
@@ -411,7 +416,7 @@ def fill(model: Path, text: str, top: int, device: str, debug: bool) -> None:
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--check", is_flag=True, help="Load it with transformers and compare the logits.")
 @_accept_kiwi
-@click.option("--debug", is_flag=True, help="Show the trace of an error.")
+@_debug
 def export(model: Path, folder: Path, check: bool, debug: bool) -> None:
     """Write MODEL for Hugging Face's Auto classes.
 

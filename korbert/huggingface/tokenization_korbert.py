@@ -67,6 +67,7 @@ class _Window:
     It has the methods by which BatchEncoding answers char_to_token, sequence_ids and the like.
     """
 
+    ids: list[int]
     tokens: list[str]
     types: list[int]
     segments: list[int | None]
@@ -75,12 +76,14 @@ class _Window:
 
     def add(
         self,
+        id: int,
         token: str,
         type: int = 0,
         segment: int | None = None,
         eojeol: int | None = None,
         span: tuple[int, int] = (0, 0),
     ) -> None:
+        self.ids.append(id)
         self.tokens.append(token)
         self.types.append(type)
         self.segments.append(segment)
@@ -89,6 +92,7 @@ class _Window:
 
     def __add__(self, other: "_Window") -> "_Window":
         return _Window(
+            self.ids + other.ids,
             self.tokens + other.tokens,
             self.types + other.types,
             self.segments + other.segments,
@@ -258,11 +262,10 @@ class KorbertTokenizer(PreTrainedTokenizer):
             ):
                 windows.append(self._window(one, other, add_special_tokens))
                 owners.append(number)
-        ids: list[Any] = [self.convert_tokens_to_ids(window.tokens) for window in windows]
-        for row in ids:
-            self._eventual_warn_about_too_long_sequence(row, max_length, verbose)
+        for window in windows:
+            self._eventual_warn_about_too_long_sequence(window.ids, max_length, verbose)
         wanted: dict[str, tuple[bool, list[Any]]] = {
-            "input_ids": (True, ids),
+            "input_ids": (True, [window.ids for window in windows]),
             "token_type_ids": (
                 "token_type_ids" in self.model_input_names if return_token_type_ids is None else return_token_type_ids,
                 [window.types for window in windows],
@@ -334,20 +337,20 @@ class KorbertTokenizer(PreTrainedTokenizer):
 
     def _window(self, first: list[_Piece], second: list[_Piece] | None, add_special_tokens: bool) -> _Window:
         """[CLS] first [SEP] second [SEP], or the segments alone."""
-        found = _Window([], [], [], [], [])
+        found = _Window([], [], [], [], [], [])
         if add_special_tokens:
-            found.add(self._names[_CLS])
+            found.add(_CLS, self._names[_CLS])
         for segment, pieces in enumerate([first] if second is None else [first, second]):
             for piece in pieces:
-                found.add(self._names[piece.id], segment, segment, piece.eojeol, piece.span)
+                found.add(piece.id, self._names[piece.id], segment, segment, piece.eojeol, piece.span)
             if add_special_tokens:
-                found.add(self._names[_SEP], segment)
+                found.add(_SEP, self._names[_SEP], segment)
         return found
 
     def _padded(self, window: _Window, length: int, side: str) -> _Window:
-        padding = _Window([], [], [], [], [])
+        padding = _Window([], [], [], [], [], [])
         for _ in range(length - len(window.tokens)):
-            padding.add(str(self.pad_token))
+            padding.add(self.pad_token_id, str(self.pad_token))
         return window + padding if side == "right" else padding + window
 
     def _convert_token_to_id(self, token: str) -> int:

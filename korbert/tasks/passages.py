@@ -14,7 +14,7 @@ import numpy as np
 from korbert.durable import write_whole
 from korbert.progress import track
 from korbert.tokenization import Tokenizer
-from korbert.tokenization.encoding import Pieces, span_to_pieces
+from korbert.tokenization.encoding import Pieces, span_of, span_to_pieces
 
 __all__ = ["Passage", "cut", "digest_of", "encode_passages", "gold_pieces"]
 
@@ -107,10 +107,5 @@ def gold_pieces(passage: Passage, start: int, end: int) -> tuple[int, int] | Non
 
 
 def cut(spans: np.ndarray, first: int, last: int) -> tuple[int, int]:
-    """The characters that the pieces first to last (both inside) stand for, as a half-open span of the text.
-
-    spans: (P, 2). Pieces without characters do not widen it: with 의사 [0, 2), 이 [2, 2), 다 [3, 4), 이 to 다 is 다.
-    """
-    run = spans[first : last + 1]
-    filled = run[run[:, 1] > run[:, 0]]
-    return (int(filled[:, 0].min()), int(filled[:, 1].max())) if len(filled) else (int(run[0, 0]), int(run[0, 0]))
+    """span_of for spans as an array, (P, 2): the characters that the pieces first to last (both inside) stand for."""
+    return span_of(spans[first : last + 1].tolist(), 0, last - first)

@@ -118,10 +118,16 @@ def _trained(rows: Sequence[tuple[str, int]], settings: VocabularySettings, char
     return model.getvalue()
 
 
+def _learned(model: bytes) -> list[str]:
+    """The entries behind the bytes, in the order in which they were merged."""
+    processor = processor_of(model)
+    pieces: list[str] = processor.id_to_piece(list(range(FIRST_PIECE, processor.vocab_size())))
+    return pieces
+
+
 def _share_of_characters(rows: Iterable[tuple[str, int]], model: bytes) -> float:
     """How much of the rows is of characters that have an entry."""
-    processor = processor_of(model)
-    known = set(processor.id_to_piece(list(range(FIRST_PIECE, processor.vocab_size()))))
+    known = set(_learned(model))
     total: Counter[str] = Counter()
     for form, count in rows:
         for char in form:
@@ -134,9 +140,7 @@ def _surplus(model: bytes, settings: VocabularySettings) -> frozenset[str]:
 
     What is learned without them may take other steps on the way to a piece: of 102,400 entries up to 20 more.
     """
-    processor = processor_of(model)
-    pieces = processor.id_to_piece(list(range(FIRST_PIECE, processor.vocab_size())))
-    foreign = [piece for piece in pieces if len(unmarked(piece)) > 1 and not _HANGUL.search(piece)]
+    foreign = [piece for piece in _learned(model) if len(unmarked(piece)) > 1 and not _HANGUL.search(piece)]
     return frozenset(foreign[int(settings.foreign_share * settings.size) :])
 
 

@@ -1,0 +1,22 @@
+"""Texts for the benchmarks that start from files."""
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from corpus.readers import chunks, rows
+from corpus.settings import SourceSettings
+
+
+def read_texts(paths: list[Path]) -> Iterator[str]:
+    """Texts of all files in turn, fifty at a time, so that the files are mixed."""
+    streams = []
+    for path in paths:
+        source = SourceSettings(name="s", path=path.name)
+        streams.append(row.text for chunk in chunks(source, [path], 1 << 20) for row in rows(chunk))
+    while streams:
+        for stream in list(streams):
+            taken = list(islice(stream, 50))
+            if not taken:
+                streams.remove(stream)
+            yield from taken
