@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from korbert.errors import ArtifactError, CorpusError, SettingsError
+from korbert.processor import processor_name
 from pipelines import artifacts
 from pipelines.artifacts import Json, Plan
 from pipelines.recipes import STAGES, Recipe, StageSpec
@@ -136,7 +137,7 @@ class Chain:
         """What differs from the record without mattering to the digest."""
         made, now = dict(record["versions"]), _versions(record["versions"])
         if "processor" in record["numerics"]:
-            made["processor"], now["processor"] = record["numerics"]["processor"], _processor()
+            made["processor"], now["processor"] = record["numerics"]["processor"], processor_name()
         return [f"{name}: {now[name]} here, {made[name]} in the artifact" for name in made if now[name] != made[name]]
 
     def inputs(self, spec: StageSpec) -> Inputs:
@@ -294,7 +295,7 @@ class Chain:
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(seconds, 3),
             "resumed": resumed,  # then the seconds are those of the last sitting alone
-            "machine": f"{platform.system()} {platform.machine()}, {_processor()}",
+            "machine": f"{platform.system()} {platform.machine()}, {processor_name()}",
             "memory_peak_bytes": max(usage),
             "workers": self.runtime.workers,
             "command": shlex.join(["korbert", *sys.argv[1:]]),
@@ -313,14 +314,6 @@ class Chain:
             _logger.warning("%s: its page could not be drawn (%r): %s tries again", stage, error, again)
             if self.runtime.debug:
                 raise
-
-
-def _processor() -> str:
-    try:
-        with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
-            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or "unknown processor"
 
 
 def _versions(libraries: Mapping[str, str] | tuple[str, ...]) -> dict[str, str]:

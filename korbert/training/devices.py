@@ -1,14 +1,13 @@
 """Where training runs, in which precision, and the record of it."""
 
 import ctypes
-import platform
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from pathlib import Path
 
 import torch
 
 from korbert.errors import SettingsError
+from korbert.processor import processor_name
 from korbert.training.settings import PrecisionName
 
 __all__ = ["autocast", "choose_device", "choose_precision", "memory_kept", "numerics"]
@@ -79,7 +78,7 @@ def memory_kept(device: torch.device) -> Iterator[Callable[[], None]]:
 def numerics(device: torch.device, precision: PrecisionName, threads: int) -> dict[str, str | int]:
     """What trained bytes depend on besides settings and inputs: equal records promise equal bytes on a processor."""
     record: dict[str, str | int] = {
-        "processor": _processor_model(),
+        "processor": processor_name(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "torch": torch.__version__,
         "threads": threads,
@@ -89,13 +88,3 @@ def numerics(device: torch.device, precision: PrecisionName, threads: int) -> di
     if device.type == "cuda":
         record["gpu"] = torch.cuda.get_device_name(device)
     return record
-
-
-def _processor_model() -> str:
-    """The name that Linux gives the processor; elsewhere the name of its architecture."""
-    information = Path("/proc/cpuinfo")
-    if information.exists():
-        for line in information.read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.machine()
