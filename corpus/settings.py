@@ -75,6 +75,10 @@ class AnalyzeSettings(BaseModel, frozen=True, extra="forbid"):
     deadline_seconds: float = Field(
         900.0, gt=0, description="what a part may take before it is halved; larger and smaller ones in proportion"
     )
+    user_words: str = Field(
+        "",
+        description="a file of words that Kiwi is told of and the vocabulary keeps whole: form, tab, tag, tab, score",
+    )
     options: AnalyzerOptions = AnalyzerOptions()
 
 

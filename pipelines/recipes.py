@@ -149,6 +149,8 @@ class Recipe(BaseModel, frozen=True, extra="forbid"):
         """Role -> file pattern of what the stage reads from outside."""
         if stage == "clean":
             return {source.name: source.path for source in self.clean.sources}
+        if stage == "analyze" and self.analyze.user_words:
+            return {"user_words": self.analyze.user_words}
         if stage == "nsmc" and self.nsmc:
             return {"train": self.nsmc.train, "test": self.nsmc.test}
         if stage == "korquad" and self.korquad:

@@ -455,7 +455,10 @@ class KorbertTokenizer(PreTrainedTokenizer):
             from kiwipiepy import Kiwi
 
             options = {name: value for name, value in self._options.items() if name not in _KIWI_CALL}
+            words = options.pop("user_words", [])
             self._kiwi = Kiwi(num_workers=1, **options)
+            for word in words:
+                self._kiwi.add_user_word(word["form"], word["tag"], word["score"])
         return self._kiwi
 
 

@@ -13,7 +13,7 @@ from korbert.durable import write_whole
 from korbert.progress import track
 from korbert.tasks.examples import Examples
 from korbert.tasks.passages import digest_of
-from korbert.tokenization import Analyzer, Tokenizer
+from korbert.tokenization import Tokenizer
 
 __all__ = ["Encoded"]
 
@@ -40,14 +40,10 @@ class Encoded:
 
     def make(self, workers: int, description: str = "analyze") -> None:
         """Analyses what has not been analysed yet, on that many threads."""
-        tokenizer = self._tokenizer
-        analyzer = (
-            tokenizer.analyzer if workers == 1 else Analyzer(tokenizer.analyzer_options, workers)
-        )  # loads when used
         with track(description, total=sum(len(texts) for _, texts in self._parts), unit="texts") as advance:
             for path, texts in self._parts:
                 if not _is_whole(path, len(texts)):
-                    write_whole(path, _encode(texts, tokenizer, analyzer))
+                    write_whole(path, _encode(texts, self._tokenizer, workers))
                 advance(len(texts))
 
     def examples(self, labels: NDArray[np.int64], max_length: int) -> Examples:
@@ -77,10 +73,10 @@ def _is_whole(path: Path, count: int) -> bool:
         return False
 
 
-def _encode(texts: Sequence[str], tokenizer: Tokenizer, analyzer: Analyzer) -> memoryview:
+def _encode(texts: Sequence[str], tokenizer: Tokenizer, workers: int) -> memoryview:
     """One part, as the bytes of a Parquet file."""
     rows = []
-    for text, analysis in zip(texts, analyzer.analyze_many(texts), strict=True):
+    for text, analysis in zip(texts, tokenizer.analyzer.analyze_many(texts, workers=workers), strict=True):
         pieces = tokenizer.pieces(analysis, text)
         rows.append({"input_ids": pieces.ids, "boundaries": pieces.boundaries, "morphemes": analysis.forms})
     sink = pa.BufferOutputStream()

@@ -55,15 +55,14 @@ class _Unit(NamedTuple):
 class Analyzer:
     """Kiwi with fixed options. It loads at first use (4 s, 0.5 GB), anew in each process that it is pickled to."""
 
-    def __init__(self, options: AnalyzerOptions | None = None, num_workers: int = 1) -> None:
-        """num_workers: threads of analyze_many; analyze runs on the caller's."""
+    def __init__(self, options: AnalyzerOptions | None = None) -> None:
         self.options = options or AnalyzerOptions()
-        self.num_workers = num_workers
         self._call = {"split_complex": self.options.split_complex, "z_coda": self.options.z_coda}
         self._loaded: Kiwi | None = None
+        self._threads = 0  # of what is loaded
 
-    def __reduce__(self) -> tuple[type["Analyzer"], tuple[AnalyzerOptions, int]]:
-        return type(self), (self.options, self.num_workers)
+    def __reduce__(self) -> tuple[type["Analyzer"], tuple[AnalyzerOptions]]:
+        return type(self), (self.options,)
 
     @property
     def versions(self) -> dict[str, str]:
@@ -76,9 +75,12 @@ class Analyzer:
         units = list(_units(text))
         return _analysis(text, units, [tokenize(unit.text, **self._call) for unit in units])
 
-    def analyze_many(self, texts: Iterable[str]) -> Iterator[Analysis]:
-        """One analysis a text, in order, reading a few texts ahead; the same as analyze() of each."""
-        if self.num_workers == 1:
+    def analyze_many(self, texts: Iterable[str], *, workers: int = 1) -> Iterator[Analysis]:
+        """One analysis a text, in order, reading a few texts ahead; the same as analyze() of each.
+
+        workers: Kiwi's threads, which are loaded anew for another number; with 1 the caller's thread works.
+        """
+        if workers == 1:
             tokenize, call = self._kiwi().tokenize, self._call
             for batch in _batches(texts):
                 results = [[tokenize(unit.text, **call) for unit in units] for _, units in batch]
@@ -86,17 +88,21 @@ class Analyzer:
                     yield _analysis(text, units, tokens)
             return
         waiting: deque[tuple[str, list[_Unit], list[Any]]] = deque()
-        for tokens in self._kiwi().tokenize(_feed(texts, waiting), **self._call):
+        for tokens in self._kiwi(workers).tokenize(_feed(texts, waiting), **self._call):
             yield from _finished(waiting)
             waiting[0][2].append(tokens)
         yield from _finished(waiting)
 
-    def _kiwi(self) -> "Kiwi":
-        if self._loaded is None:
+    def _kiwi(self, threads: int = 1) -> "Kiwi":
+        """A single text runs on the caller's thread, however many the loaded one has."""
+        if self._loaded is None or threads not in (1, self._threads):
             from kiwipiepy import Kiwi
 
-            options = self.options.model_dump(exclude=set(self._call))
-            self._loaded = Kiwi(num_workers=self.num_workers, **options)
+            options = self.options.model_dump(exclude={*self._call, "user_words"})
+            self._loaded = None  # two would take twice the memory
+            self._loaded, self._threads = Kiwi(num_workers=threads, **options), threads
+            for word in self.options.user_words:
+                self._loaded.add_user_word(word.form, word.tag, word.score)
         return self._loaded
 
 

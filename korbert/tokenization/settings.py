@@ -1,14 +1,41 @@
 """What a recipe may say about analysis and vocabulary. Lengths are in code points unless said."""
 
-from typing import Literal, Self
+import re
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
-__all__ = ["AnalyzerOptions", "Mark", "VocabularySettings"]
+__all__ = ["AnalyzerOptions", "Mark", "UserWord", "VocabularySettings"]
 
 Mark = Literal["none", "eojeol", "morpheme"]
 
 _SMALLEST = 128 + 256 + 1  # special and reserved entries, bytes, and at least one piece
+
+
+_TAGS = re.compile(  # parts of speech that a user's word may have, as Kiwi names them
+    "(NN[GPB]|NR|NP|V[VAX](-[RI])?|VC[PN]|MM|MAG|MAJ|IC|JK[SCGOBVQ]|JX|JC|E[PFC]|ET[NM]|XPN|XS[NVAM]|XR|S[FPSEOWLHN]"
+    "|SSO|SSC|USER[0-4])"
+)
+
+
+class UserWord(BaseModel, frozen=True, extra="forbid"):
+    """A word that Kiwi is told of. form: of a verb its stem (먹, not 먹다)."""
+
+    form: str
+    tag: str = "NNP"
+    score: float = Field(0.0, allow_inf_nan=False)  # the higher, the sooner it is chosen over other readings
+
+    @model_validator(mode="after")
+    def _can_be_known(self) -> Self:
+        _check_form(self.form)
+        if not _TAGS.fullmatch(self.tag):
+            raise ValueError(f"{self.tag!r} is no part of speech of Kiwi, such as NNP, NNG, VV or MAG")
+        return self
+
+
+def _check_form(form: str) -> None:
+    if not form or "▁" in form or not form.isprintable() or any(char.isspace() for char in form):
+        raise ValueError(f"{form!r} is no form: a word has at least one character and no space, control or ▁")
 
 
 class AnalyzerOptions(BaseModel, frozen=True, extra="forbid"):
@@ -22,6 +49,15 @@ class AnalyzerOptions(BaseModel, frozen=True, extra="forbid"):
     integrate_allomorph: bool = Field(True, description="았 and 었 are one form, as are 아 and 어")
     split_complex: bool = Field(False, description="cut compound morphemes further")
     z_coda: bool = Field(True, description="a consonant added to an ending (갔엌) is a morpheme of its own")
+    user_words: tuple[UserWord, ...] = Field(
+        (), description="words that Kiwi is told of; analyze.user_words reads them"
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_an_empty_list(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Most have no words, and their record says nothing of them."""
+        found: dict[str, Any] = serialize(self)
+        return found if self.user_words else {name: value for name, value in found.items() if name != "user_words"}
 
 
 class VocabularySettings(BaseModel, frozen=True, extra="forbid"):
@@ -45,8 +81,7 @@ class VocabularySettings(BaseModel, frozen=True, extra="forbid"):
     @classmethod
     def _words_are_forms(cls, words: tuple[str, ...]) -> tuple[str, ...]:
         for word in words:
-            if not word or "▁" in word or not word.isprintable() or any(char.isspace() for char in word):
-                raise ValueError(f"{word!r} is no form: a word has at least one character and no space, control or ▁")
+            _check_form(word)
         if repeated := sorted({word for word in words if words.count(word) > 1}):
             raise ValueError(f"{repeated[0]!r} stands there twice: once is enough")
         return words

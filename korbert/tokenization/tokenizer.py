@@ -1,9 +1,12 @@
 """Text to ids and back to characters: Kiwi's morphemes, each cut into pieces of a vocabulary, each with its span."""
 
+import gc
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from contextlib import contextmanager
+from itertools import chain, compress, repeat
 from operator import ne
 from pathlib import Path
 from typing import TypeVar, overload
@@ -33,6 +36,7 @@ __all__ = ["Tokenizer"]
 
 _T = TypeVar("_T")
 
+_LEVEL_OF = (MORPHEME, EOJEOL)  # by whether an eojeol begins
 _SPECIAL_IN_TEXT = re.compile("|".join(map(re.escape, SPECIAL)))
 
 
@@ -174,11 +178,13 @@ class Tokenizer:
             (text,) if pair is None else (text, pair) for text, pair in zip(texts, pairs, strict=True)
         )
         found = self.pieces_of_many(segments, workers=workers)
-        return [assemble(next(found), None if pair is None else next(found), self._frame, max_length) for pair in pairs]
+        with _no_collecting():
+            return [
+                assemble(next(found), None if pair is None else next(found), self._frame, max_length) for pair in pairs
+            ]
 
     def pieces_of_many(self, texts: Iterable[str], *, workers: int = 1) -> Iterator[Pieces]:
         """Each text as pieces, without special tokens, in order and reading only a few texts ahead."""
-        analyzer = self.analyzer if workers == 1 else Analyzer(self.analyzer_options, workers)
         ahead: list[str] = []
 
         def kept() -> Iterator[str]:
@@ -186,7 +192,7 @@ class Tokenizer:
                 ahead.append(text)
                 yield text
 
-        for analysis in analyzer.analyze_many(kept()):
+        for analysis in self.analyzer.analyze_many(kept(), workers=workers):
             yield self.pieces(analysis, ahead.pop(0))
 
     def pieces(self, analysis: Analysis, text: str | None) -> Pieces:
@@ -195,17 +201,18 @@ class Tokenizer:
         text: as it was given to the analyser. None where it is no longer at hand: a morpheme is then taken for a slice
         of the text where the lengths agree.
         """
-        initial = [True, *map(ne, analysis.eojeols[1:], analysis.eojeols)][: len(analysis)]
-        opening = [True, *map(ne, analysis.sentences[1:], analysis.sentences)][: len(analysis)]
+        if not len(analysis):
+            return Pieces([], [], [], [], [], [])
+        initial = [True, *map(ne, analysis.eojeols[1:], analysis.eojeols)]
         keys = self._keys(analysis.forms, initial)
         found = list(map(self._table.ids.__getitem__, keys))
         ids = list(chain.from_iterable(found))
-        levels = [
-            SENTENCE if sentence else EOJEOL if eojeol else MORPHEME
-            for sentence, eojeol in zip(opening, initial, strict=True)
-        ]
+        levels = list(map(_LEVEL_OF.__getitem__, initial))
+        for sentence in range(analysis.sentences[0], analysis.sentences[-1] + 1):
+            levels[bisect_left(analysis.sentences, sentence)] = SENTENCE
         spans = list(zip(analysis.starts, analysis.ends, strict=True))
-        many = [(index, len(one)) for index, one in enumerate(found) if len(one) != 1]  # one morpheme in ten
+        lengths = list(map(len, found))
+        many = [(index, lengths[index]) for index in compress(range(len(found)), map(ne, lengths, repeat(1)))]
         return Pieces(
             ids=ids,
             pieces=list(map(self._table.pieces.__getitem__, ids)),
@@ -274,6 +281,19 @@ class Tokenizer:
             one = Pieces([id], [match[0]], [found.boundaries[first]], [(start, end)], [found.morphemes[first]], ["SW"])
             found = found[:first] + one + found[last + 1 :]
         return found
+
+
+@contextmanager
+def _no_collecting() -> Iterator[None]:
+    """Python's search for cycles rests: there are none among lists of pieces, and their number alone would start it
+    over and over, which takes as long as making them does."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _spread(column: Sequence[_T], replaced: Sequence[tuple[int, Sequence[_T]]]) -> list[_T]:

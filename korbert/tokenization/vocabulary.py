@@ -10,7 +10,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from korbert.errors import CorpusError, ModelError
 from korbert.tokenization.settings import Mark, VocabularySettings
@@ -63,24 +63,30 @@ def word_entries(settings: VocabularySettings) -> list[str]:
     return list(dict.fromkeys(keys))
 
 
-def learn(counts: Iterable[tuple[str, int]], settings: VocabularySettings) -> bytes:
+def learn(
+    counts: Iterable[tuple[str, int]], settings: VocabularySettings, model_type: Literal["bpe", "unigram"] = "bpe"
+) -> bytes:
     """The bytes of a SentencePiece model with `settings.size` entries less those of whole words.
 
-    counts: (marked(form, ...), how often); equal strings are added up, their order does not matter. Raises CorpusError
-    where there is too little text for the size, or too many characters.
+    counts: (marked(form, ...), how often); equal strings are added up, their order does not matter. model_type: of the
+    pieces; the stage learns "bpe", which benchmarks/vocabulary.py compares with the other. Raises CorpusError where
+    there is too little text for the size, or too many characters.
     """
     rows = _rows(counts, settings)
     if not rows:
         raise CorpusError(f"no forms to learn from (min_count {settings.min_count}): analyze more text, or lower it")
-    model = _trained(rows, settings, settings.character_coverage)
+    model = _trained(rows, settings, settings.character_coverage, model_type)
     if surplus := _surplus(model, settings):
         rows = _recut(rows, model, surplus)
         with contextlib.suppress(CorpusError):  # so little Korean that nothing else wants the room
-            return _trained(rows, settings, _share_of_characters(rows, model))  # the same characters as before
+            same_characters = _share_of_characters(rows, model)
+            return _trained(rows, settings, same_characters, model_type)
     return model
 
 
-def _trained(rows: Sequence[tuple[str, int]], settings: VocabularySettings, character_coverage: float) -> bytes:
+def _trained(
+    rows: Sequence[tuple[str, int]], settings: VocabularySettings, character_coverage: float, model_type: str
+) -> bytes:
     import sentencepiece
 
     model = io.BytesIO()
@@ -89,7 +95,7 @@ def _trained(rows: Sequence[tuple[str, int]], settings: VocabularySettings, char
             sentence_iterator=(f"{form}\t{count}" for form, count in rows),  # a path would be written into the model
             model_writer=model,
             input_format="tsv",
-            model_type="bpe",
+            model_type=model_type,
             vocab_size=settings.size - len(word_entries(settings)),
             character_coverage=character_coverage,
             required_chars="" if settings.mark == "none" else MARK,

@@ -4,11 +4,22 @@ from pathlib import Path
 
 from corpus.analyze import analyze
 from corpus.settings import AnalyzeSettings
+from korbert.errors import SettingsError
+from korbert.tokenization.user_words import read_user_words
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
 
+USER_WORDS = "user_words.tsv"  # in the artifact; what reads the morphemes needs the words
+
 
 def run(settings: AnalyzeSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
-    """Writes morphemes/part-*.parquet and, where Kiwi failed, failed/part-*.parquet."""
+    """Writes morphemes/part-*.parquet, where Kiwi failed failed/part-*.parquet, and a copy of the user's words."""
     documents = inputs.artifacts["clean"] / "documents"
+    if settings.user_words:
+        path = inputs.files["user_words"][0]
+        if settings.options.user_words:
+            raise SettingsError("analyze.user_words and analyze.options.user_words: give one of them")
+        options = settings.options.model_copy(update={"user_words": read_user_words(path)})
+        settings = settings.model_copy(update={"options": options})
+        (output / USER_WORDS).write_bytes(path.read_bytes())
     return dict(analyze(settings, documents, output, workers=runtime.workers))

@@ -3,23 +3,39 @@
 import json
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from corpus.counts import count, coverage, form_counts, usage
 from corpus.settings import AnalyzeSettings
-from korbert.errors import CorpusError
+from korbert.errors import CorpusError, SettingsError
 from korbert.progress import track
 from korbert.tokenization import Analyzer, Tokenizer
 from korbert.tokenization.settings import AnalyzerOptions
+from korbert.tokenization.user_words import read_user_words
 from korbert.tokenization.vocabulary import learn
 from pipelines import artifacts
 from pipelines.recipes import VocabStage
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
+from pipelines.stages.analyze import USER_WORDS
 
 
 def _options(analyzed: Path) -> AnalyzerOptions:
     """How the morphemes were made, so that the tokenizer makes the same of other text."""
     record = artifacts.read_json(analyzed / artifacts.RECORD) or {}
-    return AnalyzeSettings.model_validate(record["settings"]).options
+    settings = AnalyzeSettings.model_validate(record["settings"])
+    if not settings.user_words:
+        return settings.options
+    return settings.options.model_copy(update={"user_words": read_user_words(analyzed / USER_WORDS)})
+
+
+def _with_user_words(settings: VocabStage, options: AnalyzerOptions) -> VocabStage:
+    """The words that Kiwi was told of stay whole."""
+    words = tuple(dict.fromkeys([*settings.words, *(word.form for word in options.user_words)]))
+    try:
+        return VocabStage.model_validate(settings.model_dump() | {"words": words})
+    except ValidationError as error:
+        raise SettingsError(f"vocab, with the words of analyze.user_words: {error.errors()[0]['msg']}") from error
 
 
 def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
@@ -27,12 +43,13 @@ def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) ->
     analyzed = inputs.artifacts["analyze"]
     morphemes, seed, share = analyzed / "morphemes", settings.seed, settings.heldout_share
     counted = count(morphemes, output, seed=seed, heldout_share=share, workers=runtime.workers)
+    analyzer = Analyzer(_options(analyzed))
+    settings = _with_user_words(settings, analyzer.options)
     with track("vocab: learn", total=None, unit="pieces"):
         try:
             model = learn(form_counts(output / "counts.parquet", settings, settings.min_documents), settings)
         except CorpusError as error:
             raise CorpusError(f"{morphemes}: {error}") from error
-    analyzer = Analyzer(_options(analyzed))
     tokenizer = Tokenizer.build(model, settings, analyzer.options, analyzer.versions)
     tokenizer.take_probe()
     tokenizer.save(output / "tokenizer")

@@ -69,6 +69,11 @@ def _other_header(folder: Path) -> None:
     path.write_text(path.read_text(encoding="utf-8").replace("id\tdocument\tlabel", "id,text,label"), encoding="utf-8")
 
 
+def _bad_word(folder: Path) -> None:
+    (folder / "words.tsv").write_text("코르버트체\tNNP\n뽀시래기\tNOUN\n", encoding="utf-8")
+    _in_recipe("[analyze]", '[analyze]\nuser_words = "words.tsv"')(folder)
+
+
 def _not_korquad(folder: Path) -> None:
     (folder / "train.json").write_text('{"version": "KorQuAD_v1.0", "rows": []}', encoding="utf-8")
 
@@ -101,6 +106,13 @@ BAD = {
         ("--set", "vocab.size=50000"),
         1,
         ("analyze/morphemes: vocab.size 50000: too little text", "set vocab.size to ", "or bring more text"),
+    ),
+    "user dictionary": (
+        "analyze",
+        _bad_word,
+        (),
+        1,
+        ("data/words.tsv, line 2: 'NOUN' is no part of speech of Kiwi", "a line is form, tab, tag, tab, score"),
     ),
     "NSMC header": (
         "nsmc",

@@ -27,7 +27,7 @@ def analyzer(tiny_tokenizer: Tokenizer) -> Analyzer:
 
 @pytest.fixture(scope="module")
 def threaded() -> Analyzer:
-    return Analyzer(num_workers=2)
+    return Analyzer()
 
 
 def rows(found: Analysis) -> list[tuple[str, int, int]]:
@@ -94,7 +94,7 @@ def test_endless_runs_are_linear(analyzer: Analyzer, unit: str) -> None:
 def test_many_equals_one_by_one_on_any_number_of_threads(analyzer: Analyzer, threaded: Analyzer) -> None:
     one_by_one = [analyzer.analyze(text) for text in TEXTS * 20]
     assert list(analyzer.analyze_many(TEXTS * 20)) == one_by_one
-    assert list(threaded.analyze_many(iter(TEXTS * 20))) == one_by_one
+    assert list(threaded.analyze_many(iter(TEXTS * 20), workers=2)) == one_by_one
 
 
 def test_many_reads_only_a_little_ahead(threaded: Analyzer) -> None:
@@ -105,26 +105,35 @@ def test_many_reads_only_a_little_ahead(threaded: Analyzer) -> None:
         for taken in range(1, 2001):  # noqa: B007
             yield "학교"
 
-    ahead = [taken - done for done, _ in enumerate(threaded.analyze_many(texts()), 1)]
+    ahead = [taken - done for done, _ in enumerate(threaded.analyze_many(texts(), workers=2), 1)]
     assert len(ahead) == 2000
     assert max(ahead) < 200
 
 
-@pytest.mark.parametrize("name", ["analyzer", "threaded"])
-def test_an_error_of_the_reader_comes_through(name: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_error_of_the_reader_comes_through(threaded: Analyzer, workers: int) -> None:
     def texts() -> Iterator[str]:
         yield "학교"
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="the disk is gone"):
-        list(request.getfixturevalue(name).analyze_many(texts()))
+        list(threaded.analyze_many(texts(), workers=workers))
 
 
 def test_it_travels_to_other_processes_unloaded(analyzer: Analyzer) -> None:
     copy = pickle.loads(pickle.dumps(analyzer))
     assert copy._loaded is None
-    assert (copy.options, copy.num_workers, copy.versions) == (analyzer.options, 1, analyzer.versions)
+    assert (copy.options, copy.versions) == (analyzer.options, analyzer.versions)
     assert analyzer.versions.keys() == {"kiwipiepy", "kiwipiepy_model"}
+
+
+def test_kiwi_is_loaded_once_for_the_same_threads(threaded: Analyzer) -> None:
+    list(threaded.analyze_many(["학교"], workers=2))
+    loaded = threaded._loaded
+    list(threaded.analyze_many(["학교"], workers=2))
+    list(threaded.analyze_many(["학교"]))
+    threaded.analyze("학교")
+    assert threaded._loaded is loaded
 
 
 def test_options_reach_kiwi() -> None:

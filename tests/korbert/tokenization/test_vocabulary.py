@@ -4,6 +4,7 @@ import hashlib
 import re
 from itertools import product
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import sentencepiece
@@ -24,9 +25,10 @@ def pieces_of(model: bytes) -> list[str]:
     return [processor.id_to_piece(id) for id in range(processor.vocab_size())]
 
 
-def test_ids_stand_where_the_format_says() -> None:
-    pieces = pieces_of(learn(COUNTS, SMALL))
-    assert len(pieces) == 420
+@pytest.mark.parametrize("model_type", ["bpe", "unigram"])
+def test_ids_stand_where_the_format_says(model_type: Literal["bpe", "unigram"]) -> None:
+    pieces = pieces_of(learn(COUNTS, VocabularySettings(size=394), model_type))
+    assert len(pieces) == 394
     assert tuple(pieces[:5]) == SPECIAL
     assert pieces[5:FIRST_BYTE] == [f"[RESERVED{number}]" for number in range(RESERVED)]
     assert pieces[FIRST_BYTE:FIRST_PIECE] == [f"<0x{byte:02X}>" for byte in range(256)]

@@ -1,0 +1,60 @@
+"""A user's dictionary: words that Kiwi is told of, one a line, in the format of Kiwi's own dictionaries."""
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from korbert.errors import CorpusError
+from korbert.tokenization.settings import UserWord
+
+__all__ = ["read_user_words"]
+
+_FORMAT = "a line is form, tab, tag, tab, score, the last two as one likes (코르버트<TAB>NNP<TAB>0)"
+
+
+def read_user_words(path: Path) -> tuple[UserWord, ...]:
+    """The words of a UTF-8 file: form, tab, part of speech, tab, score, in its order. Without a score it is 0, without
+    a part of speech NNP. Blank lines, and lines that begin with #, are left out.
+
+    Raises CorpusError, naming file and line, for bytes that are not UTF-8, a line of more than three fields, a form
+    with spaces, an unknown part of speech, a score that is no number, and a form and tag that stand there twice.
+    """
+    lines: dict[tuple[str, str], int] = {}
+    words: list[UserWord] = []
+    for number, line in enumerate(_text(path).splitlines(), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        word = _word(line, f"{path}, line {number}")
+        first = lines.setdefault((word.form, word.tag), number)
+        if first != number:
+            raise CorpusError(f"{path}, line {number}: {word.form}/{word.tag} stands in line {first} already: take one")
+        words.append(word)
+    if not words:
+        raise CorpusError(f"{path}: has no words: {_FORMAT}")
+    return tuple(words)
+
+
+def _text(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CorpusError(f"{path}: cannot be read ({error.strerror}): give a file of words") from error
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        found = f"byte 0x{data[error.start]:02x}"
+        raise CorpusError(f"{path}, line {line}: {found} is not UTF-8: convert the file to UTF-8") from error
+
+
+def _word(line: str, place: str) -> UserWord:
+    fields = [field.strip() for field in line.split("\t")]
+    if len(fields) > len(UserWord.model_fields):
+        raise CorpusError(f"{place}: {len(fields)} fields between tabs in {line!r}: {_FORMAT}")
+    try:
+        return UserWord.model_validate(dict(zip(UserWord.model_fields, fields, strict=False)))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = f"{first['loc'][0]}: " if first["loc"] else ""
+        found = "" if "Value error" in first["msg"] else f", not {first['input']!r}"
+        raise CorpusError(f"{place}: {name}{first['msg'].removeprefix('Value error, ')}{found}: {_FORMAT}") from error

@@ -1,0 +1,95 @@
+"""Words that Kiwi is told of: read line by line, one morpheme and one piece each, kept with the tokenizer."""
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from korbert.errors import CorpusError, ModelError
+from korbert.tokenization import Analyzer, AnalyzerOptions, Tokenizer, VocabularySettings, learn
+from korbert.tokenization.settings import UserWord
+from korbert.tokenization.user_words import read_user_words
+
+TEXT = "삐까뻔쩍체로 쓴 뽀글이는 맛있다"
+WORDS = (UserWord(form="삐까뻔쩍체"), UserWord(form="뽀글이", tag="NNG", score=1.5))
+
+
+@pytest.fixture(scope="module")
+def with_words(tiny_tokenizer: Tokenizer) -> Tokenizer:
+    """A tokenizer whose Kiwi knows WORDS and whose vocabulary keeps them whole."""
+    options = AnalyzerOptions(user_words=WORDS)
+    settings = VocabularySettings(size=420, words=tuple(word.form for word in WORDS))
+    counts = [("".join(pair), 10) for pair in product("가나다라마바사아자차", repeat=2)]
+    return Tokenizer.build(learn(counts, settings), settings, options, tiny_tokenizer.versions)
+
+
+def test_a_file_of_words(tmp_path: Path) -> None:
+    path = tmp_path / "words.tsv"
+    path.write_bytes("\ufeff# our names\r\n\n삐까뻔쩍체\r\n뽀글이\tNNG\t1.5\n돌\tVV-I\n".encode())
+    assert read_user_words(path) == (*WORDS, UserWord(form="돌", tag="VV-I"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("가나\n나다 라마\n", "line 2: '나다 라마' is no form: a word has at least one character and no space"),
+        ("\tNNP\n", "line 1: '' is no form"),
+        ("가나\tNOUN\n", "line 1: 'NOUN' is no part of speech of Kiwi"),
+        ("가나\tNNP\t많이\n", "line 1: score: Input should be a valid number.*, not '많이'"),
+        ("가나\tNNP\tnan\n", "line 1: score: "),
+        ("가나\tNNP\t1\t2\n", "line 1: 4 fields between tabs in "),
+        ("가나\n# 또\n가나\tNNP\t1\n", "line 3: 가나/NNP stands in line 1 already: take one"),
+        ("# 없다\n", "words.tsv: has no words"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, lines: str, message: str) -> None:
+    path = tmp_path / "words.tsv"
+    path.write_text(lines, encoding="utf-8")
+    with pytest.raises(CorpusError, match=message):
+        read_user_words(path)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"words\.tsv: cannot be read"):
+        read_user_words(tmp_path / "words.tsv")
+    (tmp_path / "words.tsv").write_bytes("가나\n다라\n".encode("cp949"))
+    with pytest.raises(CorpusError, match=r"words\.tsv, line 1: byte 0x.. is not UTF-8"):
+        read_user_words(tmp_path / "words.tsv")
+
+
+def test_words_are_one_morpheme_and_one_piece(tiny_tokenizer: Tokenizer, with_words: Tokenizer) -> None:
+    assert "삐까뻔쩍체" not in tiny_tokenizer.analyzer.analyze(TEXT).forms
+    found = with_words.encode(TEXT)
+    assert {("삐까뻔쩍체", "NNP", (0, 5)), ("뽀글이", "NNG", (9, 12))} <= set(
+        zip(found.pieces, found.tags, found.spans, strict=True)
+    )
+
+
+def test_kiwi_takes_every_tag_that_we_do() -> None:
+    tags = [f"NN{kind}" for kind in "GPB"] + [
+        "NR",
+        "NP",
+        "VV",
+        "VV-I",
+        "VA-R",
+        "MAG",
+        "JKS",
+        "EP",
+        "XR",
+        "SSO",
+        "USER4",
+    ]
+    words = tuple(UserWord(form=f"꺆뺣{number}", tag=tag) for number, tag in enumerate(tags))
+    assert Analyzer(AnalyzerOptions(user_words=words)).analyze("학교").forms == ["학교"]
+
+
+def test_words_are_saved_and_belong_to_the_digest(with_words: Tokenizer, tmp_path: Path) -> None:
+    with_words.save(tmp_path)
+    loaded = Tokenizer.load(tmp_path)
+    assert loaded.digest == with_words.digest
+    assert loaded.analyzer_options.user_words == WORDS
+    record = (tmp_path / "korbert_tokenizer.json").read_text(encoding="utf-8")
+    (tmp_path / "korbert_tokenizer.json").write_text(record.replace("1.5", "2.5"), encoding="utf-8")
+    with pytest.raises(ModelError, match="the digest is"):
+        Tokenizer.load(tmp_path)
+    assert "user_words" not in AnalyzerOptions().model_dump()  # so that most records say nothing of them
