@@ -1,6 +1,7 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
+PYTEST := $(BIN)/pytest -q -n 2 --dist loadfile
 
 .PHONY: constraints demo test test-all lint types
 
@@ -20,10 +21,10 @@ demo: $(VENV)/ready
 	$(BIN)/korbert run demo
 
 test: $(VENV)/ready-dev
-	$(BIN)/pytest -q
+	$(PYTEST)
 
 test-all: $(VENV)/ready-dev
-	$(BIN)/pytest -q -m 'slow or not slow'
+	$(PYTEST) -m 'slow or not slow'
 
 lint: $(VENV)/ready-dev
 	$(BIN)/ruff format --check .
