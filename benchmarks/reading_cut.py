@@ -1,0 +1,80 @@
+"""Whether cutting a particle off the last piece of an answer pays: a rule over gold spans, and over predictions.
+
+    python benchmarks/reading_cut.py artifacts/small/vocab/tokenizer KorQuAD_v1.0_dev.json
+    python benchmarks/reading_cut.py ... --predictions artifacts/small/korquad/nbest.json
+
+A vocabulary may hold a name together with its particle (황비홍이), and no choice of pieces gives the name alone. The
+rule: where the last piece is a noun, foreign or an adverb that ends in a particle, and the context or the question has
+the rest of the answer without that particle but not the answer itself again, the particle goes. Printed: how often it
+applies, what it mends and what it breaks, by the official exact match.
+"""
+
+import argparse
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from korbert.tasks.korquad import Dataset, Question, read, read_json
+from korbert.tasks.korquad_score import exact_match
+from korbert.tokenization import Pieces, Tokenizer
+from korbert.tokenization.encoding import Span, is_slice, span_of, span_to_pieces
+
+PARTICLES = ["이", "가", "은", "는", "을", "를", "의", "에", "도", "와", "과", "로", "시", "만", "에서", "에게", "으로"]
+TAGS = {"NNP", "NNG", "NNB", "SL", "XR", "MAG"}
+
+
+def shortened(text: str, pieces: Pieces, span: Span, last: int, question: str) -> Span:
+    """The span without the particle that the rule sees at its end; the span itself where it sees none."""
+    low, high = span
+    answer = text[low:high]
+    if not is_slice(text, pieces, last) or pieces.tags[last] not in TAGS or text.count(answer) > 1:
+        return span
+    found = span
+    for particle in PARTICLES:
+        stem = answer.removesuffix(particle)
+        if stem == answer or len(stem) < 2 or high - len(particle) <= pieces.spans[last][0]:
+            continue
+        if any(re.search(f"{re.escape(stem)}(?!{particle})", place) for place in (text, question)):
+            found = low, high - len(particle)
+    return found
+
+
+def gold(dataset: Dataset) -> Iterator[tuple[Question, Span]]:
+    return ((question, question.answers[0].span) for question in dataset.questions)
+
+
+def predicted(dataset: Dataset, path: Path) -> Iterator[tuple[Question, Span]]:
+    best = {id: answers[0] for id, answers in read_json(path).items()}
+    return (
+        (question, (best[question.id]["start"], best[question.id]["end"]))
+        for question in dataset.questions
+        if question.id in best
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tokenizer", type=Path)
+    parser.add_argument("dataset", type=Path, help="an official file")
+    parser.add_argument("--predictions", type=Path, help="nbest.json of a korquad artifact")
+    options = parser.parse_args()
+    tokenizer, dataset = Tokenizer.load(options.tokenizer), read(options.dataset)
+    contexts = list(tokenizer.pieces_of_many(dataset.contexts))
+    questions = applied = mended = broken = right = 0
+    for question, span in gold(dataset) if options.predictions is None else predicted(dataset, options.predictions):
+        text, pieces = dataset.contexts[question.context], contexts[question.context]
+        run = span_to_pieces(pieces.spans, *span)
+        if run is None:
+            continue
+        before = span_of(pieces.spans, *run)
+        after = shortened(text, pieces, before, run[1], question.text)
+        answers = [answer.text for answer in question.answers]
+        was, is_now = (exact_match(text[slice(*one)], answers) for one in (before, after))
+        questions, right, applied = questions + 1, right + was, applied + (after != before)
+        mended, broken = mended + (is_now and not was), broken + (was and not is_now)
+    print(f"{questions:,} questions, {right:,} right without the rule; it applies to {applied},", end=" ")
+    print(f"mends {mended} and breaks {broken}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""`Tokenizer.encode_batch` and `encode` against Kiwi alone: the same texts, the same threads, loading excluded.
+
+    python benchmarks/tokenizer.py artifacts/small/vocab/tokenizer data/corpus/reviews.jsonl.zst data/corpus/wiki-0.*
+
+For each file, one after the other:
+- encode_batch in batches of --batch lines against `kiwi.tokenize` of the same lines at once, in turn, in rounds of at
+  least --seconds each; the median of (Kiwi's time) / (ours). The bar is 0.95.
+- one short text at a time, `encode` against `kiwi.tokenize`, in turn; the median of (our time) / (Kiwi's). Bar: 1.2.
+Then how long loading takes beside Kiwi's own, in processes of their own, and the memory of the whole process.
+"""
+
+import argparse
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from texts import read_texts
+
+from korbert.tokenization import Tokenizer
+
+_SHORT = 40  # characters of a short text, at most
+_LOADING = {
+    "Kiwi": "from kiwipiepy import Kiwi; Kiwi(load_multi_dict=False, num_workers=1).tokenize('한국어')",
+    "korbert": "import sys; from korbert.tokenization import Tokenizer; Tokenizer.load(sys.argv[1]).encode('한국어')",
+}
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    return (line for text in read_texts([path]) for line in text.split("\n") if line.strip())
+
+
+def enough_lines(path: Path, kiwi: Any, seconds: float) -> list[str]:
+    """As many lines as Kiwi needs `seconds` for, and a tenth more."""
+    lines, taken, spent = lines_of(path), [], 0.0
+    while spent < seconds * 1.1 and (some := list(islice(lines, 5_000))):
+        taken += some
+        spent += seconds_of(lambda some=some: consume(kiwi.tokenize(iter(some))))
+    return taken
+
+
+def consume(iterator: Any) -> None:
+    for _ in iterator:
+        pass
+
+
+def encode_in_batches(tokenizer: Tokenizer, lines: list[str], batch: int, workers: int) -> None:
+    for begin in range(0, len(lines), batch):
+        tokenizer.encode_batch(lines[begin : begin + batch], workers=workers)
+
+
+def compare_short(tokenizer: Tokenizer, kiwi: Any, lines: list[str], rounds: int) -> float:
+    short = [line for line in lines if len(line) <= _SHORT][:2_000]
+    ratios = []
+    for _ in range(rounds):
+        alone = seconds_of(lambda: [kiwi.tokenize(line) for line in short])
+        ratios.append(seconds_of(lambda: [tokenizer.encode(line) for line in short]) / alone)
+    return statistics.median(ratios)
+
+
+def loading(folder: Path, rounds: int) -> dict[str, float]:
+    times: dict[str, list[float]] = {name: [] for name in _LOADING}
+    for _ in range(rounds):
+        for name, code in _LOADING.items():
+            command = [sys.executable, "-c", code, str(folder)]
+            times[name].append(seconds_of(lambda command=command: subprocess.run(command, check=True)))
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tokenizer", type=Path, help="a tokenizer's folder")
+    parser.add_argument("files", nargs="+", type=Path, help="JSONL with the field text")
+    parser.add_argument("--seconds", type=float, default=60, help="at least, for each contender in each round")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--batch", type=int, default=1_000_000, help="lines that encode_batch gets at once")
+    given = parser.parse_args()
+
+    from kiwipiepy import Kiwi
+
+    found = loading(given.tokenizer, given.rounds)
+    print(", ".join(f"{name} loads in {seconds:.2f} s" for name, seconds in found.items()))
+    tokenizer = Tokenizer.load(given.tokenizer)
+    options = {"model_type": tokenizer.analyzer_options.model_type, "load_multi_dict": False}
+    kiwi = Kiwi(num_workers=given.workers, **options)
+    kiwi.tokenize("한국어")
+    tokenizer.encode("한국어")
+    tokenizer.encode_batch(["한국어"], workers=given.workers)
+    for path in given.files:
+        lines = enough_lines(path, kiwi, given.seconds)
+        print(f"{path.name}: {len(lines):,} lines, {sum(len(line.encode()) for line in lines) / 1e6:.1f} MB")
+        ratios = []
+        for number in range(1, given.rounds + 1):
+            alone = seconds_of(lambda lines=lines: consume(kiwi.tokenize(iter(lines))))
+            ours = seconds_of(lambda lines=lines: encode_in_batches(tokenizer, lines, given.batch, given.workers))
+            ratios.append(alone / ours)
+            load = os.getloadavg()[0]
+            print(f"round {number}: Kiwi {alone:.1f} s, encode_batch {ours:.1f} s, {ratios[-1]:.3f}, load {load:.1f}")
+        print(f"{path.name}: median {statistics.median(ratios):.3f} (bar: 0.95)")
+        short = compare_short(tokenizer, kiwi, lines, given.rounds)
+        print(f"{path.name}: a short text takes {short:.2f} of Kiwi's call (bar: 1.2)", flush=True)
+    print(f"memory of this process, Kiwi twice: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

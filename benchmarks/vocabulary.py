@@ -1,0 +1,229 @@
+"""Ways to make pieces of Korean text, measured alike: coverage, reading ceilings, decoding, a linear classifier.
+
+    python benchmarks/vocabulary.py artifacts/small --data $KORBERT_DATA                    the whole table
+    python benchmarks/vocabulary.py artifacts/small --data $KORBERT_DATA --only forms merged
+
+ARTIFACTS has the documents of `clean` and the morphemes of `analyze`. Every scheme (benchmarks/schemes.py) learns from
+the same --share of the documents that the recipe does not hold out, and is measured on those it holds out (whole
+units, pieces a unit and an eojeol, share of bytes or unknowns, lines decoded exactly from ids alone), on the KorQuAD
+dev file (`korbert oracle`), and on NSMC by TF-IDF of its pieces (C = 2, not tuned; the standard error is 0.15 points).
+Rows are printed as they are done, as a table in Markdown.
+"""
+
+import argparse
+import json
+import math
+import time
+import unicodedata
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from schemes import MULTI, PLAIN, SIZE, Scheme, schemes
+
+from corpus.documents import is_heldout
+from korbert.tasks import korquad, nsmc
+from korbert.tasks.korquad_oracle import oracle
+from korbert.tasks.tfidf import fit_baseline
+from korbert.tokenization import Analysis, Analyzer, Pieces
+
+_SAMPLE_SEED = 10  # of the rule that picks --share of the documents
+_KINDS = {"default": PLAIN, "load_multi_dict": MULTI}
+
+
+class Text(NamedTuple):
+    """A text with an analysis by each kind of analyser."""
+
+    source: str
+    text: str
+    analyses: dict[str, Analysis]
+
+    def of(self, scheme: Scheme) -> Analysis:
+        return self.analyses["load_multi_dict" if scheme.options == MULTI else "default"]
+
+
+def documents(artifacts: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, str, str, Analysis]]:
+    """id, source, text and analysis of the documents of the recipe whose id is wanted."""
+    texts = _rows(artifacts / "clean" / "documents", ["id", "text"], wanted)
+    names = ["id", "source", "form", "tag", "start", "end", "sentence", "eojeol"]
+    for id, source, *lists in _rows(artifacts / "analyze" / "morphemes", names, wanted):
+        for found, text in texts:
+            if found == id:  # a document that Kiwi failed at has no morphemes
+                yield id, source, text, Analysis(*lists)
+                break
+
+
+def _rows(folder: Path, names: list[str], wanted: Callable[[str], bool]) -> Iterator[tuple]:
+    for path in sorted(folder.glob("part-*.parquet")):
+        for batch in pq.ParquetFile(path).iter_batches(1000, columns=names):
+            chosen = batch.filter(pa.array(list(map(wanted, batch["id"].to_pylist())), pa.bool_()))
+            yield from zip(*(chosen[name].to_pylist() for name in names), strict=True)
+
+
+def with_multi(texts: Iterator[tuple[str, str, str, Analysis]]) -> Iterator[tuple[str, Text]]:
+    """id and text, analysed once more with load_multi_dict."""
+    analyzer = Analyzer(MULTI)
+    while chunk := list(islice(texts, 5_000)):
+        others = analyzer.analyze_many((text for _, _, text, _ in chunk), workers=2)
+        for (id, source, text, analysis), other in zip(chunk, others, strict=True):
+            yield id, Text(source, text, {"default": analysis, "load_multi_dict": other})
+
+
+def analyzed(texts: list[str], multi: bool) -> list[Text]:
+    kinds = {kind: options for kind, options in _KINDS.items() if multi or options == PLAIN}
+    found = [list(Analyzer(options).analyze_many(texts, workers=2)) for options in kinds.values()]
+    return [Text("", text, dict(zip(kinds, row, strict=True))) for text, *row in zip(texts, *found, strict=True)]
+
+
+def coverage(scheme: Scheme, heldout: list[Text]) -> dict[str, float]:
+    """Shares by source, and the lines that come back from ids alone, with and without their spaces."""
+    sums: Counter[str] = Counter()
+    for row in heldout:
+        pieces = scheme.pieces(row.text, row.of(scheme))
+        own = Counter(pieces.morphemes)
+        source = "reviews" if row.source == "reviews" else "wiki"
+        sums.update(
+            {
+                f"{source} units": len(own),
+                f"{source} whole": sum(count == 1 for count in own.values()),
+                f"{source} pieces": len(pieces),
+                f"{source} eojeols": len(row.text.split()),
+                f"{source} bytes": sum(map(scheme.is_byte, pieces.ids)),
+            }
+        )
+        for line, ids in lines(row.text, pieces):
+            decoded = unicodedata.normalize("NFC", scheme.decode(ids))
+            sums[f"{source} lines"] += 1
+            sums[f"{source} exact"] += decoded == line
+            sums[f"{source} spaceless"] += decoded.replace(" ", "") == line.replace(" ", "")
+    found = {}
+    for source in ("wiki", "reviews"):
+        found |= {
+            f"whole {source}": 100 * sums[f"{source} whole"] / sums[f"{source} units"] if scheme.whole else math.nan,
+            f"per unit {source}": sums[f"{source} pieces"] / sums[f"{source} units"] if scheme.whole else math.nan,
+            f"per eojeol {source}": sums[f"{source} pieces"] / sums[f"{source} eojeols"],
+            f"bytes {source}": 100 * sums[f"{source} bytes"] / sums[f"{source} pieces"],
+            f"exact {source}": 100 * sums[f"{source} exact"] / sums[f"{source} lines"],
+            f"spaceless {source}": 100 * sums[f"{source} spaceless"] / sums[f"{source} lines"],
+        }
+    return found
+
+
+def lines(text: str, pieces: Pieces) -> Iterator[tuple[str, list[int]]]:
+    """Each line that is not blank, white space as single spaces, and the ids of its pieces."""
+    starts = [low for low, _ in pieces.spans]  # a step back within a contraction stays in its line
+    begin = 0
+    for line in text.split("\n"):
+        end = begin + len(line)
+        if line.strip():
+            ids = pieces.ids[bisect_left(starts, begin) : bisect_left(starts, end + 1)]
+            yield unicodedata.normalize("NFC", " ".join(line.split())), ids
+        begin = end + 1
+
+
+class _Reader:
+    """What `oracle` asks of a tokenizer."""
+
+    def __init__(self, scheme: Scheme, contexts: list[Text]) -> None:
+        self._scheme, self._contexts = scheme, contexts
+
+    def pieces_of_many(self, texts, workers=1):
+        return (self._scheme.pieces(row.text, row.of(self._scheme)) for row in self._contexts)
+
+
+class Sentiment(NamedTuple):
+    """NSMC: texts of train and test, with labels."""
+
+    train: list[Text]
+    test: list[Text]
+    labels: tuple[np.ndarray, np.ndarray]
+
+    def accuracy(self, scheme: Scheme) -> float:
+        """Percent of test texts right by TF-IDF of ids and of pairs of them, and logistic regression."""
+        train, test = (
+            [list(map(str, scheme.pieces(row.text, row.of(scheme)).ids)) for row in rows]
+            for rows in (self.train, self.test)
+        )
+        few = train[:100], self.labels[0][:100]  # nothing is chosen by them: one C
+        found = fit_baseline((train, self.labels[0]), few, test, [2.0])
+        return 100 * float(((found.probability >= 0.5) == self.labels[1]).mean())
+
+
+COLUMNS = {
+    "whole, wiki / reviews": ("whole wiki", "whole reviews", ".2f"),
+    "pieces a unit": ("per unit wiki", "per unit reviews", ".3f"),
+    "pieces an eojeol": ("per eojeol wiki", "per eojeol reviews", ".3f"),
+    "bytes or unknown, %": ("bytes wiki", "bytes reviews", ".2f"),
+    "lines exact, %": ("exact wiki", "exact reviews", ".1f"),
+    "but for spaces, %": ("spaceless wiki", "spaceless reviews", ".1f"),
+    "oracle of pieces, EM / F1": ("pieces em", "pieces f1", ".2f"),
+    "of characters": ("characters em", "characters f1", ".2f"),
+    "NSMC, TF-IDF": ("nsmc", None, ".2f"),
+    "learning, s": ("seconds", None, ".0f"),
+}
+
+
+def shown(found: dict[str, float], first: str, second: str | None, form: str) -> str:
+    names = [first] if second is None else [first, second]
+    return " / ".join("-" if math.isnan(found[name]) else format(found[name], form) for name in names)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("artifacts", type=Path, help="folder of a recipe's artifacts, clean to vocab")
+    parser.add_argument("--data", type=Path, required=True, help="folder of docs/data.md")
+    parser.add_argument("--share", type=float, default=0.25, help="of the documents to learn from")
+    parser.add_argument("--size", type=int, default=SIZE, help="entries")
+    parser.add_argument("--only", nargs="*", help="names of schemes")
+    parser.add_argument("--reviews", type=int, default=150_000, help="NSMC rows to learn from")
+    options = parser.parse_args()
+
+    chosen = [scheme for scheme in schemes(options.size) if not options.only or scheme.name in options.only]
+    multi = any(scheme.options == MULTI for scheme in chosen)
+    recipe = json.loads((options.artifacts / "vocab" / "stage.json").read_text())["settings"]
+    seed, heldout_share = recipe["seed"], recipe["heldout_share"]
+
+    def wanted(id: str) -> bool:
+        return is_heldout(id, seed, heldout_share) or is_heldout(id, _SAMPLE_SEED, options.share)
+
+    rows = documents(options.artifacts, wanted)
+    plain = ((id, Text(source, text, {"default": found})) for id, source, text, found in rows)
+    heldout, learned = [], Counter()
+    for id, row in with_multi(rows) if multi else plain:
+        if is_heldout(id, seed, heldout_share):
+            heldout.append(row)
+            continue
+        learned.update(documents=1, bytes=len(row.text.encode()), morphemes=len(row.analyses["default"]))
+        for scheme in chosen:
+            scheme.take(row.text, row.of(scheme))
+    print(f"{learned} to learn from, {len(heldout):,} documents held out", flush=True)
+
+    dataset = korquad.read(options.data / "korquad1" / "KorQuAD_v1.0_dev.json")
+    contexts = analyzed(list(dataset.contexts), multi)
+    tables = [nsmc.read(options.data / "nsmc" / f"ratings_{part}.txt") for part in ("train", "test")]
+    tables[0] = tables[0][: options.reviews]
+    labels = tuple(table["label"].to_numpy() for table in tables)
+    sentiment = Sentiment(*(analyzed(table["text"].tolist(), multi) for table in tables), labels)
+
+    print("| | " + " | ".join(COLUMNS) + " |\n|---" + "|---" * len(COLUMNS) + "|", flush=True)
+    for scheme in chosen:
+        begun = time.perf_counter()
+        scheme.learn()
+        found = {"seconds": time.perf_counter() - begun} | coverage(scheme, heldout)
+        ceilings = oracle(dataset, _Reader(scheme, contexts))
+        for kind in ("pieces", "characters"):
+            found |= {f"{kind} em": ceilings[kind]["exact_match"], f"{kind} f1": ceilings[kind]["f1"]}
+        found["nsmc"] = sentiment.accuracy(scheme)
+        print(
+            f"| {scheme.name} | " + " | ".join(shown(found, *column) for column in COLUMNS.values()) + " |", flush=True
+        )
+
+
+if __name__ == "__main__":
+    main()
