@@ -5,6 +5,7 @@ one document that does it; that document goes to `failed/`, and the part is what
 however it was halved.
 """
 
+import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -124,14 +125,20 @@ def _halves(unit: _Slice) -> tuple[_Slice, _Slice] | None:
 
 
 def _load_analyzer(options: AnalyzerOptions) -> None:
-    """Kiwi is loaded before the first unit, so that no deadline counts it."""
+    """Kiwi is loaded before the first unit, so that no deadline counts it.
+
+    Millions of small objects would set off the search for cycles over and over: it rests, and runs once a unit.
+    """
     global _analyzer
     _analyzer = Analyzer(options)
     _analyzer.analyze("한국어")
+    gc.freeze()
+    gc.disable()
 
 
 def _analyze(unit: _Slice) -> _Done:
     """A slice to its part, or to a piece of it where it was halved."""
+    gc.collect()
     documents = _read_slice(unit)
     table = _morphemes(documents["id"], documents["source"], documents["text"].to_pylist())
     piece = unit.part.work / f"{unit.part.name}.{unit.first}-{unit.stop}.parquet"
@@ -161,8 +168,7 @@ def _morphemes(ids: pa.ChunkedArray, sources: pa.ChunkedArray, texts: Sequence[s
     tags: list[str] = []
     numbers: list[list[int]] = [[], [], [], []]  # starts, ends, sentences, eojeols
     offsets = [0]
-    for text in texts:
-        analysis = _analyzer.analyze(text)
+    for analysis in _analyzer.analyze_many(texts):
         forms += analysis.forms
         tags += analysis.tags
         new = (analysis.starts, analysis.ends, analysis.sentences, analysis.eojeols)
