@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,9 @@ class Whitespace:
 
     def __init__(self, seconds: float = 0.0) -> None:
         self._seconds = seconds
+
+    def analyze_many(self, texts: Iterable[str]) -> Iterator[Analysis]:
+        return map(self.analyze, texts)
 
     def analyze(self, text: str) -> Analysis:
         time.sleep(self._seconds)
