@@ -1,6 +1,7 @@
 """What a recipe may say about analysis and vocabulary. Lengths are in code points unless said."""
 
 import re
+import unicodedata
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
@@ -24,6 +25,11 @@ class UserWord(BaseModel, frozen=True, extra="forbid"):
     form: str
     tag: str = "NNP"
     score: float = Field(0.0, allow_inf_nan=False)  # the higher, the sooner it is chosen over other readings
+
+    @field_validator("form")
+    @classmethod
+    def _as_the_analyser_sees_it(cls, form: str) -> str:
+        return unicodedata.normalize("NFC", form)
 
     @model_validator(mode="after")
     def _can_be_known(self) -> Self:

@@ -9,7 +9,7 @@ from korbert.tokenization.settings import UserWord
 
 __all__ = ["read_user_words"]
 
-_FORMAT = "a line is form, tab, tag, tab, score, the last two as one likes (코르버트<TAB>NNP<TAB>0)"
+_FORMAT = "a line is form, tab, tag, tab, score; without tag and score it is NNP and 0"
 
 
 def read_user_words(path: Path) -> tuple[UserWord, ...]:
@@ -21,7 +21,7 @@ def read_user_words(path: Path) -> tuple[UserWord, ...]:
     """
     lines: dict[tuple[str, str], int] = {}
     words: list[UserWord] = []
-    for number, line in enumerate(_text(path).splitlines(), start=1):
+    for number, line in enumerate(_text(path).split("\n"), start=1):
         if not line.strip() or line.startswith("#"):
             continue
         word = _word(line, f"{path}, line {number}")

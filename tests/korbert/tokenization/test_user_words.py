@@ -1,5 +1,6 @@
 """Words that Kiwi is told of: read line by line, one morpheme and one piece each, kept with the tokenizer."""
 
+import unicodedata
 from itertools import product
 from pathlib import Path
 
@@ -25,7 +26,8 @@ def with_words(tiny_tokenizer: Tokenizer) -> Tokenizer:
 
 def test_a_file_of_words(tmp_path: Path) -> None:
     path = tmp_path / "words.tsv"
-    path.write_bytes("\ufeff# our names\r\n\n삐까뻔쩍체\r\n뽀글이\tNNG\t1.5\n돌\tVV-I\n".encode())
+    decomposed = unicodedata.normalize("NFD", "삐까뻔쩍체")
+    path.write_bytes(f"\ufeff# our names\r\n\n{decomposed}\r\n뽀글이\tNNG\t1.5\n돌\tVV-I\n".encode())
     assert read_user_words(path) == (*WORDS, UserWord(form="돌", tag="VV-I"))
 
 
