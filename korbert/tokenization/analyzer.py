@@ -20,7 +20,7 @@ __all__ = ["Analysis", "Analyzer"]
 _PACKAGES = ("kiwipiepy", "kiwipiepy_model")  # what decides the morphemes, beside the options
 _BATCH_CHARS, _BATCH_TEXTS = 10_000, 200  # how far analyze_many reads ahead
 _WORD = re.compile(r"\S+")
-_row = attrgetter("form", "tag", "start", "end", "sent_position")  # a Token computes its attributes at each access
+_COLUMNS = [attrgetter(name) for name in ("form", "tag", "start", "end", "sent_position")]
 
 
 @dataclass(slots=True)
@@ -150,7 +150,7 @@ def _analysis(text: str, units: list[_Unit], results: list[Any]) -> Analysis:
     for unit, tokens in zip(units, results, strict=True):
         if not tokens:
             continue
-        forms, tags, starts, ends, sentences = map(list, zip(*map(_row, tokens), strict=True))
+        forms, tags, starts, ends, sentences = (list(map(column, tokens)) for column in _COLUMNS)
         if unit.repaired is not None:
             starts, ends = _mapped(unit.repaired, starts, ends)
         first = found.sentences[-1] + (not unit.continues) if found.sentences else 0
