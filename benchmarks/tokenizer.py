@@ -6,12 +6,12 @@ For each file, one after the other:
 - encode_batch in batches of --batch lines against `kiwi.tokenize` of the same lines at once, in turn, in rounds of at
   least --seconds each; the median of (Kiwi's time) / (ours). The bar is 0.95.
 - one short text at a time, `encode` against `kiwi.tokenize`, in turn; the median of (our time) / (Kiwi's). Bar: 1.2.
-Then how long loading takes beside Kiwi's own, in processes of their own, and the memory of the whole process.
+In processes of their own: how long loading takes beside Kiwi's own, and for 1 MB without a space of one syllable, `a`,
+`.` or digits how long `encode` takes and the most memory it held. The bars are 1 s more, 20 s, and 1.2 GB.
 """
 
 import argparse
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -30,6 +30,17 @@ _LOADING = {
     "Kiwi": "from kiwipiepy import Kiwi; Kiwi(load_multi_dict=False, num_workers=1).tokenize('한국어')",
     "korbert": "import sys; from korbert.tokenization import Tokenizer; Tokenizer.load(sys.argv[1]).encode('한국어')",
 }
+_RUNS = {"one syllable": "가" * 333_333, "a": "a" * 1_000_000, ".": "." * 1_000_000, "digits": "0123456789" * 100_000}
+_ENCODE = """
+import resource, sys, time
+from korbert.tokenization import Tokenizer
+tokenizer, text = Tokenizer.load(sys.argv[1]), sys.stdin.read()
+tokenizer.encode("한국어")
+start = time.perf_counter()
+found = tokenizer.encode(text)
+memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(f"{time.perf_counter() - start:.1f} s, {len(found.input_ids):,} pieces, {memory:,.0f} MB", flush=True)
+"""
 
 
 def seconds_of(work: Callable[[], object]) -> float:
@@ -79,6 +90,12 @@ def loading(folder: Path, rounds: int) -> dict[str, float]:
     return {name: statistics.median(found) for name, found in times.items()}
 
 
+def runs(folder: Path) -> None:
+    for name, text in _RUNS.items():
+        print(f"1 MB of {name}: ", end="", flush=True)
+        subprocess.run([sys.executable, "-c", _ENCODE, str(folder)], input=text.encode(), check=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tokenizer", type=Path, help="a tokenizer's folder")
@@ -93,6 +110,7 @@ def main() -> None:
 
     found = loading(given.tokenizer, given.rounds)
     print(", ".join(f"{name} loads in {seconds:.2f} s" for name, seconds in found.items()))
+    runs(given.tokenizer)
     tokenizer = Tokenizer.load(given.tokenizer)
     options = {"model_type": tokenizer.analyzer_options.model_type, "load_multi_dict": False}
     kiwi = Kiwi(num_workers=given.workers, **options)
@@ -112,7 +130,6 @@ def main() -> None:
         print(f"{path.name}: median {statistics.median(ratios):.3f} (bar: 0.95)")
         short = compare_short(tokenizer, kiwi, lines, given.rounds)
         print(f"{path.name}: a short text takes {short:.2f} of Kiwi's call (bar: 1.2)", flush=True)
-    print(f"memory of this process, Kiwi twice: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 
 if __name__ == "__main__":
