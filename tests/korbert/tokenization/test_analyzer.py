@@ -80,7 +80,7 @@ def test_a_cut_line_stays_one_sentence_and_a_cut_run_one_eojeol(analyzer: Analyz
     assert found.ends[-1] == 1504
 
 
-@pytest.mark.parametrize("unit", ["a", ".", "1", "ㅋ", "a.", "😀"])
+@pytest.mark.parametrize("unit", ["가", "a", ".", "1", "ㅋ", "a.", "😀"])
 def test_endless_runs_are_linear(analyzer: Analyzer, unit: str) -> None:
     text = unit * (200_000 // len(unit))
     begin = time.process_time()
