@@ -1,0 +1,116 @@
+"""The best units of benchmarks/vocabulary.py, pretrained alike and fine-tuned.
+
+    python benchmarks/choices.py FOLDER --data $KORBERT_DATA
+
+For each choice a chain of the recipe in FOLDER/NAME, with fewer steps. It takes hours; the same command goes on where
+it was cut off. All models have as many parameters and see the same bytes of text: each takes the steps of the first
+choice times the pieces that it makes of the corpus, by those of the first. What compares them: bits a character (the
+held-out MLM loss in bits, times the pieces of the held-out documents, by their characters), NSMC learned from 20,000
+rows by hash (mean and standard deviation over the seeds of fine-tuning), and the KorQuAD split. There is one
+pretraining a choice.
+"""
+
+import argparse
+import json
+import math
+import shutil
+import statistics
+import subprocess
+import sys
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from corpus.documents import is_heldout
+
+HERE = Path(__file__).parent
+KORBERT, MERGED = [sys.executable, "-m", "korbert"], [sys.executable, str(HERE / "merged.py")]
+CHOICES: dict[str, tuple[list[str], list[str]]] = {  # what runs the stages, and what changes in the recipe
+    "forms": (KORBERT, []),
+    "eojeol": (KORBERT, ["vocab.mark=eojeol"]),
+    "merged": (MERGED, []),
+}
+ROWS = 20_000  # of NSMC to learn from
+
+
+def fill_data(folder: Path, data: Path) -> None:
+    """The data folder with fewer rows of NSMC to learn from, chosen by the hash of their ids."""
+    (folder / "nsmc").mkdir(parents=True, exist_ok=True)
+    for name in ("corpus", "korquad1", "nsmc/ratings_test.txt"):
+        if not (folder / name).exists():
+            (folder / name).symlink_to((data / name).resolve())
+    header, *rows = (data / "nsmc" / "ratings_train.txt").read_text("utf-8").splitlines(keepends=True)
+    rows.sort(key=lambda row: blake2b(row.partition("\t")[0].encode()).digest())
+    (folder / "nsmc" / "ratings_train.txt").write_text(header + "".join(rows[:ROWS]), "utf-8")
+
+
+def run(name: str, arguments: list[str], last: str) -> None:
+    program, changes = CHOICES[name]
+    changes = [part for change in changes for part in ("--set", change)]
+    subprocess.run([*program, "run", *arguments, *changes, "--to", last], check=True)
+
+
+def record(folder: Path, stage: str) -> dict[str, Any]:
+    return json.loads((folder / stage / "stage.json").read_text("utf-8"))
+
+
+def heldout_chars(folder: Path) -> int:
+    """Characters of the documents that are held out."""
+    settings = record(folder, "vocab")["settings"]
+    chars = 0
+    for path in sorted((folder / "clean" / "documents").glob("part-*.parquet")):
+        for batch in pq.ParquetFile(path).iter_batches(1000, columns=["id", "text"]):
+            for id, text in zip(*(batch[column].to_pylist() for column in ("id", "text")), strict=True):
+                chars += len(text) * is_heldout(id, settings["seed"], settings["heldout_share"])
+    return chars
+
+
+def scores(folder: Path, chars: int) -> dict[str, float]:
+    shard, pretrain, nsmc, korquad = (
+        json.loads((folder / stage / "scores.json").read_text("utf-8")) if stage != "shard" else record(folder, stage)
+        for stage in ("shard", "pretrain", "nsmc", "korquad")
+    )
+    pieces = shard["counts"]["heldout_pieces"]
+    accuracies = [100 * row["test"]["all"]["accuracy"] for row in nsmc["rows"] if row["name"] == "pretrained"]
+    return {
+        "pieces a character": pieces / chars,
+        "steps": pretrain["steps"],
+        "loss": pretrain["mlm_loss"],
+        "bits a character": pretrain["mlm_loss"] / math.log(2) * pieces / chars,
+        "nsmc": statistics.mean(accuracies),
+        "spread": statistics.stdev(accuracies) if len(accuracies) > 1 else math.nan,
+        "em": korquad["exact_match"],
+        "f1": korquad["f1"],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="for data and artifacts, 3 GB a choice")
+    parser.add_argument("--data", type=Path, required=True, help="folder of docs/data.md")
+    parser.add_argument("--recipe", default="small")
+    parser.add_argument("--steps", type=int, nargs=2, default=[700, 150], help="of rows of 128 and of 512 pieces")
+    parser.add_argument("--seeds", type=int, default=3, help="of fine-tuning on NSMC")
+    given = parser.parse_args()
+    fill_data(given.folder / "data", given.data)
+    first, pieces = next(iter(CHOICES)), {}
+    for name, (program, _) in CHOICES.items():
+        root, model = given.folder / name, given.folder / first / given.recipe
+        for stage in ("clean", "analyze") if program == KORBERT else ("clean",):
+            if name != first and not (root / given.recipe / stage).exists():
+                shutil.copytree(model / stage, root / given.recipe / stage)
+        common = [given.recipe, "--root", str(root), "--data", str(given.folder / "data")]
+        run(name, common, "shard")
+        pieces[name] = record(root / given.recipe, "shard")["counts"]["pieces"]
+        short, long = (round(steps * pieces[name] / pieces[first]) for steps in given.steps)
+        phases = f"{{length=128,batch_size=64,steps={short}}},{{length=512,batch_size=24,steps={long}}}"
+        changes = [f"pretrain.phases=[{phases}]", f"nsmc.seeds={list(range(given.seeds))}", "nsmc.scratch=false"]
+        run(name, [*common, *(part for change in changes for part in ("--set", change))], "korquad")
+        chars = heldout_chars(model)
+        print(name, json.dumps(scores(root / given.recipe, chars)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

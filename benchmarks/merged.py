@@ -1,0 +1,25 @@
+"""`korbert` with morphemes that share characters as one unit: 했다 is 했 + 다, not 하 + 었 + 다.
+
+    python benchmarks/merged.py run small --root ROOT
+
+Worker processes import this file again, so they do the same. The submission of korquad would not: it is not to be used.
+"""
+
+from typing import Any
+
+from schemes import merged
+
+from korbert.tokenization import Analysis, analyzer
+from pipelines.cli import main
+
+_plain = analyzer._analysis
+
+
+def _merged(text: str, *rest: Any) -> Analysis:
+    return merged(_plain(text, *rest), text)
+
+
+analyzer._analysis = _merged
+
+if __name__ == "__main__":
+    main()
