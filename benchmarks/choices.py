@@ -29,8 +29,8 @@ HERE = Path(__file__).parent
 KORBERT, MERGED = [sys.executable, "-m", "korbert"], [sys.executable, str(HERE / "merged.py")]
 CHOICES: dict[str, tuple[list[str], list[str]]] = {  # what runs the stages, and what changes in the recipe
     "forms": (KORBERT, []),
-    "eojeol": (KORBERT, ["vocab.mark=eojeol"]),
     "merged": (MERGED, []),
+    "merged-eojeol": (MERGED, ["vocab.mark=eojeol"]),
 }
 ROWS = 20_000  # of NSMC to learn from
 
@@ -44,6 +44,16 @@ def fill_data(folder: Path, data: Path) -> None:
     header, *rows = (data / "nsmc" / "ratings_train.txt").read_text("utf-8").splitlines(keepends=True)
     rows.sort(key=lambda row: blake2b(row.partition("\t")[0].encode()).digest())
     (folder / "nsmc" / "ratings_train.txt").write_text(header + "".join(rows[:ROWS]), "utf-8")
+
+
+def borrow(source: Path, target: Path) -> None:
+    """A stage that another choice has made: whole, or absent."""
+    if target.exists():
+        return
+    aside = target.with_name(f"{target.name}.copying")
+    shutil.rmtree(aside, ignore_errors=True)
+    shutil.copytree(source, aside)
+    aside.rename(target)
 
 
 def run(name: str, arguments: list[str], last: str) -> None:
@@ -96,20 +106,22 @@ def main() -> None:
     given = parser.parse_args()
     fill_data(given.folder / "data", given.data)
     first, pieces = next(iter(CHOICES)), {}
+    made: dict[str, Path] = {}  # stages that do not depend on the vocabulary, by what made them
     for name, (program, _) in CHOICES.items():
-        root, model = given.folder / name, given.folder / first / given.recipe
-        for stage in ("clean", "analyze") if program == KORBERT else ("clean",):
-            if name != first and not (root / given.recipe / stage).exists():
-                shutil.copytree(model / stage, root / given.recipe / stage)
+        root = given.folder / name
+        folder = root / given.recipe
+        for stage, source in (("clean", made.get("clean")), ("analyze", made.get(program[-1]))):
+            if source is not None:
+                borrow(source / stage, folder / stage)
         common = [given.recipe, "--root", str(root), "--data", str(given.folder / "data")]
         run(name, common, "shard")
-        pieces[name] = record(root / given.recipe, "shard")["counts"]["pieces"]
+        made |= {"clean": folder, program[-1]: folder}
+        pieces[name] = record(folder, "shard")["counts"]["pieces"]
         short, long = (round(steps * pieces[name] / pieces[first]) for steps in given.steps)
         phases = f"{{length=128,batch_size=64,steps={short}}},{{length=512,batch_size=24,steps={long}}}"
         changes = [f"pretrain.phases=[{phases}]", f"nsmc.seeds={list(range(given.seeds))}", "nsmc.scratch=false"]
         run(name, [*common, *(part for change in changes for part in ("--set", change))], "korquad")
-        chars = heldout_chars(model)
-        print(name, json.dumps(scores(root / given.recipe, chars)), flush=True)
+        print(name, json.dumps(scores(folder, heldout_chars(folder))), flush=True)
 
 
 if __name__ == "__main__":
