@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
@@ -88,7 +89,7 @@ class VocabularySettings(BaseModel, frozen=True, extra="forbid"):
     def _words_are_forms(cls, words: tuple[str, ...]) -> tuple[str, ...]:
         for word in words:
             _check_form(word)
-        if repeated := sorted({word for word in words if words.count(word) > 1}):
+        if repeated := sorted(word for word, times in Counter(words).items() if times > 1):
             raise ValueError(f"{repeated[0]!r} stands there twice: once is enough")
         return words
 

@@ -161,3 +161,10 @@ def test_refusals(counts: list[tuple[str, int]], settings: VocabularySettings, m
 def test_settings_that_cannot_be(fields: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         VocabularySettings(**fields)  # type: ignore[arg-type]
+
+
+def test_a_dictionary_of_many_words_is_taken() -> None:
+    words = tuple(map("".join, product(map(chr, range(0xAC00, 0xAC00 + 320)), repeat=2)))
+    assert (
+        len(VocabularySettings(words=words[:100_000], size=1 << 17).words) == 100_000
+    )  # minutes, where pairs are tried
