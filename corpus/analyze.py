@@ -168,13 +168,13 @@ def _morphemes(ids: pa.ChunkedArray, sources: pa.ChunkedArray, texts: Sequence[s
     tags: list[str] = []
     numbers: list[list[int]] = [[], [], [], []]  # starts, ends, sentences, eojeols
     offsets = [0]
-    for analysis in _analyzer.analyze_many(texts):
-        forms += analysis.forms
-        tags += analysis.tags
-        new = (analysis.starts, analysis.ends, analysis.sentences, analysis.eojeols)
-        for held, more in zip(numbers, new, strict=True):
+    for batch in _analyzer.analyze_batches(texts):
+        found = batch.morphemes
+        offsets += [len(forms) + bound for bound in batch.bounds[1:]]
+        forms += found.forms
+        tags += found.tags
+        for held, more in zip(numbers, (found.starts, found.ends, found.sentences, found.eojeols), strict=True):
             held += more
-        offsets.append(len(forms))
     bounds = pa.array(offsets, pa.int32())
     flat = [pa.array(forms, pa.string()), pa.array(tags, pa.string()), *(pa.array(one, pa.int32()) for one in numbers)]
     lists = [pa.ListArray.from_arrays(bounds, values) for values in flat]

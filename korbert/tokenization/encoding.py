@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ __all__ = [
     "Pieces",
     "Span",
     "assemble",
+    "assemble_many",
     "cut_within",
     "is_slice",
     "pad_batch",
@@ -108,7 +110,16 @@ def assemble(first: Pieces, second: Pieces | None, frame: Frame, max_length: int
         else:
             keep_first, keep_second = _longest_first(len(first), len(second), room)
             first, second = first[:keep_first], second[:keep_second]
-    return _framed(first, second, frame)
+    return _alone(first, 0, len(first), frame) if second is None else _framed(first, second, frame)
+
+
+def assemble_many(
+    found: Pieces, bounds: Sequence[int], frame: Frame, max_length: int | None = None
+) -> Iterator[Encoding]:
+    """[CLS] text [SEP] of each of N texts whose pieces stand in a row. bounds: N + 1, where they begin and end."""
+    room = len(found) if max_length is None else _room(max_length, pair=False)
+    for begin, end in pairwise(bounds):
+        yield _alone(found, begin, min(end, begin + room), frame)
 
 
 def windows(first: Pieces, second: Pieces | None, frame: Frame, max_length: int, stride: int) -> list[Encoding]:
@@ -129,7 +140,7 @@ def windows(first: Pieces, second: Pieces | None, frame: Frame, max_length: int,
         )
     parts = (long[begin : begin + room] for begin in _starts(len(long), room, stride))
     if second is None:
-        return [_framed(part, None, frame) for part in parts]
+        return [_alone(part, 0, len(part), frame) for part in parts]
     return [_framed(first, part, frame) for part in parts]
 
 
@@ -157,21 +168,35 @@ def _longest_first(first: int, second: int, room: int) -> tuple[int, int]:
     return half, room - half
 
 
-def _framed(first: Pieces, second: Pieces | None, frame: Frame) -> Encoding:
-    head, tail = len(first) + 2, 0 if second is None else len(second) + 1
-    other = first[:0] if second is None else second
-    end_id, end, none = ([], [], []) if second is None else ([frame.sep_id], [frame.sep], [0])
-
+def _alone(found: Pieces, begin: int, end: int, frame: Frame) -> Encoding:
+    """[CLS] and [SEP] around the pieces from begin to end."""
+    count = end - begin
     return Encoding(
-        input_ids=[frame.cls_id, *first.ids, frame.sep_id, *other.ids, *end_id],
-        token_type_ids=[0] * head + [1] * tail,
-        attention_mask=[1] * (head + tail),
-        special_tokens_mask=[1, *[0] * len(first), 1, *[0] * len(other), *[1] * len(end)],
-        spans=[(0, 0), *first.spans, (0, 0), *other.spans, *[(0, 0)] * len(end)],
-        boundaries=[CONTINUATION, *first.boundaries, CONTINUATION, *other.boundaries, *none],
-        pieces=[frame.cls, *first.pieces, frame.sep, *other.pieces, *end],
-        tags=["", *first.tags, "", *other.tags, *[""] * len(end)],
-        morphemes=[-1, *first.morphemes, -1, *other.morphemes, *[-1] * len(end)],
+        input_ids=[frame.cls_id, *found.ids[begin:end], frame.sep_id],
+        token_type_ids=[0] * (count + 2),
+        attention_mask=[1] * (count + 2),
+        special_tokens_mask=[1, *[0] * count, 1],
+        spans=[(0, 0), *found.spans[begin:end], (0, 0)],
+        boundaries=[CONTINUATION, *found.boundaries[begin:end], CONTINUATION],
+        pieces=[frame.cls, *found.pieces[begin:end], frame.sep],
+        tags=["", *found.tags[begin:end], ""],
+        morphemes=[-1, *found.morphemes[begin:end], -1],
+    )
+
+
+def _framed(first: Pieces, second: Pieces, frame: Frame) -> Encoding:
+    """The first segment with [CLS] and [SEP], the second with a [SEP] after it."""
+    found, tail = _alone(first, 0, len(first), frame), len(second) + 1
+    return Encoding(
+        input_ids=[*found.input_ids, *second.ids, frame.sep_id],
+        token_type_ids=[*found.token_type_ids, *[1] * tail],
+        attention_mask=[*found.attention_mask, *[1] * tail],
+        special_tokens_mask=[*found.special_tokens_mask, *[0] * len(second), 1],
+        spans=[*found.spans, *second.spans, (0, 0)],
+        boundaries=[*found.boundaries, *second.boundaries, CONTINUATION],
+        pieces=[*found.pieces, *second.pieces, frame.sep],
+        tags=[*found.tags, *second.tags, ""],
+        morphemes=[*found.morphemes, *second.morphemes, -1],
     )
 
 

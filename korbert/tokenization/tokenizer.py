@@ -3,10 +3,10 @@
 import gc
 import re
 import unicodedata
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, compress, repeat
+from itertools import accumulate, chain, compress, pairwise, repeat
 from operator import ne
 from pathlib import Path
 from typing import TypeVar, overload
@@ -25,6 +25,7 @@ from korbert.tokenization.encoding import (
     Pieces,
     Span,
     assemble,
+    assemble_many,
     windows,
 )
 from korbert.tokenization.pieces import PieceTable
@@ -171,7 +172,10 @@ class Tokenizer:
         workers: int = 1,
     ) -> list[Encoding]:
         """As encode() does each, in order. workers: threads for Kiwi."""
-        pairs = [None] * len(texts) if pairs is None else pairs
+        if pairs is None:
+            with _no_collecting():
+                batches = self._pieces_of_many(texts, workers)
+                return [one for found in batches for one in assemble_many(*found, self._frame, max_length)]
         if len(pairs) != len(texts):
             raise SettingsError(f"{len(texts)} texts and {len(pairs)} pairs: give each text one, or None")
         segments = chain.from_iterable(
@@ -184,16 +188,9 @@ class Tokenizer:
             ]
 
     def pieces_of_many(self, texts: Iterable[str], *, workers: int = 1) -> Iterator[Pieces]:
-        """Each text as pieces, without special tokens, in order and reading only a few texts ahead."""
-        ahead: list[str] = []
-
-        def kept() -> Iterator[str]:
-            for text in texts:
-                ahead.append(text)
-                yield text
-
-        for analysis in self.analyzer.analyze_many(kept(), workers=workers):
-            yield self.pieces(analysis, ahead.pop(0))
+        """Each text as pieces, without special tokens, in order and reading only some hundred texts ahead."""
+        for found, bounds in self._pieces_of_many(texts, workers):
+            yield from (found[begin:end] for begin, end in pairwise(bounds))
 
     def pieces(self, analysis: Analysis, text: str | None) -> Pieces:
         """The pieces of an analysed text, without special tokens.
@@ -201,26 +198,48 @@ class Tokenizer:
         text: as it was given to the analyser. None where it is no longer at hand: a morpheme is then taken for a slice
         of the text where the lengths agree.
         """
-        if not len(analysis):
-            return Pieces([], [], [], [], [], [])
-        initial = [True, *map(ne, analysis.eojeols[1:], analysis.eojeols)]
-        keys = self._keys(analysis.forms, initial)
+        return self._pieces(analysis, [0, len(analysis)], [text])[0]
+
+    def _pieces_of_many(self, texts: Iterable[str], workers: int) -> Iterator[tuple[Pieces, list[int]]]:
+        for batch in self.analyzer.analyze_batches(texts, workers=workers):
+            yield self._pieces(batch.morphemes, batch.bounds, batch.texts)
+
+    def _pieces(
+        self, analysis: Analysis, bounds: Sequence[int], texts: Sequence[str | None]
+    ) -> tuple[Pieces, list[int]]:
+        """The pieces of N texts in one, and N + 1 numbers, where those of each begin and end.
+
+        analysis, bounds: of the texts, as Analyses has them.
+        """
+        sentences, eojeols = _changes(analysis.sentences, bounds), _changes(analysis.eojeols, bounds)
+        levels = list(map(_LEVEL_OF.__getitem__, eojeols))
+        for place in compress(range(len(levels)), sentences):
+            levels[place] = SENTENCE
+        keys = self._keys(analysis.forms, eojeols)
         found = list(map(self._table.ids.__getitem__, keys))
         ids = list(chain.from_iterable(found))
-        levels = list(map(_LEVEL_OF.__getitem__, initial))
-        for sentence in range(analysis.sentences[0], analysis.sentences[-1] + 1):
-            levels[bisect_left(analysis.sentences, sentence)] = SENTENCE
         spans = list(zip(analysis.starts, analysis.ends, strict=True))
+        places = list(chain.from_iterable(map(range, map(int.__sub__, bounds[1:], bounds))))
         lengths = list(map(len, found))
-        many = [(index, lengths[index]) for index in compress(range(len(found)), map(ne, lengths, repeat(1)))]
-        return Pieces(
+        many = list(compress(range(len(found)), map(ne, lengths, repeat(1))))  # morphemes of several pieces, or none
+
+        def spans_of(index: int) -> list[Span]:
+            text = texts[bisect_right(bounds, index) - 1]
+            return self._spans(keys[index], analysis.forms[index], spans[index], text)
+
+        def repeated(column: Sequence[_T]) -> list[_T]:
+            return _spread(column, [(index, [column[index]] * lengths[index]) for index in many])
+
+        pieces = Pieces(
             ids=ids,
             pieces=list(map(self._table.pieces.__getitem__, ids)),
-            boundaries=_spread(levels, [(index, [levels[index], *[CONTINUATION] * (n - 1)]) for index, n in many]),
-            spans=_spread(spans, [(i, self._spans(keys[i], analysis.forms[i], spans[i], text)) for i, _ in many]),
-            morphemes=_spread(range(len(found)), [(index, [index] * n) for index, n in many]),
-            tags=_spread(analysis.tags, [(index, [analysis.tags[index]] * n) for index, n in many]),
+            boundaries=_spread(levels, [(i, [levels[i], *[CONTINUATION] * lengths[i]][: lengths[i]]) for i in many]),
+            spans=_spread(spans, [(index, spans_of(index)) for index in many]),
+            morphemes=repeated(places),
+            tags=repeated(analysis.tags),
         )
+        ends = [0, *accumulate(lengths)]
+        return pieces, [ends[bound] for bound in bounds]
 
     def _spans(self, key: str, form: str, span: Span, text: str | None) -> list[Span]:
         """One span a piece: its own characters, or the whole span where the form is no slice of the text."""
@@ -294,6 +313,15 @@ def _no_collecting() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def _changes(numbers: Sequence[int], bounds: Sequence[int]) -> list[bool]:
+    """Whether each number differs from the one before, or is the first of its text. bounds: as Analyses has them."""
+    found = [True, *map(ne, numbers[1:], numbers)] if numbers else []
+    for begin, end in pairwise(bounds):
+        if begin < end:
+            found[begin] = True
+    return found
 
 
 def _spread(column: Sequence[_T], replaced: Sequence[tuple[int, Sequence[_T]]]) -> list[_T]:
