@@ -98,7 +98,7 @@ def coverage(scheme: Scheme, heldout: list[Text]) -> dict[str, float]:
             }
         )
         for line, ids in lines(row.text, pieces):
-            decoded = unicodedata.normalize("NFC", scheme.decode(ids))
+            decoded = unicodedata.normalize("NFC", " ".join(scheme.decode(ids).split()))  # it may hold the line feed
             sums[f"{source} lines"] += 1
             sums[f"{source} exact"] += decoded == line
             sums[f"{source} spaceless"] += decoded.replace(" ", "") == line.replace(" ", "")

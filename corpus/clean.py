@@ -4,6 +4,7 @@ Three steps. `read`: chunks of the sources become parts in the scratch folder, a
 DuckDB looks at ids and text hashes of all parts at once. `sift`: each part becomes documents and dropped rows.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,7 +132,23 @@ def _read_all(settings: CleanSettings, sources: Mapping[str, Sequence[Path]], ou
     with track("clean: read", total=None, unit="bytes") as advance:
         for outcome in run_units(_read, pending(), workers=workers):
             advance(_size(outcome.unit.chunk))
+    _refuse_undecodable(settings, parts)
     return parts
+
+
+def _refuse_undecodable(settings: CleanSettings, parts: Sequence[Part]) -> None:
+    """Raises CorpusError where more of a source than its settings allow is no text in the encoding."""
+    sums: Counter[str] = Counter()
+    for part in parts:
+        sums.update(part.finished())
+    for source in settings.sources:
+        wrong, size = (sums[f"{source.name}.{name}"] for name in ("undecodable", "bytes"))
+        if wrong > source.max_undecodable * size:
+            raise CorpusError(
+                f"source {source.name!r}: {wrong:,} of {size:,} bytes are no text in the encoding that was "
+                f"{'found' if source.encoding == 'auto' else 'given'}: set encoding of the source in the recipe, "
+                "or max_undecodable, which drops those rows"
+            )
 
 
 def _all_chunks(settings: CleanSettings, sources: Mapping[str, Sequence[Path]]) -> Iterator[Chunk]:
@@ -146,13 +163,16 @@ def _size(chunk: Chunk) -> int:
 def _read(unit: _Read) -> Counts:
     columns: dict[str, list[object]] = {name: [] for name in _READ_SCHEMA.names}
     source = unit.chunk.source.name
+    undecodable = 0
     for position, row in enumerate(rows(unit.chunk)):
+        undecodable += row.undecodable
         judged = _judged(row, source, unit.settings)
         for name, value in (judged | {"source": source, "part": unit.index, "position": position}).items():
             columns[name].append(value)
     table = pa.table(columns, _READ_SCHEMA)
     path = write_parquet(unit.path, table, unit.part.output, _ROW_GROUP_ROWS)
-    return unit.part.finish([path], {"rows": table.num_rows})
+    sizes = {f"{source}.undecodable": undecodable, f"{source}.bytes": _size(unit.chunk)}
+    return unit.part.finish([path], {"rows": table.num_rows} | sizes)
 
 
 def _judged(row: Row, source: str, settings: CleanSettings) -> dict[str, object]:

@@ -23,10 +23,21 @@ class SourceSettings(BaseModel, frozen=True, extra="forbid"):
     """Where one kind of text comes from. Its name begins the id of each of its documents."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", description="short name in lower case: wiki, reviews")
-    path: str = Field(min_length=1, description="a file or a glob, relative to the data folder, or sample:NAME")
-    kind: Literal["auto", "jsonl", "text", "parquet"] = Field("auto", description="auto: by the end of the file's name")
-    id: str = Field("id", description='field of the id (jsonl, parquet); "": the line or row number is the id')
-    text: str = Field("text", description="field of the text (jsonl, parquet)")
+    path: str = Field(
+        min_length=1,
+        description="a file, a folder or a glob, relative to the data folder; sample:NAME; or an address, s3://, hf://",
+    )
+    kind: Literal["auto", "jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia"] = Field(
+        "auto", description="auto: by the end of the file's name; arrow: of a `datasets` data set on disk"
+    )
+    encoding: Literal["auto", "utf-8", "cp949", "euc-kr", "utf-16"] = Field(
+        "auto", description="of lines and pages; auto: each file's, by its beginning"
+    )
+    max_undecodable: float = Field(
+        0.01, ge=0, le=1, description="a larger share of bytes that are no text in that encoding ends the run"
+    )
+    id: str = Field("id", description='field of the id (jsonl, tables); "": the line or row number is the id')
+    text: str = Field("text", description="field of the text (jsonl, tables)")
     documents: Literal["line", "blank", "file"] = Field(
         "line", description="a document of a text file is a line, what stands between blank lines, or the whole file"
     )

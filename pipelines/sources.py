@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from corpus.readers.files import find_files, is_address, remote_version
+from corpus.readers.records import File
 from korbert.errors import ArtifactError, CorpusError
 from pipelines import artifacts
 from pipelines.artifacts import Json
@@ -34,12 +36,15 @@ class Sources:
                 continue
             self._known.update({(name, size, mtime): digest for name, size, mtime, digest in run.get("sources", [])})
 
-    def files(self, stage: str) -> dict[str, tuple[Path, ...]]:
+    def files(self, stage: str) -> dict[str, tuple[File, ...]]:
         """Role -> files, sorted by name. Raises CorpusError where a pattern finds nothing."""
         return {role: self._find(stage, role, pattern) for role, pattern in self._recipe.patterns(stage).items()}
 
     def describe(self, stage: str) -> Json:
-        """Role -> [{name, size, sha256}]; names are relative to the data folder, so that it may move."""
+        """Role -> [{name, size, sha256}]; names are relative to the data folder, so that it may move.
+
+        Behind an address nothing is read for it: `version` instead of `sha256`, of what is told of the file there.
+        """
         return {role: [self._describe(path) for path in paths] for role, paths in self.files(stage).items()}
 
     def remembered(self) -> list[tuple[str, int, int, str]]:
@@ -51,11 +56,18 @@ class Sources:
             return sample_folder(), pattern.removeprefix(SAMPLE)
         return self._data, pattern
 
-    def _find(self, stage: str, role: str, pattern: str) -> tuple[Path, ...]:
+    def _find(self, stage: str, role: str, pattern: str) -> tuple[File, ...]:
         base, relative = self._base(pattern)
-        if Path(relative).is_absolute():
-            base, relative = Path("/"), relative.lstrip("/")
-        found = tuple(sorted(path for path in base.glob(relative) if path.is_file()))
+        if is_address(relative) and stage != "clean":
+            raise CorpusError(
+                f"{self._recipe.given}: {stage}.{role}: {pattern}: only sources of clean may lie behind an address: "
+                "get the file and name it by its path"
+            )
+        found = find_files(relative, base)
+        if not found and is_address(relative):
+            raise CorpusError(
+                f"{self._recipe.given}: {stage}.{role}: no file {relative}: change the path in the recipe"
+            )
         if not found:
             raise CorpusError(
                 f"{self._recipe.given}: {stage}.{role}: no file {relative} in {base}: "
@@ -64,7 +76,10 @@ class Sources:
             )
         return found
 
-    def _describe(self, path: Path) -> Json:
+    def _describe(self, path: File) -> Json:
+        if not isinstance(path, Path):
+            size, version = remote_version(path)
+            return {"name": str(path), "size": size, "version": version}
         stat = path.stat()
         key = (self._name(path), stat.st_size, stat.st_mtime_ns)
         if key not in self._known:

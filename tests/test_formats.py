@@ -98,7 +98,8 @@ def test_every_reason_to_drop_is_there() -> None:
     from corpus.documents import Document
     from corpus.filters import drop_reason
 
-    sources = "".join((ROOT / "corpus" / name).read_text(encoding="utf-8") for name in ("readers.py", "clean.py"))
+    files = [*(ROOT / "corpus" / "readers").glob("*.py"), ROOT / "corpus" / "clean.py"]
+    sources = "".join(path.read_text(encoding="utf-8") for path in files)
     reasons = {*re.findall(r'"(bad_\w+)"', sources), *re.findall(r'"(\w+_duplicate)"', sources)}
     for text in ("네", "nothing of this is Korean"):
         found = drop_reason(Document("a:1", "a", text), FilterSettings())

@@ -10,6 +10,7 @@ the folder of encoded texts that the inputs name.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 __all__ = ["Counts", "Inputs"]
 
@@ -21,11 +22,11 @@ class Inputs:
     """What a stage may read.
 
     artifacts: stage name -> that stage's finished artifact. files: the role of a file in the recipe -> its files, in
-    sorted order (a source's name for `clean`; "train", "test", "valid", "official" for the tasks). encoded: where texts
-    of the tasks are kept as pieces, under names that say of which texts and by which tokenizer, so that another run
-    analyses nothing; None: nothing is kept.
+    sorted order (a source's name for `clean`, whose files may lie behind an address; "train", "test", "valid",
+    "official" for the tasks). encoded: where texts of the tasks are kept as pieces, under names that say of which texts
+    and by which tokenizer, so that another run analyses nothing; None: nothing is kept.
     """
 
     artifacts: Mapping[str, Path]
-    files: Mapping[str, tuple[Path, ...]]
+    files: Mapping[str, tuple[Any, ...]]
     encoded: Path | None = None

@@ -76,7 +76,7 @@ def test_what_is_kept_and_what_is_dropped(tmp_path):
     assert dropped["bad_json"]["text"] == '{"id": "cut", "text": "'
     assert dropped["bad_json"]["id"] is None
     assert dropped["bad_json"]["detail"].startswith("a.jsonl line 4: ")
-    assert dropped["bad_utf8"]["text"] == '{"id": "latin", "text": "\\xe9t\\xe9"}'
+    assert dropped["bad_encoding"]["text"] == '{"id": "latin", "text": "\\xe9t\\xe9"}'
     assert (dropped["bad_text"]["id"], dropped["bad_text"]["detail"]) == (
         "wiki:3",
         "a.jsonl line 6: 'text' is a list, not a text",
@@ -91,7 +91,23 @@ def test_what_is_kept_and_what_is_dropped(tmp_path):
         "kept.lines": 2,
         "kept.wiki": 1,
     }
-    assert set(dropped) == {"too_short", "too_little_hangul", "bad_json", "bad_utf8", "bad_text", "exact_duplicate"}
+    assert set(dropped) == {"too_short", "too_little_hangul", "bad_json", "bad_encoding", "bad_text", "exact_duplicate"}
+
+
+def test_a_source_in_another_encoding_than_its_recipe_says(tmp_path):
+    path = tmp_path / "old.csv.gz"
+    text = "id,text\n" + "".join(f"{number},학교에서 책을 {number}번 읽었다.\n" for number in range(50))
+    path.write_bytes(gzip.compress(text.encode("cp949")))
+    source = {"name": "old", "path": "x"}
+    assert clean(settings(sources=[source]), {"old": [path]}, tmp_path / "auto", workers=1)["documents"] == 50
+    wrong = settings(sources=[source | {"encoding": "utf-8"}])
+    with pytest.raises(
+        CorpusError, match=r"source 'old': 700 of 1,480 bytes are no text in the encoding that was given"
+    ):
+        clean(wrong, {"old": [path]}, tmp_path / "given", workers=1)
+    some = settings(sources=[source | {"encoding": "utf-8", "max_undecodable": 1.0}])
+    with pytest.raises(CorpusError, match=r"no document is left \(50 dropped.bad_encoding\)"):
+        clean(some, {"old": [path]}, tmp_path / "allowed", workers=1)
 
 
 def test_the_same_bytes_for_two_workers_and_nothing_redone(tmp_path, wiki, reference, bytes_below):

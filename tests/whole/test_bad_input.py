@@ -164,8 +164,8 @@ def test_bad_rows_are_dropped_with_their_reasons_and_the_run_goes_on(whole: Whol
     added = [row for row in pq.read_table(made.folder / "clean" / "dropped").to_pylist() if row not in before]
     assert [(row["reason"], row["detail"].split(": ")[0]) for row in added] == [
         ("bad_json", "wiki.jsonl line 2"),
-        ("bad_utf8", "wiki.jsonl line 3"),
+        ("bad_encoding", "wiki.jsonl line 3"),
     ]
     counts = made.record("clean")["counts"]
     assert counts["read"] == whole.record("clean")["counts"]["read"] + 2
-    assert counts["dropped.bad_json"] == counts["dropped.bad_utf8"] == 1
+    assert counts["dropped.bad_json"] == counts["dropped.bad_encoding"] == 1

@@ -1,13 +1,16 @@
 """Packed files: any window, several frames, and cuts at any place."""
 
+import bz2
 import gzip
 import io
+import lzma
 import struct
+import tracemalloc
 
 import pytest
 import zstandard
 
-from corpus.frames import open_bytes
+from corpus.readers.frames import open_bytes
 from korbert.errors import CorpusError
 
 FIRST, SECOND = "첫째 줄\n".encode() * 5_000, "둘째 줄\n".encode() * 3_000
@@ -16,6 +19,9 @@ SKIPPABLE = struct.pack("<II", 0x184D2A50, 5) + b"about"
 
 def zst(data, **options):
     return zstandard.ZstdCompressor(**options).compress(data)
+
+
+PACKS = [("a.gz", gzip.compress), ("a.zst", zst), ("a.bz2", bz2.compress), ("a.xz", lzma.compress)]
 
 
 def read(tmp_path, name, data):
@@ -32,6 +38,9 @@ def read(tmp_path, name, data):
         ("a.gz", gzip.compress(FIRST) + gzip.compress(SECOND)),
         ("padded.gz", gzip.compress(FIRST) + b"\0" * 99_999 + gzip.compress(SECOND) + b"\0"),
         ("a.zst", zst(FIRST) + zst(SECOND, write_checksum=True)),
+        ("a.bz2", bz2.compress(FIRST) + bz2.compress(SECOND)),
+        ("a.xz", lzma.compress(FIRST) + lzma.compress(SECOND)),
+        ("padded.xz", lzma.compress(FIRST) + b"\0" * 8 + lzma.compress(SECOND) + b"\0" * 4),
         ("seekable.zst", SKIPPABLE + zst(FIRST) + SKIPPABLE + zst(b"") + zst(SECOND) + SKIPPABLE),
     ],
 )
@@ -50,7 +59,7 @@ def test_any_window(tmp_path, window_log):
 
 
 @pytest.mark.parametrize("cut", [1, 3, 10, -1])
-@pytest.mark.parametrize(("name", "pack"), [("a.gz", gzip.compress), ("a.zst", zst)])
+@pytest.mark.parametrize(("name", "pack"), PACKS)
 def test_a_last_frame_that_is_cut_is_found_out(tmp_path, name, pack, cut):
     first, second = pack(FIRST), pack(SECOND)
     with pytest.raises(CorpusError, match=rf"{name}: ends inside frame 2: the file is cut off"):
@@ -59,7 +68,7 @@ def test_a_last_frame_that_is_cut_is_found_out(tmp_path, name, pack, cut):
         read(tmp_path, name, first[:cut])
 
 
-@pytest.mark.parametrize(("name", "pack"), [("a.gz", gzip.compress), ("a.zst", zst)])
+@pytest.mark.parametrize(("name", "pack"), PACKS)
 def test_a_first_frame_that_is_cut_or_damaged_is_found_out(tmp_path, name, pack):
     first, second = pack(FIRST), pack(SECOND)
     with pytest.raises(CorpusError, match=rf"{name}: frame 1 is damaged .*get the file again"):
@@ -68,6 +77,18 @@ def test_a_first_frame_that_is_cut_or_damaged_is_found_out(tmp_path, name, pack)
         read(tmp_path, name, first + b"not packed at all")
     with pytest.raises(CorpusError, match=rf"{name}: ends inside frame 1"):
         read(tmp_path, name, b"")
+
+
+@pytest.mark.parametrize(("name", "pack"), PACKS)
+def test_what_grows_a_thousandfold_is_unpacked_in_blocks(tmp_path, name, pack):
+    path = tmp_path / name
+    path.write_bytes(pack(b"\0" * (1 << 28)))
+    tracemalloc.start()
+    with open_bytes(path) as file:
+        assert sum(map(len, iter(lambda: file.read(1 << 16), b""))) == 1 << 28
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 1 << 27
 
 
 def test_absent_and_unreadable(tmp_path):

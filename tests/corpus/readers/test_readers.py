@@ -34,7 +34,7 @@ def test_jsonl(tmp_path):
         (b"[" * 100_000, "bad_json", "recursion"),
         (b'{"id": 1' + b"0" * 5000 + b"}", "bad_json", "digits"),
         (b'[1, "text"]', "bad_json", "a list where an object belongs"),
-        (b'{"id": "a", "text": "\xff\xfe"}', "bad_utf8", "byte 21 (0xff) is no UTF-8"),
+        (b'{"id": "a", "text": "\xff\xfe"}', "bad_encoding", "byte 0xff at character 21 is no UTF-8"),
         (b'{"id": "a", "text": 5}', "bad_text", "'text' is a number, not a text"),
         (b'{"id": "a", "text": null}', "bad_text", "'text' is missing"),
         (b'{"id": "a", "text": {"a": []}}', "bad_text", "'text' is an object"),
@@ -70,7 +70,7 @@ def test_text_by_line_by_blank_line_and_by_file(tmp_path):
 def test_bad_utf8_in_text_keeps_the_other_lines(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes("가\n".encode() + "나".encode("cp949") + "\n다\n".encode())
-    assert [row.reason for row in read([path])] == [None, "bad_utf8", None]
+    assert [row.reason for row in read([path])] == [None, "bad_encoding", None]
 
 
 def test_several_files_number_by_file(tmp_path):
@@ -110,7 +110,7 @@ def test_parquet_with_bytes_that_are_no_text(tmp_path):
     path = tmp_path / "a.parquet"
     texts = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xff", b"ok"]).buffers())
     pq.write_table(pa.table({"id": ["a", "b"], "text": texts}), path)
-    assert [(row.id, row.reason) for row in read([path])] == [("a", "bad_utf8"), ("b", None)]
+    assert [(row.id, row.reason) for row in read([path])] == [("a", "bad_encoding"), ("b", None)]
 
 
 def test_files_that_cannot_be_used(tmp_path):
@@ -121,8 +121,8 @@ def test_files_that_cannot_be_used(tmp_path):
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(CorpusError, match=r"a.parquet: not a whole Parquet file .*get it again"):
         read([path])
-    with pytest.raises(CorpusError, match=r"a.csv: its name does not tell what it is: set kind of source 's'"):
-        read([tmp_path / "a.csv"])
+    with pytest.raises(CorpusError, match=r"a.dat: its name does not tell what it is: set kind of source 's'"):
+        read([tmp_path / "a.dat"])
 
 
 def test_the_kind_may_be_given(tmp_path):

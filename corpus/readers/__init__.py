@@ -1,0 +1,20 @@
+"""Source files of any kind, packed or not, as rows. One bad row never stops the others.
+
+`files` finds them. `cutting` cuts them into chunks of whole records, which is sequential, cheap, and done by one
+process; `reading` reads the records of a chunk, which the workers do.
+"""
+
+from typing import TYPE_CHECKING
+
+from korbert._lazy import attach
+
+if TYPE_CHECKING:
+    from corpus.readers.cutting import chunks
+    from corpus.readers.reading import rows
+    from corpus.readers.records import Chunk, Row, Segment
+
+__all__ = ["Chunk", "Row", "Segment", "chunks", "rows"]
+
+__getattr__ = attach(
+    __name__, {"Chunk": "records", "Row": "records", "Segment": "records", "chunks": "cutting", "rows": "reading"}
+)

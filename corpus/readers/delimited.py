@@ -1,0 +1,95 @@
+"""CSV and TSV files with a line of names. In CSV a quoted field may hold line ends; in TSV a quote is a character."""
+
+import csv
+from collections.abc import Iterable, Iterator
+from io import BufferedReader
+from typing import Any
+
+from corpus.readers.records import File, Row, Segment, checked_row, decoded, undecodable_row
+from corpus.settings import SourceSettings
+from korbert.errors import CorpusError
+
+__all__ = ["rows", "segments"]
+
+_LONGEST_RECORD = 1 << 24  # bytes that a quoted field may go on beyond a part before its quote is taken for a mistake
+_MOST_FIELD_CHARS = (1 << 31) - 1
+
+
+def segments(
+    source: SourceSettings, kind: str, file: BufferedReader, path: File, name: str, part_bytes: int
+) -> Iterator[Segment]:
+    """Whole records of about `part_bytes`. Raises CorpusError where the first line lacks the columns of the source."""
+    head = file.readline()
+    columns = tuple(_fields(decoded(head, "utf-8").removeprefix("\ufeff"), kind))
+    for column in (source.id, source.text) if source.id else (source.text,):
+        if column not in columns:
+            found = ", ".join(columns) or "nothing"
+            raise CorpusError(
+                f"{path}: no column {column!r} among {found} in its first line: set id and text of {source.name!r}"
+            )
+    first, held, size, quotes = 2, [], 0, 0
+    for line in file:
+        held.append(line)
+        size += len(line)
+        quotes += line.count(b'"')
+        if size >= part_bytes and (kind == "tsv" or quotes % 2 == 0 or size >= part_bytes + _LONGEST_RECORD):
+            yield Segment(name, first, b"".join(held), columns=columns)
+            first, held, size, quotes = first + len(held), [], 0, 0
+    if held:
+        yield Segment(name, first, b"".join(held), columns=columns)
+
+
+def rows(segment: Segment, source: SourceSettings, kind: str, prefix: str) -> Iterator[Row]:
+    """The rows of a segment, good or bad; see tables.rows."""
+    for number, raw, fields in _records(segment, kind):
+        place = f"{segment.file} line {number}"
+        if wrong := undecodable_row(raw, place, segment.encoding):
+            yield wrong
+        elif fields is None:
+            yield Row(place, None, raw, "bad_csv", f"{place}: a quoted field does not end, or goes on after its quote")
+        elif len(fields) != len(segment.columns):
+            detail = f"{place}: {len(fields)} fields where the first line has {len(segment.columns)}"
+            yield Row(place, None, raw, "bad_csv", detail)
+        else:
+            record = dict(zip(segment.columns, fields, strict=True))
+            yield checked_row(record, place, source, f"{prefix}{number}", raw)
+
+
+def _records(segment: Segment, kind: str) -> Iterator[tuple[int, str, list[str] | None]]:
+    """Number of the first line, text, and fields of each record that is not blank; None for what is no record."""
+    lines = [decoded(line, segment.encoding) + "\n" for line in segment.data.removesuffix(b"\n").split(b"\n")]
+    if kind == "tsv":
+        for number, line in enumerate(lines, segment.first):
+            if line.strip():
+                yield number, line, _fields(line, kind)
+        return
+    begin = 0
+    while begin < len(lines):
+        reader = _reader(lines[place] for place in range(begin, len(lines)))
+        done = 0
+        try:
+            for fields in reader:
+                record = "".join(lines[begin + done : begin + reader.line_num])
+                if record.strip():
+                    yield segment.first + begin + done, record, fields
+                done = reader.line_num
+            return
+        except csv.Error:  # that line alone is given up
+            yield segment.first + begin + done, lines[begin + done], None
+            begin += done + 1
+
+
+def _fields(line: str, kind: str) -> list[str]:
+    """The fields of one line; none where it is no record."""
+    if kind == "tsv":
+        return line.rstrip("\r\n").split("\t")
+    try:
+        return list(next(_reader([line]), []))
+    except csv.Error:
+        return []
+
+
+def _reader(lines: Iterable[str]) -> Any:
+    """csv's reader, whose type has no public name."""
+    csv.field_size_limit(_MOST_FIELD_CHARS)  # a document may be longer than the 128 KiB that the module allows
+    return csv.reader(lines, strict=True)

@@ -1,0 +1,88 @@
+"""Files by name, folder, glob or address."""
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from corpus.readers.records import File
+from korbert.errors import CorpusError
+
+if TYPE_CHECKING:
+    from upath import UPath
+
+__all__ = ["find_files", "is_address", "remote_version"]
+
+_DATASET_MARKS = ("state.json", "dataset_dict.json")  # what `save_to_disk` of `datasets` writes beside its Arrow files
+
+
+def is_address(pattern: str) -> bool:
+    """s3://bucket/file, hf://datasets/owner/name/file and the like, which fsspec opens."""
+    return "://" in pattern
+
+
+def find_files(pattern: str, base: Path) -> tuple[File, ...]:
+    """What a pattern names, sorted; nothing where it finds nothing.
+
+    pattern: a file, a folder, or a glob, relative to `base`; or an address. Of a folder: all files below it but hidden
+    ones, whose names begin with a dot, or a folder's; of a `datasets` data set on disk its Arrow files alone. Raises
+    CorpusError where an address cannot be reached.
+    """
+    if is_address(pattern):
+        return _find_remote(pattern)
+    if Path(pattern).is_absolute():
+        base, pattern = Path("/"), pattern.lstrip("/")
+    found: set[Path] = set()
+    for path in base.glob(pattern) if pattern.rstrip("/") not in ("", ".") else [base]:
+        if path.is_file():
+            found.add(path)
+        elif path == base or not path.name.startswith("."):
+            found.update(_below(path))
+    return tuple(sorted(found))
+
+
+def _below(folder: Path) -> Iterable[Path]:
+    """The files of a folder, at any depth."""
+    names = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    return [folder / name for name in _wanted(names)]
+
+
+def _wanted(names: Iterable[Path]) -> list[Path]:
+    shown = [name for name in names if not any(part.startswith(".") for part in name.parts)]
+    datasets = {name.parent for name in shown if name.name in _DATASET_MARKS}
+    return [name for name in shown if name.suffix == ".arrow" or datasets.isdisjoint((name.parent, *name.parents))]
+
+
+def _find_remote(pattern: str) -> tuple["UPath", ...]:
+    from fsspec.core import url_to_fs
+    from upath import UPath
+
+    try:
+        system, path = url_to_fs(pattern)
+        if any(char in path for char in "*?["):
+            names = [name for name in system.glob(path) if system.isfile(name)]
+        elif system.isdir(path):
+            below = {Path(name).relative_to(path): name for name in system.find(path)}
+            names = [below[name] for name in _wanted(below)]
+        else:
+            names = [path] if system.exists(path) else []
+        return tuple(UPath(system.unstrip_protocol(name)) for name in sorted(names))
+    except Exception as error:  # each system has errors of its own
+        raise CorpusError(_told(pattern, error)) from error
+
+
+def remote_version(file: "UPath") -> tuple[int, str]:
+    """Size, and a digest of what the system knows the content by (an ETag, a commit). Raises CorpusError."""
+    try:
+        size = int(file.fs.info(file.path)["size"])
+        return size, hashlib.sha256(str(file.fs.ukey(file.path)).encode()).hexdigest()
+    except Exception as error:
+        raise CorpusError(_told(str(file), error)) from error
+
+
+def _told(pattern: str, error: Exception) -> str:
+    what = " ".join(str(error).split()) or type(error).__name__
+    hint = (
+        "install that package" if isinstance(error, ImportError | ValueError) else "check the address and your rights"
+    )
+    return f"{pattern}: cannot be reached ({what}): {hint}"

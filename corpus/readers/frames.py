@@ -1,0 +1,187 @@
+"""Files as streams of bytes, packed or not. A packed file that ends early or is damaged is found out.
+
+Neither `zstandard` nor a plain loop over `zlib` says anything when the last frame (gzip: member; bzip2, xz: stream) is
+cut off: they report the end of the file. So each frame is followed to its own end here, and counted for messages.
+"""
+
+import bz2
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import BinaryIO, Protocol, TypeAlias
+
+import zstandard
+
+from corpus.readers.records import File
+from korbert.errors import CorpusError
+
+__all__ = ["PACKED", "as_file", "open_bytes", "open_file"]
+
+_READ_BYTES = 1 << 16
+_MOST_BLOCK_BYTES = 1 << 22  # unpacked at once
+_ZSTD_BYTES = 1 << 10  # packed, at once: Zstandard bounds no output, and four bytes may stand for 128 KiB
+_LARGEST_WINDOW_BYTES = 1 << 31  # zstd --long=31, the largest there is
+_GZIP_WBITS = 31  # zlib: gzip header and checksum
+
+
+def open_bytes(path: File) -> io.BufferedReader:
+    """The unpacked content of a file; .zst, .gz, .bz2 and .xz by the end of its name, several frames as one.
+
+    Raises CorpusError where the file is absent or unreadable; reading raises it where a frame is cut or damaged.
+    """
+    file = open_file(path)
+    if path.suffix in PACKED:
+        return as_file(_unpack(file, path), file)
+    return file if isinstance(file, io.BufferedReader) else as_file(iter(lambda: file.read(_READ_BYTES), b""), file)
+
+
+def open_file(path: File) -> BinaryIO:
+    """The file as it lies there. Raises CorpusError where it is absent or unreadable."""
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        raise CorpusError(f"{path}: no such file: check the source's path in the recipe and --data") from None
+    except OSError as error:
+        raise CorpusError(
+            f"{path}: cannot be opened ({error.strerror}): check that it is a file you may read"
+        ) from error
+
+
+def as_file(blocks: Iterator[bytes], under: BinaryIO) -> io.BufferedReader:
+    """Blocks of bytes as a file to read from. under: what they come from, closed with it."""
+    return io.BufferedReader(_Stream(under, blocks), _READ_BYTES)
+
+
+class _Stream(io.RawIOBase):
+    """Blocks of bytes as something to read from."""
+
+    def __init__(self, file: BinaryIO, blocks: Iterator[bytes]) -> None:
+        self._file = file
+        self._blocks = blocks
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # all that BufferedReader gives
+        while not self._rest:
+            block = next(self._blocks, None)
+            if block is None:
+                return 0
+            self._rest = memoryview(block)
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+Data: TypeAlias = bytes | memoryview
+
+
+class _Decoder(Protocol):
+    """One frame. rest: input it has not taken; hungry: without more of it there is no more output."""
+
+    eof: bool
+    rest: Data
+    hungry: bool
+
+    def step(self, data: Data) -> bytes: ...
+
+
+class _Zstd:
+    hungry = True
+
+    def __init__(self) -> None:
+        self._decoder = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW_BYTES).decompressobj()
+        self.eof = False
+        self.rest: Data = b""
+
+    def step(self, data: Data) -> bytes:
+        found = self._decoder.decompress(data[:_ZSTD_BYTES])
+        self.eof = self._decoder.eof
+        self.rest = b"".join((self._decoder.unused_data, data[_ZSTD_BYTES:])) if self.eof else data[_ZSTD_BYTES:]
+        return found
+
+
+class _Gzip:
+    hungry = True
+
+    def __init__(self) -> None:
+        self._decoder = zlib.decompressobj(_GZIP_WBITS)
+        self.eof = False
+        self.rest: Data = b""
+
+    def step(self, data: Data) -> bytes:
+        found = self._decoder.decompress(data, _MOST_BLOCK_BYTES)
+        self.eof = self._decoder.eof
+        self.rest = self._decoder.unused_data if self.eof else self._decoder.unconsumed_tail
+        return found
+
+
+class _Buffered:
+    """bz2 and lzma, which keep input of their own."""
+
+    def __init__(self, decoder: "bz2.BZ2Decompressor | lzma.LZMADecompressor") -> None:
+        self._decoder = decoder
+        self.eof, self.hungry = False, True
+        self.rest: Data = b""
+
+    def step(self, data: Data) -> bytes:
+        found = self._decoder.decompress(data, _MOST_BLOCK_BYTES)
+        self.eof = self._decoder.eof
+        self.rest = self._decoder.unused_data if self.eof else b""
+        self.hungry = not self.eof and self._decoder.needs_input
+        return found
+
+
+PACKED: Mapping[str, Callable[[], _Decoder]] = {  # by the end of a file's name
+    ".zst": _Zstd,
+    ".gz": _Gzip,
+    ".bz2": lambda: _Buffered(bz2.BZ2Decompressor()),
+    ".xz": lambda: _Buffered(lzma.LZMADecompressor(lzma.FORMAT_XZ)),
+}
+_PADDED = (".gz", ".xz")  # with zeros between frames, by tapes and some tools
+_ERRORS = (zstandard.ZstdError, zlib.error, lzma.LZMAError, OSError, ValueError)  # bz2 raises the last two
+
+
+def _unpack(file: BinaryIO, path: File) -> Iterator[bytes]:
+    frame = 1
+    data: Data = memoryview(file.read(_READ_BYTES))
+    if not data:
+        raise _cut(path, frame)
+    while data:
+        decoder = PACKED[path.suffix]()
+        while not decoder.eof:
+            if not data and decoder.hungry and not (data := memoryview(file.read(_READ_BYTES))):
+                raise _cut(path, frame)
+            try:
+                found = decoder.step(data)
+            except _ERRORS as error:
+                raise _damaged(path, frame, error) from error
+            yield found
+            data = decoder.rest
+        data = bytes(data)
+        data = _without_padding(data, file) if path.suffix in _PADDED else data or file.read(_READ_BYTES)
+        frame += 1
+
+
+def _without_padding(data: bytes, file: BinaryIO) -> bytes:
+    """What follows a frame: the next one, after any zeros."""
+    while not (data := data.lstrip(b"\0")):
+        data = file.read(_READ_BYTES)
+        if not data:
+            return b""
+    return data
+
+
+def _cut(path: File, frame: int) -> CorpusError:
+    return CorpusError(f"{path}: ends inside frame {frame}: the file is cut off, get it again")
+
+
+def _damaged(path: File, frame: int, error: Exception) -> CorpusError:
+    return CorpusError(f"{path}: frame {frame} is damaged ({error}): get the file again")

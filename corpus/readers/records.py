@@ -1,0 +1,112 @@
+"""What the readers hand on: segments of files, chunks of segments, and rows."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from corpus.settings import SourceSettings
+
+if TYPE_CHECKING:
+    from upath import UPath
+
+__all__ = ["Chunk", "File", "Kind", "Row", "Segment", "checked_row", "decoded", "undecodable_row"]
+
+File: TypeAlias = "Path | UPath"  # here, or behind an address that fsspec knows
+Kind = Literal["jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia"]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNDECODABLE = re.compile("[\udc80-\udcff]")  # what a byte that cannot be decoded becomes
+_JSON_NAMES = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    int: "a number",
+    float: "a number",
+    bool: "a truth value",
+}
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Whole records of one file: lines or pages in UTF-8, or an Arrow stream of rows.
+
+    first: the number of the first line, page or row, from 1. encoding: of the file; where it is not UTF-8, a byte that
+    could not be decoded is a lone surrogate in `data`. columns: of a CSV or TSV file.
+    """
+
+    file: str
+    first: int
+    data: bytes
+    encoding: str = "utf-8"
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """What one work unit reads. numbered_by_file: more than one file, so a line's number alone is no id."""
+
+    source: SourceSettings
+    kind: Kind
+    segments: tuple[Segment, ...]
+    numbered_by_file: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A document as the source has it, or what is wrong with it: then `reason` is set, and `text` is the raw row.
+
+    undecodable: bytes that are no text in the file's encoding; there are some only where that is the reason.
+    """
+
+    place: str
+    id: str | int | None
+    text: str
+    reason: str | None = None
+    detail: str = ""
+    undecodable: int = 0
+
+
+def decoded(data: bytes, encoding: str) -> str:
+    """Text from a segment's bytes. A byte that cannot be decoded becomes one of U+DC80 to U+DCFF: see undecodable_row.
+
+    encoding: of the segment.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode(errors="surrogateescape" if encoding == "utf-8" else "surrogatepass")
+
+
+def undecodable_row(text: str, place: str, encoding: str, local: str | int | None = None) -> Row | None:
+    """The row of a text with bytes that could not be decoded, which it shows as `\\xNN`; None where there are none."""
+    found = _UNDECODABLE.findall(text)
+    if not found:
+        return None
+    first = ord(found[0]) - 0xDC00
+    detail = f"{place}: byte 0x{first:02x} at character {text.index(found[0])} is no {encoding.upper()}"
+    shown = _UNDECODABLE.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", text)
+    return Row(place, local, shown, "bad_encoding", detail, len(found))
+
+
+def checked_row(record: dict[str, Any], place: str, source: SourceSettings, number: str, raw: str) -> Row:
+    """A row whose id and text have the right types, or the reason why not.
+
+    number: the id where the source has none. raw: what to keep of a row that is dropped.
+    """
+    local = record.get(source.id) if source.id else number
+    if isinstance(local, bool) or not isinstance(local, str | int) or local == "" or _SURROGATE.search(str(local)):
+        return Row(
+            place, None, raw, "bad_id", f"{place}: {source.id!r} is {_name(local)}, not a text or a whole number"
+        )
+    text = record.get(source.text)
+    if not isinstance(text, str):
+        return Row(place, local, raw, "bad_text", f"{place}: {source.text!r} is {_name(text)}, not a text")
+    if found := _SURROGATE.search(text):
+        detail = f"{place}: half a surrogate pair at character {found.start()}, which is no text"
+        return Row(place, local, raw, "bad_text", detail)
+    return Row(place, local, text)
+
+
+def _name(value: object) -> str:
+    return "missing" if value is None else _JSON_NAMES.get(type(value), f"a {type(value).__name__}")

@@ -1,0 +1,95 @@
+"""Wikitext as prose, by mwparserfromhell's reading of it."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import mwparserfromhell
+from mwparserfromhell import nodes
+
+__all__ = ["prose"]
+
+# Tags whose content is no prose. Tables are tags too, as the parser has them.
+_DROPPED = frozenset(
+    {"table", "gallery", "timeline", "graph", "mapframe", "maplink", "imagemap", "score", "categorytree", "inputbox"}
+    | {"ref", "references", "math", "ce", "chem", "hiero", "syntaxhighlight", "source", "pre", "section", "indicator"}
+    | {"templatestyles", "templatedata"}
+)
+_BLOCKS = frozenset({"p", "div", "blockquote", "hr", "poem"})
+_RAISED = str.maketrans("0123456789+-−()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿ")  # 10<sup>2</sup> is not 102
+_LOWERED = str.maketrans("0123456789+-−()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₍₎")
+_MEDIA = frozenset(("file", "image", "media", "파일", "그림", "미디어", "category", "분류"))
+_LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z-]+)?|simple|zh-.*")  # [[en:Mathematics]]: the same article elsewhere
+_SWITCH = re.compile(r"__[A-Z가-힣]+__")  # __TOC__
+_LEFT_MARKUP = re.compile(r"^[ \t]*(\{\||\|).*$|\{\{|\}\}|\[\[|\]\]|'''?", re.MULTILINE)  # what was never closed
+_SPACES = re.compile(r"[^\S\n]+")
+_AT_LINE_ENDS = re.compile(r" ?\n ?")
+_BLANK_LINES = re.compile(r"\n{3,}")
+# Brackets that lost what stood in them with a template: (, 줄여서 math), (), (영어: , 1924년)
+_BRACKETS = re.compile(r" ?[(（\[][^()（）\[\]\n]*[)）\]]")
+_SEPARATORS = re.compile(r"\s*[,;·]\s*")
+
+
+_WRAPPED: dict[str, Callable[[str], str]] = {
+    "br": lambda text: "\n",
+    "sup": lambda text: text.translate(_RAISED),
+    "sub": lambda text: text.translate(_LOWERED),
+    **dict.fromkeys(_BLOCKS, lambda text: f"\n\n{text}\n\n"),
+}
+
+
+def prose(wikitext: str) -> str:
+    """The running text: without tables, references, templates, categories, files; a heading is a paragraph break.
+
+    Paragraphs are parted by blank lines. Raises nothing: what the parser cannot read stays as it is written, but for
+    its brackets.
+    """
+    text = _SWITCH.sub("", _text(mwparserfromhell.parse(wikitext)))
+    text = _LEFT_MARKUP.sub("", text)
+    text = _AT_LINE_ENDS.sub("\n", _SPACES.sub(" ", text))
+    text = _BRACKETS.sub(_mended, text)
+    return _BLANK_LINES.sub("\n\n", _AT_LINE_ENDS.sub("\n", text)).strip()
+
+
+def _mended(match: re.Match[str]) -> str:
+    """Brackets without the separators of what is gone; none where nothing is left."""
+    whole = match[0]
+    space, opening, inner, closing = whole[: whole[0] == " "], whole.lstrip()[0], whole.strip()[1:-1], whole[-1]
+    parts = _SEPARATORS.split(inner)
+    if all(parts):
+        return whole
+    kept = [part for part in parts if part]
+    separator = next(iter(_SEPARATORS.findall(inner)), "")
+    return f"{space}{opening}{separator.join(kept)}{closing}" if kept else ""
+
+
+def _text(code: Any) -> str:
+    return "" if code is None else "".join(map(_shown, code.nodes))
+
+
+def _shown(node: Any) -> str:
+    if isinstance(node, nodes.Text):
+        return str(node.value)
+    if isinstance(node, nodes.HTMLEntity):
+        return str(node.normalize())
+    if isinstance(node, nodes.Heading):
+        return "\n\n"
+    if isinstance(node, nodes.Wikilink):
+        return _link(node)
+    if isinstance(node, nodes.ExternalLink):
+        return _text(node.title) if node.brackets else str(node.url)
+    if isinstance(node, nodes.Tag):
+        name = str(node.tag).strip().lower()
+        if name in _DROPPED:
+            return ""
+        return _WRAPPED.get(name, str)(_text(node.contents))
+    return ""  # templates, arguments, comments
+
+
+def _link(node: Any) -> str:
+    title = str(node.title).strip()
+    space, colon, _ = title.partition(":")
+    if colon and (space.strip().lower() in _MEDIA or _LANGUAGE.fullmatch(space.strip())):
+        return ""
+    shown = _text(node.title if node.text is None else node.text)
+    return shown.removeprefix(":") if node.text is None else shown

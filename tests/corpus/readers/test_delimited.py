@@ -1,0 +1,91 @@
+"""CSV and TSV: quotes, line ends in fields, and lines that are no records."""
+
+import csv
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus.readers import chunks, rows
+from corpus.settings import SourceSettings
+from korbert.errors import CorpusError
+
+
+def read(path, part_bytes=1 << 20, **source):
+    settings = SourceSettings(name="s", path="x", **source)
+    return [row for chunk in chunks(settings, [path], part_bytes) for row in rows(chunk)]
+
+
+def test_csv(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes('\ufeffid,본문\r\n1,가\r\n\r\n2,"나, ""다""\n라"\r\n3,"마"'.encode())
+    found = read(path, text="본문")
+    assert [(row.id, row.text, row.place) for row in found] == [
+        ("1", "가", "a.csv line 2"),
+        ("2", '나, "다"\n라', "a.csv line 4"),
+        ("3", "마", "a.csv line 6"),
+    ]
+    assert [row.id for row in read(path, id="", text="본문")] == ["2", "4", "6"]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "detail"),
+    [
+        ("2", "bad_csv", "1 fields where the first line has 2"),
+        ("2,나,다", "bad_csv", "3 fields where the first line has 2"),
+        ('2,"나"다', "bad_csv", "a quoted field does not end, or goes on after its quote"),
+        ('2,"나', "bad_csv", "a quoted field does not end"),
+        (",나", "bad_id", "'id' is a text, not a text or a whole number"),
+    ],
+)
+def test_a_line_that_is_no_record_is_alone_in_being_lost(tmp_path, line, reason, detail):
+    path = tmp_path / "a.csv"
+    path.write_text(f"id,text\n1,가\n{line}\n3,라\n4,마\n", encoding="utf-8")
+    first, wrong, *last = read(path)
+    assert [row.id for row in (first, *last)] == ["1", "3", "4"]
+    assert (wrong.reason, wrong.text.rstrip("\n")) == (reason, line)
+    assert wrong.detail.startswith("a.csv line 3: ")
+    assert detail in wrong.detail
+
+
+def test_bytes_that_are_no_text(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"id,text\n1,\xea\xb0\x80\n2,\xff\n3,\xea\xb0\x80\n")
+    assert [row.reason for row in read(path)] == [None, "bad_encoding", None]
+
+
+def test_a_quote_in_tsv_is_a_character(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text('id\ttext\tlabel\n1\t"가\t0\r\n2\t나"다\t1\n3\t라\n', encoding="utf-8")
+    found = read(path)
+    assert [(row.id, row.text) for row in found[:2]] == [("1", '"가'), ("2", '나"다')]
+    assert found[2].reason == "bad_csv"
+
+
+def test_a_document_longer_than_the_module_allows(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(f'id,text\n1,"{"가" * 300_000}"\n', encoding="utf-8")
+    assert [len(row.text) for row in read(path)] == [300_000]
+
+
+@pytest.mark.parametrize(
+    ("head", "found"), [("id,body", "id, body"), ('"id', "nothing"), ("", "nothing"), ("text", "text")]
+)
+def test_columns_that_are_absent(tmp_path, head, found):
+    path = tmp_path / "a.csv"
+    path.write_text(head + "\n1,가\n", encoding="utf-8")
+    with pytest.raises(CorpusError, match=rf"a.csv: no column '.*' among {found} in its first line: set id and text"):
+        read(path)
+
+
+@given(
+    texts=st.lists(st.text(st.sampled_from('가a,"\n '), min_size=1).filter(str.strip), min_size=1, max_size=12),
+    part_bytes=st.integers(1, 50),
+)
+def test_any_text_comes_back_however_small_the_chunks(tmp_path_factory, texts, part_bytes):
+    path = tmp_path_factory.mktemp("csv") / "a.csv"
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows([("id", "text"), *enumerate(texts)])
+    path.write_text(file.getvalue(), encoding="utf-8", newline="")
+    assert [row.text for row in read(path, part_bytes)] == texts

@@ -1,0 +1,98 @@
+"""Files by name, folder, glob and address."""
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from datasets import Dataset, DatasetDict
+
+from corpus.readers import chunks, rows
+from corpus.readers.files import find_files, remote_version
+from corpus.settings import SourceSettings
+from korbert.errors import CorpusError
+
+
+def read(files, **source):
+    return [
+        row for chunk in chunks(SourceSettings(name="s", path="x", **source), files, 1 << 20) for row in rows(chunk)
+    ]
+
+
+def put(folder, *names):
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("가나다\n", encoding="utf-8")
+
+
+def test_names_globs_and_folders(tmp_path):
+    put(tmp_path, "b/2.txt", "b/c/1.txt", "a.txt", ".hidden.txt", "b/.git/x.txt")
+
+    def named(pattern):
+        return [path.relative_to(tmp_path).as_posix() for path in find_files(pattern, tmp_path)]
+
+    assert named("a.txt") == ["a.txt"]
+    assert named("b") == named("b/") == ["b/2.txt", "b/c/1.txt"]
+    assert named("b/*") == ["b/2.txt", "b/c/1.txt"]
+    assert named("**/*.txt") == [".hidden.txt", "a.txt", "b/.git/x.txt", "b/2.txt", "b/c/1.txt"]
+    assert named(".") == ["a.txt", "b/2.txt", "b/c/1.txt"]
+    assert named("none") == []
+    assert find_files(str(tmp_path / "a.txt"), tmp_path / "b") == (tmp_path / "a.txt",)
+
+
+def test_a_datasets_data_set_on_disk(tmp_path):
+    parts = {name: Dataset.from_dict({"id": [f"{name}1", f"{name}2"], "text": ["가", "나"]}) for name in ("one", "two")}
+    DatasetDict(parts).save_to_disk(tmp_path / "set")
+    files = find_files("set", tmp_path)
+    assert [path.suffix for path in files] == [".arrow"] * 2
+    assert [(row.id, row.text) for row in read(files)] == [
+        ("one1", "가"),
+        ("one2", "나"),
+        ("two1", "가"),
+        ("two2", "나"),
+    ]
+    files[0].write_bytes(files[0].read_bytes()[:100])
+    with pytest.raises(CorpusError, match=r"not a whole Arrow file .*get it again"):
+        read(files)
+
+
+def test_many_small_files_share_chunks(tmp_path):
+    put(tmp_path, *(f"{number // 100}/{number}.txt" for number in range(2_000)))
+    found = list(chunks(SourceSettings(name="s", path="x"), find_files(".", tmp_path), 1 << 14))
+    assert len(found) == 2
+    assert sum(1 for chunk in found for _ in rows(chunk)) == 2_000
+
+
+def test_files_behind_an_address(tmp_path):
+    memory = fsspec.filesystem("memory")
+    for name in ("a.jsonl", "deep/b.jsonl", ".c.jsonl"):
+        with memory.open(f"/korbert-test/{name}", "wb") as file:
+            file.write(f'{{"id": "{name}", "text": "가"}}\n'.encode())
+    try:
+        files = find_files("memory://korbert-test", tmp_path)
+        assert [str(path) for path in files] == ["memory://korbert-test/a.jsonl", "memory://korbert-test/deep/b.jsonl"]
+        assert [(row.id, row.place) for row in read(files)] == [
+            ("a.jsonl", "a.jsonl line 1"),
+            ("deep/b.jsonl", "deep/b.jsonl line 1"),
+        ]
+        assert [path.name for path in find_files("memory://korbert-test/*.jsonl", tmp_path)] == [".c.jsonl", "a.jsonl"]
+        assert find_files("memory://korbert-test/none.jsonl", tmp_path) == ()
+        pq.write_table(pa.table({"id": [1], "text": ["나"]}), path := tmp_path / "a.parquet")
+        memory.put(str(path), "/korbert-test/deep/a.parquet")
+        assert [row.text for row in read(find_files("memory://korbert-test/deep/*.parquet", tmp_path))] == ["나"]
+        size, version = remote_version(files[0])
+        assert size == len('{"id": "a.jsonl", "text": "가"}\n'.encode())
+        with memory.open("/korbert-test/a.jsonl", "wb") as file:
+            file.write(b"other")
+        assert remote_version(files[0]) != (size, version)
+        memory.rm("/korbert-test/a.jsonl")
+        with pytest.raises(CorpusError, match=r"memory://korbert-test/a.jsonl: cannot be reached"):
+            remote_version(files[0])
+    finally:
+        memory.rm("/korbert-test", recursive=True)
+
+
+@pytest.mark.parametrize("address", ["nosuchthing://bucket/file", "s3://bucket/file.jsonl"])
+def test_an_address_that_nothing_here_can_open(tmp_path, address):
+    pytest.importorskip("fsspec")
+    with pytest.raises(CorpusError, match=rf"{address}: cannot be reached \(.*\): install that package"):
+        find_files(address, tmp_path)

@@ -1,0 +1,77 @@
+"""A dump of a dozen pages, written by hand, as prose."""
+
+import bz2
+from pathlib import Path
+
+import pytest
+
+from corpus.readers import chunks, rows
+from corpus.readers.wikitext import prose
+from corpus.settings import SourceSettings
+from korbert.errors import CorpusError
+
+DUMP = Path(__file__).parent / "wikipedia" / "pages-articles.xml"
+
+
+def read(path, part_bytes=1 << 20):
+    settings = SourceSettings(name="wiki", path="x")
+    return [row for chunk in chunks(settings, [path], part_bytes) for row in rows(chunk)]
+
+
+def shown(found):
+    return "\n".join(f"== {row.id} {row.reason or 'kept'}\n{row.text}\n" for row in found)
+
+
+def test_the_dump_is_the_prose_that_a_person_checked():
+    assert shown(read(DUMP)) == DUMP.with_name("golden.txt").read_text(encoding="utf-8")
+
+
+def test_a_multistream_dump_in_parts_of_any_size(tmp_path):
+    pages = DUMP.read_bytes().split(b"  <page>")
+    path = tmp_path / "kowiki-pages-articles-multistream.xml.bz2"
+    path.write_bytes(b"".join(bz2.compress(part) for part in (pages[0], *(b"  <page>" + page for page in pages[1:]))))
+    whole = read(path)
+    assert shown(whole) == shown(read(DUMP))
+    assert len(whole) == 12
+    for part_bytes in (1, 900, 3_000):
+        assert read(path, part_bytes) == whole
+
+
+def test_what_is_dropped_says_where_it_was_and_why():
+    details = {row.id: row.detail for row in read(DUMP) if row.reason}
+    assert details["12"] == "pages-articles.xml page 2 (새강): to 새벽강"
+    assert details["14"] == "pages-articles.xml page 4 (틀:강 정보): namespace 10"
+
+
+def test_a_dump_that_is_cut_or_none(tmp_path):
+    path = tmp_path / "a.xml"
+    path.write_bytes(DUMP.read_bytes()[:4_000])
+    with pytest.raises(CorpusError, match=r"a.xml: ends inside page \d: the file is cut off, get it again"):
+        read(path)
+    path.write_text("<rss></rss>")
+    with pytest.raises(CorpusError, match=r"a.xml: no <page> in there: kind wikipedia is for dumps"):
+        read(path)
+
+
+def test_a_page_that_is_no_xml_is_alone_in_being_lost(tmp_path):
+    path = tmp_path / "a.xml"
+    path.write_bytes(DUMP.read_bytes().replace(b"<ns>1</ns>", b"<ns>1</n>").replace(b"<id>15</id>", b"<id>x</id>"))
+    found = read(path)
+    assert [row.reason for row in found[:5]] == [None, "redirect", "bad_xml", "not_an_article", "bad_id"]
+    assert len(found) == 12
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "expected"),
+    [
+        ("[[가|나]][[다]]라", "나다라"),
+        ("가 {{틀|{{틀}}}} 나", "가 나"),
+        ("(가, {{틀}}, 나)와 ({{틀}}) (다) a,,b // c", "(가, 나)와 (다) a,,b // c"),
+        ("== 가 ==\n나\n=== 다 ===\n라", "나\n\n라"),
+        ("H<sub>2</sub>O와 x<sup>2</sup>, 가<sup>주</sup>", "H₂O와 x², 가주"),
+        ("[[en:Korea]][[:en:Korea|한국]][[분류:가]][[:분류:나]]", "한국분류:나"),
+        ("", ""),
+    ],
+)
+def test_markup(wikitext, expected):
+    assert prose(wikitext) == expected
