@@ -6,7 +6,7 @@ DuckDB looks at ids and text hashes of all parts at once. `sift`: each part beco
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from corpus.documents import Document, document_id
 from corpus.duplicates import duplicates_of_part, find_duplicates, refuse_repeated_ids, text_hash
 from corpus.filters import drop_reason
-from corpus.normalize import normalize
+from corpus.normalize import normalize_many
 from corpus.parts import Counts, Part, keep_only, key_of, unfinished, write_parquet
 from corpus.readers import Chunk, Row, chunks, rows
 from corpus.settings import CleanSettings
@@ -163,25 +163,25 @@ def _size(chunk: Chunk) -> int:
 def _read(unit: _Read) -> Counts:
     columns: dict[str, list[object]] = {name: [] for name in _READ_SCHEMA.names}
     source = unit.chunk.source.name
-    undecodable = 0
-    for position, row in enumerate(rows(unit.chunk)):
-        undecodable += row.undecodable
-        judged = _judged(row, source, unit.settings)
+    found = list(rows(unit.chunk))
+    uniform = normalize_many((row.text for row in found if row.reason is None), unit.settings.normalize)
+    for position, row in enumerate(found):
+        judged = _judged(replace(row, text=next(uniform)) if row.reason is None else row, source, unit.settings)
         for name, value in (judged | {"source": source, "part": unit.index, "position": position}).items():
             columns[name].append(value)
     table = pa.table(columns, _READ_SCHEMA)
     path = write_parquet(unit.path, table, unit.part.output, _ROW_GROUP_ROWS)
-    sizes = {f"{source}.undecodable": undecodable, f"{source}.bytes": _size(unit.chunk)}
+    sizes = {f"{source}.undecodable": sum(row.undecodable for row in found), f"{source}.bytes": _size(unit.chunk)}
     return unit.part.finish([path], {"rows": table.num_rows} | sizes)
 
 
 def _judged(row: Row, source: str, settings: CleanSettings) -> dict[str, object]:
-    """A row of the first step: the text made uniform, the reason to drop it if there is one."""
+    """A row of the first step, its text made uniform: the reason to drop it if there is one."""
     identifier = None if row.id is None else document_id(source, row.id)
     if row.reason is not None or identifier is None:
         faulty = {"id": identifier, "text": row.text, "reason": row.reason, "detail": row.detail, "place": row.place}
         return faulty | {"hash_high": 0, "hash_low": 0}
-    document = Document(identifier, source, normalize(row.text, settings.normalize))
+    document = Document(identifier, source, row.text)
     reason, detail = drop_reason(document, settings.filters) or (None, None)
     high, low = text_hash(document.text)
     judged = {"id": identifier, "text": document.text, "reason": reason, "detail": detail, "place": row.place}

@@ -51,6 +51,12 @@ class NormalizeSettings(BaseModel, frozen=True, extra="forbid"):
     spaces: bool = Field(
         True, description="fold white space inside lines to one space, blank lines to one, ends to none"
     )
+    html: bool = Field(True, description="resolve entities (&amp;lt;), take out tags that were left over")
+    max_repeats: int = Field(
+        5,
+        ge=0,
+        description="longer runs of one jamo or punctuation mark (ㅋㅋㅋㅋㅋㅋㅋ, !!!!!!!) are cut to that; 0: none is",
+    )
 
 
 class FilterSettings(BaseModel, frozen=True, extra="forbid"):
