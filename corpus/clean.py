@@ -18,6 +18,7 @@ from corpus.duplicates import duplicates_of_part, find_duplicates, refuse_repeat
 from corpus.filters import drop_reason
 from corpus.normalize import normalize_many
 from corpus.parts import Counts, Part, keep_only, key_of, unfinished, write_parquet
+from corpus.personal import mask
 from corpus.readers import Chunk, Row, chunks, rows
 from corpus.settings import CleanSettings
 from corpus.workers import run_units
@@ -93,7 +94,7 @@ def clean(settings: CleanSettings, sources: Mapping[str, Sequence[Path]], output
         _Sift(Part(output, "sift", unit.name, everything), index, path, duplicates)
         for index, (unit, path) in enumerate(zip(read, paths, strict=True))
     ]
-    counts = _sift_all(units, workers)
+    counts = _sift_all(units, workers) | _masked(read)
     if not counts["documents"]:
         reasons = ", ".join(f"{number:,} {name}" for name, number in counts.items() if name.startswith("dropped."))
         raise CorpusError(f"{_all_files(sources)}: no document is left ({reasons}): see the [clean] settings")
@@ -136,6 +137,14 @@ def _read_all(settings: CleanSettings, sources: Mapping[str, Sequence[Path]], ou
     return parts
 
 
+def _masked(parts: Sequence[Part]) -> Counts:
+    """How many personal data of each kind were replaced, in all rows, also those that are dropped."""
+    sums: Counter[str] = Counter()
+    for part in parts:
+        sums.update(part.finished())
+    return {name: sums[name] for name in sorted(sums) if name.startswith("masked.")}
+
+
 def _refuse_undecodable(settings: CleanSettings, parts: Sequence[Part]) -> None:
     """Raises CorpusError where more of a source than its settings allow is no text in the encoding."""
     sums: Counter[str] = Counter()
@@ -165,14 +174,17 @@ def _read(unit: _Read) -> Counts:
     source = unit.chunk.source.name
     found = list(rows(unit.chunk))
     uniform = normalize_many((row.text for row in found if row.reason is None), unit.settings.normalize)
+    texts, masked = mask(uniform, unit.settings.personal)
+    good = iter(texts)
     for position, row in enumerate(found):
-        judged = _judged(replace(row, text=next(uniform)) if row.reason is None else row, source, unit.settings)
+        judged = _judged(replace(row, text=next(good)) if row.reason is None else row, source, unit.settings)
         for name, value in (judged | {"source": source, "part": unit.index, "position": position}).items():
             columns[name].append(value)
     table = pa.table(columns, _READ_SCHEMA)
     path = write_parquet(unit.path, table, unit.part.output, _ROW_GROUP_ROWS)
-    sizes = {f"{source}.undecodable": sum(row.undecodable for row in found), f"{source}.bytes": _size(unit.chunk)}
-    return unit.part.finish([path], {"rows": table.num_rows} | sizes)
+    counts = {f"masked.{kind}": number for kind, number in masked.items()}
+    counts |= {f"{source}.undecodable": sum(row.undecodable for row in found), f"{source}.bytes": _size(unit.chunk)}
+    return unit.part.finish([path], {"rows": table.num_rows} | counts)
 
 
 def _judged(row: Row, source: str, settings: CleanSettings) -> dict[str, object]:

@@ -8,7 +8,7 @@ from unicodedata import normalize as unicode_normalize
 
 from corpus.settings import NormalizeSettings
 
-__all__ = ["normalize", "normalize_many"]
+__all__ = ["APART", "normalize", "normalize_many"]
 
 _LINE_ENDS = re.compile("\r\n?|[\x85\u2028\u2029\x0b\x0c]")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
@@ -22,8 +22,8 @@ _SPACES_AT_LINE_ENDS = re.compile(" ?\n ?")
 _BLANK_LINES = re.compile("\n{3,}")
 _AMPERSANDS = re.compile("&(?:amp;)+", re.IGNORECASE)  # resolved many times over somewhere
 _ENTITY = re.compile("&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
-_APART = "\ufdd0"  # between texts that are worked on as one: no character, in no text
-_VALUE = rf"\"[^\"<>{_APART}]*\"|'[^'<>{_APART}]*'|[^\s\"'<>{_APART}]+"
+APART = "\ufdd0"  # between texts that are worked on as one: no character, in no text
+_VALUE = rf"\"[^\"<>{APART}]*\"|'[^'<>{APART}]*'|[^\s\"'<>{APART}]+"
 _ATTRIBUTES = rf"(?:\s+[a-zA-Z:-]+(?:\s*=\s*(?:{_VALUE}))?)*\s*/?>"  # not those of "a <b and c> d" in a formula
 _BLOCK_TAG = re.compile(
     f"</?(?:p|br|hr|div|li|ul|ol|dl|dt|dd|table|tbody|thead|tr|h[1-6]|pre|blockquote|center|form){_ATTRIBUTES}",
@@ -66,10 +66,10 @@ def normalize_many(texts: Iterable[str], settings: NormalizeSettings) -> Iterato
 
 
 def _together(texts: Sequence[str], settings: NormalizeSettings) -> Iterator[str]:
-    joined = _APART.join(texts)
-    if joined.count(_APART) != len(texts) - 1:
+    joined = APART.join(texts)
+    if joined.count(APART) != len(texts) - 1:
         return (normalize(text, settings) for text in texts)
-    found = normalize(joined, settings).split(_APART)
+    found = normalize(joined, settings).split(APART)
     return (text.strip() for text in found) if settings.spaces else iter(found)
 
 

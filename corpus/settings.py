@@ -11,6 +11,7 @@ __all__ = [
     "CleanSettings",
     "FilterSettings",
     "NormalizeSettings",
+    "PersonalSettings",
     "ShardSettings",
     "SourceSettings",
     "VocabSettings",
@@ -59,6 +60,16 @@ class NormalizeSettings(BaseModel, frozen=True, extra="forbid"):
     )
 
 
+class PersonalSettings(BaseModel, frozen=True, extra="forbid"):
+    """Which personal data is replaced by the name of its kind, such as <이메일>."""
+
+    email: bool = Field(True, description="e-mail addresses")
+    phone: bool = Field(True, description="phone numbers")
+    resident_number: bool = Field(True, description="resident registration numbers, by date and check digit")
+    card: bool = Field(True, description="card numbers, by Luhn's rule")
+    account: bool = Field(True, description="bank accounts beside a bank's name or the word for account")
+
+
 class FilterSettings(BaseModel, frozen=True, extra="forbid"):
     """Which documents are dropped. Visible characters are those that are not white space."""
 
@@ -74,6 +85,7 @@ class CleanSettings(BaseModel, frozen=True, extra="forbid"):
     sources: tuple[SourceSettings, ...] = Field(min_length=1, description="read in this order")
     part_bytes: int = Field(32 * MIB, ge=1024, description="bytes of raw text in one part")
     normalize: NormalizeSettings = NormalizeSettings()
+    personal: PersonalSettings = PersonalSettings()
     filters: FilterSettings = FilterSettings()
     exact_duplicates: bool = Field(True, description="of documents with equal text keep the one with the smallest id")
 

@@ -94,6 +94,25 @@ def test_what_is_kept_and_what_is_dropped(tmp_path):
     assert set(dropped) == {"too_short", "too_little_hangul", "bad_json", "bad_encoding", "bad_text", "exact_duplicate"}
 
 
+def test_personal_data_is_replaced_and_counted(tmp_path):
+    texts = [
+        "영화 파일 보내 주세요 a@b.kr 부탁합니다",
+        "전화 주세요 010-1234-5678, 02-123-4567",
+        "짧다 c@d.kr",
+        "아무것도 없는 긴 문장이다",
+    ]
+    path = write_jsonl(tmp_path / "a.jsonl", [{"id": n, "text": text} for n, text in enumerate(texts)])
+    counts = clean(settings(), {"wiki": [path]}, tmp_path / "out", workers=1)
+    assert {name: number for name, number in counts.items() if name.startswith("masked.")} == {
+        "masked.email": 2,
+        "masked.phone": 2,
+    }
+    assert [row["text"] for row in read(tmp_path / "out", "documents")][:2] == [
+        "영화 파일 보내 주세요 <이메일> 부탁합니다",
+        "전화 주세요 <전화번호>, <전화번호>",
+    ]
+
+
 def test_a_source_in_another_encoding_than_its_recipe_says(tmp_path):
     path = tmp_path / "old.csv.gz"
     text = "id,text\n" + "".join(f"{number},학교에서 책을 {number}번 읽었다.\n" for number in range(50))
