@@ -6,16 +6,16 @@ DuckDB looks at ids and text hashes of all parts at once. `sift`: each part beco
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from corpus.documents import Document, document_id
+from corpus.documents import document_id
 from corpus.duplicates import duplicates_of_part, find_duplicates, refuse_repeated_ids, text_hash
-from corpus.filters import drop_reason
+from corpus.filters import drop_reasons
 from corpus.normalize import normalize_many
 from corpus.parts import Counts, Part, keep_only, key_of, unfinished, write_parquet
 from corpus.personal import mask
@@ -175,9 +175,9 @@ def _read(unit: _Read) -> Counts:
     found = list(rows(unit.chunk))
     uniform = normalize_many((row.text for row in found if row.reason is None), unit.settings.normalize)
     texts, masked = mask(uniform, unit.settings.personal)
-    good = iter(texts)
+    good = zip(texts, drop_reasons(texts, unit.settings.filters), strict=True)
     for position, row in enumerate(found):
-        judged = _judged(replace(row, text=next(good)) if row.reason is None else row, source, unit.settings)
+        judged = _faulty(row, source) if row.reason else _judged(row, source, *next(good))
         for name, value in (judged | {"source": source, "part": unit.index, "position": position}).items():
             columns[name].append(value)
     table = pa.table(columns, _READ_SCHEMA)
@@ -187,16 +187,19 @@ def _read(unit: _Read) -> Counts:
     return unit.part.finish([path], {"rows": table.num_rows} | counts)
 
 
-def _judged(row: Row, source: str, settings: CleanSettings) -> dict[str, object]:
-    """A row of the first step, its text made uniform: the reason to drop it if there is one."""
+def _faulty(row: Row, source: str) -> dict[str, object]:
+    """A row that could not be read as a document."""
     identifier = None if row.id is None else document_id(source, row.id)
-    if row.reason is not None or identifier is None:
-        faulty = {"id": identifier, "text": row.text, "reason": row.reason, "detail": row.detail, "place": row.place}
-        return faulty | {"hash_high": 0, "hash_low": 0}
-    document = Document(identifier, source, row.text)
-    reason, detail = drop_reason(document, settings.filters) or (None, None)
-    high, low = text_hash(document.text)
-    judged = {"id": identifier, "text": document.text, "reason": reason, "detail": detail, "place": row.place}
+    faulty = {"id": identifier, "text": row.text, "reason": row.reason, "detail": row.detail, "place": row.place}
+    return faulty | {"hash_high": 0, "hash_low": 0}
+
+
+def _judged(row: Row, source: str, text: str, dropped: tuple[str, str] | None) -> dict[str, object]:
+    """A document with its text made uniform, and the reason to drop it if there is one."""
+    assert row.id is not None
+    reason, detail = dropped or (None, None)
+    high, low = text_hash(text)
+    judged = {"id": document_id(source, row.id), "text": text, "reason": reason, "detail": detail, "place": row.place}
     return judged | {"hash_high": high, "hash_low": low}
 
 

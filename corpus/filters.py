@@ -1,41 +1,186 @@
-"""Reasons to drop a document. A filter is a function that returns a reason in snake_case, or None to keep.
+"""Reasons to drop a document: each filter measures many texts at once, and a limit of the recipe says which go.
 
 Visible characters are those that are not white space. Hangul syllables are U+AC00 to U+D7A3; lone jamo (ㅋㅋ) are none.
+Limits begin at those that FineWeb2 publishes for Korean (configs of huggingface/fineweb-2, kor_Hang), where it does.
 """
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from corpus.documents import Document
+from corpus.features import HAN, HANGUL, KANA, OTHER, SYMBOL, Features, Floats, Ints
 from corpus.settings import FilterSettings
 
-__all__ = ["drop_reason", "hangul_share", "too_little_hangul", "too_short", "visible_chars"]
+__all__ = ["FILTERS", "Filter", "drop_reasons"]
 
-_FIRST_SYLLABLE, _LAST_SYLLABLE = 0xAC00, 0xD7A3
+_BATCH_CHARS = 1 << 18
+_MOST_CHARS = 1 << 22  # of one text, beyond which it is judged by its beginning
 
-
-def drop_reason(document: Document, settings: FilterSettings) -> tuple[str, str] | None:
-    """The first reason to drop the document, with the measure behind it for people to read; None to keep."""
-    if reason := too_short(document, settings.min_chars):
-        return reason, f"{visible_chars(document.text)} visible characters"
-    if reason := too_little_hangul(document, settings.min_hangul_share):
-        return reason, f"Hangul share {hangul_share(document.text):.2f}"
-    return None
-
-
-def too_short(document: Document, min_chars: int) -> str | None:
-    return "too_short" if visible_chars(document.text) < min_chars else None
-
-
-def too_little_hangul(document: Document, min_share: float) -> str | None:
-    return "too_little_hangul" if hangul_share(document.text) < min_share else None
-
-
-def visible_chars(text: str) -> int:
-    return sum(map(len, text.split()))
+# Lines that belong to a page and not to its text. A notice of rights marks its line; of a menu's words it takes two, in
+# a line that does not end as sentences do.
+_RIGHTS = re.compile(
+    r"무단 ?(?:전재|복제|배포)|재배포 ?(?:를 )?금지|저작권자 ?[ⓒ©(<]|[Aa]ll [Rr]ights [Rr]eserved"
+    r"|[Cc]opyright ?(?:©|ⓒ|\([Cc]\)|[0-9])|쿠키(?:를 사용|를 수집| 정책| 설정)|자바스크립트를 (?:사용|활성|지원|켜)"
+)
+_FRAME = re.compile(
+    r"개인정보 ?(?:처리|취급)방침|이용약관|청소년 ?보호 ?정책|(?:본문|메뉴) ?바로가기|사이트맵"
+    r"|회원 ?가입|로그인|로그아웃|(?:아이디|비밀번호) ?찾기|고객 ?센터"
+    r"|이전 ?글|다음 ?글|목록(?:으로|보기)|맨 ?위로|기사 ?제보|구독 ?신청|마이 ?페이지"
+    r"|(?:카카오톡|페이스북|트위터|밴드) ?공유|공유하기|인쇄하기|스크랩|(?:글쓴이|작성자|작성일|등록일) ?:|첨부파일"
+    r"|조회 ?수? ?:? ?[0-9]|추천 ?수? ?:? ?[0-9]|댓글 ?:? ?[0-9]|홈 ?>|HOME ?>"
+)
+_LONGEST_FRAME_LINE = 150  # visible characters: a longer line is prose about such things
 
 
-def hangul_share(text: str) -> float:
-    """Hangul syllables to visible characters, 0 where there are none."""
-    units = np.frombuffer(text.encode("utf-16-le"), np.uint16)  # all syllables lie in the basic plane
-    syllables = int(np.count_nonzero((units >= _FIRST_SYLLABLE) & (units <= _LAST_SYLLABLE)))
-    return syllables / max(1, visible_chars(text))
+class Filter(NamedTuple):
+    """A reason, the measure behind it, and the settings' limit for it: below, or above it, a text is dropped.
+
+    least: of what a text must have for the measure to mean something, and how much of it.
+    """
+
+    reason: str
+    measure: Callable[[Features, FilterSettings], Floats | Ints]
+    limit: Callable[[FilterSettings], float]
+    shown: str
+    below: bool = False
+    least: Callable[[Features, FilterSettings], np.ndarray] | None = None
+
+    def drops(self, features: Features, settings: FilterSettings) -> tuple[np.ndarray, Floats | Ints]:
+        """(D,) which texts go, and (D,) the measure."""
+        measure = self.measure(features, settings)
+        limit = self.limit(settings)
+        found = measure < limit if self.below else measure > limit
+        return (found if self.least is None else found & self.least(features, settings)), measure
+
+
+def _has_lines(features: Features, settings: FilterSettings) -> np.ndarray:
+    return features.count(features.lines) >= settings.layout_min_lines
+
+
+def _too_long_words(features: Features, settings: FilterSettings) -> Floats:
+    return features.visible / np.maximum(features.count(features.words), 1)
+
+
+def _top_ngrams(features: Features, settings: FilterSettings) -> Floats:
+    """The largest of the shares of 2-, 3- and 4-grams, each to its limit."""
+    return _largest(features.top_ngram_share, zip(range(2, 5), settings.max_top_ngram_shares, strict=True))
+
+
+def _repeated_ngrams(features: Features, settings: FilterSettings) -> Floats:
+    """The largest of the shares of 5- to 10-grams, each to its limit."""
+    return _largest(features.repeated_ngram_share, zip(range(5, 11), settings.max_repeated_ngram_shares, strict=True))
+
+
+def _largest(share: Callable[[int], Floats], limits: Iterable[tuple[int, float]]) -> Floats:
+    shares: Floats = np.max([share(size) / max(limit, 1e-9) for size, limit in limits], axis=0)
+    return shares
+
+
+def _boilerplate(features: Features, settings: FilterSettings) -> Floats:
+    text = "".join(f"{one}\n" for one in features.texts)
+    rights, frame = (
+        features.count_in_lines(np.array([match.start() for match in pattern.finditer(text)], np.int64))
+        for pattern in (_RIGHTS, _FRAME)
+    )
+    marked = (rights >= 1) | ((frame >= 2) & ~features.closed_lines)
+    marked &= features.line_visible <= _LONGEST_FRAME_LINE
+    return features.line_char_share(marked)
+
+
+FILTERS = (
+    Filter(
+        "too_short", lambda texts, _: texts.visible, lambda limits: limits.min_chars, "{:.0f} visible characters", True
+    ),
+    Filter(
+        "too_little_hangul",
+        lambda texts, _: texts.share_of(HANGUL),
+        lambda limits: limits.min_hangul_share,
+        "Hangul share {:.2f}",
+        below=True,
+    ),
+    Filter(
+        "too_many_symbols",
+        lambda texts, _: texts.share_of(SYMBOL),
+        lambda limits: limits.max_symbol_share,
+        "{:.2f} of the visible characters are symbols",
+    ),
+    Filter(
+        "mixed_languages",
+        lambda texts, _: texts.share_of(HAN, KANA, OTHER),
+        lambda limits: limits.max_other_script_share,
+        "{:.2f} of the visible characters are of scripts other than Hangul and Latin",
+    ),
+    Filter(
+        "too_long_words",
+        _too_long_words,
+        lambda limits: limits.max_word_chars,
+        "words have {:.1f} characters on average",
+    ),
+    Filter(
+        "repeated_lines",
+        lambda texts, _: np.maximum(
+            texts.line_share(texts.repeated_lines), texts.line_char_share(texts.repeated_lines)
+        ),
+        lambda limits: limits.max_repeated_line_share,
+        "{:.2f} of lines or characters are repeated lines",
+    ),
+    Filter(
+        "repeated_words",
+        _top_ngrams,
+        lambda _: 1.0,
+        "one run of 2 to 4 words takes {:.2f} of its limit",
+    ),
+    Filter(
+        "repeated_passages",
+        _repeated_ngrams,
+        lambda _: 1.0,
+        "repeated runs of 5 to 10 words take {:.2f} of their limit",
+    ),
+    Filter(
+        "boilerplate",
+        _boilerplate,
+        lambda limits: limits.max_boilerplate_share,
+        "{:.2f} of the characters are in lines of a page's frame",
+    ),
+    Filter(
+        "list_like",
+        lambda texts, _: texts.line_share(texts.closed_lines),
+        lambda limits: limits.min_closed_line_share,
+        "{:.2f} of the lines end as sentences do",
+        below=True,
+        least=_has_lines,
+    ),
+    Filter(
+        "bullets",
+        lambda texts, _: texts.line_share(texts.bullet_lines),
+        lambda limits: limits.max_bullet_share,
+        "{:.2f} of the lines begin with a bullet",
+        least=_has_lines,
+    ),
+)
+
+
+def drop_reasons(texts: Iterable[str], settings: FilterSettings) -> Iterator[tuple[str, str] | None]:
+    """For each text, in order, the first reason to drop it with the measure behind it for people; None to keep it."""
+    batch: list[str] = []
+    chars = 0
+    for text in texts:
+        batch.append(text[:_MOST_CHARS])
+        chars += len(batch[-1])
+        if chars >= _BATCH_CHARS:
+            yield from _judged(batch, settings)
+            batch, chars = [], 0
+    yield from _judged(batch, settings)
+
+
+def _judged(texts: Sequence[str], settings: FilterSettings) -> list[tuple[str, str] | None]:
+    found: list[tuple[str, str] | None] = [None] * len(texts)
+    if texts:
+        features = Features(texts, settings.repetition_min_words)
+        for one in FILTERS:
+            dropped, measure = one.drops(features, settings)
+            for place in np.flatnonzero(dropped):
+                found[place] = found[place] or (one.reason, one.shown.format(measure[place]))
+    return found

@@ -1,45 +1,99 @@
+"""Which texts are dropped, for which reason, and that each limit can be moved out of the way."""
+
+import json
+
 import pytest
 
-from corpus.documents import Document
-from corpus.filters import drop_reason, hangul_share, too_little_hangul, too_short, visible_chars
+from corpus.filters import FILTERS, drop_reasons
 from corpus.settings import FilterSettings
 
+PROSE = (
+    "조선 후기에는 상업이 발달하면서 장시가 전국으로 퍼졌다. 보부상은 장시를 돌며 물건을 팔았다.\n"
+    "정부는 처음에 이를 막으려 했으나, 세금을 거두는 편이 낫다고 여겨 점차 허용하였다.\n"
+    "강가에는 포구가 생겨 쌀과 소금, 생선이 모였다. 배로 실어 나르는 상인들은 큰돈을 벌었다.\n"
+)
 
-def document(text):
-    return Document("d:1", "d", text)
+WORDS = [f"{noun}{ending}" for noun in ("강", "산", "들", "바다", "하늘", "길") for ending in "은이을에도와로만"]
+
+CASES = [
+    ("네.", "too_short", "2 visible characters"),
+    ("This is English with 한글.", "too_little_hangul", "Hangul share 0.10"),
+    ("영화!!! ★★★★☆☆ ♡♡♡♡ -_-;; ^^", "too_little_hangul", "Hangul share 0.09"),
+    ("가나다라마!!!!!!", "too_many_symbols", "0.55 of the visible characters are symbols"),
+    ("한글과 漢字를 섞어 漢文을 쓰던 時代의 文書", "mixed_languages", "0.44"),
+    ("가" * 160 + " " + "나" * 160, "too_long_words", "160.0 characters on average"),
+    ("오늘은 날씨가 맑다.\n" * 5, "repeated_lines", "0.80"),
+    ("정말 좋은 영화 " * 20, "repeated_words", "of its limit"),
+    (
+        " ".join(WORDS + WORDS[20:35]),
+        "repeated_passages",
+        "of their limit",
+    ),
+    ("이용약관 | 개인정보 처리방침\n회원가입 | 로그인\n기사 본문\n무단 전재 및 재배포 금지", "boilerplate", "0.89"),
+    ("서울시\n부산시\n대구시\n인천시\n광주시\n대전시", "list_like", "0.00 of the lines"),
+    (
+        "".join(f"- {word} 가는 길이다.\n" for word in ("학교", "회사", "시장", "공원", "병원", "극장")),
+        "bullets",
+        "1.00",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "reason", "detail"), CASES)
+def test_each_reason(text, reason, detail):
+    (found,) = drop_reasons([text], FilterSettings())
+    assert found is not None
+    assert found[0] == reason
+    assert detail in found[1]
 
 
 @pytest.mark.parametrize(
-    ("text", "chars", "share"),
+    "text",
     [
-        ("", 0, 0),
-        (" \n", 0, 0),
-        ("한국어 문장.", 6, 5 / 6),
-        ("ㅋㅋㅋ 네", 4, 1 / 4),
-        ("漢字 abc 😀", 6, 0),
-        ("힣가", 2, 1),
+        PROSE,
+        "ㅋㅋㅋㅋㅋ 진짜 재밌다!!! 강추~~",
+        "연기도 좋고 음악도 좋고 다 좋은데 너무 길다ㅠㅠ",
+        "최고의영화입니다꼭보세요두번보세요",
+        "BTS의 Dynamite는 2020년 8월 21일에 나온 노래이다.",
+        "첫 번째 줄이다\n둘째 줄이다\n",
+        "저작권자들이 보면 열받는 영화겠군",
+        "로그인을 해야 볼 수 있는 영화라니",
+        "안젤리나 졸리를 유명하게 만든 영화라는데 이게 어떻게 안젤리나 졸리를 유명하게 만들었는지 모르겠다",
+        "이용약관에 동의하고 회원 가입을 한 이용자도 로그인을 할 수 없었으며, 고객센터에 항의가 이어졌다.",
+        "셧다운제는 청소년 보호 정책의 하나이다. 회원 가입과 로그인에 나이를 확인하도록 " + " ".join(WORDS),
     ],
 )
-def test_measures(text, chars, share):
-    assert visible_chars(text) == chars
-    assert hangul_share(text) == pytest.approx(share)
+def test_what_is_kept(text):
+    assert list(drop_reasons([text], FilterSettings())) == [None]
 
 
-@pytest.mark.parametrize(("text", "reason"), [("네 좋아요", None), ("네 네", "too_short"), ("", "too_short")])
-def test_too_short(text, reason):
-    assert too_short(document(text), min_chars=4) == reason
+def test_many_texts_are_judged_as_each_alone():
+    texts = [text for text, *_ in CASES] * 3 + [PROSE, ""] * 50
+    alone = [next(drop_reasons([text], FilterSettings())) for text in texts]
+    assert list(drop_reasons(texts, FilterSettings())) == alone
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [("한국어 문장.", None), ("ㅋㅋㅋ 네", "too_little_hangul"), ("English 글", "too_little_hangul")],
-)
-def test_too_little_hangul(text, reason):
-    assert too_little_hangul(document(text), min_share=0.5) == reason
+def test_each_filter_has_a_case_and_can_be_left_out():
+    assert [reason for _, reason, _ in CASES if reason != "too_little_hangul"] == [
+        one.reason for one in FILTERS if one.reason != "too_little_hangul"
+    ]
+    off = FilterSettings(
+        min_chars=0,
+        min_hangul_share=0,
+        max_symbol_share=1,
+        max_other_script_share=1,
+        max_word_chars=1e9,
+        max_repeated_line_share=1,
+        repetition_min_words=10**9,
+        max_boilerplate_share=1,
+        min_closed_line_share=0,
+        max_bullet_share=1,
+    )
+    assert set(drop_reasons([text for text, *_ in CASES], off)) == {None}
+    assert json.loads(off.model_dump_json())["max_top_ngram_shares"] == [0.282, 0.228, 0.185]
 
 
-def test_the_first_reason_comes_with_its_measure():
-    settings = FilterSettings(min_chars=3, min_hangul_share=0.5)
-    assert drop_reason(document("네!"), settings) == ("too_short", "2 visible characters")
-    assert drop_reason(document("Hello 네"), settings) == ("too_little_hangul", "Hangul share 0.17")
-    assert drop_reason(document("안녕하세요"), settings) is None
+def test_a_document_of_any_size_is_judged_by_its_beginning():
+    (found,) = drop_reasons([PROSE + "가" * 10_000_000], FilterSettings())
+    assert found is not None
+    assert found[0] == "too_long_words"

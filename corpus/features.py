@@ -1,0 +1,267 @@
+"""What filters ask of texts, measured over many texts at once: characters, lines and words as flat arrays.
+
+A loop over documents would cost more than all the arithmetic: most documents are a line of a review.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from unicodedata import category, name
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Features", "Floats", "Hashes", "hashes_of"]
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Hashes = NDArray[np.uint64]
+Ints = NDArray[np.int64]
+
+SPACE, HANGUL, JAMO, LATIN, DIGIT, HAN, KANA, OTHER, SYMBOL = range(9)
+_KINDS = 9
+_LINE_FEED = 10
+_ENDINGS = ".?!…。？！~\"'”’)」』》〉]】ㅋㅎㅠㅜ^♡♥"  # what closes a line of prose, of Korean reviews too
+_BULLETS = "-*•·▶▷■□●○◆◇※→▪◦☞✓"
+_CHAR_MIX, _WORD_MIX, _BASE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), 0xB5297A4D2C7E9D6B
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Stretches of the characters. starts, ends: half-open; texts: which text each is of. All (S,) int64."""
+
+    starts: Ints
+    ends: Ints
+    texts: Ints
+
+
+class Features:
+    """Measures of D texts. What is called a share is 0 where there is nothing to share.
+
+    least_words: in texts of fewer words no run of words is looked at.
+    """
+
+    def __init__(self, texts: Sequence[str], least_words: int = 0) -> None:
+        self.texts = texts
+        self._least_words = least_words
+        joined = "".join(f"{text}\n" for text in texts)
+        self.codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), "<u4")
+        self._bounds = np.cumsum([0, *(len(text) + 1 for text in texts)])
+        self._kinds = _kinds_of(self.codes)
+        self._text_of = np.repeat(np.arange(len(texts)), np.diff(self._bounds))
+        self._visible_before: Ints = np.append(0, np.cumsum(self._kinds != SPACE))
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @cached_property
+    def kind_counts(self) -> Ints:
+        """(D, 9) how many characters of each kind."""
+        flat = np.bincount(self._text_of * _KINDS + self._kinds, minlength=len(self) * _KINDS)
+        return flat.reshape(len(self), _KINDS)
+
+    @cached_property
+    def visible(self) -> Ints:
+        """(D,) characters that are not white space."""
+        return self._visible(self._bounds[:-1], self._bounds[1:])
+
+    def share_of(self, *kinds: int) -> Floats:
+        """(D,) characters of those kinds among the visible ones."""
+        return _share(self.kind_counts[:, kinds].sum(axis=1), self.visible)
+
+    @cached_property
+    def lines(self) -> Spans:
+        """Lines with something in them."""
+        ends = np.flatnonzero(self.codes == _LINE_FEED)
+        starts = np.append(0, ends[:-1] + 1)
+        filled = self._visible(starts, ends) > 0
+        return Spans(starts[filled], ends[filled], self._text_of[ends[filled]])
+
+    @cached_property
+    def words(self) -> Spans:
+        """What stands between white space."""
+        shown = np.append(self._kinds != SPACE, False)
+        changes = np.flatnonzero(np.diff(shown, prepend=False))
+        starts, ends = changes[::2], changes[1::2]
+        return Spans(starts, ends, self._text_of[starts])
+
+    @cached_property
+    def word_hashes(self) -> Hashes:
+        """(W,) of each word."""
+        return hashes_of(self.codes, self.words.starts, self.words.ends)
+
+    def count(self, spans: Spans) -> Ints:
+        """(D,) how many of the spans each text has."""
+        return np.bincount(spans.texts, minlength=len(self))
+
+    def line_share(self, chosen: Bools) -> Floats:
+        """(D,) the chosen among a text's lines. chosen: (lines,)."""
+        return _share(np.bincount(self.lines.texts[chosen], minlength=len(self)), self.count(self.lines))
+
+    def line_char_share(self, chosen: Bools) -> Floats:
+        """(D,) visible characters in the chosen lines among all of a text."""
+        lines = self.lines
+        sizes = self._visible(lines.starts[chosen], lines.ends[chosen])
+        return _share(np.bincount(lines.texts[chosen], sizes, len(self)), self.visible)
+
+    @cached_property
+    def repeated_lines(self) -> Bools:
+        """(lines,) those that are equal to an earlier line of their text."""
+        lines = self.lines
+        return _repeats(hashes_of(self.codes, lines.starts, lines.ends), lines.texts)
+
+    @cached_property
+    def closed_lines(self) -> Bools:
+        """(lines,) those that end as sentences do."""
+        return np.isin(self.codes[self._last_visible], _codes(_ENDINGS))
+
+    @cached_property
+    def bullet_lines(self) -> Bools:
+        """(lines,) those that begin with a bullet."""
+        first = self.words.starts[np.searchsorted(self.words.starts, self.lines.starts)]
+        return np.isin(self.codes[first], _codes(_BULLETS))
+
+    @cached_property
+    def _last_visible(self) -> Ints:
+        """(lines,) where each line's last visible character is."""
+        return self.words.ends[np.searchsorted(self.words.ends, self.lines.ends, side="right") - 1] - 1
+
+    def count_in_lines(self, places: Ints) -> Ints:
+        """(lines,) how many of the places each line holds; they are counted through all texts, and lie in lines."""
+        return np.bincount(
+            np.searchsorted(self.lines.starts, places, side="right") - 1, minlength=len(self.lines.starts)
+        )
+
+    @cached_property
+    def line_visible(self) -> Ints:
+        """(lines,) visible characters of each line."""
+        return self._visible(self.lines.starts, self.lines.ends)
+
+    def top_ngram_share(self, size: int) -> Floats:
+        """(D,) characters of a text's most frequent run of `size` words, times how often it stands there, among all."""
+        keys, starts, texts = self._ngrams(size)
+        order = np.sort(keys)
+        repeated = np.unique(order[1:][order[1:] == order[:-1]])
+        chosen = _among(keys, repeated)
+        _, first, counts = np.unique(keys[chosen], return_index=True, return_counts=True)
+        first = np.flatnonzero(chosen)[first]
+        sizes = self._visible(self.words.starts[starts[first]], self.words.ends[starts[first] + size - 1])
+        most = np.zeros(len(self))
+        np.maximum.at(most, texts[first], counts * sizes)
+        return _share(most, self.visible)
+
+    def repeated_ngram_share(self, size: int) -> Floats:
+        """(D,) characters in runs of `size` words that stood earlier in the text, among all."""
+        keys, starts, _ = self._ngrams(size)
+        again = starts[_repeats(keys, np.zeros(len(keys), np.int64))]
+        marked = np.zeros(len(self.words.starts) + 1, np.int64)
+        np.add.at(marked, again, 1)
+        np.add.at(marked, again + size, -1)
+        covered = np.cumsum(marked[:-1]) > 0
+        words = self.words
+        sizes = words.ends[covered] - words.starts[covered]
+        return _share(np.bincount(words.texts[covered], sizes, len(self)), self.visible)
+
+    def _ngrams(self, size: int) -> tuple[Hashes, Ints, Ints]:
+        """Runs of words within texts: a key that differs between texts, the first word, the text."""
+        words = self.words
+        count = max(0, len(words.starts) - size + 1)
+        whole = words.texts[:count] == words.texts[size - 1 :][:count]
+        whole &= (self.count(words) >= self._least_words)[words.texts[:count]]
+        keys = words.texts[:count][whole].astype(np.uint64) * _CHAR_MIX
+        starts = np.flatnonzero(whole)
+        for offset in range(size):
+            keys = (keys ^ self.word_hashes[starts + offset]) * _WORD_MIX
+            keys ^= keys >> np.uint64(29)
+        return keys, starts, words.texts[starts]
+
+    def _visible(self, starts: Ints, ends: Ints) -> Ints:
+        found: Ints = self._visible_before[ends] - self._visible_before[starts]
+        return found
+
+
+def hashes_of(codes: NDArray[np.uint32], starts: Ints, ends: Ints) -> Hashes:
+    """64 bits of each stretch of characters, the same wherever it stands. codes: (N,), what starts and ends index.
+
+    Sums of mixed characters times powers of an odd number, modulo 2^64: any stretch is a difference of two sums.
+    """
+    mixed = (codes.astype(np.uint64) + np.uint64(1)) * _CHAR_MIX
+    mixed ^= mixed >> np.uint64(31)
+    powers, inverses = _powers(len(codes) + 1)
+    sums = np.append(np.uint64(0), np.cumsum(mixed * powers[1 : len(codes) + 1]))
+    found: Hashes = (sums[ends] - sums[starts]) * inverses[starts]
+    found ^= (ends - starts).astype(np.uint64)
+    found = (found ^ (found >> np.uint64(32))) * _WORD_MIX
+    found ^= found >> np.uint64(29)
+    return found
+
+
+_powers_so_far: tuple[Hashes, Hashes] = (np.ones(1, np.uint64), np.ones(1, np.uint64))
+
+
+def _powers(count: int) -> tuple[Hashes, Hashes]:
+    """At least `count` powers of the base and of its inverse, modulo 2^64."""
+    global _powers_so_far
+    if len(_powers_so_far[0]) < count:
+        size = 1 << (count - 1).bit_length()
+        tables = []
+        for base in (_BASE, pow(_BASE, -1, 1 << 64)):
+            table = np.full(size, base, np.uint64)
+            table[0] = 1
+            tables.append(np.multiply.accumulate(table))
+        _powers_so_far = tables[0], tables[1]
+    return _powers_so_far
+
+
+def _repeats(keys: Hashes, texts: Ints) -> Bools:
+    """Which keys stood before in their text."""
+    keys = keys ^ (texts.astype(np.uint64) * _CHAR_MIX)
+    order = np.sort(keys)
+    repeated = np.unique(order[1:][order[1:] == order[:-1]])
+    found = _among(keys, repeated)
+    places = np.flatnonzero(found)
+    _, first = np.unique(keys[places], return_index=True)
+    found[places[first]] = False
+    return found
+
+
+def _among(keys: Hashes, few: Hashes) -> Bools:
+    """Which keys are in a sorted array."""
+    if not len(few):
+        return np.zeros(len(keys), bool)
+    found: Bools = few[np.minimum(np.searchsorted(few, keys), len(few) - 1)] == keys
+    return found
+
+
+def _share(part: Ints | Floats, whole: Ints) -> Floats:
+    return part / np.maximum(whole, 1)
+
+
+def _codes(chars: str) -> Ints:
+    return np.array([ord(char) for char in chars])
+
+
+def _kinds_of(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    table = _table()
+    return table[np.minimum(codes, len(table) - 1)]
+
+
+@lru_cache(1)
+def _table() -> NDArray[np.uint8]:
+    """The kind of each character of the first three planes."""
+    return np.array([_kind(chr(code)) for code in range(0x30000)], np.uint8)
+
+
+def _kind(char: str) -> int:
+    if char.isspace():
+        return SPACE
+    if "가" <= char <= "힣":
+        return HANGUL
+    if "ㄱ" <= char <= "ㆎ" or "ᄀ" <= char <= "ᇿ":
+        return JAMO
+    if char.isdecimal():
+        return DIGIT
+    if not category(char).startswith(("L", "M")):
+        return SYMBOL
+    kind = name(char, "").split(" ", 1)[0]
+    return {"LATIN": LATIN, "FULLWIDTH": LATIN, "CJK": HAN, "HIRAGANA": KANA, "KATAKANA": KANA}.get(kind, OTHER)
