@@ -94,7 +94,7 @@ class FilterSettings(BaseModel, frozen=True, extra="forbid"):
     )
     max_repeated_ngram_shares: tuple[float, float, float, float, float, float] = Field(
         (0.201, 0.184, 0.168, 0.154, 0.14, 0.127),
-        description="larger share in repeats of 5 to 10 words: repeated_passages",
+        description="share in repeats of 5 to 10 words: repeated_passages",
     )
     max_boilerplate_share: float = Field(
         0.3, ge=0, le=1, description="larger share of characters in lines about rights, cookies, menus: boilerplate"
