@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +26,7 @@ from corpus.workers import run_units
 from korbert.errors import CorpusError
 from korbert.progress import track
 
-__all__ = ["clean"]
+__all__ = ["Judged", "clean", "judge"]
 
 _VERSION = 1  # raise it when the same input gives other bytes
 _READ_SCHEMA = pa.schema(
@@ -173,12 +174,22 @@ def _read(unit: _Read) -> Counts:
     columns: dict[str, list[object]] = {name: [] for name in _READ_SCHEMA.names}
     source = unit.chunk.source.name
     found = list(rows(unit.chunk))
-    uniform = normalize_many((row.text for row in found if row.reason is None), unit.settings.normalize)
-    texts, masked = mask(uniform, unit.settings.personal)
-    good = zip(texts, drop_reasons(texts, unit.settings.filters), strict=True)
-    for position, row in enumerate(found):
-        judged = _faulty(row, source) if row.reason else _judged(row, source, *next(good))
-        for name, value in (judged | {"source": source, "part": unit.index, "position": position}).items():
+    judged, masked = judge(found, unit.settings)
+    for position, (row, (text, reason, detail)) in enumerate(zip(found, judged, strict=True)):
+        high, low = (0, 0) if row.reason else text_hash(text)
+        values = {
+            "id": None if row.id is None else document_id(source, row.id),
+            "source": source,
+            "text": text,
+            "reason": reason,
+            "detail": detail,
+            "place": row.place,
+            "part": unit.index,
+            "position": position,
+            "hash_high": high,
+            "hash_low": low,
+        }
+        for name, value in values.items():
             columns[name].append(value)
     table = pa.table(columns, _READ_SCHEMA)
     path = write_parquet(unit.path, table, unit.part.output, _ROW_GROUP_ROWS)
@@ -187,20 +198,30 @@ def _read(unit: _Read) -> Counts:
     return unit.part.finish([path], {"rows": table.num_rows} | counts)
 
 
-def _faulty(row: Row, source: str) -> dict[str, object]:
-    """A row that could not be read as a document."""
-    identifier = None if row.id is None else document_id(source, row.id)
-    faulty = {"id": identifier, "text": row.text, "reason": row.reason, "detail": row.detail, "place": row.place}
-    return faulty | {"hash_high": 0, "hash_low": 0}
+class Judged(NamedTuple):
+    """What becomes of a row: its text as the corpus would have it, and the reason to drop it, with details."""
+
+    text: str
+    reason: str | None
+    detail: str | None
 
 
-def _judged(row: Row, source: str, text: str, dropped: tuple[str, str] | None) -> dict[str, object]:
-    """A document with its text made uniform, and the reason to drop it if there is one."""
-    assert row.id is not None
-    reason, detail = dropped or (None, None)
-    high, low = text_hash(text)
-    judged = {"id": document_id(source, row.id), "text": text, "reason": reason, "detail": detail, "place": row.place}
-    return judged | {"hash_high": high, "hash_low": low}
+def judge(found: Sequence[Row], settings: CleanSettings) -> tuple[list[Judged], Counter[str]]:
+    """Each row with its text made uniform, personal data masked, and filtered; and how often each kind was masked.
+
+    A row that could not be read keeps its text and its reason. What only other rows show, equal text, is not looked at.
+    """
+    uniform = normalize_many((row.text for row in found if row.reason is None), settings.normalize)
+    texts, masked = mask(uniform, settings.personal)
+    good = zip(texts, drop_reasons(texts, settings.filters), strict=True)
+    judged: list[Judged] = []
+    for row in found:
+        if row.reason is None:
+            text, dropped = next(good)
+            judged.append(Judged(text, *(dropped or (None, None))))
+        else:
+            judged.append(Judged(row.text, row.reason, row.detail))
+    return judged, masked
 
 
 def _sift_all(units: Sequence[_Sift], workers: int) -> Counts:

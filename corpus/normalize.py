@@ -31,7 +31,7 @@ _BLOCK_TAG = re.compile(
 )
 _INLINE_TAG = re.compile(
     "</?(?:b|i|u|s|a|em|strong|font|span|img|td|th|sup|sub|small|big|strike|code|tt|label|input|button|script|style"
-    f"|iframe|embed|object|param|noscript|nobr|wbr){_ATTRIBUTES}",
+    f"|iframe|embed|object|param|noscript|nobr|wbr|math|ref|references|nowiki|gallery|chem){_ATTRIBUTES}",
     re.IGNORECASE,
 )
 _REPEATED = "[ㄱ-ㅎㅏ-ㅣ!-/:-@\\[-`{-~…·。、！？～♡♥★☆]"  # compatibility jamo and punctuation

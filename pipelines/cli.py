@@ -198,14 +198,33 @@ def run(recipe: str, first: str | None, last: str | None, rebuild: bool, dry_run
 
 
 def _stage_command(name: str, text: str) -> None:
-    @cli.command(name, help=text)
     @click.argument("recipe")
     @_work
-    def command(recipe: str, rebuild: bool, dry_run: bool, **common: Any) -> None:
+    def command(recipe: str, rebuild: bool, dry_run: bool, preview: int | None = None, **common: Any) -> None:
         chain = _chain(recipe, **common)
         if chain.recipe.section(name) is None:
             raise SettingsError(f"{recipe}: has no section [{name}]: add one")
-        _carry_out(chain, name, name, rebuild, dry_run)
+        if preview is None:
+            _carry_out(chain, name, name, rebuild, dry_run)
+        else:
+            _preview(chain, preview)
+
+    if name == "clean":
+        option = click.option("--preview", type=click.IntRange(min=1), metavar="N",
+                              help="Show instead what would become of about N rows.")  # fmt: skip
+        command = option(command)
+    cli.command(name, help=text)(command)
+
+
+def _preview(chain: "Chain", count: int) -> None:
+    from corpus.preview import preview
+    from pipelines.previewing import print_preview, write_page
+
+    found = preview(chain.recipe.clean, chain.sources("clean"), count)
+    page = chain.folder / "preview.html"
+    write_page(page, chain.recipe.name, found)
+    print_preview(found)
+    click.echo(f"page: {page}")
 
 
 for _name, _text in zip(

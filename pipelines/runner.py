@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from corpus.readers.records import File
 from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.processor import processor_name
 from pipelines import artifacts
@@ -51,6 +52,10 @@ class Chain:
         self.runtime = runtime
         self.folder = runtime.root / recipe.name
         self._sources = Sources(recipe, runtime.data, self.folder)
+
+    def sources(self, stage: str) -> dict[str, tuple[File, ...]]:
+        """Role -> source files of a stage. Raises CorpusError where a pattern finds nothing."""
+        return self._sources.files(stage)
 
     def artifact(self, stage: str) -> Path:
         """Where a stage's finished artifact lies."""
