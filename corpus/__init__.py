@@ -8,14 +8,13 @@ if TYPE_CHECKING:
     from corpus.analyze import analyze
     from corpus.clean import clean
     from corpus.counts import count, coverage, form_counts
-    from corpus.documents import Document, is_heldout
+    from corpus.documents import is_heldout
     from corpus.settings import AnalyzeSettings, CleanSettings, ShardSettings, SourceSettings, VocabSettings
     from corpus.shards import shard
 
 __all__ = [
     "AnalyzeSettings",
     "CleanSettings",
-    "Document",
     "ShardSettings",
     "SourceSettings",
     "VocabSettings",
@@ -33,7 +32,6 @@ __getattr__ = attach(
     {
         "AnalyzeSettings": "settings",
         "CleanSettings": "settings",
-        "Document": "documents",
         "ShardSettings": "settings",
         "SourceSettings": "settings",
         "VocabSettings": "settings",

@@ -80,7 +80,8 @@ def clean(settings: CleanSettings, sources: Mapping[str, Sequence[Path]], output
     """
     for source in settings.sources:
         _check_files(source.name, sources.get(source.name, ()))
-    read = _read_all(settings, sources, output, workers)
+    read, sums = _read_all(settings, sources, output, workers)
+    _refuse_undecodable(settings, sums)
     paths = [unit.work / f"{unit.name}.parquet" for unit in read]
     if not paths:
         raise CorpusError(f"{_all_files(sources)}: nothing in there: name files that hold text in [[clean.sources]]")
@@ -95,7 +96,7 @@ def clean(settings: CleanSettings, sources: Mapping[str, Sequence[Path]], output
         _Sift(Part(output, "sift", unit.name, everything), index, path, duplicates)
         for index, (unit, path) in enumerate(zip(read, paths, strict=True))
     ]
-    counts = _sift_all(units, workers) | _masked(read)
+    counts = _sift_all(units, workers) | {name: sums[name] for name in sorted(sums) if name.startswith("masked.")}
     if not counts["documents"]:
         reasons = ", ".join(f"{number:,} {name}" for name, number in counts.items() if name.startswith("dropped."))
         raise CorpusError(f"{_all_files(sources)}: no document is left ({reasons}): see the [clean] settings")
@@ -117,42 +118,39 @@ def _all_files(sources: Mapping[str, Sequence[Path]]) -> str:
     return ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
 
 
-def _read_all(settings: CleanSettings, sources: Mapping[str, Sequence[Path]], output: Path, workers: int) -> list[Part]:
-    """All parts of the first step, in order. Chunks are read, hashed and, if their part is not done, worked on."""
+def _read_all(
+    settings: CleanSettings, sources: Mapping[str, Sequence[Path]], output: Path, workers: int
+) -> tuple[list[Part], Counter[str]]:
+    """All parts of the first step, in order, and the sums of their counts.
+
+    Chunks are read, hashed and, if their part is not done, worked on.
+    """
     parts: list[Part] = []
+    sums: Counter[str] = Counter()
 
     def pending() -> Iterator[_Read]:
         for chunk in _all_chunks(settings, sources):
             made_from = [item for segment in chunk.segments for item in (segment.file, segment.first, segment.data)]
             key = key_of(settings, _VERSION, chunk.source.name, *made_from)
             parts.append(Part(output, "read", f"part-{len(parts):05d}", key))
-            if parts[-1].finished() is None:
+            done = parts[-1].finished()
+            if done is None:
                 yield _Read(parts[-1], len(parts) - 1, chunk, settings)
             else:
+                sums.update(done)
                 advance(_size(chunk))
 
     with track("clean: read", total=None, unit="bytes") as advance:
         for outcome in run_units(_read, pending(), workers=workers):
+            sums.update(outcome.results[0])
             advance(_size(outcome.unit.chunk))
-    _refuse_undecodable(settings, parts)
-    return parts
+    return parts, sums
 
 
-def _masked(parts: Sequence[Part]) -> Counts:
-    """How many personal data of each kind were replaced, in all rows, also those that are dropped."""
-    sums: Counter[str] = Counter()
-    for part in parts:
-        sums.update(part.finished())
-    return {name: sums[name] for name in sorted(sums) if name.startswith("masked.")}
-
-
-def _refuse_undecodable(settings: CleanSettings, parts: Sequence[Part]) -> None:
+def _refuse_undecodable(settings: CleanSettings, sums: Mapping[str, int]) -> None:
     """Raises CorpusError where more of a source than its settings allow is no text in the encoding."""
-    sums: Counter[str] = Counter()
-    for part in parts:
-        sums.update(part.finished())
     for source in settings.sources:
-        wrong, size = (sums[f"{source.name}.{name}"] for name in ("undecodable", "bytes"))
+        wrong, size = (sums.get(f"{source.name}.{name}", 0) for name in ("undecodable", "bytes"))
         if wrong > source.max_undecodable * size:
             raise CorpusError(
                 f"source {source.name!r}: {wrong:,} of {size:,} bytes are no text in the encoding that was "

@@ -1,18 +1,8 @@
-"""The document, its id, and the rule that holds some of them out."""
+"""The id of a document, and the rule that holds some of them out."""
 
-from dataclasses import dataclass
 from hashlib import blake2b
 
-__all__ = ["Document", "document_id", "is_heldout"]
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """One text with its id, `source:id`, which is unique in a corpus."""
-
-    id: str
-    source: str
-    text: str
+__all__ = ["document_id", "is_heldout"]
 
 
 def document_id(source: str, local: str | int) -> str:

@@ -42,17 +42,17 @@ class Features:
     """
 
     def __init__(self, texts: Sequence[str], least_words: int = 0) -> None:
-        self.texts = texts
+        self._count = len(texts)
         self._least_words = least_words
-        joined = "".join(f"{text}\n" for text in texts)
-        self.codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), "<u4")
+        self.joined = "".join(f"{text}\n" for text in texts)  # what places in lines count through
+        self.codes = np.frombuffer(self.joined.encode("utf-32-le", "surrogatepass"), "<u4")
         self._bounds = np.cumsum([0, *(len(text) + 1 for text in texts)])
         self._kinds = _kinds_of(self.codes)
         self._text_of = np.repeat(np.arange(len(texts)), np.diff(self._bounds))
         self._visible_before: Ints = np.append(0, np.cumsum(self._kinds != SPACE))
 
     def __len__(self) -> int:
-        return len(self.texts)
+        return self._count
 
     @cached_property
     def kind_counts(self) -> Ints:

@@ -79,9 +79,8 @@ def _largest(share: Callable[[int], Floats], limits: Iterable[tuple[int, float]]
 
 
 def _boilerplate(features: Features, settings: FilterSettings) -> Floats:
-    text = "".join(f"{one}\n" for one in features.texts)
     rights, frame = (
-        features.count_in_lines(np.array([match.start() for match in pattern.finditer(text)], np.int64))
+        features.count_in_lines(np.array([match.start() for match in pattern.finditer(features.joined)], np.int64))
         for pattern in (_RIGHTS, _FRAME)
     )
     marked = (rights >= 1) | ((frame >= 2) & ~features.closed_lines)

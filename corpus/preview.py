@@ -10,7 +10,7 @@ from corpus.clean import Judged, judge
 from corpus.documents import document_id
 from corpus.readers import Row, chunks, rows
 from corpus.readers.records import File
-from corpus.settings import CleanSettings
+from corpus.settings import CleanSettings, SourceSettings
 from korbert.errors import CorpusError
 
 __all__ = ["Preview", "Shown", "preview"]
@@ -60,7 +60,7 @@ def preview(settings: CleanSettings, sources: Mapping[str, Sequence[File]], coun
     read: dict[str, int] = {}
     each = -(-count // len(settings.sources))
     for source in settings.sources:
-        found = list(_beginnings(settings, source.name, sources[source.name]))
+        found = list(_beginnings(source, sources[source.name]))
         if not found:
             raise CorpusError(f"source {source.name!r}: no rows in the beginnings of its files: see its path and kind")
         read[source.name] = len(found)
@@ -69,11 +69,10 @@ def preview(settings: CleanSettings, sources: Mapping[str, Sequence[File]], coun
         judged, kinds = judge(sample, settings)
         masked += kinds
         shown += [_shown(source.name, row, one) for row, one in zip(sample, judged, strict=True)]
-    return Preview(shown[:count] if len(settings.sources) == 1 else shown, masked, read)
+    return Preview(shown, masked, read)
 
 
-def _beginnings(settings: CleanSettings, name: str, files: Sequence[File]) -> Iterator[Row]:
-    source = next(one for one in settings.sources if one.name == name)
+def _beginnings(source: SourceSettings, files: Sequence[File]) -> Iterator[Row]:
     step = -(-len(files) // _MOST_FILES)
     for path in files[::step]:
         for chunk in islice(chunks(source, [path], _CHUNK_BYTES), 1):

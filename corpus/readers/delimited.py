@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator
 from io import BufferedReader
 from typing import Any
 
-from corpus.readers.records import File, Row, Segment, checked_row, decoded, undecodable_row
+from corpus.readers.records import File, Row, Segment, checked_row, decoded, needed_columns, undecodable_row
 from corpus.settings import SourceSettings
-from korbert.errors import CorpusError
 
 __all__ = ["rows", "segments"]
 
@@ -21,12 +20,7 @@ def segments(
     """Whole records of about `part_bytes`. Raises CorpusError where the first line lacks the columns of the source."""
     head = file.readline()
     columns = tuple(_fields(decoded(head, "utf-8").removeprefix("\ufeff"), kind))
-    for column in (source.id, source.text) if source.id else (source.text,):
-        if column not in columns:
-            found = ", ".join(columns) or "nothing"
-            raise CorpusError(
-                f"{path}: no column {column!r} among {found} in its first line: set id and text of {source.name!r}"
-            )
+    needed_columns(source, columns, path, " in its first line")
     first, held, size, quotes = 2, [], 0, 0
     for line in file:
         held.append(line)

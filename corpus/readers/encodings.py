@@ -8,7 +8,7 @@ from io import BufferedReader
 from itertools import chain
 
 from corpus.readers.frames import as_file, open_bytes
-from corpus.readers.records import File
+from corpus.readers.records import UNDECODABLE, File
 from korbert.errors import CorpusError
 
 __all__ = ["encoding_of", "utf8"]
@@ -16,7 +16,6 @@ __all__ = ["encoding_of", "utf8"]
 _HEAD_BYTES = 1 << 20  # of a file, by which its encoding is told
 _READ_BYTES = 1 << 18
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_UNDECODABLE = re.compile("[\udc80-\udcff]")
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 
 
@@ -29,7 +28,7 @@ def encoding_of(path: File) -> str:
         head = file.read(_HEAD_BYTES)
     if head.startswith(_UTF16_MARKS):
         return "utf-16"
-    wrong, wrong_else = (len(_UNDECODABLE.findall(head.decode(name, "surrogateescape"))) for name in ("utf-8", "cp949"))
+    wrong, wrong_else = (len(UNDECODABLE.findall(head.decode(name, "surrogateescape"))) for name in ("utf-8", "cp949"))
     if wrong > wrong_else and 4 * wrong >= len(_NOT_ASCII.findall(head)):
         return "cp949"
     return "utf-8"

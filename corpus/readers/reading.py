@@ -4,12 +4,10 @@ import json
 from collections.abc import Iterator
 
 from corpus.readers import delimited, tables, wikipedia
-from corpus.readers.records import Chunk, Row, Segment, checked_row, decoded, undecodable_row
+from corpus.readers.records import Chunk, Row, Segment, checked_row, decoded, type_name, undecodable_row
 from corpus.settings import SourceSettings
 
 __all__ = ["rows"]
-
-_JSON_NAMES = {list: "a list", str: "a text", int: "a number", float: "a number", bool: "a truth value"}
 
 
 def rows(chunk: Chunk) -> Iterator[Row]:
@@ -67,6 +65,6 @@ def _json_row(raw: str, place: str, segment: Segment, source: SourceSettings, nu
     except (ValueError, RecursionError) as error:
         return Row(place, None, raw, "bad_json", f"{place}: {error}")
     if not isinstance(record, dict):
-        found = _JSON_NAMES.get(type(record), "null")
+        found = "null" if record is None else type_name(record)
         return Row(place, None, raw, "bad_json", f"{place}: {found} where an object belongs")
     return checked_row(record, place, source, number, raw)

@@ -1,22 +1,36 @@
 """What the readers hand on: segments of files, chunks of segments, and rows."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from corpus.settings import SourceSettings
+from korbert.errors import CorpusError
 
 if TYPE_CHECKING:
     from upath import UPath
 
-__all__ = ["Chunk", "File", "Kind", "Row", "Segment", "checked_row", "decoded", "undecodable_row"]
+__all__ = [
+    "UNDECODABLE",
+    "Chunk",
+    "File",
+    "Kind",
+    "Row",
+    "Segment",
+    "checked_row",
+    "decoded",
+    "needed_columns",
+    "type_name",
+    "undecodable_row",
+]
 
 File: TypeAlias = "Path | UPath"  # here, or behind an address that fsspec knows
 Kind = Literal["jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia"]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_UNDECODABLE = re.compile("[\udc80-\udcff]")  # what a byte that cannot be decoded becomes
+UNDECODABLE = re.compile("[\udc80-\udcff]")  # what a byte that cannot be decoded becomes
 _JSON_NAMES = {
     dict: "an object",
     list: "a list",
@@ -80,13 +94,23 @@ def decoded(data: bytes, encoding: str) -> str:
 
 def undecodable_row(text: str, place: str, encoding: str, local: str | int | None = None) -> Row | None:
     """The row of a text with bytes that could not be decoded, which it shows as `\\xNN`; None where there are none."""
-    found = _UNDECODABLE.findall(text)
+    found = UNDECODABLE.findall(text)
     if not found:
         return None
     first = ord(found[0]) - 0xDC00
     detail = f"{place}: byte 0x{first:02x} at character {text.index(found[0])} is no {encoding.upper()}"
-    shown = _UNDECODABLE.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", text)
+    shown = UNDECODABLE.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", text)
     return Row(place, local, shown, "bad_encoding", detail, len(found))
+
+
+def needed_columns(source: SourceSettings, present: Sequence[str], path: File, where: str = "") -> list[str]:
+    """The columns of id and text. Raises CorpusError where one is not among those present. where: they were found."""
+    columns = [source.id, source.text] if source.id else [source.text]
+    for column in columns:
+        if column not in present:
+            found = ", ".join(present) or "nothing"
+            raise CorpusError(f"{path}: no column {column!r} among {found}{where}: set id and text of {source.name!r}")
+    return columns
 
 
 def checked_row(record: dict[str, Any], place: str, source: SourceSettings, number: str, raw: str) -> Row:
@@ -97,16 +121,16 @@ def checked_row(record: dict[str, Any], place: str, source: SourceSettings, numb
     local = record.get(source.id) if source.id else number
     if isinstance(local, bool) or not isinstance(local, str | int) or local == "" or _SURROGATE.search(str(local)):
         return Row(
-            place, None, raw, "bad_id", f"{place}: {source.id!r} is {_name(local)}, not a text or a whole number"
+            place, None, raw, "bad_id", f"{place}: {source.id!r} is {type_name(local)}, not a text or a whole number"
         )
     text = record.get(source.text)
     if not isinstance(text, str):
-        return Row(place, local, raw, "bad_text", f"{place}: {source.text!r} is {_name(text)}, not a text")
+        return Row(place, local, raw, "bad_text", f"{place}: {source.text!r} is {type_name(text)}, not a text")
     if found := _SURROGATE.search(text):
         detail = f"{place}: half a surrogate pair at character {found.start()}, which is no text"
         return Row(place, local, raw, "bad_text", detail)
     return Row(place, local, text)
 
 
-def _name(value: object) -> str:
+def type_name(value: object) -> str:
     return "missing" if value is None else _JSON_NAMES.get(type(value), f"a {type(value).__name__}")

@@ -1,13 +1,13 @@
 """Parquet files, and the Arrow files of a `datasets` data set on disk."""
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from corpus.readers.frames import open_bytes, open_file
-from corpus.readers.records import File, Kind, Row, Segment, checked_row, decoded, undecodable_row
+from corpus.readers.records import File, Kind, Row, Segment, checked_row, decoded, needed_columns, undecodable_row
 from corpus.settings import SourceSettings
 from korbert.errors import CorpusError
 
@@ -32,26 +32,18 @@ def segments(source: SourceSettings, kind: Kind, path: File, name: str, part_byt
 
 
 def _batches(source: SourceSettings, kind: Kind, path: File) -> Iterator[pa.RecordBatch]:
-    columns = [source.id, source.text] if source.id else [source.text]
     try:
         if kind == "parquet":
             with open_file(path) as file, pq.ParquetFile(file) as parquet:
-                _check_columns(columns, parquet.schema_arrow.names, source, path)
+                columns = needed_columns(source, parquet.schema_arrow.names, path)
                 yield from parquet.iter_batches(_BATCH_ROWS, columns=columns)
         else:
             with open_bytes(path) as file, pa.ipc.open_stream(file) as stream:
-                _check_columns(columns, stream.schema.names, source, path)
+                columns = needed_columns(source, stream.schema.names, path)
                 yield from (batch.select(columns) for batch in stream)
     except pa.ArrowException as error:
         told = str(error).splitlines()[0]
         raise CorpusError(f"{path}: not a whole {_NAMES[kind]} file ({told}): get it again") from error
-
-
-def _check_columns(columns: Iterable[str], names: list[str], source: SourceSettings, path: File) -> None:
-    for column in columns:
-        if column not in names:
-            found = ", ".join(names)
-            raise CorpusError(f"{path}: no column {column!r} among {found}: set id and text of {source.name!r}")
 
 
 def _stream(batches: list[pa.RecordBatch]) -> bytes:
