@@ -1,32 +1,35 @@
 """Source files -> documents worth learning from, and the dropped ones, each with its reason.
 
-Three steps. `read`: chunks of the sources become parts in the scratch folder, all rows in them, faults noted. Then
-DuckDB looks at ids and text hashes of all parts at once. `sift`: each part becomes documents and dropped rows.
+Three steps. `read`: chunks of the sources become parts in the scratch folder, all rows in them, each judged by itself.
+`join`: DuckDB looks at all parts at once for what is there twice. `sift`: each part becomes documents and dropped rows.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import file_digest
 from pathlib import Path
-from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from corpus.contamination import load_index, make_index
 from corpus.documents import document_id
-from corpus.duplicates import duplicates_of_part, find_duplicates, refuse_repeated_ids, text_hash
-from corpus.filters import drop_reasons
-from corpus.normalize import normalize_many
+from corpus.duplicates import find_equal, find_near, refuse_repeated_ids, rows_of_part, text_hash, write_signatures
+from corpus.filters import too_short
+from corpus.judging import judge
+from corpus.lines import find_frequent, without_lines, write_lines
 from corpus.parts import Counts, Part, keep_only, key_of, unfinished, write_parquet
-from corpus.personal import mask
-from corpus.readers import Chunk, Row, chunks, rows
+from corpus.readers import Chunk, chunks, rows
+from corpus.readers.records import File
 from corpus.settings import CleanSettings
 from corpus.workers import run_units
 from korbert.errors import CorpusError
 from korbert.progress import track
 
-__all__ = ["Judged", "clean", "judge"]
+__all__ = ["clean"]
 
 _VERSION = 1  # raise it when the same input gives other bytes
 _READ_SCHEMA = pa.schema(
@@ -48,55 +51,85 @@ _ROW_GROUP_ROWS = 1 << 10  # `analyze` reads a slice of a part at a time
 
 @dataclass(frozen=True)
 class _Read:
-    """Work unit: a chunk of a source to a part of rows."""
+    """Work unit: a chunk of a source to a part of rows, and what `join` needs of them.
+
+    index: of evaluation sets, if there are any.
+    """
 
     part: Part
-    index: int
+    number: int
     chunk: Chunk
     settings: CleanSettings
+    index: Path | None
 
-    @property
-    def path(self) -> Path:
-        return self.part.work / f"{self.part.name}.parquet"
+
+class _Made:
+    """Where the read parts and what was found in them lie. A path is None where the settings ask for no such thing."""
+
+    def __init__(self, output: Path, parts: Sequence[Part], settings: CleanSettings) -> None:
+        self._parts = parts
+        found = output / "work" / "join"
+        duplicates = settings.duplicates
+        self.index = output / "work" / "evaluation.npz" if settings.evaluation else None
+        self.equal = found / "equal.parquet" if duplicates.equal else None
+        self.near = found / "near.parquet" if duplicates.near else None
+        self.lines = found / "lines.parquet" if duplicates.line_documents else None
+
+    def files(self, folder: str = "read") -> list[Path]:
+        return [_beside(part, folder) for part in self._parts]
+
+
+def _beside(part: Part, folder: str) -> Path:
+    """What was made of a part of another kind than its rows."""
+    return part.work.with_name(folder) / f"{part.name}.parquet"
 
 
 @dataclass(frozen=True)
 class _Sift:
-    """Work unit: a part of rows to documents and dropped rows."""
+    """Work unit: a part of rows to documents and dropped rows.
+
+    duplicates: reason -> file of the rows that go for it. lines: file of the lines that are taken out.
+    """
 
     part: Part
-    index: int
+    number: int
     rows: Path
-    duplicates: Path | None
+    duplicates: tuple[tuple[str, Path], ...]
+    lines: Path | None
+    settings: CleanSettings
 
 
-def clean(settings: CleanSettings, sources: Mapping[str, Sequence[Path]], output: Path, *, workers: int) -> Counts:
+def clean(settings: CleanSettings, sources: Mapping[str, Sequence[File]], output: Path, *, workers: int) -> Counts:
     """Writes `output`/documents/part-*.parquet (id, source, text) and dropped/part-*.parquet (id, source, reason,
-    detail, text); id of a dropped row is null where none could be read, and text is then the raw row.
+    detail, text); id of a dropped row is null where none could be read, and text is then the raw row. Where lines are
+    taken out, frequent/part-00000.parquet (text, documents) holds them.
 
-    sources: name of a source -> its files. Returns how many rows were read, kept and dropped, in all, by source
-    (`kept.wiki`) and by reason (`dropped.too_short`). Raises CorpusError where a file is absent or cut off, an id is
-    given twice, or no document is left.
+    sources: name of a source or evaluation set -> its files. Returns how many rows were read, kept and dropped, in all,
+    by source (`kept.wiki`) and by reason (`dropped.too_short`), and more by kind (`masked.email`). Raises CorpusError
+    where a file is absent or cut off, an id is given twice, or no document is left.
     """
-    for source in settings.sources:
-        _check_files(source.name, sources.get(source.name, ()))
-    read, sums = _read_all(settings, sources, output, workers)
+    for name, _ in settings.patterns:
+        _check_files(name, sources.get(name, ()))
+    made = _Made(output, (), settings)
+    if made.index is not None:
+        make_index(settings, sources).save(made.index, output)
+    parts, sums = _read_all(settings, sources, output, workers, made.index)
     _refuse_undecodable(settings, sums)
-    paths = [unit.work / f"{unit.name}.parquet" for unit in read]
-    if not paths:
+    if not parts:
         raise CorpusError(f"{_all_files(sources)}: nothing in there: name files that hold text in [[clean.sources]]")
-    with track("clean: ids", total=None):
-        refuse_repeated_ids(paths, output, workers)
-    duplicates = output / "work" / "duplicates.parquet" if settings.exact_duplicates else None
-    if duplicates is not None:
-        with track("clean: equal", total=None):
-            find_duplicates(paths, output, workers, duplicates)
-    everything = key_of(settings, *(unit.key for unit in read))
+    made = _Made(output, parts, settings)
+    everything = key_of(settings, *(part.key for part in parts))
+    _join(settings, made, output, workers, everything)
+    found = [("exact_duplicate", made.equal), ("near_duplicate", made.near)]
+    duplicates = tuple((reason, path) for reason, path in found if path is not None)
     units = [
-        _Sift(Part(output, "sift", unit.name, everything), index, path, duplicates)
-        for index, (unit, path) in enumerate(zip(read, paths, strict=True))
+        _Sift(Part(output, "sift", part.name, everything), number, path, duplicates, made.lines, settings)
+        for number, (part, path) in enumerate(zip(parts, made.files(), strict=True))
     ]
-    counts = _sift_all(units, workers) | {name: sums[name] for name in sorted(sums) if name.startswith("masked.")}
+    counts = _sift_all(units, workers)
+    counts |= {name: sums[name] for name in sorted(sums) if name.startswith(("masked.", "contaminated."))}
+    if made.index is not None:
+        counts |= _seen(made.index, made.files("hits"))
     if not counts["documents"]:
         reasons = ", ".join(f"{number:,} {name}" for name, number in counts.items() if name.startswith("dropped."))
         raise CorpusError(f"{_all_files(sources)}: no document is left ({reasons}): see the [clean] settings")
@@ -105,21 +138,21 @@ def clean(settings: CleanSettings, sources: Mapping[str, Sequence[Path]], output
     return counts
 
 
-def _check_files(name: str, files: Sequence[Path]) -> None:
+def _check_files(name: str, files: Sequence[File]) -> None:
     if not files:
-        raise CorpusError(f"source {name!r}: no file: check its path in the recipe and --data")
+        raise CorpusError(f"{name!r}: no file: check its path in the recipe and --data")
     for path in files:
         if not path.is_file():
-            raise CorpusError(f"{path}: no such file: check the path of source {name!r} in the recipe and --data")
+            raise CorpusError(f"{path}: no such file: check the path of {name!r} in the recipe and --data")
 
 
-def _all_files(sources: Mapping[str, Sequence[Path]]) -> str:
+def _all_files(sources: Mapping[str, Sequence[File]]) -> str:
     files = [str(path) for paths in sources.values() for path in paths]
     return ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
 
 
 def _read_all(
-    settings: CleanSettings, sources: Mapping[str, Sequence[Path]], output: Path, workers: int
+    settings: CleanSettings, sources: Mapping[str, Sequence[File]], output: Path, workers: int, index: Path | None
 ) -> tuple[list[Part], Counter[str]]:
     """All parts of the first step, in order, and the sums of their counts.
 
@@ -127,15 +160,16 @@ def _read_all(
     """
     parts: list[Part] = []
     sums: Counter[str] = Counter()
+    wanted = b"" if index is None else _digest(index)
 
     def pending() -> Iterator[_Read]:
         for chunk in _all_chunks(settings, sources):
             made_from = [item for segment in chunk.segments for item in (segment.file, segment.first, segment.data)]
-            key = key_of(settings, _VERSION, chunk.source.name, *made_from)
+            key = key_of(settings, _VERSION, chunk.source.name, wanted, *made_from)
             parts.append(Part(output, "read", f"part-{len(parts):05d}", key))
             done = parts[-1].finished()
             if done is None:
-                yield _Read(parts[-1], len(parts) - 1, chunk, settings)
+                yield _Read(parts[-1], len(parts) - 1, chunk, settings, index)
             else:
                 sums.update(done)
                 advance(_size(chunk))
@@ -159,7 +193,7 @@ def _refuse_undecodable(settings: CleanSettings, sums: Mapping[str, int]) -> Non
             )
 
 
-def _all_chunks(settings: CleanSettings, sources: Mapping[str, Sequence[Path]]) -> Iterator[Chunk]:
+def _all_chunks(settings: CleanSettings, sources: Mapping[str, Sequence[File]]) -> Iterator[Chunk]:
     for source in settings.sources:
         yield from chunks(source, sources[source.name], settings.part_bytes)
 
@@ -168,11 +202,17 @@ def _size(chunk: Chunk) -> int:
     return sum(len(segment.data) for segment in chunk.segments)
 
 
+def _digest(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").digest()
+
+
 def _read(unit: _Read) -> Counts:
     columns: dict[str, list[object]] = {name: [] for name in _READ_SCHEMA.names}
     source = unit.chunk.source.name
     found = list(rows(unit.chunk))
-    judged, masked = judge(found, unit.settings)
+    index = None if unit.index is None else load_index(unit.index)
+    judged, counts, hits = judge(found, unit.settings, index)
     for position, (row, (text, reason, detail)) in enumerate(zip(found, judged, strict=True)):
         high, low = (0, 0) if row.reason else text_hash(text)
         values = {
@@ -182,7 +222,7 @@ def _read(unit: _Read) -> Counts:
             "reason": reason,
             "detail": detail,
             "place": row.place,
-            "part": unit.index,
+            "part": unit.number,
             "position": position,
             "hash_high": high,
             "hash_low": low,
@@ -190,40 +230,64 @@ def _read(unit: _Read) -> Counts:
         for name, value in values.items():
             columns[name].append(value)
     table = pa.table(columns, _READ_SCHEMA)
-    path = write_parquet(unit.path, table, unit.part.output, _ROW_GROUP_ROWS)
-    counts = {f"masked.{kind}": number for kind, number in masked.items()}
+    output, settings = unit.part.output, unit.settings.duplicates
+    files = [write_parquet(_beside(unit.part, "read"), table, output, _ROW_GROUP_ROWS)]
+    good = table.filter(pc.is_null(table["reason"]))
+    if settings.near:
+        files.append(write_signatures(_beside(unit.part, "signatures"), good, settings.near_min_terms, output))
+    if settings.line_documents:
+        files.append(write_lines(_beside(unit.part, "lines"), good, settings.line_min_chars, output))
+    if unit.index is not None:
+        files.append(write_parquet(_beside(unit.part, "hits"), pa.table({"hash": hits}), output))
     counts |= {f"{source}.undecodable": sum(row.undecodable for row in found), f"{source}.bytes": _size(unit.chunk)}
-    return unit.part.finish([path], {"rows": table.num_rows} | counts)
+    return unit.part.finish(files, {"rows": table.num_rows} | counts)
 
 
-class Judged(NamedTuple):
-    """What becomes of a row: its text as the corpus would have it, and the reason to drop it, with details."""
+def _join(settings: CleanSettings, made: _Made, output: Path, threads: int, key: str) -> None:
+    """The second step: looks for what is there twice, each kind once, whatever run comes back to it."""
 
-    text: str
-    reason: str | None
-    detail: str | None
+    def once(name: str, path: Path | None, find: Callable[[Path], list[Path]]) -> None:
+        part = Part(output, "join", name, key)
+        if path is not None and part.finished() is None:
+            with track(f"clean: {name}", total=None):
+                part.finish([path, *find(path)], {})
+
+    def equal(path: Path) -> list[Path]:
+        find_equal(made.files(), output, threads, path)
+        return []
+
+    def near(path: Path) -> list[Path]:
+        find_near(made.files("signatures"), settings.duplicates.near, output, threads, path, without=made.equal)
+        return []
+
+    def lines(path: Path) -> list[Path]:
+        gone = [found for found in (made.equal, made.near) if found is not None]
+        texts = output / "frequent" / "part-00000.parquet"
+        most = settings.duplicates.line_documents
+        find_frequent(made.files("lines"), made.files(), most, output, threads, without=gone, places=path, texts=texts)
+        return [texts]
+
+    with track("clean: ids", total=None):
+        refuse_repeated_ids(made.files(), output, threads)
+    for name, path, find in (("equal", made.equal, equal), ("near", made.near, near), ("lines", made.lines, lines)):
+        once(name, path, find)
 
 
-def judge(found: Sequence[Row], settings: CleanSettings) -> tuple[list[Judged], Counter[str]]:
-    """Each row with its text made uniform, personal data masked, and filtered; and how often each kind was masked.
-
-    A row that could not be read keeps its text and its reason. What only other rows show, equal text, is not looked at.
-    """
-    uniform = normalize_many((row.text for row in found if row.reason is None), settings.normalize)
-    texts, masked = mask(uniform, settings.personal)
-    good = zip(texts, drop_reasons(texts, settings.filters), strict=True)
-    judged: list[Judged] = []
-    for row in found:
-        if row.reason is None:
-            text, dropped = next(good)
-            judged.append(Judged(text, *(dropped or (None, None))))
-        else:
-            judged.append(Judged(row.text, row.reason, row.detail))
-    return judged, masked
+def _seen(path: Path, hits: Sequence[Path]) -> Counts:
+    """Of each evaluation set: its texts, those long enough to be looked for, and those that were found."""
+    index = load_index(path)
+    found = index.seen(np.unique(np.concatenate([pq.read_table(one)["hash"].to_numpy() for one in hits])))
+    counts: Counts = {}
+    for name, (texts, looked_for) in index.texts().items():
+        counts |= {
+            f"evaluation.{name}.{kind}": number for kind, number in (("texts", texts), ("looked_for", looked_for))
+        }
+        counts[f"evaluation.{name}.found"] = found[name]
+    return counts
 
 
 def _sift_all(units: Sequence[_Sift], workers: int) -> Counts:
-    """The second step over all parts; what `clean` returns."""
+    """The third step over all parts; what `clean` returns."""
     pending, totals = unfinished(units)
     with track("clean: sift", total=len(units), unit="parts") as advance:
         advance(len(units) - len(pending))
@@ -236,28 +300,49 @@ def _sift_all(units: Sequence[_Sift], workers: int) -> Counts:
 
 def _sift(unit: _Sift) -> Counts:
     table = pq.read_table(unit.rows)
-    if unit.duplicates is not None:
-        table = _with_duplicates(table, duplicates_of_part(unit.duplicates, unit.index))
+    for reason, path in unit.duplicates:
+        found = rows_of_part(path, unit.number)
+        table = _dropped(table, found["position"].to_numpy(), reason, found["kept"].to_pylist())
+    counts: Counts = {}
+    if unit.lines is not None:
+        table, counts = _without_lines(table, rows_of_part(unit.lines, unit.number), unit.settings)
     documents = table.filter(pc.is_null(table["reason"])).select(["id", "source", "text"])
     dropped = table.filter(pc.is_valid(table["reason"])).select(["id", "source", "reason", "detail", "text"])
     files = [
         write_parquet(unit.part.output / folder / f"{unit.part.name}.parquet", kind, unit.part.output, _ROW_GROUP_ROWS)
         for folder, kind in (("documents", documents), ("dropped", dropped))
     ]
-    return unit.part.finish(files, _counts(documents, dropped))
+    return unit.part.finish(files, _counts(documents, dropped) | counts)
 
 
-def _with_duplicates(table: pa.Table, kept: Mapping[str, str]) -> pa.Table:
-    """The table with the reason of documents that have the text of another, which the detail names."""
-    if not kept:
-        return table
-    others = [kept.get(identifier) for identifier in table["id"].to_pylist()]
-    other = pa.array(others, pa.string())
-    reason = pc.if_else(pc.is_valid(other), "exact_duplicate", table["reason"])
-    detail = pc.coalesce(other, table["detail"])
-    for name, column in (("reason", reason), ("detail", detail)):
-        table = table.set_column(table.schema.get_field_index(name), name, column)
+def _dropped(table: pa.Table, positions: np.ndarray, reason: str, details: Sequence[str]) -> pa.Table:
+    """The table with a reason and details for the rows at those positions."""
+    for name, values in (("reason", [reason] * len(positions)), ("detail", details)):
+        column = np.array(table[name].to_pylist(), object)
+        column[positions] = values
+        table = table.set_column(table.schema.get_field_index(name), name, pa.array(column, pa.string()))
     return table
+
+
+def _without_lines(table: pa.Table, places: pa.Table, settings: CleanSettings) -> tuple[pa.Table, Counts]:
+    """The table with those lines taken out of its texts, and documents dropped of which too little is left."""
+    if not places.num_rows:
+        return table, {}
+    texts = np.array(table["text"].to_pylist(), object)
+    positions, starts = np.unique(places["position"].to_numpy(), return_index=True)
+    lost: dict[int, str] = {}
+    for position, numbers in zip(positions, np.split(places["line"].to_numpy(), starts[1:]), strict=True):
+        left = without_lines(texts[position], numbers.tolist())
+        if too_short(left, settings.filters):
+            lost[position] = (
+                f"{len(numbers)} of its lines stand in more than {settings.duplicates.line_documents} documents"
+            )
+        else:
+            texts[position] = left
+    column = pa.array(texts, pa.large_string())
+    table = table.set_column(table.schema.get_field_index("text"), "text", column)
+    table = _dropped(table, np.array(list(lost), np.int64), "frequent_lines", list(lost.values()))
+    return table, {"cut.documents": len(positions) - len(lost), "cut.lines": places.num_rows}
 
 
 def _counts(documents: pa.Table, dropped: pa.Table) -> Counts:

@@ -1,8 +1,9 @@
-"""The id of a document, and the rule that holds some of them out."""
+"""The id of a document, the rule that holds some of them out, and how their texts are taken many at a time."""
 
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 
-__all__ = ["document_id", "is_heldout"]
+__all__ = ["document_id", "in_batches", "is_heldout"]
 
 
 def document_id(source: str, local: str | int) -> str:
@@ -21,3 +22,21 @@ def is_heldout(id: str, seed: int, share: float) -> bool:
     """
     digest = blake2b(f"{seed}:{id}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64 < share
+
+
+def in_batches(texts: Iterable[str], chars: int) -> Iterator[list[str]]:
+    """The texts in their order, in lists of at least so many characters, the last one excepted.
+
+    >>> list(in_batches(["가나", "다", "라"], 3))
+    [['가나', '다'], ['라']]
+    """
+    batch: list[str] = []
+    held = 0
+    for text in texts:
+        batch.append(text)
+        held += len(text)
+        if held >= chars:
+            yield batch
+            batch, held = [], 0
+    if batch:
+        yield batch

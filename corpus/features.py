@@ -11,7 +11,7 @@ from unicodedata import category, name
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Features", "Floats", "Hashes", "hashes_of"]
+__all__ = ["BATCH_CHARS", "Features", "Floats", "Hashes", "Ints", "hashes_of", "repeats"]
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -21,6 +21,8 @@ Ints = NDArray[np.int64]
 SPACE, HANGUL, JAMO, LATIN, DIGIT, HAN, KANA, OTHER, SYMBOL = range(9)
 _KINDS = 9
 _LINE_FEED = 10
+BATCH_CHARS = 1 << 18  # of texts measured at once: what the processor's caches hold
+_CAPITALS, _TO_SMALL = (ord("A"), ord("Z")), np.uint32(ord("a") - ord("A"))
 _ENDINGS = ".?!…。？！~\"'”’)」』》〉]】ㅋㅎㅠㅜ^♡♥"  # what closes a line of prose, of Korean reviews too
 _BULLETS = "-*•·▶▷■□●○◆◇※→▪◦☞✓"
 _CHAR_MIX, _WORD_MIX, _BASE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), 0xB5297A4D2C7E9D6B
@@ -80,15 +82,29 @@ class Features:
     @cached_property
     def words(self) -> Spans:
         """What stands between white space."""
-        shown = np.append(self._kinds != SPACE, False)
-        changes = np.flatnonzero(np.diff(shown, prepend=False))
-        starts, ends = changes[::2], changes[1::2]
-        return Spans(starts, ends, self._text_of[starts])
+        return self._stretches(self._kinds != SPACE)
 
     @cached_property
     def word_hashes(self) -> Hashes:
         """(W,) of each word."""
         return hashes_of(self.codes, self.words.starts, self.words.ends)
+
+    @cached_property
+    def terms(self) -> Spans:
+        """Letters and digits in a row: words without their punctuation, cut at it."""
+        return self._stretches((self._kinds != SPACE) & (self._kinds != SYMBOL))
+
+    @cached_property
+    def term_hashes(self) -> Hashes:
+        """(T,) of each term, with a-z for A-Z."""
+        capital = (self.codes >= _CAPITALS[0]) & (self.codes <= _CAPITALS[1])
+        folded = np.where(capital, self.codes + _TO_SMALL, self.codes)
+        return hashes_of(folded, self.terms.starts, self.terms.ends)
+
+    def term_ngrams(self, size: int) -> tuple[Hashes, Ints]:
+        """Hashes of `size` terms in a row, the same in every text, and the first term of each."""
+        starts = _within_texts(self.terms, size)
+        return _run_hashes(self.term_hashes, starts, size), starts
 
     def count(self, spans: Spans) -> Ints:
         """(D,) how many of the spans each text has."""
@@ -105,10 +121,18 @@ class Features:
         return _share(np.bincount(lines.texts[chosen], sizes, len(self)), self.visible)
 
     @cached_property
+    def line_numbers(self) -> Ints:
+        """(lines,) the number of each in its text, from 0; lines with nothing in them count too."""
+        ends = np.flatnonzero(self.codes == _LINE_FEED)
+        first = np.searchsorted(ends, self._bounds[:-1])
+        found: Ints = np.searchsorted(ends, self.lines.ends) - first[self.lines.texts]
+        return found
+
+    @cached_property
     def repeated_lines(self) -> Bools:
         """(lines,) those that are equal to an earlier line of their text."""
         lines = self.lines
-        return _repeats(hashes_of(self.codes, lines.starts, lines.ends), lines.texts)
+        return repeats(hashes_of(self.codes, lines.starts, lines.ends), lines.texts)
 
     @cached_property
     def closed_lines(self) -> Bools:
@@ -153,7 +177,7 @@ class Features:
     def repeated_ngram_share(self, size: int) -> Floats:
         """(D,) characters in runs of `size` words that stood earlier in the text, among all."""
         keys, starts, _ = self._ngrams(size)
-        again = starts[_repeats(keys, np.zeros(len(keys), np.int64))]
+        again = starts[repeats(keys, np.zeros(len(keys), np.int64))]
         marked = np.zeros(len(self.words.starts) + 1, np.int64)
         np.add.at(marked, again, 1)
         np.add.at(marked, again + size, -1)
@@ -165,15 +189,16 @@ class Features:
     def _ngrams(self, size: int) -> tuple[Hashes, Ints, Ints]:
         """Runs of words within texts: a key that differs between texts, the first word, the text."""
         words = self.words
-        count = max(0, len(words.starts) - size + 1)
-        whole = words.texts[:count] == words.texts[size - 1 :][:count]
-        whole &= (self.count(words) >= self._least_words)[words.texts[:count]]
-        keys = words.texts[:count][whole].astype(np.uint64) * _CHAR_MIX
-        starts = np.flatnonzero(whole)
-        for offset in range(size):
-            keys = (keys ^ self.word_hashes[starts + offset]) * _WORD_MIX
-            keys ^= keys >> np.uint64(29)
-        return keys, starts, words.texts[starts]
+        starts = _within_texts(words, size)
+        starts = starts[(self.count(words) >= self._least_words)[words.texts[starts]]]
+        texts = words.texts[starts]
+        return _run_hashes(self.word_hashes, starts, size) ^ (texts.astype(np.uint64) * _CHAR_MIX), starts, texts
+
+    def _stretches(self, shown: Bools) -> Spans:
+        """Where characters that are shown stand in a row. Each text ends with one that is not."""
+        changes = np.flatnonzero(np.diff(shown, prepend=False, append=False))
+        starts, ends = changes[::2], changes[1::2]
+        return Spans(starts, ends, self._text_of[starts])
 
     def _visible(self, starts: Ints, ends: Ints) -> Ints:
         found: Ints = self._visible_before[ends] - self._visible_before[starts]
@@ -196,6 +221,21 @@ def hashes_of(codes: NDArray[np.uint32], starts: Ints, ends: Ints) -> Hashes:
     return found
 
 
+def _within_texts(spans: Spans, size: int) -> Ints:
+    """The spans with which `size` in a row begin that are of one text."""
+    count = max(0, len(spans.texts) - size + 1)
+    return np.flatnonzero(spans.texts[:count] == spans.texts[size - 1 :][:count])
+
+
+def _run_hashes(hashes: Hashes, starts: Ints, size: int) -> Hashes:
+    """Of `size` hashes in a row, from each start."""
+    keys: Hashes = np.full(len(starts), _CHAR_MIX)
+    for offset in range(size):
+        keys = (keys ^ hashes[starts + offset]) * _WORD_MIX
+        keys ^= keys >> np.uint64(29)
+    return keys
+
+
 _powers_so_far: tuple[Hashes, Hashes] = (np.ones(1, np.uint64), np.ones(1, np.uint64))
 
 
@@ -213,8 +253,8 @@ def _powers(count: int) -> tuple[Hashes, Hashes]:
     return _powers_so_far
 
 
-def _repeats(keys: Hashes, texts: Ints) -> Bools:
-    """Which keys stood before in their text."""
+def repeats(keys: Hashes, texts: Ints) -> Bools:
+    """Which keys stood before in their text. keys, texts: (N,)."""
     keys = keys ^ (texts.astype(np.uint64) * _CHAR_MIX)
     order = np.sort(keys)
     repeated = np.unique(order[1:][order[1:] == order[:-1]])

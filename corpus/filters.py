@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corpus.features import HAN, HANGUL, KANA, OTHER, SYMBOL, Features, Floats, Ints
+from corpus.documents import in_batches
+from corpus.features import BATCH_CHARS, HAN, HANGUL, KANA, OTHER, SYMBOL, Features, Floats, Ints
 from corpus.settings import FilterSettings
 
-__all__ = ["FILTERS", "Filter", "drop_reasons"]
+__all__ = ["FILTERS", "Filter", "drop_reasons", "too_short"]
 
-_BATCH_CHARS = 1 << 18
 _MOST_CHARS = 1 << 22  # of one text, beyond which it is judged by its beginning
 
 # Lines that belong to a page and not to its text. A notice of rights marks its line; of a menu's words it takes two, in
@@ -163,23 +163,20 @@ FILTERS = (
 
 def drop_reasons(texts: Iterable[str], settings: FilterSettings) -> Iterator[tuple[str, str] | None]:
     """For each text, in order, the first reason to drop it with the measure behind it for people; None to keep it."""
-    batch: list[str] = []
-    chars = 0
-    for text in texts:
-        batch.append(text[:_MOST_CHARS])
-        chars += len(batch[-1])
-        if chars >= _BATCH_CHARS:
-            yield from _judged(batch, settings)
-            batch, chars = [], 0
-    yield from _judged(batch, settings)
+    for batch in in_batches((text[:_MOST_CHARS] for text in texts), BATCH_CHARS):
+        yield from _judged(batch, settings)
+
+
+def too_short(text: str, settings: FilterSettings) -> bool:
+    """Whether a text has too few visible characters: what is asked again once lines have been taken out of it."""
+    return len("".join(text.split())) < settings.min_chars
 
 
 def _judged(texts: Sequence[str], settings: FilterSettings) -> list[tuple[str, str] | None]:
     found: list[tuple[str, str] | None] = [None] * len(texts)
-    if texts:
-        features = Features(texts, settings.repetition_min_words)
-        for one in FILTERS:
-            dropped, measure = one.drops(features, settings)
-            for place in np.flatnonzero(dropped):
-                found[place] = found[place] or (one.reason, one.shown.format(measure[place]))
+    features = Features(texts, settings.repetition_min_words)
+    for one in FILTERS:
+        dropped, measure = one.drops(features, settings)
+        for place in np.flatnonzero(dropped):
+            found[place] = found[place] or (one.reason, one.shown.format(measure[place]))
     return found

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 
-from corpus.clean import Judged, judge
+from corpus.contamination import make_index
 from corpus.documents import document_id
+from corpus.judging import Judged, judge
 from corpus.readers import Row, chunks, rows
 from corpus.readers.records import File
 from corpus.settings import CleanSettings, SourceSettings
@@ -52,12 +53,14 @@ class Preview:
 def preview(settings: CleanSettings, sources: Mapping[str, Sequence[File]], count: int) -> Preview:
     """About `count` rows, as many of each source, drawn by the hash of their place from the beginnings of some files.
 
-    Normalising, masks and filters are those of `clean`; what only the whole corpus shows, equal text, is not looked at.
-    Raises CorpusError where a source has no rows.
+    Normalising, masks, filters and evaluation sets are those of `clean`; what only the whole corpus shows, such as
+    equal texts, is not looked at. sources: name of a source or evaluation set -> its files. Raises CorpusError where a
+    source has no rows, or an evaluation set no text.
     """
     shown: list[Shown] = []
     masked: Counter[str] = Counter()
     read: dict[str, int] = {}
+    index = make_index(settings, sources) if settings.evaluation else None
     each = -(-count // len(settings.sources))
     for source in settings.sources:
         found = list(_beginnings(source, sources[source.name]))
@@ -66,8 +69,9 @@ def preview(settings: CleanSettings, sources: Mapping[str, Sequence[File]], coun
         read[source.name] = len(found)
         chosen = sorted(sorted(range(len(found)), key=lambda place: _draw(found[place]))[:each])
         sample = [found[place] for place in chosen]
-        judged, kinds = judge(sample, settings)
-        masked += kinds
+        judged, counts, _ = judge(sample, settings, index)
+        kinds = {name: number for name, number in counts.items() if name.startswith("masked.")}
+        masked.update({name.removeprefix("masked."): number for name, number in kinds.items()})
         shown += [_shown(source.name, row, one) for row, one in zip(sample, judged, strict=True)]
     return Preview(shown, masked, read)
 

@@ -9,6 +9,9 @@ from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 __all__ = [
     "AnalyzeSettings",
     "CleanSettings",
+    "DecontaminationSettings",
+    "DuplicateSettings",
+    "EvaluationSettings",
     "FilterSettings",
     "NormalizeSettings",
     "PersonalSettings",
@@ -19,21 +22,24 @@ __all__ = [
 
 MIB = 1 << 20
 
+Kind = Literal["auto", "jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia", "korquad"]
+Encoding = Literal["auto", "utf-8", "cp949", "euc-kr", "utf-16"]
+_NAME = r"^[a-z0-9][a-z0-9_-]*$"
+
 
 class SourceSettings(BaseModel, frozen=True, extra="forbid"):
     """Where one kind of text comes from. Its name begins the id of each of its documents."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", description="short name in lower case: wiki, reviews")
+    name: str = Field(pattern=_NAME, description="short name in lower case: wiki, reviews")
     path: str = Field(
         min_length=1,
         description="a file, a folder or a glob, relative to the data folder; sample:NAME; or an address, s3://, hf://",
     )
-    kind: Literal["auto", "jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia"] = Field(
-        "auto", description="auto: by the end of the file's name; arrow: of a `datasets` data set on disk"
+    kind: Kind = Field(
+        "auto",
+        description="auto: by the end of the file's name; arrow: of a `datasets` data set; korquad: its contexts",
     )
-    encoding: Literal["auto", "utf-8", "cp949", "euc-kr", "utf-16"] = Field(
-        "auto", description="of lines and pages; auto: each file's, by its beginning"
-    )
+    encoding: Encoding = Field("auto", description="of lines and pages; auto: each file's, by its beginning")
     max_undecodable: float = Field(
         0.01, ge=0, le=1, description="a larger share of bytes that are no text in that encoding ends the run"
     )
@@ -108,6 +114,60 @@ class FilterSettings(BaseModel, frozen=True, extra="forbid"):
     )
 
 
+class DuplicateSettings(BaseModel, frozen=True, extra="forbid"):
+    """What is said only once. A line is what stands between line feeds; a term is letters and digits in a row."""
+
+    equal: bool = Field(True, description="of documents with equal text keep the one with the smallest id")
+    near: float = Field(
+        0.8,
+        ge=0,
+        le=1,
+        description="keep the longest of documents whose runs of three terms are so similar (Jaccard); 0: all",
+    )
+    near_min_terms: int = Field(10, ge=3, description="documents of fewer terms have no near-duplicates")
+    line_documents: int = Field(
+        50, ge=0, description="a line that stands in more documents is taken out of all; 0: none is"
+    )
+    line_min_chars: int = Field(
+        15, ge=1, description="lines of fewer visible characters stay, however often they stand"
+    )
+
+
+class EvaluationSettings(BaseModel, frozen=True, extra="forbid"):
+    """Texts that a model will be judged by, and that it must not have learned from."""
+
+    name: str = Field(pattern=_NAME, description="short name in lower case, shown where its text is found")
+    path: str = Field(min_length=1, description="a file, a folder or a glob, relative to the data folder")
+    kind: Kind = Field("auto", description="as of a source; korquad: the contexts of such a file")
+    encoding: Encoding = Field("auto", description="as of a source")
+    text: str = Field("text", description="field of the text (jsonl, tables)")
+
+    def source(self) -> SourceSettings:
+        """What the readers read it by."""
+        return SourceSettings(
+            name=self.name, path=self.path, kind=self.kind, encoding=self.encoding, id="", text=self.text
+        )
+
+
+class DecontaminationSettings(BaseModel, frozen=True, extra="forbid"):
+    """When text of an evaluation set counts as found. A term is letters and digits in a row."""
+
+    terms: int = Field(8, ge=2, le=50, description="terms in a row that a document may not share with a longer text")
+    least_terms: int = Field(
+        5,
+        ge=2,
+        description="a text of that many terms or more, but fewer than a run, may not stand whole in a document",
+    )
+    least_chars: int = Field(15, ge=1, description="runs of fewer characters, spaces left out, are stock phrases")
+    unit: Literal["document", "line"] = Field("document", description="what is dropped: all of it, or those lines")
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.least_terms > self.terms:
+            raise ValueError(f"least_terms {self.least_terms} is more than terms {self.terms}: make it that or less")
+        return self
+
+
 class CleanSettings(BaseModel, frozen=True, extra="forbid"):
     """From source files to clean documents."""
 
@@ -116,14 +176,24 @@ class CleanSettings(BaseModel, frozen=True, extra="forbid"):
     normalize: NormalizeSettings = NormalizeSettings()
     personal: PersonalSettings = PersonalSettings()
     filters: FilterSettings = FilterSettings()
-    exact_duplicates: bool = Field(True, description="of documents with equal text keep the one with the smallest id")
+    duplicates: DuplicateSettings = DuplicateSettings()
+    evaluation: tuple[EvaluationSettings, ...] = Field((), description="sets that documents may share no text with")
+    decontamination: DecontaminationSettings = DecontaminationSettings()
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
-        names = [source.name for source in self.sources]
+        names = [name for name, _ in self.patterns]
         if repeated := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"two sources are named {repeated[0]!r}: ids begin with the name, so give each its own")
+            raise ValueError(
+                f"two sources or evaluation sets are named {repeated[0]!r}: ids begin with the name, "
+                "so give each its own"
+            )
         return self
+
+    @property
+    def patterns(self) -> list[tuple[str, str]]:
+        """Name and path of each source and each evaluation set."""
+        return [(one.name, one.path) for one in self.sources] + [(one.name, one.path) for one in self.evaluation]
 
 
 class AnalyzeSettings(BaseModel, frozen=True, extra="forbid"):

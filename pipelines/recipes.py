@@ -148,7 +148,7 @@ class Recipe(BaseModel, frozen=True, extra="forbid"):
     def patterns(self, stage: str) -> dict[str, str]:
         """Role -> file pattern of what the stage reads from outside."""
         if stage == "clean":
-            return {source.name: source.path for source in self.clean.sources}
+            return dict(self.clean.patterns)
         if stage == "analyze" and self.analyze.user_words:
             return {"user_words": self.analyze.user_words}
         if stage == "nsmc" and self.nsmc:

@@ -76,7 +76,7 @@ def _segments(source: SourceSettings, kind: Kind, path: File, name: str, part_by
             found = wikipedia.segments(file, path, name, part_bytes)
         elif kind in ("csv", "tsv"):
             found = delimited.segments(source, kind, file, path, name, part_bytes)
-        elif kind == "text" and source.documents == "file":
+        elif kind == "korquad" or (kind == "text" and source.documents == "file"):
             found = iter([Segment(name, 1, file.read())])
         else:
             found = _line_segments(file, name, part_bytes, to_blank=kind == "text" and source.documents == "blank")

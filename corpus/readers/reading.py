@@ -9,6 +9,8 @@ from corpus.settings import SourceSettings
 
 __all__ = ["rows"]
 
+_SHOWN_CHARS = 1000  # of a whole file that cannot be read
+
 
 def rows(chunk: Chunk) -> Iterator[Row]:
     """Every record of the chunk, good or bad, in order. Blank lines are no records."""
@@ -25,6 +27,8 @@ def rows(chunk: Chunk) -> Iterator[Row]:
             for number, line in _numbered_lines(segment):
                 raw = decoded(line, segment.encoding)
                 yield _json_row(raw, f"{segment.file} line {number}", segment, source, f"{prefix}{number}")
+        elif kind == "korquad":
+            yield from _korquad_rows(segment, source, prefix)
         elif source.documents == "file":
             yield _text_row(segment.data, segment, segment.file, segment.file)
         else:
@@ -50,6 +54,21 @@ def _paragraphs(segment: Segment) -> Iterator[tuple[int, bytes]]:
             lines = []
     if lines:
         yield segment.first + segment.data.count(b"\n") + 1 - len(lines), b"\n".join(lines)
+
+
+def _korquad_rows(segment: Segment, source: SourceSettings, prefix: str) -> Iterator[Row]:
+    """The contexts of a file as KorQuAD and SQuAD 1.x have it."""
+    try:
+        articles = json.loads(segment.data)["data"]
+        contexts = [paragraph["context"] for article in articles for paragraph in article["paragraphs"]]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        detail = f"{segment.file}: not a KorQuAD file, which holds data, paragraphs and contexts ({error!r})"
+        yield Row(segment.file, None, segment.data.decode(errors="replace")[:_SHOWN_CHARS], "bad_json", detail)
+        return
+    for number, context in enumerate(contexts, 1):
+        local = f"{prefix}{number}"
+        record = {source.id: local, source.text: context}
+        yield checked_row(record, f"{segment.file} context {number}", source, local, str(context))
 
 
 def _text_row(data: bytes, segment: Segment, place: str, local: str) -> Row:

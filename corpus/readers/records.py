@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 File: TypeAlias = "Path | UPath"  # here, or behind an address that fsspec knows
-Kind = Literal["jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia"]
+Kind = Literal["jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia", "korquad"]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 UNDECODABLE = re.compile("[\udc80-\udcff]")  # what a byte that cannot be decoded becomes

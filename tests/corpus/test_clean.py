@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpus.clean import clean
-from corpus.settings import CleanSettings, FilterSettings
+from corpus.settings import CleanSettings, DuplicateSettings, FilterSettings
 from korbert.errors import CorpusError
 
 WORDS = ["학교", "도서관", "책상", "하늘이", "사람들은", "오늘도", "읽었다", "걸었다", "바다에서", "노래했다", "좋다"]
@@ -146,7 +146,7 @@ def test_packed_text_gives_the_same(tmp_path, wiki, reference, bytes_below):
 
 
 def test_other_settings_leave_no_part_behind(tmp_path, wiki, reference, bytes_below):
-    other = settings(part_bytes=1024, filters=FilterSettings(min_chars=20), exact_duplicates=False)
+    other = settings(part_bytes=1024, filters=FilterSettings(min_chars=20), duplicates=DuplicateSettings(equal=False))
     counts = clean(other, {"wiki": [wiki]}, tmp_path / "out", workers=1)
     assert counts["dropped"] == counts["dropped.too_short"] > 0
     clean(settings(), {"wiki": [wiki]}, tmp_path / "out", workers=1)
@@ -188,7 +188,7 @@ def test_missing_and_empty_files(tmp_path):
     empty = tmp_path / "wiki.jsonl"
     empty.write_bytes(b"\n\n")
     output = tmp_path / "out"
-    with pytest.raises(CorpusError, match=r"none.jsonl: no such file: check the path of source 'wiki'"):
+    with pytest.raises(CorpusError, match=r"none.jsonl: no such file: check the path of 'wiki'"):
         clean(settings(), {"wiki": [tmp_path / "none.jsonl"]}, output, workers=1)
     with pytest.raises(CorpusError, match=r"source 'wiki': no file"):
         clean(settings(), {"wiki": []}, output, workers=1)
@@ -203,7 +203,7 @@ def test_missing_and_empty_files(tmp_path):
 
 
 def test_settings_that_cannot_be():
-    with pytest.raises(ValueError, match="two sources are named 'wiki'"):
+    with pytest.raises(ValueError, match="two sources or evaluation sets are named 'wiki'"):
         settings(sources=[{"name": "wiki", "path": "a"}, {"name": "wiki", "path": "b"}])
     with pytest.raises(ValueError, match="min_hangul_share"):
         settings(filters=FilterSettings(min_hangul_share=2))

@@ -1,0 +1,185 @@
+"""Text of evaluation sets that stands in a corpus: found by runs of terms that both share.
+
+A term is letters and digits in a row, with a-z for A-Z. Of a text as long as a run every run counts, of a shorter one
+the whole text. A text shorter than that is too common to tell from a stock phrase, and is not looked for.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corpus.documents import in_batches
+from corpus.features import BATCH_CHARS, Features, Hashes, Ints
+from corpus.normalize import normalize_many
+from corpus.parts import written_aside
+from corpus.readers import chunks, rows
+from corpus.readers.records import File
+from corpus.settings import CleanSettings, DecontaminationSettings
+from korbert.errors import CorpusError
+
+__all__ = ["Index", "Leak", "load_index", "make_index"]
+
+_ARRAYS = ("hashes", "owners", "sets", "sizes")
+_SIEVE_BITS = 22  # of a run's hash: what is not in this table is not looked up
+
+
+class Leak(NamedTuple):
+    """What a document shares with evaluation sets.
+
+    names: of the sets. shared: the first run that both have. lines: numbers of the lines that such runs touch.
+    hashes: of all those runs.
+    """
+
+    names: tuple[str, ...]
+    shared: str
+    lines: tuple[int, ...]
+    hashes: Hashes
+
+
+class Index:
+    """The runs of all evaluation sets.
+
+    names: of the sets. hashes: (R,) of runs, sorted. owners: (R,) the text that each is of. sets: (T,) the set that
+    each text is of. sizes: the lengths of runs there are, in terms.
+    """
+
+    def __init__(self, names: Sequence[str], hashes: Hashes, owners: Ints, sets: Ints, sizes: Ints) -> None:
+        self._names = names
+        self._hashes = hashes
+        self._owners = owners
+        self._sets = sets
+        self._sizes = [int(size) for size in sizes]
+        self._sieve = np.zeros(1 << _SIEVE_BITS, bool)
+        self._sieve[_sieved(hashes)] = True
+
+    def find(self, texts: Sequence[str]) -> Iterator[Leak | None]:
+        """What each text shares with the sets, in order."""
+        for batch in in_batches(texts, BATCH_CHARS):
+            features = Features(batch)
+            found: dict[int, list[tuple[int, int, int]]] = {}
+            for size in self._sizes:
+                keys, starts = features.term_ngrams(size)
+                for place in self._known(keys):
+                    first = int(starts[place])
+                    runs = found.setdefault(int(features.terms.texts[first]), [])
+                    runs.append((first, first + size - 1, int(keys[place])))
+            yield from (
+                self._leak(features, sorted(found[place])) if place in found else None for place in range(len(batch))
+            )
+
+    def _known(self, keys: Hashes) -> Ints:
+        """Where the keys are that the index holds."""
+        places = np.flatnonzero(self._sieve[_sieved(keys)])
+        found = np.searchsorted(self._hashes, keys[places])
+        known: Ints = places[self._hashes[np.minimum(found, len(self._hashes) - 1)] == keys[places]]
+        return known
+
+    def _leak(self, features: Features, runs: Sequence[tuple[int, int, int]]) -> Leak:
+        terms, lines = features.terms, features.lines
+        shared = features.joined[terms.starts[runs[0][0]] : terms.ends[runs[0][1]]]
+        touched: set[int] = set()
+        for first, last, _ in runs:
+            begin, end = np.searchsorted(lines.starts, terms.starts[[first, last]], side="right") - 1
+            touched.update(features.line_numbers[begin : end + 1].tolist())
+        hashes = np.unique(np.array([key for *_, key in runs], np.uint64))
+        sets = np.unique(self._sets[self._texts_of(hashes)])
+        return Leak(
+            tuple(self._names[number] for number in sets), " ".join(shared.split()), tuple(sorted(touched)), hashes
+        )
+
+    def _texts_of(self, hashes: Hashes) -> Ints:
+        begin, end = (np.searchsorted(self._hashes, hashes, side) for side in ("left", "right"))
+        return np.unique(np.concatenate([self._owners[a:b] for a, b in zip(begin, end, strict=True)]))
+
+    def seen(self, hashes: Hashes) -> dict[str, int]:
+        """How many texts of each set have one of those runs."""
+        counts = np.bincount(self._sets[self._texts_of(hashes)] if len(hashes) else [], minlength=len(self._names))
+        return dict(zip(self._names, counts.tolist(), strict=True))
+
+    def texts(self) -> dict[str, tuple[int, int]]:
+        """Of each set, how many texts it has, and how many of them are long enough to be looked for."""
+        everyone = np.bincount(self._sets, minlength=len(self._names))
+        looked_for = np.bincount(self._sets[np.unique(self._owners)], minlength=len(self._names))
+        return dict(zip(self._names, zip(everyone.tolist(), looked_for.tolist(), strict=True), strict=True))
+
+    def save(self, path: Path, output: Path) -> None:
+        """Writes what `load_index` takes; output: whose scratch folder it is written in."""
+        values = (self._hashes, self._owners, self._sets, np.array(self._sizes))
+        arrays = {"names": np.array(self._names), **dict(zip(_ARRAYS, values, strict=True))}
+
+        def write(aside: Path) -> None:
+            with aside.open("wb") as file:
+                np.savez(file, **arrays)  # type: ignore[arg-type]
+
+        written_aside(path, write, output)
+
+
+def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> Index:
+    """The index of the evaluation sets of the settings, whose texts are made uniform as the corpus is.
+
+    files: name of a set -> its files. Raises CorpusError where a set holds no text, or none that is long enough.
+    """
+    texts: list[str] = []
+    sets: list[int] = []
+    for number, one in enumerate(settings.evaluation):
+        found = [row for chunk in chunks(one.source(), files[one.name], settings.part_bytes) for row in rows(chunk)]
+        good = [row.text for row in found if row.reason is None]
+        if not good:
+            told = f" ({found[0].detail})" if found else ""
+            raise CorpusError(f"evaluation set {one.name!r}: no text in its files{told}: see its path, kind and text")
+        texts += normalize_many(good, settings.normalize)
+        sets += [number] * len(good)
+    hashes, owners, sizes = _runs(texts, settings.decontamination)
+    order = np.argsort(hashes, kind="stable")
+    index = Index([one.name for one in settings.evaluation], hashes[order], owners[order], np.array(sets), sizes)
+    for name, (_, looked_for) in index.texts().items():
+        if not looked_for:
+            raise CorpusError(
+                f"evaluation set {name!r}: no text is long enough to be looked for: see [clean.decontamination]"
+            )
+    return index
+
+
+@lru_cache(1)
+def load_index(path: Path) -> Index:
+    """The index that was saved there. One is kept in memory."""
+    with np.load(path) as arrays:
+        return Index(arrays["names"].tolist(), *(arrays[name] for name in _ARRAYS))
+
+
+def _runs(texts: Sequence[str], settings: DecontaminationSettings) -> tuple[Hashes, Ints, Ints]:
+    """Hashes of all runs, the text of each, and which lengths there are."""
+    hashes, owners, sizes = [], [], []
+    done = 0
+    for batch in in_batches(texts, BATCH_CHARS):
+        features = Features(batch)
+        counts = features.count(features.terms)
+        for size in range(settings.least_terms, settings.terms + 1):
+            keys, starts = features.term_ngrams(size)
+            whose = features.terms.texts[starts]
+            chosen = (counts[whose] >= size) if size == settings.terms else (counts[whose] == size)
+            chosen &= _telling(features, starts, size, settings)
+            hashes.append(keys[chosen])
+            owners.append(whose[chosen] + done)
+            if chosen.any():
+                sizes.append(size)
+        done += len(batch)
+    return np.concatenate(hashes), np.concatenate(owners), np.unique(np.array(sizes, np.int64))
+
+
+def _telling(features: Features, starts: Ints, size: int, settings: DecontaminationSettings) -> NDArray[np.bool_]:
+    """Which runs have enough characters, and are not the same few terms again and again."""
+    window = starts[:, None] + np.arange(size)
+    chars = (features.terms.ends - features.terms.starts)[window].sum(axis=1)
+    ordered = np.sort(features.term_hashes[window], axis=1)
+    different = 1 + (ordered[:, 1:] != ordered[:, :-1]).sum(axis=1)
+    told: NDArray[np.bool_] = (chars >= settings.least_chars) & (2 * different > size)
+    return told
+
+
+def _sieved(hashes: Hashes) -> Hashes:
+    return hashes >> np.uint64(64 - _SIEVE_BITS)

@@ -1,0 +1,88 @@
+"""Lines that stand in many documents, word for word: notices, menus, signatures, what an exporter wrote everywhere."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from corpus.database import connect, same_size_batches
+from corpus.documents import in_batches
+from corpus.features import BATCH_CHARS, Features, hashes_of, repeats
+from corpus.parts import write_parquet, write_tables
+
+__all__ = ["find_frequent", "without_lines", "write_lines"]
+
+# A line counts once a document, and only in documents that go on.
+_FREQUENT = """
+    CREATE TABLE frequent AS
+    SELECT hash, count(*) AS documents, min({'part': part, 'position': position, 'line': line}) AS spot FROM lines
+    WHERE is_first GROUP BY hash HAVING count(*) > $most
+"""
+_PLACES = "SELECT part, position, line FROM lines SEMI JOIN frequent USING (hash) ORDER BY part, position, line"
+_TEXTS = """
+    SELECT string_split(text, chr(10))[spot.line + 1] AS text, documents
+    FROM frequent JOIN rows ON part = spot.part AND position = spot.position ORDER BY documents DESC, text
+"""
+_PLACE_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("line", pa.int32())])
+_LINE_SCHEMA = pa.schema([*_PLACE_SCHEMA, ("hash", pa.uint64()), ("is_first", pa.bool_())])
+_TEXT_SCHEMA = pa.schema([("text", pa.string()), ("documents", pa.int64())])
+
+
+def write_lines(path: Path, rows: pa.Table, least_chars: int, output: Path) -> Path:
+    """The hashes of one part's lines. rows: documents, of columns text, part, position; shorter lines are left out."""
+    tables, done = [_LINE_SCHEMA.empty_table()], 0
+    for texts in in_batches(rows["text"].to_pylist(), BATCH_CHARS):
+        tables.append(_lines(rows.slice(done, len(texts)), texts, least_chars))
+        done += len(texts)
+    return write_parquet(path, pa.concat_tables(tables).combine_chunks(), output)
+
+
+def _lines(rows: pa.Table, texts: Sequence[str], least_chars: int) -> pa.Table:
+    features = Features(texts)
+    long = np.flatnonzero(features.line_visible >= least_chars)
+    lines, owners = features.lines, features.lines.texts[long]
+    hashes = hashes_of(features.codes, lines.starts[long], lines.ends[long])
+    columns = {name: rows[name].combine_chunks().take(pa.array(owners)) for name in ("part", "position")}
+    columns |= {"line": features.line_numbers[long], "hash": hashes, "is_first": ~repeats(hashes, owners)}
+    return pa.table(columns).cast(_LINE_SCHEMA)
+
+
+def find_frequent(
+    lines: Sequence[Path],
+    rows: Sequence[Path],
+    most: int,
+    output: Path,
+    threads: int,
+    *,
+    without: Sequence[Path],
+    places: Path,
+    texts: Path,
+) -> int:
+    """Finds the lines that stand in more than `most` documents; returns how many there are.
+
+    lines: files of `write_lines`. rows: parts with the texts. without: files of (part, position), of documents that are
+    gone. Writes `places`, (part, position, line), a line's number counted from 0, and `texts`, (text, documents), the
+    commonest first.
+    """
+    with connect(output, threads) as database:
+        database.read_parquet([str(path) for path in lines]).create_view("all_lines")
+        database.read_parquet([str(path) for path in rows]).create_view("rows")
+        database.execute("CREATE TABLE gone (part INTEGER, position INTEGER)")
+        for path in without:
+            database.execute("INSERT INTO gone SELECT part, position FROM read_parquet(?)", [str(path)])
+        database.execute("CREATE VIEW lines AS SELECT * FROM all_lines ANTI JOIN gone USING (part, position)")
+        database.execute(_FREQUENT, {"most": most})
+        for query, schema, path in ((_PLACES, _PLACE_SCHEMA, places), (_TEXTS, _TEXT_SCHEMA, texts)):
+            found = write_tables(path, schema, same_size_batches(database.sql(query).to_arrow_reader()), output)
+    return found
+
+
+def without_lines(text: str, numbers: Mapping[int, object] | Sequence[int]) -> str:
+    """The text less some of its lines, by number from 0, with one blank line at most where they stood."""
+    gone = set(numbers)
+    left: list[str] = []
+    for number, line in enumerate(text.split("\n")):
+        if number not in gone and (line or (left and left[-1])):
+            left.append(line)
+    return "\n".join(left).rstrip("\n")
