@@ -18,7 +18,7 @@ _BATCH_ROWS = 1 << 16
 
 
 @contextmanager
-def connect(output: Path | None, threads: int, memory_limit: str = _MEMORY_LIMIT) -> Iterator["DuckDBPyConnection"]:
+def connect(output: Path | None, threads: int) -> Iterator["DuckDBPyConnection"]:
     """A database in memory that spills into the scratch folder of `output`; None: where the system keeps such files."""
     import duckdb  # not at the top: workers import this module and never connect
 
@@ -27,7 +27,7 @@ def connect(output: Path | None, threads: int, memory_limit: str = _MEMORY_LIMIT
         scratch.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="spill-", dir=scratch) as spill:
         settings: dict[str, str | bool | int | float | list[str]] = {
-            "memory_limit": memory_limit,
+            "memory_limit": _MEMORY_LIMIT,
             "threads": threads,
             "temp_directory": spill,
             "preserve_insertion_order": False,

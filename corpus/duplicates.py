@@ -77,6 +77,7 @@ _KEPT = """
     )
     SELECT part, position, kept FROM members WHERE id <> kept ORDER BY part, position
 """
+_ROW_GROUP_ROWS = 1 << 13  # of signatures, of which DuckDB holds whole row groups
 _BAND_NAMES = [f"band_{number:02}" for number in range(BANDS)]
 
 
@@ -123,7 +124,7 @@ def write_signatures(path: Path, rows: pa.Table, least_terms: int, output: Path)
     signed = signed.append_column("signature", packed)
     for name, band in zip(_BAND_NAMES, found.bands.T, strict=True):
         signed = signed.append_column(name, pa.array(np.ascontiguousarray(band)))
-    return write_parquet(path, signed, output)
+    return write_parquet(path, signed, output, _ROW_GROUP_ROWS)
 
 
 def find_near(

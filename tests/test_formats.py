@@ -96,11 +96,11 @@ def test_the_columns_are_there() -> None:
 def test_every_reason_to_drop_is_there() -> None:
     from corpus.filters import FILTERS
 
-    files = [*(ROOT / "corpus" / "readers").glob("*.py"), ROOT / "corpus" / "clean.py"]
+    files = [*(ROOT / "corpus" / "readers").glob("*.py"), *(ROOT / "corpus").glob("*.py")]
     sources = "".join(path.read_text(encoding="utf-8") for path in files)
-    reasons = {*re.findall(r'"(bad_\w+)"', sources), *re.findall(r'"(\w+_duplicate)"', sources)}
+    reasons = set(re.findall(r'"(bad_\w+|\w+_duplicate|contaminated|frequent_lines)"', sources))
     reasons |= {one.reason for one in FILTERS}
-    assert len(reasons) >= 17
+    assert len(reasons) >= 20
     assert reasons <= named("clean")
 
 
@@ -192,9 +192,9 @@ def _keys(value: dict[str, Any], name: str) -> Iterator[str]:
 def test_the_counts_of_the_demo_are_named(stage: str) -> None:
     record = artifacts.read_json(demo(stage) / artifacts.RECORD)
     assert record is not None
-    shown = [re.sub(r"^(kept|dropped)\..+", r"\1.", key) for key in record["counts"]]
+    shown = [re.sub(r"^(kept|dropped|masked)\..+", r"\1.", key) for key in record["counts"]]
     shown = [re.sub(r"^\w+_accuracy$", "NAME_accuracy", key) for key in shown]
-    known = named(stage) | {"kept.", "dropped."} if stage == "clean" else named(stage)
+    known = named(stage) | {"kept.", "dropped.", "masked."} if stage == "clean" else named(stage)
     assert [key for key in shown if key not in known] == []
 
 

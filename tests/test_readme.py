@@ -228,10 +228,14 @@ def test_hashes_of_the_data_page_are_those_of_the_folder(korbert_data: Path) -> 
 def test_recipes_of_the_data_page_are_recipes() -> None:
     import tomllib
 
+    from corpus.settings import CleanSettings
     from korbert.tasks.reading_settings import KorquadSettings
+    from pipelines.recipes import load
 
-    (toml,) = blocks("docs/data.md", "toml")
-    assert KorquadSettings.model_validate(tomllib.loads(toml)["korquad"]).valid == "korquad1/KorQuAD_v1.0_dev.json"
+    korquad, evaluation = (tomllib.loads(toml) for toml in blocks("docs/data.md", "toml"))
+    assert KorquadSettings.model_validate(korquad["korquad"]).valid == "korquad1/KorQuAD_v1.0_dev.json"
+    settings = CleanSettings.model_validate({"sources": [{"name": "mine", "path": "x"}], **evaluation["clean"]})
+    assert settings.evaluation == load("small").clean.evaluation
 
 
 def test_the_licence_is_whole() -> None:

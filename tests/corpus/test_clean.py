@@ -12,6 +12,8 @@ from corpus.settings import CleanSettings, DuplicateSettings, FilterSettings
 from korbert.errors import CorpusError
 
 WORDS = ["학교", "도서관", "책상", "하늘이", "사람들은", "오늘도", "읽었다", "걸었다", "바다에서", "노래했다", "좋다"]
+ALL = DuplicateSettings(equal=False, near=0, line_documents=0)
+NOTICE = "이 글은 어디에나 붙어 있는 안내문입니다."
 
 
 def sentence(generator):
@@ -28,6 +30,10 @@ def write_jsonl(path, documents):
 def wiki(tmp_path_factory):
     generator = random.Random(0)
     texts = [sentence(generator) for _ in range(600)]
+    for _ in range(60):  # two near-duplicates each, below a line that stands in all
+        words = generator.choices(WORDS, k=40)
+        texts += [f"{NOTICE}\n{' '.join(words)}", f"{NOTICE}\n{' '.join(words)} {generator.choice(WORDS)}"]
+    generator.shuffle(texts)
     path = tmp_path_factory.mktemp("source") / "wiki.jsonl"
     return write_jsonl(path, [{"id": f"w{n}", "text": text} for n, text in enumerate(texts)])
 
@@ -113,6 +119,76 @@ def test_personal_data_is_replaced_and_counted(tmp_path):
     ]
 
 
+def test_near_duplicates_and_lines_that_stand_everywhere(tmp_path, wiki):
+    counts = clean(settings(), {"wiki": [wiki]}, tmp_path / "out", workers=1)
+    assert counts["dropped.near_duplicate"] == 60
+    assert counts["cut.documents"] == counts["cut.lines"] == 60
+    assert read(tmp_path / "out", "frequent") == [{"text": NOTICE, "documents": 60}]
+    kept = {row["id"]: row["text"] for row in read(tmp_path / "out", "documents")}
+    assert not any(NOTICE in text for text in kept.values())
+    for row in read(tmp_path / "out", "dropped"):
+        if row["reason"] == "near_duplicate":
+            assert kept[row["detail"]].startswith(row["text"].removeprefix(f"{NOTICE}\n"))
+
+
+def test_a_document_of_lines_that_stand_everywhere_is_dropped(tmp_path):
+    texts = [f"{NOTICE}\n{number}번째 글에는 다른 말이 적혀 있다." for number in range(3)] + [f"{NOTICE}\n짧다."]
+    path = write_jsonl(tmp_path / "a.jsonl", [{"id": n, "text": text} for n, text in enumerate(texts)])
+    some = settings(duplicates=DuplicateSettings(line_documents=3))
+    counts = clean(some, {"wiki": [path]}, tmp_path / "out", workers=1)
+    assert counts["dropped.frequent_lines"] == 1
+    (row,) = read(tmp_path / "out", "dropped")
+    assert (row["id"], row["text"]) == ("wiki:3", texts[3])
+    assert row["detail"] == "1 of its lines stand in more than 3 documents"
+
+
+EVALUATION = [{"name": "test", "path": "x", "text": "document"}, {"name": "reading", "path": "x", "kind": "korquad"}]
+CONTEXT = "보부상은 장시를 돌며 물건을 팔았고 강가에는 포구가 생겨 쌀과 소금이 모였다."
+
+
+@pytest.mark.parametrize("unit", ["document", "line"])
+def test_text_of_evaluation_sets_is_taken_out(tmp_path, unit, bytes_below):
+    review = "배우들의 연기가 정말로 훌륭했던 영화"
+    (tmp_path / "test.tsv").write_text(
+        f"id\tdocument\n1\t{review}\n2\t좋다\n3\t아무도 보지 않은 다른 영화들의 이야기\n", "utf-8"
+    )
+    reading = {"data": [{"paragraphs": [{"context": CONTEXT}]}]}
+    (tmp_path / "reading.json").write_text(json.dumps(reading), "utf-8")
+    texts = [
+        f"{review}!!",
+        f"장시의 역사\n{CONTEXT}\n그 뒤의 이야기도 길게 이어진다.",
+        "이 글은 아무 데도 나오지 않는 글이다.",
+    ]
+    path = write_jsonl(tmp_path / "a.jsonl", [{"id": n, "text": text} for n, text in enumerate(texts)])
+    files = {"wiki": [path], "test": [tmp_path / "test.tsv"], "reading": [tmp_path / "reading.json"]}
+    some = settings(evaluation=EVALUATION, decontamination={"unit": unit})
+    counts = clean(some, files, tmp_path / "out", workers=1)
+    found = {name: number for name, number in counts.items() if name.startswith(("evaluation", "contaminated"))}
+    assert found == {
+        "contaminated.reading": 1,
+        "contaminated.test": 1,
+        "evaluation.test.texts": 3,
+        "evaluation.test.looked_for": 2,
+        "evaluation.test.found": 1,
+        "evaluation.reading.texts": 1,
+        "evaluation.reading.looked_for": 1,
+        "evaluation.reading.found": 1,
+    }
+    dropped = {row["id"]: row["detail"] for row in read(tmp_path / "out", "dropped")}
+    kept = [row["text"] for row in read(tmp_path / "out", "documents")]
+    assert dropped["wiki:0"] == f"test: {review}"
+    if unit == "document":
+        assert dropped["wiki:1"] == "reading: 보부상은 장시를 돌며 물건을 팔았고 강가에는 포구가 생겨"
+        assert kept == texts[2:]
+    else:
+        assert kept == ["장시의 역사\n그 뒤의 이야기도 길게 이어진다.", texts[2]]
+    before = bytes_below(tmp_path / "out")
+    clean(some, files, tmp_path / "out", workers=2)
+    assert bytes_below(tmp_path / "out") == before
+    (tmp_path / "test.tsv").write_text("id\tdocument\n1\t다른 파일에 적혀 있던 전혀 다른 글 하나\n", "utf-8")
+    assert clean(some, files, tmp_path / "out", workers=1)["evaluation.test.found"] == 0
+
+
 def test_a_source_in_another_encoding_than_its_recipe_says(tmp_path):
     path = tmp_path / "old.csv.gz"
     text = "id,text\n" + "".join(f"{number},학교에서 책을 {number}번 읽었다.\n" for number in range(50))
@@ -146,7 +222,7 @@ def test_packed_text_gives_the_same(tmp_path, wiki, reference, bytes_below):
 
 
 def test_other_settings_leave_no_part_behind(tmp_path, wiki, reference, bytes_below):
-    other = settings(part_bytes=1024, filters=FilterSettings(min_chars=20), duplicates=DuplicateSettings(equal=False))
+    other = settings(part_bytes=1024, filters=FilterSettings(min_chars=20), duplicates=ALL)
     counts = clean(other, {"wiki": [wiki]}, tmp_path / "out", workers=1)
     assert counts["dropped"] == counts["dropped.too_short"] > 0
     clean(settings(), {"wiki": [wiki]}, tmp_path / "out", workers=1)
@@ -190,7 +266,7 @@ def test_missing_and_empty_files(tmp_path):
     output = tmp_path / "out"
     with pytest.raises(CorpusError, match=r"none.jsonl: no such file: check the path of 'wiki'"):
         clean(settings(), {"wiki": [tmp_path / "none.jsonl"]}, output, workers=1)
-    with pytest.raises(CorpusError, match=r"source 'wiki': no file"):
+    with pytest.raises(CorpusError, match=r"'wiki': no file"):
         clean(settings(), {"wiki": []}, output, workers=1)
     with pytest.raises(CorpusError, match=r"wiki.jsonl: no document"):
         clean(settings(), {"wiki": [empty]}, output, workers=1)

@@ -129,3 +129,21 @@ def test_the_kind_may_be_given(tmp_path):
     path = tmp_path / "lines.dat"
     path.write_text(json.dumps({"n": 3, "body": "가"}, ensure_ascii=False))
     assert [(row.id, row.text) for row in read([path], kind="jsonl", id="n", text="body")] == [(3, "가")]
+
+
+def test_contexts_of_korquad(tmp_path):
+    paragraphs = [{"context": "첫 문단", "qas": []}, {"context": 5, "qas": []}]
+    data = {"version": "1.0", "data": [{"title": "a", "paragraphs": paragraphs}, {"paragraphs": [{"context": "끝"}]}]}
+    (tmp_path / "dev.json").write_text(json.dumps(data), "utf-8")
+    found = [(row.id, row.text, row.reason) for row in read([tmp_path / "dev.json"], kind="korquad", id="")]
+    assert found == [("1", "첫 문단", None), ("2", "5", "bad_text"), ("3", "끝", None)]
+
+
+@pytest.mark.parametrize(
+    "content", ['{"data": [{"paragraphs": [', '{"id": 1}', "[1, 2]", '{"data": [{"paragraphs": 1}]}']
+)
+def test_what_is_no_korquad_file_is_a_row_that_says_so(tmp_path, content):
+    (tmp_path / "dev.json").write_text(content, "utf-8")
+    (row,) = read([tmp_path / "dev.json"], kind="korquad")
+    assert (row.id, row.text, row.reason) == (None, content, "bad_json")
+    assert row.detail.startswith("dev.json: not a KorQuAD file")
