@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from corpus.documents import is_heldout
     from corpus.settings import AnalyzeSettings, CleanSettings, ShardSettings, SourceSettings, VocabSettings
     from corpus.shards import shard
+    from corpus.workers import Workers
 
 __all__ = [
     "AnalyzeSettings",
@@ -18,6 +19,7 @@ __all__ = [
     "ShardSettings",
     "SourceSettings",
     "VocabSettings",
+    "Workers",
     "analyze",
     "clean",
     "count",
@@ -35,6 +37,7 @@ __getattr__ = attach(
         "ShardSettings": "settings",
         "SourceSettings": "settings",
         "VocabSettings": "settings",
+        "Workers": "workers",
         "analyze": "analyze",
         "clean": "clean",
         "count": "counts",

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from corpus.morphemes import SCHEMA, changes
 from corpus.parts import Counts, Part, keep_only, key_of, part_files, unfinished, write_parquet
 from corpus.settings import AnalyzeSettings
-from corpus.workers import Lost, Outcome, run_units
+from corpus.workers import Lost, Outcome, Workers, run_units
 from korbert.errors import CorpusError
 from korbert.progress import track
 from korbert.tokenization.analyzer import Analyzer
@@ -55,7 +55,7 @@ class _Done:
     piece: Path
 
 
-def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers: int) -> Counts:
+def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers: int | Workers) -> Counts:
     """Writes `output`/morphemes/part-*.parquet, with the columns of corpus.morphemes.SCHEMA, and where Kiwi failed
     failed/part-*.parquet: id, source, reason (kiwi_crashed, kiwi_timeout), detail.
 

@@ -25,7 +25,7 @@ from corpus.parts import Counts, Part, keep_only, key_of, unfinished, write_parq
 from corpus.readers import Chunk, chunks, rows
 from corpus.readers.records import File
 from corpus.settings import CleanSettings
-from corpus.workers import run_units
+from corpus.workers import Workers, local_threads, run_units
 from korbert.errors import CorpusError
 from korbert.progress import track
 
@@ -99,7 +99,9 @@ class _Sift:
     settings: CleanSettings
 
 
-def clean(settings: CleanSettings, sources: Mapping[str, Sequence[File]], output: Path, *, workers: int) -> Counts:
+def clean(
+    settings: CleanSettings, sources: Mapping[str, Sequence[File]], output: Path, *, workers: int | Workers
+) -> Counts:
     """Writes `output`/documents/part-*.parquet (id, source, text) and dropped/part-*.parquet (id, source, reason,
     detail, text); id of a dropped row is null where none could be read, and text is then the raw row. Where lines are
     taken out, frequent/part-00000.parquet (text, documents) holds them.
@@ -119,7 +121,7 @@ def clean(settings: CleanSettings, sources: Mapping[str, Sequence[File]], output
         raise CorpusError(f"{_all_files(sources)}: nothing in there: name files that hold text in [[clean.sources]]")
     made = _Made(output, parts, settings)
     everything = key_of(settings, *(part.key for part in parts))
-    _join(settings, made, output, workers, everything)
+    _join(settings, made, output, local_threads(workers), everything)
     found = [("exact_duplicate", made.equal), ("near_duplicate", made.near)]
     duplicates = tuple((reason, path) for reason, path in found if path is not None)
     units = [
@@ -152,7 +154,11 @@ def _all_files(sources: Mapping[str, Sequence[File]]) -> str:
 
 
 def _read_all(
-    settings: CleanSettings, sources: Mapping[str, Sequence[File]], output: Path, workers: int, index: Path | None
+    settings: CleanSettings,
+    sources: Mapping[str, Sequence[File]],
+    output: Path,
+    workers: int | Workers,
+    index: Path | None,
 ) -> tuple[list[Part], Counter[str]]:
     """All parts of the first step, in order, and the sums of their counts.
 
@@ -286,7 +292,7 @@ def _seen(path: Path, hits: Sequence[Path]) -> Counts:
     return counts
 
 
-def _sift_all(units: Sequence[_Sift], workers: int) -> Counts:
+def _sift_all(units: Sequence[_Sift], workers: int | Workers) -> Counts:
     """The third step over all parts; what `clean` returns."""
     pending, totals = unfinished(units)
     with track("clean: sift", total=len(units), unit="parts") as advance:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from corpus.database import connect, same_size_batches
 from corpus.morphemes import Bools, Codes, Ints, Morphemes, morpheme_files, read_morphemes
 from corpus.parts import Counts, Part, key_of, unfinished, write_parquet, write_tables
-from corpus.workers import run_units
+from corpus.workers import Workers, local_threads, run_units
 from korbert.errors import CorpusError
 from korbert.progress import track
 from korbert.tokenization.settings import VocabularySettings
@@ -72,7 +72,7 @@ class _Unit:
         return self.part.work / f"{self.part.name}.parquet"
 
 
-def count(morphemes: Path, output: Path, *, seed: int, heldout_share: float, workers: int) -> Counts:
+def count(morphemes: Path, output: Path, *, seed: int, heldout_share: float, workers: int | Workers) -> Counts:
     """Writes `output`/counts.parquet: form, tag, count, initial (how many of them begin an eojeol), documents (how many
     hold it); the most frequent first, ties by form and tag. Documents that are held out are not counted.
 
@@ -83,7 +83,7 @@ def count(morphemes: Path, output: Path, *, seed: int, heldout_share: float, wor
     totals = _run("count", units, workers)
     if not totals.get("morphemes"):
         raise CorpusError(f"{morphemes}: every morpheme is in a held-out document: bring more text or hold out less")
-    with connect(output, workers) as database:
+    with connect(output, local_threads(workers)) as database:
         reader = database.sql(_MERGED_COUNTS, params={"parts": [str(unit.path) for unit in units]}).to_arrow_reader()
         distinct = write_tables(output / "counts.parquet", _SCHEMA, same_size_batches(reader), output)
     return {name: totals[name] for name in ("documents", "morphemes", "eojeols")} | {"distinct": distinct}
@@ -109,7 +109,7 @@ def form_counts(counts: Path, settings: VocabularySettings, min_documents: int =
 
 
 def coverage(
-    morphemes: Path, tokenizer: "Tokenizer", output: Path, *, seed: int, heldout_share: float, workers: int
+    morphemes: Path, tokenizer: "Tokenizer", output: Path, *, seed: int, heldout_share: float, workers: int | Workers
 ) -> dict[str, Any]:
     """What `coverage.json` holds, all of it about held-out documents.
 
@@ -123,7 +123,7 @@ def coverage(
     documents = {name.partition(".")[2]: number for name, number in totals.items() if "." in name}
     by_source: dict[str, Counter[str]] = {source: Counter() for source in sorted(documents)}
     split: dict[str, list[_Split]] = {name: [] for name in ("all", *by_source)}
-    with connect(output, workers) as database:
+    with connect(output, local_threads(workers)) as database:
         parameters = {"parts": [str(unit.path) for unit in units]}
         for table in same_size_batches(database.sql(_HELDOUT_BY_SOURCE, params=parameters).to_arrow_reader()):
             for source in table["source"].unique().to_pylist():
@@ -166,7 +166,7 @@ def _units(morphemes: Path, output: Path, seed: int, heldout_share: float, heldo
     return units
 
 
-def _run(description: str, units: Sequence[_Unit], workers: int) -> Counter[str]:
+def _run(description: str, units: Sequence[_Unit], workers: int | Workers) -> Counter[str]:
     """The sums of what the units counted; those done before are taken as they are."""
     pending, totals = unfinished(units)
     with track(description, total=len(units), unit="parts") as advance:

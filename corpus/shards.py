@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from corpus.morphemes import Ints, Morphemes, morpheme_files, read_morphemes
 from corpus.parts import Counts, Part, keep_only, key_of, unfinished, write_parquet, written_aside
 from corpus.settings import ShardSettings
-from corpus.workers import run_units
+from corpus.workers import Workers, run_units
 from korbert.errors import CorpusError
 from korbert.progress import track
 from korbert.tokenization.encoding import CONTINUATION, EOJEOL, MORPHEME, SENTENCE
@@ -65,7 +65,7 @@ def shard(
     *,
     seed: int,
     heldout_share: float,
-    workers: int,
+    workers: int | Workers,
     settings: ShardSettings | None = None,
 ) -> Counts:
     """Writes `output`/train/part-*.arrow and heldout/part-*.arrow (SCHEMA), and pieces.parquet: id, piece, count in

@@ -1,36 +1,51 @@
-"""Work units on processes that survive a unit that kills or hangs its worker, and that die with their parent."""
+"""Work units, done by processes here or on a Ray cluster. What kills or hangs its worker is halved to the culprit."""
 
-import ctypes
 import logging
-import multiprocessing
 import os
-import signal
-import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from multiprocessing import resource_tracker
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from pebble import ProcessExpired, ProcessPool
+from pebble import ProcessExpired
 
 from korbert.errors import KorbertError
 
-__all__ = ["Lost", "Outcome", "run_units"]
+__all__ = ["Lost", "Outcome", "Workers", "local_threads", "run_units"]
 
 U = TypeVar("U")
 R = TypeVar("R")
 
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _AHEAD = 2  # units handed over before a worker is free, so that none waits
 _MOST_RESTARTS = 3  # of the whole pool without one unit finished between them
 
-_not_started: Exception | None = None  # in a worker: why its initializer failed
-
 _logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who does work units: so many processes of this machine, or actors of a Ray cluster.
+
+    address: of a cluster; None: what RAY_ADDRESS names, or one that is started on this machine. Parts and their bytes
+    are the same. On a cluster the output folder must be one that all its machines share.
+    """
+
+    count: int
+    runner: Literal["native", "ray"] = "native"
+    address: str | None = None
+
+
+def local_threads(workers: "int | Workers") -> int:
+    """How many threads of this machine do what only one machine can."""
+    if isinstance(workers, int):
+        return workers
+    return min(workers.count, os.cpu_count() or 1)
+
+
+class _Pool(Protocol):
+    def schedule(self, function: Callable[[U], R], unit: U, seconds: float | None) -> "Future[R]": ...
 
 
 @dataclass(frozen=True)
@@ -56,7 +71,7 @@ def run_units(
     function: Callable[[U], R],
     units: Iterable[U],
     *,
-    workers: int,
+    workers: int | Workers,
     deadline: Callable[[U], float] | None = None,
     split: Callable[[U], tuple[U, U] | None] | None = None,
     initializer: Callable[..., None] | None = None,
@@ -69,13 +84,14 @@ def run_units(
     and so on until `split` returns None; then it is lost. Without `split` the death of a worker is a KorbertError.
     An exception raised by the function stops all and is raised here.
     """
+    workers = Workers(workers) if isinstance(workers, int) else workers
     run = _Run(function, deadline, split)
     source = iter(units)
     restarts = 0
     while run.has_more(source):
         try:
             with _pool(workers, initializer, initargs) as pool:
-                for outcome in run.drain(pool, source, workers + _AHEAD):
+                for outcome in run.drain(pool, source, workers.count + _AHEAD):
                     restarts = 0
                     yield outcome
         except BrokenProcessPool as error:  # a worker died while it had nothing to do: what was under way is done again
@@ -126,7 +142,7 @@ class _Run(Generic[U, R]):
         self._split = split
         self._open: list[_Task[U, R]] = []  # handed to no pool yet, or to one that broke
 
-    def drain(self, pool: ProcessPool, source: Iterator[U], most: int) -> Iterator[Outcome[U, R]]:
+    def drain(self, pool: _Pool, source: Iterator[U], most: int) -> Iterator[Outcome[U, R]]:
         waiting: dict[Future[R], _Task[U, R]] = {}
         try:
             while True:
@@ -142,14 +158,13 @@ class _Run(Generic[U, R]):
         finally:
             self._open.extend(waiting.values())
 
-    def _schedule(self, pool: ProcessPool, task: _Task[U, R]) -> Future[R]:
+    def _schedule(self, pool: _Pool, task: _Task[U, R]) -> "Future[R]":
         seconds = None if self._deadline is None else self._deadline(task.unit)
         try:
-            future: Future[R] = pool.schedule(_call, args=(self._function, task.unit), timeout=seconds)
-        except RuntimeError as error:  # what pebble raises when its workers are gone
+            return pool.schedule(self._function, task.unit, seconds)
+        except BrokenProcessPool:
             self._open.insert(0, task)
-            raise BrokenProcessPool(str(error)) from error
-        return future
+            raise
 
     def has_more(self, source: Iterator[U]) -> bool:
         """Whether a pool is needed (again)."""
@@ -171,7 +186,8 @@ class _Run(Generic[U, R]):
             task.family.results[task.path] = future.result()
             task.family.open -= 1
         elif isinstance(error, ProcessExpired):
-            self._halve(task, Lost(task.unit, "crashed", f"the process ended with code {error.exitcode}"))
+            detail = f"the process ended with code {error.exitcode}" if error.exitcode else str(error)
+            self._halve(task, Lost(task.unit, "crashed", detail))
         elif isinstance(error, TimeoutError) and error.__cause__ is None:  # pebble's own, not the function's
             self._halve(task, Lost(task.unit, "timeout", f"no result after {error.args[-1]:g} seconds"))
         else:
@@ -192,77 +208,13 @@ class _Run(Generic[U, R]):
         task.family.open += 1
 
 
-@contextmanager
-def _pool(workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> Iterator[ProcessPool]:
-    """A pool that is stopped at once when the block is left by an exception, Ctrl-C included."""
-    pool = ProcessPool(
-        max_workers=workers,
-        initializer=_start_worker,
-        initargs=(os.getpid(), initializer, initargs),
-        context=multiprocessing.get_context("spawn"),
-    )
-    try:
-        _start(pool)
-        yield pool
-        pool.close()  # type: ignore[no-untyped-call]
-    except BaseException:
-        pool.stop()  # type: ignore[no-untyped-call]
-        raise
-    finally:
-        pool.join()
+def _pool(
+    workers: Workers, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]
+) -> AbstractContextManager[_Pool]:
+    if workers.runner == "ray":
+        from corpus.cluster import actors
 
+        return actors(workers.address, workers.count, initializer, initargs)
+    from corpus.processes import processes
 
-def _start(pool: ProcessPool) -> None:
-    """Starts the workers so that Ctrl-C in a terminal reaches the parent alone, which then ends them.
-
-    Pebble's workers ignore it, but only once they have come up; a blocked signal stays blocked in what is started.
-    """
-    resource_tracker.ensure_running()  # or its start below would unblock the signal
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        started: bool = pool.active
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-    if not started:
-        raise BrokenProcessPool("the workers did not start")
-
-
-def _start_worker(parent: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> None:
-    _die_with(parent)
-    import pyarrow
-
-    pyarrow.set_cpu_count(1)  # the processes are the parallelism
-    if initializer is not None:
-        try:
-            initializer(*initargs)
-        except Exception as error:
-            global _not_started
-            _not_started = error
-
-
-def _call(function: Callable[[U], R], unit: U) -> R:
-    if _not_started is not None:
-        raise _not_started  # here, where it reaches the parent
-    return function(unit)
-
-
-def _die_with(parent: int) -> None:
-    """Ends this process at the parent's death, by the kernel where it can.
-
-    The kernel's signal comes when the thread that started this process ends. Those threads (the caller's, and the
-    pool's own for workers started later) outlive all work.
-    """
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    else:
-        threading.Thread(target=_watch, daemon=True).start()
-    if os.getppid() != parent:  # it died before we asked
-        os._exit(1)
-
-
-def _watch() -> None:
-    from multiprocessing.connection import wait as wait_for
-
-    if (process := multiprocessing.parent_process()) is not None:
-        wait_for([process.sentinel])
-        os._exit(1)
+    return processes(workers.count, initializer, initargs)

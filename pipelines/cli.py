@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import click
 from click.core import ParameterSource
@@ -98,6 +98,9 @@ def _common(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--data", type=click.Path(path_type=Path), envvar="KORBERT_DATA", show_envvar=True,
                      help="Folder that the recipe's paths are relative to.  [default: the recipe's folder]"),
         click.option("--workers", type=click.IntRange(min=1), help="Processes of the corpus stages.  [default: cores]"),
+        click.option("--runner", type=click.Choice(["native", "ray"]), default="native", show_default=True,
+                     help="Where those are: on this machine, or on a Ray cluster."),
+        click.option("--address", help="Of the Ray cluster.  [default: RAY_ADDRESS, or one that is started here]"),
         _device,
         click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
                      help="Change the recipe, as in vocab.size=32000; may be repeated."),
@@ -135,8 +138,8 @@ def cli() -> None:
     """
 
 
-def _chain(recipe: str, root: Path, data: Path | None, workers: int | None, device: str, changes: tuple[str, ...],
-           debug: bool) -> "Chain":  # fmt: skip
+def _chain(recipe: str, root: Path, data: Path | None, workers: int | None, runner: Literal["native", "ray"],
+           address: str | None, device: str, changes: tuple[str, ...], debug: bool) -> "Chain":  # fmt: skip
     from pipelines import recipes
     from pipelines.runner import Chain
     from pipelines.runtime import Runtime
@@ -148,8 +151,12 @@ def _chain(recipe: str, root: Path, data: Path | None, workers: int | None, devi
     loaded = recipes.load(recipe, changes)
     folder = data or recipes.find(recipe).parent
     number = {"workers": workers} if workers else {}
+    if address is not None and runner != "ray":
+        raise click.UsageError("--address is of a Ray cluster: add --runner ray")
     given = _as_typed(root=[str(root)], data=[str(data)], changes=changes)
-    return Chain(loaded, Runtime(root=root, data=folder.resolve(), device=device, debug=debug, given=given, **number))
+    runtime = Runtime(root=root, data=folder.resolve(), runner=runner, address=address, device=device, debug=debug,
+                      given=given, **number)  # fmt: skip
+    return Chain(loaded, runtime)
 
 
 def _as_typed(**options: Sequence[str]) -> tuple[str, ...]:

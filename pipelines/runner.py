@@ -303,6 +303,7 @@ class Chain:
             "machine": f"{platform.system()} {platform.machine()}, {processor_name()}",
             "memory_peak_bytes": max(usage),
             "workers": self.runtime.workers,
+            "runner": self.runtime.runner,
             "command": shlex.join(["korbert", *sys.argv[1:]]),
             "sources": self._sources.remembered(),
         }

@@ -22,4 +22,4 @@ def run(settings: AnalyzeSettings, inputs: Inputs, output: Path, runtime: Runtim
         options = settings.options.model_copy(update={"user_words": read_user_words(path)})
         settings = settings.model_copy(update={"options": options})
         (output / USER_WORDS).write_bytes(path.read_bytes())
-    return dict(analyze(settings, documents, output, workers=runtime.workers))
+    return dict(analyze(settings, documents, output, workers=runtime.units))

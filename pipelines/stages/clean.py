@@ -10,4 +10,4 @@ from pipelines.stages import Counts, Inputs
 
 def run(settings: CleanSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
     """Writes documents/part-*.parquet and dropped/part-*.parquet."""
-    return dict(clean(settings, inputs.files, output, workers=runtime.workers))
+    return dict(clean(settings, inputs.files, output, workers=runtime.units))

@@ -17,7 +17,7 @@ def run(settings: ShardStage, inputs: Inputs, output: Path, runtime: Runtime) ->
             output,
             seed=settings.seed,
             heldout_share=settings.heldout_share,
-            workers=runtime.workers,
+            workers=runtime.units,
             settings=settings,
         )
     )

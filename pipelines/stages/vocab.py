@@ -42,7 +42,7 @@ def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) ->
     """Writes counts.parquet, tokenizer/ and coverage.json."""
     analyzed = inputs.artifacts["analyze"]
     morphemes, seed, share = analyzed / "morphemes", settings.seed, settings.heldout_share
-    counted = count(morphemes, output, seed=seed, heldout_share=share, workers=runtime.workers)
+    counted = count(morphemes, output, seed=seed, heldout_share=share, workers=runtime.units)
     analyzer = Analyzer(_options(analyzed))
     settings = _with_user_words(settings, analyzer.options)
     with track("vocab: learn", total=None, unit="pieces"):
@@ -53,7 +53,7 @@ def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) ->
     tokenizer = Tokenizer.build(model, settings, analyzer.options, analyzer.versions)
     tokenizer.take_probe()
     tokenizer.save(output / "tokenizer")
-    found = coverage(morphemes, tokenizer, output, seed=seed, heldout_share=share, workers=runtime.workers)
+    found = coverage(morphemes, tokenizer, output, seed=seed, heldout_share=share, workers=runtime.units)
     if not found["all"]["documents"]:
         raise CorpusError(
             f"{morphemes}: none of its {counted['documents']:,} documents is held out by heldout_share {share}, "

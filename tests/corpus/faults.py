@@ -45,6 +45,17 @@ def dies_once(unit: tuple[str, int]) -> int:
     return number
 
 
+def tells_its_node(unit: tuple[str, int]) -> tuple[int, str]:
+    """Writes which process of which node of a Ray cluster does the unit, and takes a while."""
+    import ray
+
+    path, number = unit
+    node = ray.get_runtime_context().get_node_id()
+    Path(path).write_text(f"{os.getpid()} {node}")
+    time.sleep(1.5)
+    return number, node
+
+
 def fails_to_start() -> None:
     raise RuntimeError("no Kiwi here")
 

@@ -194,7 +194,7 @@ if __name__ == "__main__":
     files = {role: tuple(map(Path, paths)) for role, paths in given["files"].items()}
     inputs = Inputs({name: Path(path) for name, path in given["artifacts"].items()}, files)
     output = Path(given["output"])
-    run(NsmcSettings.model_validate(given["settings"]), inputs, output, Runtime(output, output, 1, "cpu"))
+    run(NsmcSettings.model_validate(given["settings"]), inputs, output, Runtime(output, output, 1, device="cpu"))
 """
 
 

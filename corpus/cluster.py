@@ -1,0 +1,167 @@
+"""Actors of a Ray cluster for work units. One that dies is replaced, and what it was doing is done once more."""
+
+import logging
+import os
+import queue
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from pebble import ProcessExpired
+
+from korbert.errors import KorbertError
+
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # before Ray is imported: nothing calls home
+
+try:
+    import ray
+except ModuleNotFoundError as error:
+    raise KorbertError("--runner ray needs the package ray: install it, as in `pip install ray`") from error
+
+from ray.exceptions import GetTimeoutError, RayError, RayTaskError
+
+__all__ = ["Actors", "actors"]
+
+U = TypeVar("U")
+R = TypeVar("R")
+
+_TRIES = 2  # of a unit whose worker died; that its machine went is no fault of the unit, and does not count
+_MOST_FAILED_STARTS = 3  # of actors, without one that comes up between them
+
+_logger = logging.getLogger(__name__)
+
+
+class _Worker:
+    """What an actor is."""
+
+    def start(self, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> str:
+        """Makes ready for units; returns the id of the machine."""
+        import pyarrow
+
+        pyarrow.set_cpu_count(1)  # the actors are the parallelism
+        if initializer is not None:
+            initializer(*initargs)
+        node: str = ray.get_runtime_context().get_node_id()
+        return node
+
+    def call(self, function: Callable[[U], R], unit: U) -> R:
+        return function(unit)
+
+
+_ACTOR: Any = ray.remote(num_cpus=1)(_Worker)
+
+
+class Actors:
+    """Actors of one core each, and as many threads, of which each waits for one unit at a time."""
+
+    def __init__(self, workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> None:
+        self._started_by = (initializer, initargs)
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="actors")
+        self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()  # actors that are up; None: no more will come
+        self._nodes: dict[Any, str] = {}  # actor -> id of the machine it is on; "" while it comes up
+        self._failed_starts = 0
+        self._stopped: Exception | None = None
+        for _ in range(workers):
+            self._begin()
+
+    def schedule(self, function: Callable[[U], R], unit: U, seconds: float | None) -> "Future[R]":
+        """The result to come: ProcessExpired where the unit's worker died twice, TimeoutError after `seconds`."""
+        return self._threads.submit(self._done, function, unit, seconds)
+
+    def _done(self, function: Callable[[U], R], unit: U, seconds: float | None) -> R:
+        deaths = 0
+        while True:
+            actor = self._free.get()
+            if actor is None:
+                self._free.put(None)  # for the other threads
+                raise self._stopped or BrokenProcessPool("the actors are stopped")
+            try:
+                found: R = ray.get(actor.call.remote(function, unit), timeout=seconds)
+            except RayTaskError as error:
+                self._free.put(actor)
+                raise error.cause from None
+            except GetTimeoutError:
+                self._replace(actor)
+                raise TimeoutError("the unit took too long", seconds) from None
+            except RayError as error:
+                deaths += self._nodes[actor] in _nodes_up()
+                self._replace(actor)
+                if deaths == _TRIES:
+                    told = f"workers died {_TRIES} times over it: {_last_line(error)}"
+                    raise ProcessExpired(told) from None  # type: ignore[no-untyped-call]
+                _logger.warning("a worker died, and its part is done again: %s", _last_line(error))
+            else:
+                self._free.put(actor)
+                return found
+
+    def _replace(self, actor: Any) -> None:
+        del self._nodes[actor]
+        ray.kill(actor)
+        self._begin()
+
+    def _begin(self) -> None:
+        """An actor more, which is free once it is up."""
+        threading.Thread(target=self._bring_up, daemon=True).start()
+
+    def _bring_up(self) -> None:
+        while self._stopped is None:
+            actor = _ACTOR.remote()
+            self._nodes[actor] = ""
+            try:
+                self._nodes[actor] = ray.get(actor.start.remote(*self._started_by))
+            except RayTaskError as error:
+                self.stop(error.cause)
+            except RayError as error:
+                del self._nodes[actor]
+                self._failed_starts += 1
+                if self._failed_starts > _MOST_FAILED_STARTS:
+                    self.stop(KorbertError(f"actors end as soon as they start: {_last_line(error)}"))
+            else:
+                self._failed_starts = 0
+                self._free.put(actor)
+                return
+
+    def stop(self, why: Exception) -> None:
+        """Ends all actors; units that wait for one fail for that reason."""
+        self._stopped = self._stopped or why
+        self._free.put(None)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for actor in tuple(self._nodes):
+            ray.kill(actor)
+
+
+@contextmanager
+def actors(
+    address: str | None, workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]
+) -> Iterator[Actors]:
+    """Actors of the cluster at the address, or that RAY_ADDRESS names, or of one that is started here and stays up."""
+    if not ray.is_initialized():
+        _connect(address or os.environ.get("RAY_ADDRESS"), workers)
+    pool = Actors(workers, initializer, initargs)
+    try:
+        yield pool
+    finally:
+        pool.stop(BrokenProcessPool("the actors are stopped"))
+
+
+def _connect(address: str | None, workers: int) -> None:
+    here: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False}
+    here["runtime_env"] = {"env_vars": {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}}
+    try:
+        ray.init(address or "local", logging_level=logging.WARNING, log_to_driver=False, **({} if address else here))
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        told = str(error).splitlines()[0] if str(error) else repr(error)
+        raise KorbertError(f"no Ray cluster at {address or 'this machine'}: {told}: check --address") from error
+
+
+def _nodes_up() -> set[str]:
+    return {node["NodeID"] for node in ray.nodes() if node["Alive"]}  # type: ignore[no-untyped-call]
+
+
+def _last_line(error: Exception) -> str:
+    """Of what Ray tells: the reason, after names and numbers; its first sentence."""
+    return str(error).strip().splitlines()[-1].split(". ")[0].strip()
