@@ -48,6 +48,10 @@ class SourceSettings(BaseModel, frozen=True, extra="forbid"):
     documents: Literal["line", "blank", "file"] = Field(
         "line", description="a document of a text file is a line, what stands between blank lines, or the whole file"
     )
+    pairs: bool = Field(
+        True,
+        description="false: its documents are no texts in order (a comment a line), of which pretraining makes pairs",
+    )
 
 
 class NormalizeSettings(BaseModel, frozen=True, extra="forbid"):

@@ -228,6 +228,16 @@ def _hand_down(raw: dict[str, Any], path: Path) -> None:
         section.update(
             {key: value for key, value in handed.items() if key in fields.model_fields.keys() - section.keys()}
         )
+    pairs = raw["pretrain"].setdefault("pairs", {})
+    if isinstance(pairs, dict):
+        pairs.setdefault("without", _sources_without_pairs(raw))
+
+
+def _sources_without_pairs(raw: dict[str, Any]) -> list[str]:
+    clean = raw.get("clean")
+    sources = clean.get("sources") if isinstance(clean, dict) else None
+    found = [one for one in sources if isinstance(one, dict)] if isinstance(sources, list) else []
+    return [str(one.get("name")) for one in found if one.get("pairs") is False]
 
 
 def _explain(path: Path, error: ValidationError) -> str:

@@ -26,7 +26,10 @@ _PLACES_A_TRY = 32  # of random sentences one in twenty or thirty begins a run t
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Segments of a row. second: None where the example is one sentence. label: IS_NEXT, NOT_NEXT or NO_LABEL."""
+    """Segments of a row. second: None where the example is one sentence, or of a source without pairs.
+
+    label: IS_NEXT, NOT_NEXT or NO_LABEL.
+    """
 
     first: Span
     second: Span | None
@@ -61,6 +64,7 @@ class Pairs:
         self._starts, self._ends = cut_into_examples(shards, room)
         self._inner = shards.sentences[~np.isin(shards.sentences, shards.edges, assume_unique=True)]
         self._runs = _runs_by_source(shards, self._inner)
+        self._unpaired = np.isin(shards.source_names, settings.without)  # by source
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -69,7 +73,7 @@ class Pairs:
         """A and B of this example: cut between two of its sentences; B is replaced or not, by the flip of a coin."""
         start, end = int(self._starts[example]), int(self._ends[example])
         after, until = self._shards.sentences.searchsorted((start + 1, end))
-        if after == until:
+        if after == until or self._is_unpaired(start):
             return Pair((start, end), None, NO_LABEL)
         cut = int(self._shards.sentences[rng.integers(after, until)])
         foreign = self._foreign(start, end - cut, rng)
@@ -78,6 +82,12 @@ class Pairs:
         if rng.random() < self._settings.share_random:
             return Pair((start, cut), foreign, NOT_NEXT)
         return Pair((start, cut), (cut, end), IS_NEXT)
+
+    def _is_unpaired(self, start: int) -> bool:
+        if not self._unpaired.any():
+            return False
+        document = int(self._shards.edges.searchsorted(start, side="right")) - 1
+        return bool(self._unpaired[self._shards.sources[document]])
 
     def _foreign(self, start: int, length: int, rng: np.random.Generator) -> Span | None:
         """Whole sentences of `length` pieces together, of another document of the same source; None if none is met."""

@@ -26,6 +26,9 @@ class PairSettings(BaseModel, frozen=True, extra="forbid"):
     """How segment B of a row is chosen (NSP)."""
 
     share_random: float = Field(0.5, ge=0, le=1, description="share of labelled pairs whose B is from another document")
+    without: tuple[str, ...] = Field(
+        (), description="sources of whose text no pairs are made: by default those with pairs = false"
+    )
     tries: int = Field(
         16,
         ge=1,

@@ -48,6 +48,14 @@ def test_shared_settings_reach_the_stages_and_can_be_overruled(tmp_path: Path) -
     assert recipe.nsmc.seeds == (3,)
 
 
+def test_a_source_without_documents_makes_no_pairs(tmp_path: Path) -> None:
+    single = '\n[[clean.sources]]\nname = "comments"\npath = "c.txt"\npairs = false\n'
+    assert recipes.load(_write(tmp_path, MINIMAL + single)).pretrain.pairs.without == ("comments",)
+    assert recipes.load(_write(tmp_path, MINIMAL)).pretrain.pairs.without == ()
+    given = _write(tmp_path, MINIMAL + single + "[pretrain.pairs]\nwithout = []\n")
+    assert recipes.load(given).pretrain.pairs.without == ()
+
+
 @pytest.mark.parametrize(
     ("change", "read"),
     [("vocab.size=8000", 8000), ("vocab.mark=eojeol", "eojeol"), ("vocab.words=['카카오톡']", ("카카오톡",))],

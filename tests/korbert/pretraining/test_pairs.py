@@ -74,6 +74,26 @@ def test_a_row_has_no_label_where_no_foreign_b_has_the_length(shards):
     assert [(pair.second, pair.label) for pair in pairs] == [((4, 9), -100), ((13, 19), -100), ((23, 30), -100)]
 
 
+def test_no_pairs_of_a_source_without_documents(corpus):
+    line = Shards(corpus.files)
+    usual, without = (
+        draw_all(Pairs(line, 61, PairSettings(without=names))) for names in ((), ("reviews", "not there"))
+    )
+    sources = line.sources[line.document(np.array([pair.first[0] for pair in usual]))]
+    reviews = sources == line.source_names.index("reviews")
+    assert [pair for pair, of_reviews in zip(without, reviews, strict=True) if not of_reviews] == [
+        pair for pair, of_reviews in zip(usual, reviews, strict=True) if not of_reviews
+    ]
+    singles = [pair for pair, of_reviews in zip(without, reviews, strict=True) if of_reviews]
+    assert len(singles) >= 1_200
+    assert all(pair.second is None and pair.label == NO_LABEL for pair in singles)
+    assert sum(size(pair.first) for pair in singles) == sum(
+        size(pair.first) + (size(pair.second) if pair.second else 0)
+        for pair, of_reviews in zip(usual, reviews, strict=True)
+        if of_reviews
+    )
+
+
 @pytest.mark.parametrize(("share", "expected"), [(0.0, 0.0), (0.5, 0.5), (1.0, 1.0)])
 def test_balance(corpus, share, expected):
     pairs = draw_all(Pairs(Shards(corpus.files), 61, PairSettings(share_random=share)), epochs=3)
