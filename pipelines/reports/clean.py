@@ -1,24 +1,22 @@
 """The page of `clean`: how much of the sources was kept, what was dropped and why, and what dropped texts look like."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator
 
-import pyarrow as pa
+import numpy as np
 import pyarrow.compute as pc
 
+from corpus.features import HANGUL, Features
 from pipelines.reports import amounts
-from pipelines.reports.blocks import Bar, Bars, Block, Entry, Folded, Headline, Section, Story, Table
+from pipelines.reports.blocks import Bar, Bars, Block, Headline, Section, Story, Table
+from pipelines.reports.dropped import Dropped, Drops, excerpt
 from pipelines.reports.lengths import Lengths
-from pipelines.reports.pictures import COLOURS
+from pipelines.reports.pictures import COLOURS, shares
 from pipelines.reports.record import Artifact, batches, num_rows, parts_note, sampled
 
 __all__ = ["headlines", "story"]
 
-_SAMPLES = 20  # dropped documents shown for each reason
-_EXCERPT_CHARS = 320
-
-Drops = Counter[tuple[str, str]]  # (reason, source) -> documents
+_FREQUENT_LINES = 20  # shown of those that stand in many documents
 
 
 def headlines(artifact: Artifact) -> tuple[Headline, ...]:
@@ -33,16 +31,28 @@ def headlines(artifact: Artifact) -> tuple[Headline, ...]:
 
 def story(artifact: Artifact) -> Story:
     kept = _by_source(artifact)
-    drops, samples = _dropped(artifact)
+    dropped = Dropped(artifact)
+    drops = dropped.drops
     return Story(
         title=f"{_share(kept.total(), drops.total())} of the documents were kept",
         lede=_lede(kept.total(), drops),
-        sections=(
-            Section("What was dropped, and why", tuple(_drop_blocks(kept, drops))),
-            Section("What dropped texts look like", samples, "Drawn by a hash of the id, at most 20 of each reason."),
-            Section("What was kept", _lengths(artifact)),
+        sections=tuple(
+            section
+            for section in (
+                Section("What was dropped, and why", tuple(_drop_blocks(kept, drops))),
+                Section("What stands twice", tuple(_repeats(artifact, dropped))),
+                Section("Evaluation sets", tuple(_evaluation(artifact.record.get("counts", {}))), _EVALUATION),
+                Section("Personal data", tuple(_personal(artifact.record.get("counts", {})))),
+                Section("What dropped texts look like", dropped.samples(_reasons(drops)), _SAMPLED),
+                Section("What was kept", _measured(artifact)),
+            )
+            if section.blocks
         ),
     )
+
+
+_SAMPLED = "Drawn by a hash of the id, at most 20 of each reason, each beside a document that was kept."
+_EVALUATION = "What models will be judged by. Documents that hold text of it were dropped, or their lines taken out."
 
 
 def _lede(kept: int, drops: Drops) -> str:
@@ -59,51 +69,6 @@ def _by_source(artifact: Artifact) -> Counter[str]:
         for entry in pc.value_counts(batch.column("source")).to_pylist():
             kept[entry["values"]] += entry["counts"]
     return kept
-
-
-def _dropped(artifact: Artifact) -> tuple[Drops, tuple[Folded, ...]]:
-    """Counts of all dropped documents, and the samples, in one pass."""
-    drops: Drops = Counter()
-    chosen: dict[str, list[tuple[bytes, Entry]]] = {}
-    parts = artifact.parts("dropped/*.parquet")
-    for batch in batches(parts, ["id", "source", "reason", "detail", "text"]):
-        drops.update(zip(batch.column("reason").to_pylist(), batch.column("source").to_pylist(), strict=True))
-        for reason, places in _places(batch).items():
-            drawn = chosen.get(reason, []) + [(key, _entry(batch, row)) for key, row in places]
-            chosen[reason] = sorted(drawn, key=lambda pair: pair[0])[:_SAMPLES]
-    return drops, tuple(
-        Folded(
-            f"{reason} · {min(number, _SAMPLES)} of {amounts.count(number)}",
-            tuple(entry for _, entry in chosen[reason]),
-        )
-        for reason, number in _reasons(drops)
-    )
-
-
-def _places(batch: pa.RecordBatch) -> dict[str, list[tuple[bytes, int]]]:
-    """The rows of a batch that might be drawn: for each reason, the 20 lowest keys and where they are."""
-    places: dict[str, list[tuple[bytes, int]]] = {}
-    for row, (reason, name) in enumerate(
-        zip(*(batch.column(name).to_pylist() for name in ("reason", "id")), strict=True)
-    ):
-        key = hashlib.blake2b(str(name).encode(), digest_size=8).digest()
-        places.setdefault(reason, []).append((key, row))
-    return {reason: sorted(pairs)[:_SAMPLES] for reason, pairs in places.items()}
-
-
-def _entry(batch: pa.RecordBatch, row: int) -> Entry:
-    values = {name: batch.column(name)[row].as_py() for name in ("id", "source", "detail", "text")}
-    text = values["text"] or ""
-    facts = (
-        ("source", values["source"] or ""),
-        ("detail", values["detail"] or ""),
-        ("characters", amounts.count(len(text))),
-    )
-    return Entry(values["id"] or "", _excerpt(text), tuple(fact for fact in facts if fact[1]))
-
-
-def _excerpt(text: str) -> str:
-    return text if len(text) <= _EXCERPT_CHARS else text[:_EXCERPT_CHARS].rstrip() + " …"
 
 
 def _reasons(drops: Drops) -> list[tuple[str, int]]:
@@ -181,10 +146,63 @@ def _reason_table(kept: Counter[str], drops: Drops) -> Table:
     return Table("Dropped documents", ("reason", *sources, "all"), tuple(rows), "l" + "r" * (len(sources) + 1))
 
 
-def _lengths(artifact: Artifact) -> tuple[Block, ...]:
+def _repeats(artifact: Artifact, dropped: Dropped) -> Iterator[Block]:
+    clusters = dropped.clusters()
+    if clusters is not None:
+        yield clusters
+    lines: list[tuple[str, int]] = []
+    for batch in batches(artifact.parts("frequent/*.parquet"), ["text", "documents"]):
+        lines += zip(batch.column("text").to_pylist(), batch.column("documents").to_pylist(), strict=True)
+    if lines:
+        rows = tuple((excerpt(text), amounts.count(documents)) for text, documents in lines[:_FREQUENT_LINES])
+        more = len(lines) - len(rows)
+        note = f"And {amounts.count(more)} more, in the folder `frequent`." if more else ""
+        yield Table("Lines taken out of many documents", ("line", "documents"), rows, "kr", note)
+
+
+def _evaluation(counts: dict[str, int]) -> Iterator[Block]:
+    names = [name.split(".")[1] for name in counts if name.startswith("evaluation.") and name.endswith(".texts")]
+    if names:
+        rows = []
+        for name in names:
+            texts, looked_for, found = (
+                counts[f"evaluation.{name}.{kind}"] for kind in ("texts", "looked_for", "found")
+            )
+            share = amounts.percent(amounts.ratio(found, looked_for))
+            documents = counts.get(f"contaminated.{name}", 0)
+            rows.append((name, *map(amounts.count, (texts, looked_for, found)), share, amounts.count(documents)))
+        head = ("set", "texts", "long enough", "found", "share", "documents")
+        yield Table("Texts that the corpus held", head, tuple(rows), "lrrrrr")
+
+
+def _personal(counts: dict[str, int]) -> Iterator[Block]:
+    found = {name.removeprefix("masked."): number for name, number in counts.items() if name.startswith("masked.")}
+    if found:
+        most = max(found.values())
+        bars = tuple(
+            Bar(name.replace("_", " "), (amounts.ratio(number, most),), amounts.count(number))
+            for name, number in sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
+        )
+        yield Bars("Replaced by the name of its kind", bars, note="In all that was read, dropped rows included.")
+
+
+def _measured(artifact: Artifact) -> tuple[Block, ...]:
+    """Lengths and Hangul shares of what was kept."""
     parts = artifact.parts("documents/*.parquet")
     read = sampled(parts)
-    measured = Lengths()
+    lengths = Lengths()
+    hangul: dict[str, list[np.ndarray]] = {}
     for batch in batches(read, ["source", "text"]):
-        measured.add(batch.column("source"), pc.utf8_length(batch.column("text")))
-    return measured.blocks("Length of the documents kept", unit="characters", note=parts_note(len(read), len(parts)))
+        lengths.add(batch.column("source"), pc.utf8_length(batch.column("text")))
+        found = Features(batch.column("text").to_pylist()).share_of(HANGUL)
+        names = np.array(batch.column("source").to_pylist(), object)
+        for name in sorted(set(names)):
+            hangul.setdefault(name, []).append(found[names == name])
+    note = parts_note(len(read), len(parts))
+    blocks = lengths.blocks("Length of the documents kept", unit="characters", note=note)
+    series = {name: np.concatenate(hangul[name]) for name in sorted(hangul)}
+    return (
+        (*blocks, shares("Hangul in them", series, x="share of the visible characters", note=note))
+        if series
+        else blocks
+    )

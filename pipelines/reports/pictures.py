@@ -20,7 +20,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 from pipelines.reports import amounts
 from pipelines.reports.blocks import Picture
 
-__all__ = ["COLOURS", "Line", "columns", "curves", "lengths"]
+__all__ = ["COLOURS", "Line", "columns", "curves", "lengths", "shares"]
 
 COLOURS = 5  # series colours that the page's style sheet has
 
@@ -120,6 +120,24 @@ def lengths(title: str, series: Mapping[str, np.ndarray], *, x: str, note: str =
         _trim(axes, list(shown.values()), edges)
         axes.yaxis.set_major_locator(NullLocator())
         _number(axes, x, "", percent=False)
+
+    legend = tuple((name, number, False) for number, name in enumerate(shown, start=1))
+    return Picture(title, _svg(title, draw, _WIDE_PLACE), legend if len(legend) > 1 else (), note)
+
+
+def shares(title: str, series: Mapping[str, np.ndarray], *, x: str, note: str = "") -> Picture:
+    """How shares, from 0 to 1, are spread: one outline for each of the (first five) series, all of the same area."""
+    shown = {name: array for name, array in list(series.items())[:COLOURS] if array.size}
+    edges = np.linspace(0, 1, 51)
+
+    def draw(axes: Axes) -> None:
+        for array, colour in zip(shown.values(), _SERIES, strict=False):
+            share = np.histogram(array, edges)[0] / array.size
+            axes.stairs(share, edges, color=colour, fill=True, alpha=0.16)
+            axes.stairs(share, edges, color=colour, linewidth=1.6)
+        axes.yaxis.set_major_locator(NullLocator())
+        _number(axes, x, "", percent=False)
+        axes.xaxis.set_major_formatter(FuncFormatter(_tick(_share)))
 
     legend = tuple((name, number, False) for number, name in enumerate(shown, start=1))
     return Picture(title, _svg(title, draw, _WIDE_PLACE), legend if len(legend) > 1 else (), note)

@@ -62,6 +62,52 @@ def test_clean_samples_do_not_depend_on_parts(maker):
     assert before["too_short · 20 of 25"] == after["too_short · 20 of 25"]
 
 
+def test_clean_shows_each_dropped_text_beside_what_was_kept(maker):
+    folder = maker("clean")
+    path = folder / "dropped" / "part-00000.parquet"
+    rows = [
+        row
+        for batch in clean.batches([path], ["id", "source", "reason", "detail", "text"])
+        for row in batch.to_pylist()
+    ]
+    kept = ["wiki:1-7"] * 60 + ["wiki:2-3"] * 3 + ["wiki:0-1", "wiki:0-2"]
+    near = {"source": "wiki", "reason": "near_duplicate", "text": "거의 같은 글"}
+    maker.write_parquet(path, rows + [near | {"id": f"wiki:n{n}", "detail": id} for n, id in enumerate(kept)])
+    frequent = [{"text": f"어디에나 있는 줄 {number}", "documents": 900 - number} for number in range(30)]
+    (folder / "frequent").mkdir()
+    maker.write_parquet(folder / "frequent" / "part-00000.parquet", frequent)
+    counts = {"evaluation.nsmc_test.texts": 50_000, "evaluation.nsmc_test.looked_for": 30_000, "masked.email": 7}
+    counts |= {"evaluation.nsmc_test.found": 15, "contaminated.nsmc_test": 21, "masked.resident_number": 2}
+    record = json.loads((folder / "stage.json").read_text())
+    _change(folder / "stage.json", counts=record["counts"] | counts)
+    blocks = _blocks(clean.story(maker.open("clean")))
+    assert blocks["Near-duplicates that hang together"].rows == (
+        ("2", "2", "2"),
+        ("3 to 5", "1", "3"),
+        ("6 to 10", "0", "0"),
+        ("11 to 50", "0", "0"),
+        ("51 and more", "1", "60"),
+    )
+    lines = blocks["Lines taken out of many documents"]
+    assert lines.rows[0] == ("어디에나 있는 줄 0", "900")
+    assert (len(lines.rows), lines.note) == (20, "And 10 more, in the folder `frequent`.")
+    assert [_plain(cell) for cell in blocks["Texts that the corpus held"].rows[0]] == [
+        "nsmc_test", "50,000", "30,000", "15", "0.1 %", "21",
+    ]  # fmt: skip
+    assert [(bar.label, bar.text) for bar in blocks["Replaced by the name of its kind"].bars] == [
+        ("email", "7"),
+        ("resident number", "2"),
+    ]
+    texts = {row["id"]: row["text"] for batch in clean.batches(maker.open("clean").parts("documents/*"), ["id", "text"])
+             for row in batch.to_pylist()}  # fmt: skip
+    for entry in blocks["near_duplicate · 20 of 65"].entries:
+        facts = dict(entry.facts)
+        assert facts["kept instead"].removesuffix(" …") == texts[facts["detail"]][:320].rstrip()
+    beside = [dict(entry.facts)["one that was kept"] for entry in blocks["too_short · 20 of 25"].entries]
+    assert len(set(beside)) > 5
+    assert all(any(text.startswith(other.removesuffix(" …")) for text in texts.values()) for other in beside)
+
+
 def test_clean_without_drops_says_so(maker):
     folder = maker("clean")
     (folder / "dropped" / "part-00000.parquet").unlink()
