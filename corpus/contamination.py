@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus.documents import in_batches
-from corpus.features import BATCH_CHARS, Features, Hashes, Ints
+from corpus.features import BATCH_CHARS, MOST_CHARS, Features, Hashes, Ints
 from corpus.normalize import normalize_many
 from corpus.parts import written_aside
 from corpus.readers import chunks, rows
@@ -24,6 +24,7 @@ from korbert.errors import CorpusError
 __all__ = ["Index", "Leak", "load_index", "make_index"]
 
 _ARRAYS = ("hashes", "owners", "sets", "sizes")
+_OVERLAP = 1 << 12  # characters: more than any run has
 _SIEVE_BITS = 22  # of a run's hash: what is not in this table is not looked up
 
 
@@ -59,17 +60,37 @@ class Index:
     def find(self, texts: Sequence[str]) -> Iterator[Leak | None]:
         """What each text shares with the sets, in order."""
         for batch in in_batches(texts, BATCH_CHARS):
-            features = Features(batch)
-            found: dict[int, list[tuple[int, int, int]]] = {}
-            for size in self._sizes:
-                keys, starts = features.term_ngrams(size)
-                for place in self._known(keys):
-                    first = int(starts[place])
-                    runs = found.setdefault(int(features.terms.texts[first]), [])
-                    runs.append((first, first + size - 1, int(keys[place])))
-            yield from (
-                self._leak(features, sorted(found[place])) if place in found else None for place in range(len(batch))
-            )
+            if sum(map(len, batch)) > MOST_CHARS:
+                yield from map(self._find_in_long, batch)
+            else:
+                yield from self._find(batch)
+
+    def _find(self, texts: Sequence[str]) -> list[Leak | None]:
+        features = Features(texts)
+        found: dict[int, list[tuple[int, int, int]]] = {}
+        for size in self._sizes:
+            keys, starts = features.term_ngrams(size)
+            for place in self._known(keys):
+                first = int(starts[place])
+                runs = found.setdefault(int(features.terms.texts[first]), [])
+                runs.append((first, first + size - 1, int(keys[place])))
+        return [self._leak(features, sorted(found[place])) if place in found else None for place in range(len(texts))]
+
+    def _find_in_long(self, text: str) -> Leak | None:
+        """The same for one text, looked at some millions of characters at a time, which overlap."""
+        found: list[Leak] = []
+        for start in range(0, max(1, len(text) - _OVERLAP), MOST_CHARS - _OVERLAP):
+            (leak,) = self._find([text[start : start + MOST_CHARS]])
+            if leak is not None:
+                before = text.count("\n", 0, start)
+                found.append(leak._replace(lines=tuple(before + line for line in leak.lines)))
+        if not found:
+            return None
+        names = {name for leak in found for name in leak.names}
+        lines = {line for leak in found for line in leak.lines}
+        hashes = np.unique(np.concatenate([leak.hashes for leak in found]))
+        in_order = tuple(name for name in self._names if name in names)
+        return Leak(in_order, found[0].shared, tuple(sorted(lines)), hashes)
 
     def _known(self, keys: Hashes) -> Ints:
         """Where the keys are that the index holds."""

@@ -11,7 +11,7 @@ from unicodedata import category, name
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BATCH_CHARS", "Features", "Floats", "Hashes", "Ints", "hashes_of", "repeats"]
+__all__ = ["BATCH_CHARS", "MOST_CHARS", "Features", "Floats", "Hashes", "Ints", "hashes_of", "repeats"]
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -22,6 +22,7 @@ SPACE, HANGUL, JAMO, LATIN, DIGIT, HAN, KANA, OTHER, SYMBOL = range(9)
 _KINDS = 9
 _LINE_FEED = 10
 BATCH_CHARS = 1 << 18  # of texts measured at once: what the processor's caches hold
+MOST_CHARS = 1 << 22  # of one text measured at once: a hundred bytes of memory each
 _CAPITALS, _TO_SMALL = (ord("A"), ord("Z")), np.uint32(ord("a") - ord("A"))
 _ENDINGS = ".?!…。？！~\"'”’)」』》〉]】ㅋㅎㅠㅜ^♡♥"  # what closes a line of prose, of Korean reviews too
 _BULLETS = "-*•·▶▷■□●○◆◇※→▪◦☞✓"

@@ -11,12 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from corpus.documents import in_batches
-from corpus.features import BATCH_CHARS, HAN, HANGUL, KANA, OTHER, SYMBOL, Features, Floats, Ints
+from corpus.features import BATCH_CHARS, HAN, HANGUL, KANA, MOST_CHARS, OTHER, SYMBOL, Features, Floats, Ints
 from corpus.settings import FilterSettings
 
 __all__ = ["FILTERS", "Filter", "drop_reasons", "too_short"]
 
-_MOST_CHARS = 1 << 22  # of one text, beyond which it is judged by its beginning
 
 # Lines that belong to a page and not to its text. A notice of rights marks its line; of a menu's words it takes two, in
 # a line that does not end as sentences do.
@@ -162,9 +161,14 @@ FILTERS = (
 
 
 def drop_reasons(texts: Iterable[str], settings: FilterSettings) -> Iterator[tuple[str, str] | None]:
-    """For each text, in order, the first reason to drop it with the measure behind it for people; None to keep it."""
-    for batch in in_batches((text[:_MOST_CHARS] for text in texts), BATCH_CHARS):
-        yield from _judged(batch, settings)
+    """For each text, in order, the first reason to drop it with the measure behind it for people; None to keep it.
+
+    A text of more than four million characters is judged by its beginning.
+    """
+    for batch in in_batches(texts, BATCH_CHARS):
+        found = _judged([text[:MOST_CHARS] for text in batch], settings)
+        for text, dropped in zip(batch, found, strict=True):
+            yield ("too_long", f"{len(text):,} characters") if len(text) > settings.max_chars else dropped
 
 
 def too_short(text: str, settings: FilterSettings) -> bool:

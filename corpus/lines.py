@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from corpus.database import connect, same_size_batches
 from corpus.documents import in_batches
-from corpus.features import BATCH_CHARS, Features, hashes_of, repeats
+from corpus.features import BATCH_CHARS, MOST_CHARS, Features, hashes_of, repeats
 from corpus.parts import write_parquet, write_tables
 
 __all__ = ["find_frequent", "without_lines", "write_lines"]
@@ -33,9 +33,33 @@ def write_lines(path: Path, rows: pa.Table, least_chars: int, output: Path) -> P
     """The hashes of one part's lines. rows: documents, of columns text, part, position; shorter lines are left out."""
     tables, done = [_LINE_SCHEMA.empty_table()], 0
     for texts in in_batches(rows["text"].to_pylist(), BATCH_CHARS):
-        tables.append(_lines(rows.slice(done, len(texts)), texts, least_chars))
+        some = rows.slice(done, len(texts))
+        if sum(map(len, texts)) > MOST_CHARS:
+            tables += [_long_lines(some.slice(place, 1), text, least_chars) for place, text in enumerate(texts)]
+        else:
+            tables.append(_lines(some, texts, least_chars))
         done += len(texts)
     return write_parquet(path, pa.concat_tables(tables).combine_chunks(), output)
+
+
+def _long_lines(row: pa.Table, text: str, least_chars: int) -> pa.Table:
+    """A document's lines, some at a time. A line that is longer than that stands in no other document."""
+    tables, done = [_LINE_SCHEMA.empty_table()], 0
+    seen = np.empty(0, np.uint64)
+    for lines in in_batches(("" if len(line) > MOST_CHARS else line for line in text.split("\n")), BATCH_CHARS):
+        some = _lines(row, ["\n".join(lines)], least_chars)
+        hashes = some["hash"].to_numpy()
+        columns = {
+            "line": some["line"].to_numpy() + done,
+            "is_first": some["is_first"].to_numpy() & ~np.isin(hashes, seen),
+        }
+        for name, values in columns.items():
+            place = some.schema.get_field_index(name)
+            some = some.set_column(place, some.schema.field(place), pa.array(values))
+        tables.append(some)
+        seen = np.union1d(seen, hashes)
+        done += len(lines)
+    return pa.concat_tables(tables)
 
 
 def _lines(rows: pa.Table, texts: Sequence[str], least_chars: int) -> pa.Table:

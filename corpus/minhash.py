@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus.documents import in_batches
-from corpus.features import BATCH_CHARS, Features, Hashes, Ints
+from corpus.features import BATCH_CHARS, MOST_CHARS, Features, Hashes, Ints
 
 __all__ = ["BANDS", "SIGNATURE_BYTES", "Signatures", "signatures", "similarity"]
 
@@ -39,10 +39,13 @@ _NONE = Signatures(np.empty(0, np.int64), np.empty((0, BANDS), np.uint64), np.em
 
 
 def signatures(texts: Iterable[str], least_terms: int) -> Signatures:
-    """Of those texts that have `least_terms` terms, and at least the three of a run."""
+    """Of those texts that have `least_terms` terms, and at least the three of a run.
+
+    A text of more than four million characters has that of its beginning.
+    """
     found = [_NONE]
     done = 0
-    for batch in in_batches(texts, BATCH_CHARS):
+    for batch in in_batches((text[:MOST_CHARS] for text in texts), BATCH_CHARS):
         some = _signatures(Features(batch), least_terms)
         found.append(some._replace(texts=some.texts + done))
         done += len(batch)

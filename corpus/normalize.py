@@ -17,7 +17,7 @@ _HANGUL = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
 # Joiners mean something inside emoji and in Indic and Persian words; beside Hangul they are dirt.
 _JOINER = re.compile("[\u200c\u200d]")  # far faster to look for than those beside Hangul
 _JOINERS_BESIDE_HANGUL = re.compile(f"(?<=[{_HANGUL}])[\u200c\u200d]+|[\u200c\u200d]+(?=[{_HANGUL}])")
-_ZERO_WIDTH = re.compile("[\u00ad\u200b\u2060\ufeff]")
+_ZERO_WIDTH = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb]")
 _SPACES = re.compile(r" [^\S\n]+|[^\S\n ][^\S\n]*")  # all but a single plain one
 _SPACES_AT_LINE_ENDS = re.compile(" ?\n ?")
 _BLANK_LINES = re.compile("\n{3,}")

@@ -7,6 +7,7 @@ word for account.
 """
 
 import re
+from bisect import bisect, insort
 from calendar import monthrange
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -101,9 +102,16 @@ def spans(text: str) -> list[tuple[int, int, str]]:
         for kind, pattern, holds in _NUMBERS:
             for match in pattern.finditer(folded):
                 start, end = match.span()
-                if holds(match) and not any(start < other_end and end > other for other, other_end, _ in found):
-                    found.append((start, end, kind))
-    return sorted(found)
+                if holds(match) and _is_free(start, end, found):
+                    insort(found, (start, end, kind))
+    return found
+
+
+def _is_free(start: int, end: int, found: list[tuple[int, int, str]]) -> bool:
+    """Whether none of the finds, which are in order, overlaps the stretch."""
+    place = bisect(found, (start, end, ""))
+    before = place == 0 or found[place - 1][1] <= start
+    return before and (place == len(found) or found[place][0] >= end)
 
 
 def _is_resident_number(match: re.Match[str]) -> bool:

@@ -58,7 +58,9 @@ class NormalizeSettings(BaseModel, frozen=True, extra="forbid"):
     """How text is made uniform. NFC is no choice: all later stages rely on it."""
 
     control: bool = Field(True, description="take out control characters other than line feed and tab")
-    zero_width: bool = Field(True, description="take out invisible characters, joiners inside emoji excepted")
+    zero_width: bool = Field(
+        True, description="take out invisible characters, marks of direction too, joiners inside emoji excepted"
+    )
     spaces: bool = Field(
         True, description="fold white space inside lines to one space, blank lines to one, ends to none"
     )
@@ -84,6 +86,9 @@ class FilterSettings(BaseModel, frozen=True, extra="forbid"):
     """Which documents are dropped. Visible characters are those that are not white space."""
 
     min_chars: int = Field(10, ge=0, description="fewer visible characters: too_short")
+    max_chars: int = Field(
+        10_000_000, ge=1, description="more characters: too_long; Kiwi holds a whole document in memory"
+    )
     min_hangul_share: float = Field(
         0.3, ge=0, le=1, description="smaller share of Hangul syllables in the visible characters: too_little_hangul"
     )

@@ -96,6 +96,8 @@ def test_each_filter_has_a_case_and_can_be_left_out():
 
 
 def test_a_document_of_any_size_is_judged_by_its_beginning():
-    (found,) = drop_reasons([PROSE + "가" * 10_000_000], FilterSettings())
+    text = PROSE + "가" * 10_000_000
+    assert list(drop_reasons([text], FilterSettings())) == [("too_long", f"{len(text):,} characters")]
+    (found,) = drop_reasons([text], FilterSettings(max_chars=20_000_000))
     assert found is not None
     assert found[0] == "too_long_words"
