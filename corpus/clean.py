@@ -214,27 +214,23 @@ def _digest(path: Path) -> bytes:
 
 
 def _read(unit: _Read) -> Counts:
-    columns: dict[str, list[object]] = {name: [] for name in _READ_SCHEMA.names}
     source = unit.chunk.source.name
     found = list(rows(unit.chunk))
     index = None if unit.index is None else load_index(unit.index)
     judged, counts, hits = judge(found, unit.settings, index)
-    for position, (row, (text, reason, detail)) in enumerate(zip(found, judged, strict=True)):
-        high, low = (0, 0) if row.reason else text_hash(text)
-        values = {
-            "id": None if row.id is None else document_id(source, row.id),
-            "source": source,
-            "text": text,
-            "reason": reason,
-            "detail": detail,
-            "place": row.place,
-            "part": unit.number,
-            "position": position,
-            "hash_high": high,
-            "hash_low": low,
-        }
-        for name, value in values.items():
-            columns[name].append(value)
+    hashes = [(0, 0) if row.reason else text_hash(one.text) for row, one in zip(found, judged, strict=True)]
+    columns = {
+        "id": [None if row.id is None else document_id(source, row.id) for row in found],
+        "source": pa.repeat(source, len(found)),
+        "text": [one.text for one in judged],
+        "reason": [one.reason for one in judged],
+        "detail": [one.detail for one in judged],
+        "place": [row.place for row in found],
+        "part": np.full(len(found), unit.number, np.int32),
+        "position": np.arange(len(found), dtype=np.int32),
+        "hash_high": [high for high, _ in hashes],
+        "hash_low": [low for _, low in hashes],
+    }
     table = pa.table(columns, _READ_SCHEMA)
     output, settings = unit.part.output, unit.settings.duplicates
     files = [write_parquet(_beside(unit.part, "read"), table, output, _ROW_GROUP_ROWS)]

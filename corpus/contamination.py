@@ -68,8 +68,7 @@ class Index:
     def _find(self, texts: Sequence[str]) -> list[Leak | None]:
         features = Features(texts)
         found: dict[int, list[tuple[int, int, int]]] = {}
-        for size in self._sizes:
-            keys, starts = features.term_ngrams(size)
+        for size, keys, starts in features.term_ngrams(*self._sizes):
             for place in self._known(keys):
                 first = int(starts[place])
                 runs = found.setdefault(int(features.terms.texts[first]), [])
@@ -179,8 +178,7 @@ def _runs(texts: Sequence[str], settings: DecontaminationSettings) -> tuple[Hash
     for batch in in_batches(texts, BATCH_CHARS):
         features = Features(batch)
         counts = features.count(features.terms)
-        for size in range(settings.least_terms, settings.terms + 1):
-            keys, starts = features.term_ngrams(size)
+        for size, keys, starts in features.term_ngrams(*range(settings.least_terms, settings.terms + 1)):
             whose = features.terms.texts[starts]
             chosen = (counts[whose] >= size) if size == settings.terms else (counts[whose] == size)
             chosen &= _telling(features, starts, size, settings)

@@ -3,7 +3,7 @@
 A loop over documents would cost more than all the arithmetic: most documents are a line of a review.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from unicodedata import category, name
@@ -21,6 +21,7 @@ Ints = NDArray[np.int64]
 SPACE, HANGUL, JAMO, LATIN, DIGIT, HAN, KANA, OTHER, SYMBOL = range(9)
 _KINDS = 9
 _LINE_FEED = 10
+_SHORTEST_RUN = 2  # words, from which on longer runs are only looked for where shorter ones stand twice
 BATCH_CHARS = 1 << 18  # of texts measured at once: what the processor's caches hold
 MOST_CHARS = 1 << 22  # of one text measured at once: a hundred bytes of memory each
 _CAPITALS, _TO_SMALL = (ord("A"), ord("Z")), np.uint32(ord("a") - ord("A"))
@@ -46,6 +47,7 @@ class Features:
 
     def __init__(self, texts: Sequence[str], least_words: int = 0) -> None:
         self._count = len(texts)
+        self._runs: dict[int, tuple[Hashes, Ints]] = {}
         self._least_words = least_words
         self.joined = "".join(f"{text}\n" for text in texts)  # what places in lines count through
         self.codes = np.frombuffer(self.joined.encode("utf-32-le", "surrogatepass"), "<u4")
@@ -102,10 +104,17 @@ class Features:
         folded = np.where(capital, self.codes + _TO_SMALL, self.codes)
         return hashes_of(folded, self.terms.starts, self.terms.ends)
 
-    def term_ngrams(self, size: int) -> tuple[Hashes, Ints]:
-        """Hashes of `size` terms in a row, the same in every text, and the first term of each."""
-        starts = _within_texts(self.terms, size)
-        return _run_hashes(self.term_hashes, starts, size), starts
+    def term_ngrams(self, *sizes: int) -> Iterator[tuple[int, Hashes, Ints]]:
+        """For each size, in order: hashes of so many terms in a row, the same in every text, and where they begin."""
+        starts = np.arange(len(self.terms.texts))
+        keys: Hashes = np.full(len(starts), _CHAR_MIX)
+        for size in range(1, max(sizes) + 1):
+            whole = np.flatnonzero(starts + size <= len(self.terms.texts))
+            whole = whole[self.terms.texts[starts[whole] + size - 1] == self.terms.texts[starts[whole]]]
+            starts = starts[whole]
+            keys = _mixed(keys[whole], self.term_hashes[starts + size - 1])
+            if size in sizes:
+                yield size, keys, starts
 
     def count(self, spans: Spans) -> Ints:
         """(D,) how many of the spans each text has."""
@@ -163,22 +172,23 @@ class Features:
         return self._visible(self.lines.starts, self.lines.ends)
 
     def top_ngram_share(self, size: int) -> Floats:
-        """(D,) characters of a text's most frequent run of `size` words, times how often it stands there, among all."""
-        keys, starts, texts = self._ngrams(size)
-        order = np.sort(keys)
-        repeated = np.unique(order[1:][order[1:] == order[:-1]])
-        chosen = _among(keys, repeated)
-        _, first, counts = np.unique(keys[chosen], return_index=True, return_counts=True)
-        first = np.flatnonzero(chosen)[first]
-        sizes = self._visible(self.words.starts[starts[first]], self.words.ends[starts[first] + size - 1])
+        """(D,) characters of a text's most frequent run of `size` words, times how often it stands there, among all.
+
+        Of runs that stand there twice at least.
+        """
+        keys, starts = self._repeated_runs(size)
+        _, first, counts = np.unique(keys, return_index=True, return_counts=True)
+        first = starts[first]
+        sizes = self._visible(self.words.starts[first], self.words.ends[first + size - 1])
         most = np.zeros(len(self))
-        np.maximum.at(most, texts[first], counts * sizes)
+        np.maximum.at(most, self.words.texts[first], counts * sizes)
         return _share(most, self.visible)
 
     def repeated_ngram_share(self, size: int) -> Floats:
         """(D,) characters in runs of `size` words that stood earlier in the text, among all."""
-        keys, starts, _ = self._ngrams(size)
-        again = starts[repeats(keys, np.zeros(len(keys), np.int64))]
+        keys, starts = self._repeated_runs(size)
+        _, first = np.unique(keys, return_index=True)
+        again = np.delete(starts, first)
         marked = np.zeros(len(self.words.starts) + 1, np.int64)
         np.add.at(marked, again, 1)
         np.add.at(marked, again + size, -1)
@@ -187,13 +197,26 @@ class Features:
         sizes = words.ends[covered] - words.starts[covered]
         return _share(np.bincount(words.texts[covered], sizes, len(self)), self.visible)
 
-    def _ngrams(self, size: int) -> tuple[Hashes, Ints, Ints]:
-        """Runs of words within texts: a key that differs between texts, the first word, the text."""
+    def _repeated_runs(self, size: int) -> tuple[Hashes, Ints]:
+        """Runs of words that stand at least twice in a text: a key that differs between texts, and the first word.
+
+        A longer run stands twice only where a shorter one does, which leaves few to look at.
+        """
+        if size in self._runs:
+            return self._runs[size]
         words = self.words
-        starts = _within_texts(words, size)
-        starts = starts[(self.count(words) >= self._least_words)[words.texts[starts]]]
-        texts = words.texts[starts]
-        return _run_hashes(self.word_hashes, starts, size) ^ (texts.astype(np.uint64) * _CHAR_MIX), starts, texts
+        if size <= _SHORTEST_RUN:
+            starts = _within_texts(words, size)
+            starts = starts[(self.count(words) >= self._least_words)[words.texts[starts]]]
+        else:
+            _, starts = self._repeated_runs(size - 1)
+            starts = starts[starts + size <= len(words.texts)]
+            starts = starts[words.texts[starts + size - 1] == words.texts[starts]]
+        keys = _run_hashes(self.word_hashes, starts, size) ^ (words.texts[starts].astype(np.uint64) * _CHAR_MIX)
+        order = np.sort(keys)
+        chosen = _among(keys, np.unique(order[1:][order[1:] == order[:-1]]))
+        self._runs[size] = keys[chosen], starts[chosen]
+        return self._runs[size]
 
     def _stretches(self, shown: Bools) -> Spans:
         """Where characters that are shown stand in a row. Each text ends with one that is not."""
@@ -232,8 +255,14 @@ def _run_hashes(hashes: Hashes, starts: Ints, size: int) -> Hashes:
     """Of `size` hashes in a row, from each start."""
     keys: Hashes = np.full(len(starts), _CHAR_MIX)
     for offset in range(size):
-        keys = (keys ^ hashes[starts + offset]) * _WORD_MIX
-        keys ^= keys >> np.uint64(29)
+        keys = _mixed(keys, hashes[starts + offset])
+    return keys
+
+
+def _mixed(keys: Hashes, more: Hashes) -> Hashes:
+    """Hashes with another one taken in."""
+    keys = (keys ^ more) * _WORD_MIX
+    keys ^= keys >> np.uint64(29)
     return keys
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corpus.documents import in_batches
 from corpus.features import BATCH_CHARS, HAN, HANGUL, KANA, MOST_CHARS, OTHER, SYMBOL, Features, Floats, Ints
@@ -29,6 +30,10 @@ _FRAME = re.compile(
     r"|이전 ?글|다음 ?글|목록(?:으로|보기)|맨 ?위로|기사 ?제보|구독 ?신청|마이 ?페이지"
     r"|(?:카카오톡|페이스북|트위터|밴드) ?공유|공유하기|인쇄하기|스크랩|(?:글쓴이|작성자|작성일|등록일) ?:|첨부파일"
     r"|조회 ?수? ?:? ?[0-9]|추천 ?수? ?:? ?[0-9]|댓글 ?:? ?[0-9]|홈 ?>|HOME ?>"
+)
+_BEGINNINGS = (  # the first two characters of each of these, one after another
+    "무단재배저작alAlcoCo쿠키자바개인이용청소본문메뉴사이회원로그아이비밀고객이전다음목록맨위맨 기사구독마이"
+    "카카페이트위밴드공유인쇄스크글쓴작성등록첨부조회추천댓글홈>홈 HO"
 )
 _LONGEST_FRAME_LINE = 150  # visible characters: a longer line is prose about such things
 
@@ -78,13 +83,34 @@ def _largest(share: Callable[[int], Floats], limits: Iterable[tuple[int, float]]
 
 
 def _boilerplate(features: Features, settings: FilterSettings) -> Floats:
-    rights, frame = (
-        features.count_in_lines(np.array([match.start() for match in pattern.finditer(features.joined)], np.int64))
-        for pattern in (_RIGHTS, _FRAME)
-    )
+    rights, frame = (features.count_in_lines(places) for places in _page_words(features))
     marked = (rights >= 1) | ((frame >= 2) & ~features.closed_lines)
     marked &= features.line_visible <= _LONGEST_FRAME_LINE
     return features.line_char_share(marked)
+
+
+def _two(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """A number below 2^16 for each two characters; others may have the same."""
+    found: NDArray[np.uint32] = (first * np.uint32(40503) + second) & np.uint32(0xFFFF)
+    return found
+
+
+_MAY_BEGIN = np.zeros(1 << 16, bool)
+_MAY_BEGIN[_two(*np.array([ord(char) for char in _BEGINNINGS], np.uint32).reshape(-1, 2).T)] = True
+
+
+def _page_words(features: Features) -> tuple[Ints, Ints]:
+    """Where notices of rights and words of menus begin. Most places are ruled out by two characters, all at once."""
+    places = np.flatnonzero(_MAY_BEGIN[_two(features.codes[:-1], features.codes[1:])])
+    found: tuple[list[int], list[int]] = ([], [])
+    ends = [0, 0]
+    for place in places.tolist():
+        for number, pattern in enumerate((_RIGHTS, _FRAME)):
+            match = pattern.match(features.joined, place) if place >= ends[number] else None
+            if match is not None:
+                found[number].append(place)
+                ends[number] = match.end()
+    return np.array(found[0], np.int64), np.array(found[1], np.int64)
 
 
 FILTERS = (

@@ -54,7 +54,7 @@ def signatures(texts: Iterable[str], least_terms: int) -> Signatures:
 
 def _signatures(features: Features, least_terms: int) -> Signatures:
     enough = features.count(features.terms) >= max(least_terms, _SHINGLE)
-    keys, first = features.term_ngrams(_SHINGLE)
+    ((_, keys, first),) = features.term_ngrams(_SHINGLE)
     owners = features.terms.texts[first]
     keys, owners = keys[enough[owners]], owners[enough[owners]]
     chosen = np.flatnonzero(enough)

@@ -15,11 +15,14 @@ _LINE_ENDS = re.compile("\r\n?|[\x85\u2028\u2029\x0b\x0c]")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _HANGUL = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
 # Joiners mean something inside emoji and in Indic and Persian words; beside Hangul they are dirt.
-_JOINER = re.compile("[\u200c\u200d]")  # far faster to look for than those beside Hangul
 _JOINERS_BESIDE_HANGUL = re.compile(f"(?<=[{_HANGUL}])[\u200c\u200d]+|[\u200c\u200d]+(?=[{_HANGUL}])")
 _ZERO_WIDTH = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb]")
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)  # any of these
 _SPACES = re.compile(r" [^\S\n]+|[^\S\n ][^\S\n]*")  # all but a single plain one
-_SPACES_AT_LINE_ENDS = re.compile(" ?\n ?")
+_ODD_SPACE = re.compile(r"[^\S\n ]|  ")
+_SPACES_AT_LINE_ENDS = re.compile(" \n ?|\n ")
 _BLANK_LINES = re.compile("\n{3,}")
 _AMPERSANDS = re.compile("&(?:amp;)+", re.IGNORECASE)  # resolved many times over somewhere
 _ENTITY = re.compile("&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
@@ -70,20 +73,23 @@ def _together(texts: Sequence[str], settings: NormalizeSettings) -> Iterator[str
 def _round(text: str, settings: NormalizeSettings) -> tuple[str, bool]:
     """All rules once, and whether what they left is to be looked at again: an entity may stand for anything."""
     text = unicode_normalize("NFC", text)
-    text = _LINE_ENDS.sub("\n", text)
-    if settings.control:
-        text = _CONTROL.sub("", text)
-    if settings.zero_width:
-        text = _ZERO_WIDTH.sub("", text)
-        if _JOINER.search(text):
-            text = _JOINERS_BESIDE_HANGUL.sub("", text)
+    if _UNSEEN.search(text):
+        text = _LINE_ENDS.sub("\n", text)
+        if settings.control:
+            text = _CONTROL.sub("", text)
+        if settings.zero_width:
+            text = _JOINERS_BESIDE_HANGUL.sub("", _ZERO_WIDTH.sub("", text))
     plain = _without_html(text) if settings.html else text
     again = plain != text
     text = plain
     if settings.spaces:
-        text = _SPACES.sub(" ", text)
-        text = _SPACES_AT_LINE_ENDS.sub("\n", text)
-        text = _BLANK_LINES.sub("\n\n", text).strip()
+        if _ODD_SPACE.search(text):
+            text = _SPACES.sub(" ", text)
+        if " \n" in text or "\n " in text:
+            text = _SPACES_AT_LINE_ENDS.sub("\n", text)
+        if "\n\n\n" in text:
+            text = _BLANK_LINES.sub("\n\n", text)
+        text = text.strip()
     if settings.max_repeats:
         text = _runs(settings.max_repeats).sub(lambda match: match[1] * settings.max_repeats, text)
     return text, again

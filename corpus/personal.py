@@ -12,6 +12,7 @@ from calendar import monthrange
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from corpus.documents import in_batches
 from corpus.normalize import APART
 from corpus.settings import PersonalSettings
 
@@ -42,7 +43,7 @@ _EMAIL = re.compile(
     rf"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{{0,61}}[A-Za-z0-9])?{_DOT}){{1,4}}[A-Za-z]{{2,12}}(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
-_AT_SIGN = re.compile(r"@|at ?[\])]|앳 ?[\])]|골뱅이", re.IGNORECASE)
+_AT_SAID = re.compile(r"[Tt] ?[\])]|앳 ?[\])]|골뱅이")
 _LONG_NUMBER = re.compile(rf"[0-9][0-9 .·/(){_DASH}]{{6,}}[0-9]")  # without one no number is looked for
 
 _RESIDENT = re.compile(rf"{_ALONE}(\d\d)(\d\d)(\d\d) ?[{_DASH}]? ?([1-8])(\d{{6}}){_ENDS}", re.ASCII)
@@ -74,6 +75,8 @@ _ACCOUNT_WORD = rf"(?:{_BANK}|계좌|예금주|입금|송금)"
 _ACCOUNT = re.compile(rf"{_ALONE}(?:\d{{2,6}}(?:[ {_DASH}]\d{{1,8}}){{1,4}}|\d{{10,16}}){_ENDS}", re.ASCII)
 _ACCOUNT_BEFORE = re.compile(rf"{_ACCOUNT_WORD}[^0-9\n{APART}]{{0,15}}$", re.IGNORECASE)
 _ACCOUNT_AFTER = re.compile(rf" ?[(,:]? ?(?:{_BANK}|예금주|계좌)", re.IGNORECASE)
+_BATCH_CHARS = 1 << 14
+_AROUND = 3  # characters of a number beyond its digits and what stands between them: (, +
 _NEAR = 30  # characters before a number that tell what it is
 
 
@@ -81,26 +84,34 @@ def mask(texts: Iterable[str], settings: PersonalSettings) -> tuple[list[str], C
     """The texts with each find replaced by MASKS of its kind, and how many there were of each kind."""
     counts: Counter[str] = Counter()
     found: list[str] = []
-    for text in texts:
-        pieces, done = [], 0
-        for start, end, kind in spans(text):
-            if getattr(settings, kind):
-                pieces += [text[done:start], MASKS[kind]]
-                done = end
-                counts[kind] += 1
-        found.append("".join([*pieces, text[done:]]) if pieces else text)
+    for batch in in_batches(texts, _BATCH_CHARS):
+        joined = APART.join(batch)
+        if joined.count(APART) == len(batch) - 1:
+            found += _masked(joined, settings, counts).split(APART)
+        else:
+            found += [_masked(text, settings, counts) for text in batch]
     return found, counts
+
+
+def _masked(text: str, settings: PersonalSettings, counts: Counter[str]) -> str:
+    pieces, done = [], 0
+    for start, end, kind in spans(text):
+        if getattr(settings, kind):
+            pieces += [text[done:start], MASKS[kind]]
+            done = end
+            counts[kind] += 1
+    return "".join([*pieces, text[done:]]) if pieces else text
 
 
 def spans(text: str) -> list[tuple[int, int, str]]:
     """Start, end and kind of each find, in order; none overlap."""
     folded = text.translate(_WIDE) if _WIDE_CHAR.search(text) else text
     found: list[tuple[int, int, str]] = []
-    if _AT_SIGN.search(folded):
+    if "@" in folded or _AT_SAID.search(folded):
         found += [(*match.span(), "email") for match in _EMAIL.finditer(folded)]
-    if _LONG_NUMBER.search(folded):
+    for run in _LONG_NUMBER.finditer(folded):
         for kind, pattern, holds in _NUMBERS:
-            for match in pattern.finditer(folded):
+            for match in pattern.finditer(folded, max(0, run.start() - _AROUND), run.end() + _AROUND):
                 start, end = match.span()
                 if holds(match) and _is_free(start, end, found):
                     insort(found, (start, end, kind))

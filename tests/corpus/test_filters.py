@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from corpus.filters import FILTERS, drop_reasons
+from corpus.features import Features
+from corpus.filters import _FRAME, _RIGHTS, FILTERS, _page_words, drop_reasons
 from corpus.settings import FilterSettings
 
 PROSE = (
@@ -101,3 +102,31 @@ def test_a_document_of_any_size_is_judged_by_its_beginning():
     (found,) = drop_reasons([text], FilterSettings(max_chars=20_000_000))
     assert found is not None
     assert found[0] == "too_long_words"
+
+
+PAGE_WORDS = (
+    "무단 전재|재배포 금지|저작권자 ⓒ|All rights reserved|all Rights|Copyright (c)|copyright 2020|쿠키 정책"
+    "|자바스크립트를 켜|개인정보 처리방침|이용약관|청소년보호정책|본문 바로가기|메뉴바로가기|사이트맵|회원가입|로그인"
+    "|로그아웃|아이디 찾기|비밀번호찾기|고객센터|이전글|다음 글|목록보기|맨 위로|맨위로|기사제보|구독신청|마이페이지"
+    "|카카오톡 공유|페이스북공유|트위터 공유|밴드공유|공유하기|인쇄하기|스크랩|글쓴이 :|작성자:|작성일 :|등록일:|첨부파일"
+    "|조회수 3|추천 5|댓글 7|홈 >|홈>|HOME >"
+)
+
+
+def test_words_of_a_page_are_found_where_a_plain_search_finds_them():
+    """The beginnings that are looked at first must be those of every alternative of the patterns."""
+    for phrase in PAGE_WORDS.split("|"):
+        text = f"가나 {phrase} 다라\n{phrase}{phrase}"
+        features = Features([text])
+        found = [places.tolist() for places in _page_words(features)]
+        assert found == [[match.start() for match in one.finditer(features.joined)] for one in (_RIGHTS, _FRAME)], (
+            phrase
+        )
+        assert found[0] or found[1] or phrase == "all Rights", phrase
+
+
+def test_words_of_a_page_in_real_text(sample):
+    features = Features([json.loads(line)["text"] for line in (sample / "wiki.jsonl").read_text("utf-8").splitlines()])
+    found = [places.tolist() for places in _page_words(features)]
+    assert found == [[match.start() for match in one.finditer(features.joined)] for one in (_RIGHTS, _FRAME)]
+    assert found[1]

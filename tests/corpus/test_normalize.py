@@ -18,6 +18,7 @@ NONE = NormalizeSettings(control=False, zero_width=False, spaces=False, html=Fal
         ("ㅋㅋㅋ ㅠㅠ", "ㅋㅋㅋ ㅠㅠ"),  # compatibility jamo stay what they are
         ("ＡＢＣ １２３", "ＡＢＣ １２３"),
         ("학\u200b교\u200d에 \ufeff간\u00ad다", "학교에 간다"),
+        ("가\u200e나\u202e다\u2066라\u2069마\ufff9바", "가나다라마바"),
         ("👨\u200d👩\u200d👧 가족", "👨\u200d👩\u200d👧 가족"),  # joiners inside an emoji
         ("가\x00나\x07다\x7f라\x9f마", "가나다라마"),
         ("첫 줄\r\n둘째 줄\r셋째\u2028넷째", "첫 줄\n둘째 줄\n셋째\n넷째"),

@@ -1,0 +1,255 @@
+"""How fast `clean` is in full, beside what one would use instead; where its time goes; time and memory against size.
+
+    python benchmarks/clean.py steps --data FOLDER
+    python benchmarks/clean.py rivals --data FOLDER --datatrove PYTHON
+    python benchmarks/clean.py scale --data FOLDER --megabytes 10 100 300 1000
+
+FOLDER is filled as docs/data.md says: `corpus/` is what is cleaned, and NSMC's test set and KorQuAD's dev set are the
+evaluation sets. `steps` is one process, by its own time. `rivals` takes turns, all with two processes: korbert; a
+`datasets` script with the same normalising, its most used filters and a set of hashes (rival_datasets.py); datatrove's
+filters, masks and MinHash (rival_datatrove.py), in the environment of PYTHON, which needs datatrove, orjson and spacy.
+`scale` repeats the corpus under other ids. Memory is that of all processes together, looked at five times a second.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count, islice
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import zstandard
+from memory import RECIPE, family
+
+from corpus.clean import _all_chunks
+from corpus.contamination import make_index
+from corpus.duplicates import text_hash
+from corpus.features import Features
+from corpus.filters import FILTERS, drop_reasons
+from corpus.lines import write_lines
+from corpus.minhash import signatures
+from corpus.normalize import normalize_many
+from corpus.parts import write_parquet
+from corpus.personal import mask
+from corpus.readers import rows
+from corpus.settings import CleanSettings
+
+EVALUATION = [
+    {"name": "nsmc_test", "path": "nsmc/ratings_test.txt", "kind": "tsv", "text": "document"},
+    {"name": "korquad_dev", "path": "korquad1/KorQuAD_v1.0_dev.json", "kind": "korquad"},
+]
+HERE = Path(__file__).parent
+
+
+def corpus_files(data: Path) -> list[Path]:
+    return sorted((data / "corpus").glob("*.jsonl.zst"))
+
+
+# --- where the time goes ---
+
+
+def steps(data: Path) -> None:
+    for path in corpus_files(data):
+        steps_of(path, data)
+
+
+def steps_of(path: Path, data: Path) -> None:
+    settings = CleanSettings(sources=[{"name": "text", "path": path.name}], evaluation=EVALUATION)
+    index = make_index(settings, {one["name"]: [data / one["path"]] for one in EVALUATION})
+    chunk = next(_all_chunks(settings, {"text": [path]}))
+    megabytes = sum(len(segment.data) for segment in chunk.segments) / 1e6
+    spent: dict[str, float] = {}
+    with clocked(spent, "read and parse"):
+        texts = [row.text for row in rows(chunk) if row.reason is None]
+    with clocked(spent, "normalise"):
+        texts = list(normalize_many(texts, settings.normalize))
+    with clocked(spent, "personal data"):
+        texts, _ = mask(texts, settings.personal)
+    with clocked(spent, "filters"):
+        dropped = list(drop_reasons(texts, settings.filters))
+    texts = [text for text, reason in zip(texts, dropped, strict=True) if reason is None]
+    with clocked(spent, "evaluation sets"):
+        list(index.find(texts))
+    with clocked(spent, "signatures"):
+        signatures(texts, settings.duplicates.near_min_terms)
+    with clocked(spent, "hash of the text"):
+        hashes = [text_hash(text) for text in texts]
+    table = pa.table(
+        {"text": texts, "part": np.zeros(len(texts), np.int32), "position": np.arange(len(hashes), dtype=np.int32)}
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        with clocked(spent, "lines"):
+            write_lines(Path(folder) / "lines.parquet", table, settings.duplicates.line_min_chars, Path(folder))
+        with clocked(spent, "write"):
+            write_parquet(Path(folder) / "rows.parquet", table, Path(folder))
+    total = sum(spent.values())
+    print(f"{path.name}: {megabytes:.1f} MB, {megabytes / total:.1f} MB/s in one process", flush=True)
+    for name, seconds in spent.items():
+        print(f"  {name:20} {seconds:6.2f} s {seconds / total:6.1%} {megabytes / seconds:8.1f} MB/s", flush=True)
+    print("  of the filters:")
+    for name, seconds in filter_times(texts, settings).most_common():
+        print(f"    {name:18} {seconds:6.2f} s {megabytes / seconds:8.1f} MB/s", flush=True)
+
+
+@contextmanager
+def clocked(spent: dict[str, float], name: str) -> Iterator[None]:
+    begun = time.process_time()
+    yield
+    spent[name] = time.process_time() - begun
+
+
+def filter_times(texts: list[str], settings: CleanSettings) -> Counter[str]:
+    """Seconds of each filter, what it shares with one before it left out."""
+    spent: Counter[str] = Counter()
+    for first in range(0, len(texts), 500):
+        begun = time.process_time()
+        features = Features(texts[first : first + 500], settings.filters.repetition_min_words)
+        spent["characters, words"] += time.process_time() - begun
+        for one in FILTERS:
+            begun = time.process_time()
+            one.drops(features, settings.filters)
+            spent[one.reason] += time.process_time() - begun
+    return spent
+
+
+# --- beside others ---
+
+
+def run(command: list[str], environment: dict[str, str] | None = None) -> tuple[float, float]:
+    """(seconds, most MB) of a command."""
+    begun = time.perf_counter()
+    most = 0
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, **(environment or {})}
+    ) as process:
+        lines: list[str] = []
+        reader = threading.Thread(target=lambda: lines.extend(process.stdout or ()))
+        reader.start()
+        while process.poll() is None:
+            most = max(most, resident(process.pid))
+            time.sleep(0.2)
+        reader.join()
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{''.join(lines[-30:])}")
+    return time.perf_counter() - begun, most / 1e6
+
+
+def resident(root: int) -> int:
+    """Bytes of anonymous memory of a process and all below it."""
+    total = 0
+    for pid in family(root):
+        try:
+            status = Path(f"/proc/{pid}/status").read_text()
+        except OSError:
+            continue
+        total += sum(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("RssAnon"))
+    return total
+
+
+def korbert(data: Path, folder: Path, sources: str = "corpus/*.jsonl.zst") -> list[str]:
+    """The command of `clean` in full. The recipe names the evaluation sets that the data folder has."""
+    text = RECIPE.replace('path = "text.jsonl"', f'path = "{sources}"')
+    for one in EVALUATION:
+        if (data / one["path"]).exists():
+            text += "[[clean.evaluation]]\n" + "".join(f'{key} = "{value}"\n' for key, value in one.items())
+    (folder / "bench.toml").write_text(text, "utf-8")
+    command = [sys.executable, "-m", "korbert", "clean", str(folder / "bench.toml"), "--data", str(data)]
+    return [*command, "--root", str(folder / "artifacts"), "--workers", "2"]
+
+
+def rivals(data: Path, rounds: int, datatrove: Path | None) -> None:
+    size = sum(unpacked(path) for path in corpus_files(data)) / 1e6
+    print(f"{size:.0f} MB of JSON lines")
+    found: dict[str, list[tuple[float, float]]] = {}
+    for _ in range(rounds):
+        for name in ("korbert", "datasets", "datatrove"):
+            with tempfile.TemporaryDirectory() as scratch:
+                folder = Path(scratch)
+                if name == "korbert":
+                    command = korbert(data, folder)
+                elif name == "datasets":
+                    command = [sys.executable, str(HERE / "rival_datasets.py"), str(data), scratch]
+                elif datatrove is not None:
+                    command = [str(datatrove), str(HERE / "rival_datatrove.py"), str(data), scratch]
+                else:
+                    continue
+                seconds, most = run(command)
+            found.setdefault(name, []).append((seconds, most))
+            print(f"{name:10} {seconds:7.1f} s {size / seconds:6.2f} MB/s {most:7.0f} MB", flush=True)
+    for name, runs in found.items():
+        ratio = statistics.median(run / ours for (run, _), (ours, _) in zip(runs, found["korbert"], strict=True))
+        middle = statistics.median(seconds for seconds, _ in runs)
+        print(f"{name}: median {middle:.1f} s, {ratio:.2f} times korbert's")
+
+
+def unpacked(path: Path) -> int:
+    with zstandard.open(path, "rb") as file:
+        return sum(len(block) for block in iter(lambda: file.read(1 << 20), b""))
+
+
+# --- against size ---
+
+
+def scale(data: Path, megabytes: list[int]) -> None:
+    for size in megabytes:
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch)
+            (folder / "data").mkdir()
+            for one in EVALUATION:
+                (folder / "data" / Path(one["path"]).parent).mkdir(exist_ok=True)
+                (folder / "data" / one["path"]).symlink_to((data / one["path"]).absolute())
+            write_repeated(corpus_files(data), folder / "data" / "text.jsonl.zst", size * 1_000_000)
+            seconds, most = run(korbert(folder / "data", folder, "text.jsonl.zst"))
+            print(f"{size:5} MB {seconds:8.1f} s {size / seconds:6.2f} MB/s {most:7.0f} MB of memory", flush=True)
+
+
+def write_repeated(paths: list[Path], target: Path, size: int) -> None:
+    """JSON lines of all files in turn, over and over under other ids, until `size` bytes are written."""
+    written = 0
+    with zstandard.open(target, "wb") as file:
+        for turn in count():
+            streams = [lines_of(path) for path in paths]
+            while streams:
+                for stream in list(streams):
+                    taken = list(islice(stream, 50))
+                    if not taken:
+                        streams.remove(stream)
+                    for line in taken:
+                        record = json.loads(line)
+                        record["id"] = f"{turn}-{record['id']}"
+                        data = json.dumps(record, ensure_ascii=False).encode() + b"\n"
+                        file.write(data)
+                        written += len(data)
+                        if written >= size:
+                            return
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    with zstandard.open(path, "rt", encoding="utf-8", newline="\n") as file:
+        yield from file
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=("steps", "rivals", "scale"))
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--datatrove", type=Path, help="a Python that has datatrove")
+    parser.add_argument("--megabytes", type=int, nargs="+", default=[10, 100, 300, 1000])
+    given = parser.parse_args()
+    if given.part == "steps":
+        steps(given.data)
+    elif given.part == "rivals":
+        rivals(given.data, given.rounds, given.datatrove)
+    else:
+        scale(given.data, given.megabytes)
