@@ -75,6 +75,12 @@ class Features:
         return _share(self.kind_counts[:, kinds].sum(axis=1), self.visible)
 
     @cached_property
+    def hangul_share(self) -> Floats:
+        """(D,) Hangul syllables among letters and digits; lone jamo (ㅋㅋ) are neither."""
+        letters = self.kind_counts[:, (HANGUL, LATIN, DIGIT, HAN, KANA, OTHER)].sum(axis=1)
+        return _share(self.kind_counts[:, HANGUL], letters)
+
+    @cached_property
     def lines(self) -> Spans:
         """Lines with something in them."""
         ends = np.flatnonzero(self.codes == _LINE_FEED)

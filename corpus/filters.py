@@ -1,7 +1,8 @@
 """Reasons to drop a document: each filter measures many texts at once, and a limit of the recipe says which go.
 
 Visible characters are those that are not white space. Hangul syllables are U+AC00 to U+D7A3; lone jamo (ㅋㅋ) are none.
-Limits begin at those that FineWeb2 publishes for Korean (configs of huggingface/fineweb-2, kor_Hang), where it does.
+Limits began at those that FineWeb2 publishes for Korean (configs of huggingface/fineweb-2, kor_Hang), where it does,
+and were settled by reading what they dropped and kept (benchmarks/RESULTS.md).
 """
 
 import re
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus.documents import in_batches
-from corpus.features import BATCH_CHARS, HAN, HANGUL, KANA, MOST_CHARS, OTHER, SYMBOL, Features, Floats, Ints
+from corpus.features import BATCH_CHARS, HAN, KANA, MOST_CHARS, OTHER, SYMBOL, Features, Floats, Ints
 from corpus.settings import FilterSettings
 
 __all__ = ["FILTERS", "Filter", "drop_reasons", "too_short"]
@@ -119,7 +120,7 @@ FILTERS = (
     ),
     Filter(
         "too_little_hangul",
-        lambda texts, _: texts.share_of(HANGUL),
+        lambda texts, _: texts.hangul_share,
         lambda limits: limits.min_hangul_share,
         "Hangul share {:.2f}",
         below=True,
@@ -144,11 +145,9 @@ FILTERS = (
     ),
     Filter(
         "repeated_lines",
-        lambda texts, _: np.maximum(
-            texts.line_share(texts.repeated_lines), texts.line_char_share(texts.repeated_lines)
-        ),
+        lambda texts, _: texts.line_char_share(texts.repeated_lines),
         lambda limits: limits.max_repeated_line_share,
-        "{:.2f} of lines or characters are repeated lines",
+        "{:.2f} of the characters are in lines that stood before",
     ),
     Filter(
         "repeated_words",

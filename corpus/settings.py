@@ -90,25 +90,28 @@ class FilterSettings(BaseModel, frozen=True, extra="forbid"):
         10_000_000, ge=1, description="more characters: too_long; Kiwi holds a whole document in memory"
     )
     min_hangul_share: float = Field(
-        0.3, ge=0, le=1, description="smaller share of Hangul syllables in the visible characters: too_little_hangul"
+        0.3,
+        ge=0,
+        le=1,
+        description="smaller share of Hangul syllables in letters and digits, lone jamo left out: too_little_hangul",
     )
     max_symbol_share: float = Field(
-        0.5, ge=0, le=1, description="larger share of what is neither letter nor digit in them: too_many_symbols"
+        0.7, ge=0, le=1, description="larger share of what is neither letter nor digit in them: too_many_symbols"
     )
     max_other_script_share: float = Field(
-        0.3, ge=0, le=1, description="larger share of scripts other than Hangul and Latin in them: mixed_languages"
+        0.4, ge=0, le=1, description="larger share of scripts other than Hangul and Latin in them: mixed_languages"
     )
-    max_word_chars: float = Field(100.0, gt=0, description="more characters a word on average: too_long_words")
+    max_word_chars: float = Field(250.0, gt=0, description="more characters a word on average: too_long_words")
     max_repeated_line_share: float = Field(
-        0.374, ge=0, le=1, description="larger share of lines, or of characters, in repeated lines: repeated_lines"
+        0.374, ge=0, le=1, description="larger share of characters in lines that stood before: repeated_lines"
     )
     repetition_min_words: int = Field(50, ge=0, description="texts of fewer words may repeat words and passages")
     max_top_ngram_shares: tuple[float, float, float] = Field(
-        (0.282, 0.228, 0.185),
+        (0.42, 0.34, 0.28),
         description="larger share in the most frequent run of 2, 3, 4 words: repeated_words",
     )
     max_repeated_ngram_shares: tuple[float, float, float, float, float, float] = Field(
-        (0.201, 0.184, 0.168, 0.154, 0.14, 0.127),
+        (0.3, 0.28, 0.25, 0.23, 0.21, 0.19),
         description="share in repeats of 5 to 10 words: repeated_passages",
     )
     max_boilerplate_share: float = Field(
