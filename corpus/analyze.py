@@ -144,7 +144,7 @@ def _analyze(unit: _Slice) -> _Done:
     piece = unit.part.work / f"{unit.part.name}.{unit.first}-{unit.stop}.parquet"
     if unit.whole:
         return _Done(_finish(unit, table, _FAILED.empty_table()), piece)
-    return _Done({}, write_parquet(piece, table, unit.part.output))
+    return _Done({}, write_parquet(piece, table, unit.part.output, scratch=True))
 
 
 def _read_slice(unit: _Slice) -> pa.Table:

@@ -25,6 +25,7 @@ from corpus.parts import Counts, Part, keep_only, key_of, unfinished, write_parq
 from corpus.readers import Chunk, chunks, rows
 from corpus.readers.records import File
 from corpus.settings import CleanSettings
+from corpus.templates import find_templates, write_runs
 from corpus.workers import Workers, local_threads, run_units
 from korbert.errors import CorpusError
 from korbert.progress import track
@@ -73,6 +74,7 @@ class _Made:
         self.index = output / "work" / "evaluation.npz" if settings.evaluation else None
         self.equal = found / "equal.parquet" if duplicates.equal else None
         self.near = found / "near.parquet" if duplicates.near else None
+        self.templates = found / "templates.parquet" if duplicates.template_share < 1 else None
         self.lines = found / "lines.parquet" if duplicates.line_documents else None
 
     def files(self, folder: str = "read") -> list[Path]:
@@ -88,13 +90,14 @@ def _beside(part: Part, folder: str) -> Path:
 class _Sift:
     """Work unit: a part of rows to documents and dropped rows.
 
-    duplicates: reason -> file of the rows that go for it. lines: file of the lines that are taken out.
+    repeated: reason -> file of the rows that go for it, with the detail as its last column. lines: file of the lines
+    that are taken out.
     """
 
     part: Part
     number: int
     rows: Path
-    duplicates: tuple[tuple[str, Path], ...]
+    repeated: tuple[tuple[str, Path], ...]
     lines: Path | None
     settings: CleanSettings
 
@@ -122,10 +125,10 @@ def clean(
     made = _Made(output, parts, settings)
     everything = key_of(settings, *(part.key for part in parts))
     _join(settings, made, output, local_threads(workers), everything)
-    found = [("exact_duplicate", made.equal), ("near_duplicate", made.near)]
-    duplicates = tuple((reason, path) for reason, path in found if path is not None)
+    found = [("exact_duplicate", made.equal), ("near_duplicate", made.near), ("template_made", made.templates)]
+    repeated = tuple((reason, path) for reason, path in found if path is not None)
     units = [
-        _Sift(Part(output, "sift", part.name, everything), number, path, duplicates, made.lines, settings)
+        _Sift(Part(output, "sift", part.name, everything), number, path, repeated, made.lines, settings)
         for number, (part, path) in enumerate(zip(parts, made.files(), strict=True))
     ]
     counts = _sift_all(units, workers)
@@ -233,14 +236,16 @@ def _read(unit: _Read) -> Counts:
     }
     table = pa.table(columns, _READ_SCHEMA)
     output, settings = unit.part.output, unit.settings.duplicates
-    files = [write_parquet(_beside(unit.part, "read"), table, output, _ROW_GROUP_ROWS)]
+    files = [write_parquet(_beside(unit.part, "read"), table, output, _ROW_GROUP_ROWS, scratch=True)]
     good = table.filter(pc.is_null(table["reason"]))
     if settings.near:
         files.append(write_signatures(_beside(unit.part, "signatures"), good, settings.near_min_terms, output))
+    if settings.template_share < 1:
+        files.append(write_runs(_beside(unit.part, "runs"), good, settings.template_min_terms, output))
     if settings.line_documents:
         files.append(write_lines(_beside(unit.part, "lines"), good, settings.line_min_chars, output))
     if unit.index is not None:
-        files.append(write_parquet(_beside(unit.part, "hits"), pa.table({"hash": hits}), output))
+        files.append(write_parquet(_beside(unit.part, "hits"), pa.table({"hash": hits}), output, scratch=True))
     counts |= {f"{source}.undecodable": sum(row.undecodable for row in found), f"{source}.bytes": _size(unit.chunk)}
     return unit.part.finish(files, {"rows": table.num_rows} | counts)
 
@@ -262,8 +267,14 @@ def _join(settings: CleanSettings, made: _Made, output: Path, threads: int, key:
         find_near(made.files("signatures"), settings.duplicates.near, output, threads, path, without=made.equal)
         return []
 
-    def lines(path: Path) -> list[Path]:
+    def templates(path: Path) -> list[Path]:
         gone = [found for found in (made.equal, made.near) if found is not None]
+        limits = (settings.duplicates.template_documents, settings.duplicates.template_share)
+        find_templates(made.files("runs"), *limits, output, threads, path, without=gone)
+        return []
+
+    def lines(path: Path) -> list[Path]:
+        gone = [found for found in (made.equal, made.near, made.templates) if found is not None]
         texts = output / "frequent" / "part-00000.parquet"
         most = settings.duplicates.line_documents
         find_frequent(made.files("lines"), made.files(), most, output, threads, without=gone, places=path, texts=texts)
@@ -271,8 +282,10 @@ def _join(settings: CleanSettings, made: _Made, output: Path, threads: int, key:
 
     with track("clean: ids", total=None):
         refuse_repeated_ids(made.files(), output, threads)
-    for name, path, find in (("equal", made.equal, equal), ("near", made.near, near), ("lines", made.lines, lines)):
-        once(name, path, find)
+    once("equal", made.equal, equal)
+    once("near", made.near, near)
+    once("templates", made.templates, templates)
+    once("lines", made.lines, lines)
 
 
 def _seen(path: Path, hits: Sequence[Path]) -> Counts:
@@ -302,9 +315,9 @@ def _sift_all(units: Sequence[_Sift], workers: int | Workers) -> Counts:
 
 def _sift(unit: _Sift) -> Counts:
     table = pq.read_table(unit.rows)
-    for reason, path in unit.duplicates:
+    for reason, path in unit.repeated:
         found = rows_of_part(path, unit.number)
-        table = _dropped(table, found["position"].to_numpy(), reason, found["kept"].to_pylist())
+        table = _dropped(table, found["position"].to_numpy(), reason, found[found.schema.names[-1]].to_pylist())
     counts: Counts = {}
     if unit.lines is not None:
         table, counts = _without_lines(table, rows_of_part(unit.lines, unit.number), unit.settings)

@@ -184,7 +184,7 @@ def _count_part(unit: _Unit) -> Counts:
     by_source = np.bincount(sources.codes[wanted], minlength=len(sources.names)).tolist()
     counts = {f"documents.{name}": number for name, number in zip(sources.names.to_pylist(), by_source, strict=True)}
     table = _partial_counts(morphemes, wanted, sources if unit.heldout else None)
-    path = write_parquet(unit.path, table, unit.part.output)
+    path = write_parquet(unit.path, table, unit.part.output, scratch=True)
     sums = {"morphemes": pc.sum(table["count"]).as_py() or 0, "eojeols": pc.sum(table["initial"]).as_py() or 0}
     counts = {name: number for name, number in counts.items() if number} | {"documents": int(wanted.sum())}
     return unit.part.finish([path], counts | sums)

@@ -124,7 +124,7 @@ def write_signatures(path: Path, rows: pa.Table, least_terms: int, output: Path)
     signed = signed.append_column("signature", packed)
     for name, band in zip(_BAND_NAMES, found.bands.T, strict=True):
         signed = signed.append_column(name, pa.array(np.ascontiguousarray(band)))
-    return write_parquet(path, signed, output, _ROW_GROUP_ROWS)
+    return write_parquet(path, signed, output, _ROW_GROUP_ROWS, scratch=True)
 
 
 def find_near(

@@ -106,19 +106,35 @@ class Features:
     @cached_property
     def term_hashes(self) -> Hashes:
         """(T,) of each term, with a-z for A-Z."""
-        capital = (self.codes >= _CAPITALS[0]) & (self.codes <= _CAPITALS[1])
-        folded = np.where(capital, self.codes + _TO_SMALL, self.codes)
-        return hashes_of(folded, self.terms.starts, self.terms.ends)
+        return hashes_of(self._small, self.terms.starts, self.terms.ends)
 
-    def term_ngrams(self, *sizes: int) -> Iterator[tuple[int, Hashes, Ints]]:
-        """For each size, in order: hashes of so many terms in a row, the same in every text, and where they begin."""
+    @cached_property
+    def numberless_term_hashes(self) -> Hashes:
+        """(T,) of each term, with a-z for A-Z and 0 for every number."""
+        digit = self._kinds == DIGIT
+        kept = ~(digit & np.append(False, digit[:-1]))
+        codes = np.where(digit, np.uint32(ord("0")), self._small)[kept]
+        place = np.append(0, np.cumsum(kept))
+        return hashes_of(codes, place[self.terms.starts], place[self.terms.ends])
+
+    @cached_property
+    def _small(self) -> NDArray[np.uint32]:
+        capital = (self.codes >= _CAPITALS[0]) & (self.codes <= _CAPITALS[1])
+        return np.where(capital, self.codes + _TO_SMALL, self.codes)
+
+    def term_ngrams(self, *sizes: int, hashes: Hashes | None = None) -> Iterator[tuple[int, Hashes, Ints]]:
+        """For each size, in order: hashes of so many terms in a row, the same in every text, and where they begin.
+
+        hashes: (T,) of each term; None: term_hashes.
+        """
+        hashes = self.term_hashes if hashes is None else hashes
         starts = np.arange(len(self.terms.texts))
         keys: Hashes = np.full(len(starts), _CHAR_MIX)
         for size in range(1, max(sizes) + 1):
             whole = np.flatnonzero(starts + size <= len(self.terms.texts))
             whole = whole[self.terms.texts[starts[whole] + size - 1] == self.terms.texts[starts[whole]]]
             starts = starts[whole]
-            keys = _mixed(keys[whole], self.term_hashes[starts + size - 1])
+            keys = _mixed(keys[whole], hashes[starts + size - 1])
             if size in sizes:
                 yield size, keys, starts
 

@@ -19,8 +19,8 @@ from corpus.settings import FilterSettings
 __all__ = ["FILTERS", "Filter", "drop_reasons", "too_short"]
 
 
-# Lines that belong to a page and not to its text. A notice of rights marks its line; of a menu's words it takes two, in
-# a line that does not end as sentences do.
+# Lines that belong to a page and not to its text. A notice of rights marks its line; of a menu's words it takes two
+# different ones, in a line that does not end as sentences do.
 _RIGHTS = re.compile(
     r"무단 ?(?:전재|복제|배포)|재배포 ?(?:를 )?금지|저작권자 ?[ⓒ©(<]|[Aa]ll [Rr]ights [Rr]eserved"
     r"|[Cc]opyright ?(?:©|ⓒ|\([Cc]\)|[0-9])|쿠키(?:를 사용|를 수집| 정책| 설정)|자바스크립트를 (?:사용|활성|지원|켜)"
@@ -84,10 +84,20 @@ def _largest(share: Callable[[int], Floats], limits: Iterable[tuple[int, float]]
 
 
 def _boilerplate(features: Features, settings: FilterSettings) -> Floats:
-    rights, frame = (features.count_in_lines(places) for places in _page_words(features))
-    marked = (rights >= 1) | ((frame >= 2) & ~features.closed_lines)
+    rights, frame = _page_words(features)
+    marked = features.count_in_lines(rights) >= 1
+    marked |= (features.count_in_lines(_different(features, frame)) >= 2) & ~features.closed_lines
     marked &= features.line_visible <= _LONGEST_FRAME_LINE
     return features.line_char_share(marked)
+
+
+def _different(features: Features, places: Ints) -> Ints:
+    """The places less those where a word stands that stood in their line before: by its first two characters."""
+    lines = np.searchsorted(features.lines.starts, places, side="right").astype(np.uint64)
+    words = _two(features.codes[places], features.codes[places + 1])
+    first = np.unique((lines << np.uint64(16)) | words, return_index=True)[1]
+    found: Ints = places[np.sort(first)]
+    return found
 
 
 def _two(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.uint32]:

@@ -39,7 +39,7 @@ def write_lines(path: Path, rows: pa.Table, least_chars: int, output: Path) -> P
         else:
             tables.append(_lines(some, texts, least_chars))
         done += len(texts)
-    return write_parquet(path, pa.concat_tables(tables).combine_chunks(), output)
+    return write_parquet(path, pa.concat_tables(tables).combine_chunks(), output, scratch=True)
 
 
 def _long_lines(row: pa.Table, text: str, least_chars: int) -> pa.Table:

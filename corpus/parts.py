@@ -119,11 +119,17 @@ def written_aside(path: Path, write: Callable[[Path], object], output: Path) -> 
     return path
 
 
-def write_parquet(path: Path, table: pa.Table, output: Path, rows: int = 1 << 20) -> Path:
-    """One table as one file, its bytes settled by the table alone. rows: the most in a row group."""
+def write_parquet(path: Path, table: pa.Table, output: Path, rows: int = 1 << 20, *, scratch: bool = False) -> Path:
+    """One table as one file, its bytes settled by the table alone.
+
+    rows: the most in a row group. scratch: packed in less time and not so small, as it is read once.
+    """
 
     def write(aside: Path) -> None:
-        pq.write_table(table, aside, compression=_COMPRESSION, compression_level=_LEVEL, row_group_size=rows)
+        if scratch:
+            pq.write_table(table, aside, compression="lz4", use_dictionary=False, row_group_size=rows)
+        else:
+            pq.write_table(table, aside, compression=_COMPRESSION, compression_level=_LEVEL, row_group_size=rows)
 
     return written_aside(path, write, output)
 

@@ -137,6 +137,14 @@ class DuplicateSettings(BaseModel, frozen=True, extra="forbid"):
         description="keep the longest of documents whose runs of three terms are so similar (Jaccard); 0: all",
     )
     near_min_terms: int = Field(10, ge=3, description="documents of fewer terms have no near-duplicates")
+    template_share: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="drop documents of whose runs of five terms more stand in many others, numbers aside; 1: none",
+    )
+    template_documents: int = Field(50, ge=1, description="a run that stands in more documents stands in many")
+    template_min_terms: int = Field(30, ge=5, description="documents of fewer terms are of no template")
     line_documents: int = Field(
         50, ge=0, description="a line that stands in more documents is taken out of all; 0: none is"
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow.compute as pc
 
-from corpus.features import HANGUL, Features
+from corpus.features import Features
 from pipelines.reports import amounts
 from pipelines.reports.blocks import Bar, Bars, Block, Headline, Section, Story, Table
 from pipelines.reports.dropped import Dropped, Drops, excerpt
@@ -16,6 +16,7 @@ from pipelines.reports.record import Artifact, batches, num_rows, parts_note, sa
 
 __all__ = ["headlines", "story"]
 
+_HANGUL_ROWS = 512  # of each batch, whose share of Hangul is measured
 _FREQUENT_LINES = 20  # shown of those that stand in many documents
 
 
@@ -194,15 +195,12 @@ def _measured(artifact: Artifact) -> tuple[Block, ...]:
     hangul: dict[str, list[np.ndarray]] = {}
     for batch in batches(read, ["source", "text"]):
         lengths.add(batch.column("source"), pc.utf8_length(batch.column("text")))
-        found = Features(batch.column("text").to_pylist()).share_of(HANGUL)
-        names = np.array(batch.column("source").to_pylist(), object)
+        some = batch.slice(0, _HANGUL_ROWS)
+        found = Features(some.column("text").to_pylist()).hangul_share
+        names = np.array(some.column("source").to_pylist(), object)
         for name in sorted(set(names)):
             hangul.setdefault(name, []).append(found[names == name])
     note = parts_note(len(read), len(parts))
     blocks = lengths.blocks("Length of the documents kept", unit="characters", note=note)
     series = {name: np.concatenate(hangul[name]) for name in sorted(hangul)}
-    return (
-        (*blocks, shares("Hangul in them", series, x="share of the visible characters", note=note))
-        if series
-        else blocks
-    )
+    return (*blocks, shares("Hangul in them", series, x="share of letters and digits", note=note)) if series else blocks

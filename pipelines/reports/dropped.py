@@ -86,9 +86,12 @@ class Dropped:
         return found
 
     def _kept(self) -> dict[str, list[str]]:
-        """Source -> the beginnings of 20 kept documents."""
+        """Source -> the beginnings of 20 kept documents, of some thousands a part."""
         drawn: dict[str, list[tuple[bytes, str]]] = {}
-        for batch in batches(sampled(self.artifact.parts("documents/*.parquet")), ["id", "source", "text"]):
+        for part in sampled(self.artifact.parts("documents/*.parquet")):
+            batch = next(batches([part], ["id", "source", "text"]), None)
+            if batch is None:
+                continue
             for source, places in _places(batch, "source").items():
                 more = [(key, excerpt(batch.column("text")[row].as_py())) for key, row in places]
                 drawn[source] = sorted(drawn.get(source, []) + more)[:_SAMPLES]

@@ -12,7 +12,7 @@ from corpus.settings import CleanSettings, DuplicateSettings, FilterSettings
 from korbert.errors import CorpusError
 
 WORDS = ["학교", "도서관", "책상", "하늘이", "사람들은", "오늘도", "읽었다", "걸었다", "바다에서", "노래했다", "좋다"]
-ALL = DuplicateSettings(equal=False, near=0, line_documents=0)
+ALL = DuplicateSettings(equal=False, near=0, template_share=1, line_documents=0)
 NOTICE = "이 글은 어디에나 붙어 있는 안내문입니다."
 
 

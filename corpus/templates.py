@@ -1,0 +1,75 @@
+"""Documents that a machine filled in: most of what they say stands in many others, but for names and numbers.
+
+What is compared are runs of five terms with all numbers taken for one. One run in four is looked at, by its hash: of a
+document of forty terms ten, which is enough to tell a form that was filled in from prose.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from corpus.database import connect, same_size_batches
+from corpus.documents import in_batches
+from corpus.features import BATCH_CHARS, MOST_CHARS, Features, repeats
+from corpus.parts import write_parquet, write_tables
+
+__all__ = ["find_templates", "write_runs"]
+
+_TERMS = 5
+_ONE_IN = 4
+_ROW_GROUP_ROWS = 1 << 16
+
+_FOUND = """
+    WITH runs AS (SELECT * FROM all_runs ANTI JOIN gone USING (part, position)),
+    frequent AS (SELECT hash FROM runs GROUP BY hash HAVING count(*) > $most),
+    shares AS (
+        SELECT part, position, count(*) AS number, count(frequent.hash) AS shared
+        FROM runs LEFT JOIN frequent USING (hash) GROUP BY part, position
+    )
+    SELECT part, position, format('{:.2f} of its runs of words stand in more than {} documents', shared / number, $most)
+    AS detail FROM shares WHERE shared > $share * number ORDER BY part, position
+"""
+_RUN_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("hash", pa.uint64())])
+_FOUND_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("detail", pa.string())])
+
+
+def write_runs(path: Path, rows: pa.Table, least_terms: int, output: Path) -> Path:
+    """The runs of one part's documents, each once. rows: of columns text, part, position; shorter texts have none.
+
+    A text of more than four million characters has those of its beginning.
+    """
+    tables, done = [_RUN_SCHEMA.empty_table()], 0
+    for texts in in_batches((text[:MOST_CHARS] for text in rows["text"].to_pylist()), BATCH_CHARS):
+        tables.append(_runs(rows.slice(done, len(texts)), texts, least_terms))
+        done += len(texts)
+    return write_parquet(path, pa.concat_tables(tables).combine_chunks(), output, _ROW_GROUP_ROWS, scratch=True)
+
+
+def _runs(rows: pa.Table, texts: Sequence[str], least_terms: int) -> pa.Table:
+    features = Features(texts)
+    enough = features.count(features.terms) >= max(least_terms, _TERMS)
+    ((_, keys, first),) = features.term_ngrams(_TERMS, hashes=features.numberless_term_hashes)
+    owners = features.terms.texts[first]
+    chosen = np.flatnonzero(enough[owners] & (keys % np.uint64(_ONE_IN) == 0))
+    chosen = chosen[~repeats(keys[chosen], owners[chosen])]
+    columns = {name: rows[name].combine_chunks().take(pa.array(owners[chosen])) for name in ("part", "position")}
+    return pa.table(columns | {"hash": keys[chosen]}).cast(_RUN_SCHEMA)
+
+
+def find_templates(
+    runs: Sequence[Path], most: int, share: float, output: Path, threads: int, path: Path, *, without: Sequence[Path]
+) -> int:
+    """Writes (part, position, detail) of documents of whose runs more than `share` stand in more than `most` documents.
+
+    Returns how many there are. runs: files of `write_runs`. without: files of (part, position), of documents that are
+    gone and do not count.
+    """
+    with connect(output, threads) as database:
+        database.read_parquet([str(one) for one in runs]).create_view("all_runs")
+        database.execute("CREATE TABLE gone (part INTEGER, position INTEGER)")
+        for one in without:
+            database.execute("INSERT INTO gone SELECT part, position FROM read_parquet(?)", [str(one)])
+        reader = database.sql(_FOUND, params={"most": most, "share": share}).to_arrow_reader()
+        return write_tables(path, _FOUND_SCHEMA, same_size_batches(reader), output)
