@@ -353,7 +353,7 @@ def _kind(char: str) -> int:
         return JAMO
     if char.isdecimal():
         return DIGIT
-    if not category(char).startswith(("L", "M")):
+    if not category(char).startswith(("L", "M")) or "\ufe00" <= char <= "\ufe0f":  # those make a heart an emoji
         return SYMBOL
     kind = name(char, "").split(" ", 1)[0]
     return {"LATIN": LATIN, "FULLWIDTH": LATIN, "CJK": HAN, "HIRAGANA": KANA, "KATAKANA": KANA}.get(kind, OTHER)
