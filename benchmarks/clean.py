@@ -31,13 +31,11 @@ import pyarrow as pa
 import zstandard
 from memory import RECIPE, family
 
-from corpus.clean import _all_chunks
+from corpus.clean import _all_chunks, _measures
 from corpus.contamination import make_index
 from corpus.duplicates import text_hash
-from corpus.features import Features
+from corpus.features import Features, measured
 from corpus.filters import FILTERS, drop_reasons
-from corpus.lines import write_lines
-from corpus.minhash import signatures
 from corpus.normalize import normalize_many
 from corpus.parts import write_parquet
 from corpus.personal import mask
@@ -81,22 +79,18 @@ def steps_of(path: Path, data: Path) -> None:
     texts = [text for text, reason in zip(texts, dropped, strict=True) if reason is None]
     with clocked(spent, "evaluation sets"):
         list(index.find(texts))
-    with clocked(spent, "signatures"):
-        signatures(texts, settings.duplicates.near_min_terms)
     with clocked(spent, "hash of the text"):
         hashes = [text_hash(text) for text in texts]
-    table = pa.table(
-        {"text": texts, "part": np.zeros(len(texts), np.int32), "position": np.arange(len(hashes), dtype=np.int32)}
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        with clocked(spent, "lines"):
-            write_lines(Path(folder) / "lines.parquet", table, settings.duplicates.line_min_chars, Path(folder))
-        with clocked(spent, "write"):
-            write_parquet(Path(folder) / "rows.parquet", table, Path(folder))
+    numbers = {"part": np.zeros(len(texts), np.int32), "position": np.arange(len(hashes), dtype=np.int32)}
+    table = pa.table({"id": [str(place) for place in range(len(texts))], "text": texts, **numbers})
+    with clocked(spent, "signatures, runs, lines"):
+        measured(table, *dict(_measures(settings.duplicates)).values())
+    with tempfile.TemporaryDirectory() as folder, clocked(spent, "write"):
+        write_parquet(Path(folder) / "rows.parquet", table, Path(folder), scratch=True)
     total = sum(spent.values())
     print(f"{path.name}: {megabytes:.1f} MB, {megabytes / total:.1f} MB/s in one process", flush=True)
     for name, seconds in spent.items():
-        print(f"  {name:20} {seconds:6.2f} s {seconds / total:6.1%} {megabytes / seconds:8.1f} MB/s", flush=True)
+        print(f"  {name:24} {seconds:6.2f} s {seconds / total:6.1%} {megabytes / seconds:8.1f} MB/s", flush=True)
     print("  of the filters:")
     for name, seconds in filter_times(texts, settings).most_common():
         print(f"    {name:18} {seconds:6.2f} s {megabytes / seconds:8.1f} MB/s", flush=True)

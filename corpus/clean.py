@@ -7,6 +7,7 @@ Three steps. `read`: chunks of the sources become parts in the scratch folder, a
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import file_digest
 from pathlib import Path
 
@@ -17,15 +18,16 @@ import pyarrow.parquet as pq
 
 from corpus.contamination import load_index, make_index
 from corpus.documents import document_id
-from corpus.duplicates import find_equal, find_near, refuse_repeated_ids, rows_of_part, text_hash, write_signatures
+from corpus.duplicates import find_equal, find_near, refuse_repeated_ids, rows_of_part, signature_table, text_hash
+from corpus.features import Measure, measured
 from corpus.filters import too_short
 from corpus.judging import judge
-from corpus.lines import find_frequent, without_lines, write_lines
+from corpus.lines import find_frequent, line_table, without_lines
 from corpus.parts import Counts, Part, keep_only, key_of, unfinished, write_parquet
 from corpus.readers import Chunk, chunks, rows
 from corpus.readers.records import File
-from corpus.settings import CleanSettings
-from corpus.templates import find_templates, write_runs
+from corpus.settings import CleanSettings, DuplicateSettings
+from corpus.templates import find_templates, run_table
 from corpus.workers import Workers, local_threads, run_units
 from korbert.errors import CorpusError
 from korbert.progress import track
@@ -47,6 +49,7 @@ _READ_SCHEMA = pa.schema(
         ("hash_low", pa.uint64()),
     ]
 )
+_MEASURE_ROWS = 1 << 13  # DuckDB holds whole row groups
 _ROW_GROUP_ROWS = 1 << 10  # `analyze` reads a slice of a part at a time
 
 
@@ -235,19 +238,26 @@ def _read(unit: _Read) -> Counts:
         "hash_low": [low for _, low in hashes],
     }
     table = pa.table(columns, _READ_SCHEMA)
-    output, settings = unit.part.output, unit.settings.duplicates
+    output = unit.part.output
     files = [write_parquet(_beside(unit.part, "read"), table, output, _ROW_GROUP_ROWS, scratch=True)]
-    good = table.filter(pc.is_null(table["reason"]))
-    if settings.near:
-        files.append(write_signatures(_beside(unit.part, "signatures"), good, settings.near_min_terms, output))
-    if settings.template_share < 1:
-        files.append(write_runs(_beside(unit.part, "runs"), good, settings.template_min_terms, output))
-    if settings.line_documents:
-        files.append(write_lines(_beside(unit.part, "lines"), good, settings.line_min_chars, output))
+    measures = dict(_measures(unit.settings.duplicates))
+    tables = measured(table.filter(pc.is_null(table["reason"])), *measures.values())
+    for folder, found_there in zip(measures, tables, strict=True):
+        files.append(write_parquet(_beside(unit.part, folder), found_there, output, _MEASURE_ROWS, scratch=True))
     if unit.index is not None:
         files.append(write_parquet(_beside(unit.part, "hits"), pa.table({"hash": hits}), output, scratch=True))
     counts |= {f"{source}.undecodable": sum(row.undecodable for row in found), f"{source}.bytes": _size(unit.chunk)}
     return unit.part.finish(files, {"rows": table.num_rows} | counts)
+
+
+def _measures(settings: DuplicateSettings) -> Iterator[tuple[str, Measure]]:
+    """Folder of the scratch files -> what `join` needs of the documents."""
+    if settings.near:
+        yield "signatures", partial(signature_table, least_terms=settings.near_min_terms)
+    if settings.template_share < 1:
+        yield "runs", partial(run_table, least_terms=settings.template_min_terms)
+    if settings.line_documents:
+        yield "lines", partial(line_table, least_chars=settings.line_min_chars)
 
 
 def _join(settings: CleanSettings, made: _Made, output: Path, threads: int, key: str) -> None:

@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from corpus.database import connect, same_size_batches
+from corpus.features import Features
 from corpus.minhash import BANDS, SIGNATURE_BYTES, signatures, similarity
-from corpus.parts import write_parquet, write_tables
+from corpus.parts import write_tables
 from korbert.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ __all__ = [
     "parameters",
     "refuse_repeated_ids",
     "rows_of_part",
+    "signature_table",
     "text_hash",
-    "write_signatures",
 ]
 
 # Hashes are grouped before any text is touched, so that memory goes by the number of repeats, not of documents.
@@ -77,7 +78,6 @@ _KEPT = """
     )
     SELECT part, position, kept FROM members WHERE id <> kept ORDER BY part, position
 """
-_ROW_GROUP_ROWS = 1 << 13  # of signatures, of which DuckDB holds whole row groups
 _BAND_NAMES = [f"band_{number:02}" for number in range(BANDS)]
 
 
@@ -113,9 +113,9 @@ def find_equal(parts: Sequence[Path], output: Path, threads: int, path: Path) ->
         return _write(database, _EQUAL_TEXTS, parameters(parts=parts), path, output)
 
 
-def write_signatures(path: Path, rows: pa.Table, least_terms: int, output: Path) -> Path:
-    """The signatures of one part's documents. rows: those with no reason, of columns id, text, part, position."""
-    found = signatures(rows["text"].to_pylist(), least_terms)
+def signature_table(rows: pa.Table, features: Features, least_terms: int) -> pa.Table:
+    """The signatures of documents, as `find_near` reads them. rows: of columns id, text, part, position."""
+    found = signatures(features, least_terms)
     signed = rows.take(pa.array(found.texts)).select(["id", "part", "position"])
     signed = signed.append_column("chars", pc.utf8_length(rows["text"]).take(pa.array(found.texts)))
     packed = pa.Array.from_buffers(
@@ -124,7 +124,7 @@ def write_signatures(path: Path, rows: pa.Table, least_terms: int, output: Path)
     signed = signed.append_column("signature", packed)
     for name, band in zip(_BAND_NAMES, found.bands.T, strict=True):
         signed = signed.append_column(name, pa.array(np.ascontiguousarray(band)))
-    return write_parquet(path, signed, output, _ROW_GROUP_ROWS, scratch=True)
+    return signed
 
 
 def find_near(
@@ -133,7 +133,7 @@ def find_near(
     """Writes (part, position, kept) of documents that are nearly another, which is longer; returns how many.
 
     Those of a Jaccard similarity of `least` or more hang together, with what hangs together with either; of all that
-    do the longest is kept, of equally long ones that with the smallest id. signed: files of `write_signatures`.
+    do the longest is kept, of equally long ones that with the smallest id. signed: files of signature tables.
     without: a file as this function writes it, of documents to leave out.
     """
     with connect(output, threads) as database:

@@ -3,15 +3,29 @@
 A loop over documents would cost more than all the arithmetic: most documents are a line of a review.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from unicodedata import category, name
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["BATCH_CHARS", "MOST_CHARS", "Features", "Floats", "Hashes", "Ints", "hashes_of", "repeats"]
+from corpus.documents import in_batches
+
+__all__ = [
+    "BATCH_CHARS",
+    "MOST_CHARS",
+    "Features",
+    "Floats",
+    "Hashes",
+    "Ints",
+    "Measure",
+    "hashes_of",
+    "measured",
+    "repeats",
+]
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -249,6 +263,26 @@ class Features:
     def _visible(self, starts: Ints, ends: Ints) -> Ints:
         found: Ints = self._visible_before[ends] - self._visible_before[starts]
         return found
+
+
+Measure = Callable[[pa.Table, Features], pa.Table]
+
+
+def measured(rows: pa.Table, *measures: Measure) -> list[pa.Table]:
+    """One table for each measure, over all rows, some hundred thousand characters at a time.
+
+    rows: documents, with a column text. A measure takes some of them with their features. Those of a text of more than
+    four million characters are of its beginning.
+    """
+    none = Features([])
+    found = [[measure(rows.slice(0, 0), none)] for measure in measures]
+    done = 0
+    for texts in in_batches((text[:MOST_CHARS] for text in rows["text"].to_pylist()), BATCH_CHARS):
+        features = Features(texts)
+        for tables, measure in zip(found, measures, strict=True):
+            tables.append(measure(rows.slice(done, len(texts)), features))
+        done += len(texts)
+    return [pa.concat_tables(tables).combine_chunks() for tables in found]
 
 
 def hashes_of(codes: NDArray[np.uint32], starts: Ints, ends: Ints) -> Hashes:

@@ -9,9 +9,9 @@ import pyarrow as pa
 from corpus.database import connect, same_size_batches
 from corpus.documents import in_batches
 from corpus.features import BATCH_CHARS, MOST_CHARS, Features, hashes_of, repeats
-from corpus.parts import write_parquet, write_tables
+from corpus.parts import write_tables
 
-__all__ = ["find_frequent", "without_lines", "write_lines"]
+__all__ = ["find_frequent", "line_table", "without_lines"]
 
 # A line counts once a document, and only in documents that go on.
 _FREQUENT = """
@@ -29,17 +29,15 @@ _LINE_SCHEMA = pa.schema([*_PLACE_SCHEMA, ("hash", pa.uint64()), ("is_first", pa
 _TEXT_SCHEMA = pa.schema([("text", pa.string()), ("documents", pa.int64())])
 
 
-def write_lines(path: Path, rows: pa.Table, least_chars: int, output: Path) -> Path:
-    """The hashes of one part's lines. rows: documents, of columns text, part, position; shorter lines are left out."""
-    tables, done = [_LINE_SCHEMA.empty_table()], 0
-    for texts in in_batches(rows["text"].to_pylist(), BATCH_CHARS):
-        some = rows.slice(done, len(texts))
-        if sum(map(len, texts)) > MOST_CHARS:
-            tables += [_long_lines(some.slice(place, 1), text, least_chars) for place, text in enumerate(texts)]
-        else:
-            tables.append(_lines(some, texts, least_chars))
-        done += len(texts)
-    return write_parquet(path, pa.concat_tables(tables).combine_chunks(), output, scratch=True)
+def line_table(rows: pa.Table, features: Features, least_chars: int) -> pa.Table:
+    """The hashes of lines. rows: documents, of columns text, part, position. Shorter lines are left out.
+
+    Of a text that the features hold the beginning of, too, all lines are taken.
+    """
+    if len(features.joined) <= MOST_CHARS:
+        return _lines(rows, features, least_chars)
+    texts = rows["text"].to_pylist()
+    return pa.concat_tables(_long_lines(rows.slice(place, 1), text, least_chars) for place, text in enumerate(texts))
 
 
 def _long_lines(row: pa.Table, text: str, least_chars: int) -> pa.Table:
@@ -47,7 +45,7 @@ def _long_lines(row: pa.Table, text: str, least_chars: int) -> pa.Table:
     tables, done = [_LINE_SCHEMA.empty_table()], 0
     seen = np.empty(0, np.uint64)
     for lines in in_batches(("" if len(line) > MOST_CHARS else line for line in text.split("\n")), BATCH_CHARS):
-        some = _lines(row, ["\n".join(lines)], least_chars)
+        some = _lines(row, Features(["\n".join(lines)]), least_chars)
         hashes = some["hash"].to_numpy()
         columns = {
             "line": some["line"].to_numpy() + done,
@@ -62,8 +60,7 @@ def _long_lines(row: pa.Table, text: str, least_chars: int) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def _lines(rows: pa.Table, texts: Sequence[str], least_chars: int) -> pa.Table:
-    features = Features(texts)
+def _lines(rows: pa.Table, features: Features, least_chars: int) -> pa.Table:
     long = np.flatnonzero(features.line_visible >= least_chars)
     lines, owners = features.lines, features.lines.texts[long]
     hashes = hashes_of(features.codes, lines.starts[long], lines.ends[long])
@@ -85,7 +82,7 @@ def find_frequent(
 ) -> int:
     """Finds the lines that stand in more than `most` documents; returns how many there are.
 
-    lines: files of `write_lines`. rows: parts with the texts. without: files of (part, position), of documents that are
+    lines: files of line tables. rows: parts with the texts. without: files of (part, position), of documents that are
     gone. Writes `places`, (part, position, line), a line's number counted from 0, and `texts`, (text, documents), the
     commonest first.
     """

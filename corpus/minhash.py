@@ -5,14 +5,12 @@ neither punctuation nor capitals count. The signature's rows stand in bands: tex
 least one band with probability 1 - (1 - s^5)^25, which is 0.86 at s = 0.6, 0.99 at 0.7 and 0.9999 at 0.8.
 """
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus.documents import in_batches
-from corpus.features import BATCH_CHARS, MOST_CHARS, Features, Hashes, Ints
+from corpus.features import Features, Hashes, Ints
 
 __all__ = ["BANDS", "SIGNATURE_BYTES", "Signatures", "signatures", "similarity"]
 
@@ -35,24 +33,8 @@ class Signatures(NamedTuple):
     bytes: NDArray[np.uint8]
 
 
-_NONE = Signatures(np.empty(0, np.int64), np.empty((0, BANDS), np.uint64), np.empty((0, SIGNATURE_BYTES), np.uint8))
-
-
-def signatures(texts: Iterable[str], least_terms: int) -> Signatures:
-    """Of those texts that have `least_terms` terms, and at least the three of a run.
-
-    A text of more than four million characters has that of its beginning.
-    """
-    found = [_NONE]
-    done = 0
-    for batch in in_batches((text[:MOST_CHARS] for text in texts), BATCH_CHARS):
-        some = _signatures(Features(batch), least_terms)
-        found.append(some._replace(texts=some.texts + done))
-        done += len(batch)
-    return Signatures(*(np.concatenate(arrays) for arrays in zip(*found, strict=True)))
-
-
-def _signatures(features: Features, least_terms: int) -> Signatures:
+def signatures(features: Features, least_terms: int) -> Signatures:
+    """Of those texts that have `least_terms` terms, and at least the three of a run."""
     enough = features.count(features.terms) >= max(least_terms, _SHINGLE)
     ((_, keys, first),) = features.term_ngrams(_SHINGLE)
     owners = features.terms.texts[first]

@@ -11,15 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from corpus.database import connect, same_size_batches
-from corpus.documents import in_batches
-from corpus.features import BATCH_CHARS, MOST_CHARS, Features, repeats
-from corpus.parts import write_parquet, write_tables
+from corpus.features import Features, repeats
+from corpus.parts import write_tables
 
-__all__ = ["find_templates", "write_runs"]
+__all__ = ["find_templates", "run_table"]
 
 _TERMS = 5
 _ONE_IN = 4
-_ROW_GROUP_ROWS = 1 << 16
 
 _FOUND = """
     WITH runs AS (SELECT * FROM all_runs ANTI JOIN gone USING (part, position)),
@@ -35,20 +33,8 @@ _RUN_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("hash"
 _FOUND_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("detail", pa.string())])
 
 
-def write_runs(path: Path, rows: pa.Table, least_terms: int, output: Path) -> Path:
-    """The runs of one part's documents, each once. rows: of columns text, part, position; shorter texts have none.
-
-    A text of more than four million characters has those of its beginning.
-    """
-    tables, done = [_RUN_SCHEMA.empty_table()], 0
-    for texts in in_batches((text[:MOST_CHARS] for text in rows["text"].to_pylist()), BATCH_CHARS):
-        tables.append(_runs(rows.slice(done, len(texts)), texts, least_terms))
-        done += len(texts)
-    return write_parquet(path, pa.concat_tables(tables).combine_chunks(), output, _ROW_GROUP_ROWS, scratch=True)
-
-
-def _runs(rows: pa.Table, texts: Sequence[str], least_terms: int) -> pa.Table:
-    features = Features(texts)
+def run_table(rows: pa.Table, features: Features, least_terms: int) -> pa.Table:
+    """The runs of documents, each once. rows: of columns part, position. Shorter texts have none."""
     enough = features.count(features.terms) >= max(least_terms, _TERMS)
     ((_, keys, first),) = features.term_ngrams(_TERMS, hashes=features.numberless_term_hashes)
     owners = features.terms.texts[first]
@@ -63,7 +49,7 @@ def find_templates(
 ) -> int:
     """Writes (part, position, detail) of documents of whose runs more than `share` stand in more than `most` documents.
 
-    Returns how many there are. runs: files of `write_runs`. without: files of (part, position), of documents that are
+    Returns how many there are. runs: files of run tables. without: files of (part, position), of documents that are
     gone and do not count.
     """
     with connect(output, threads) as database:

@@ -1,6 +1,7 @@
 import contextlib
 import random
 import threading
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +12,10 @@ from corpus.duplicates import (
     find_near,
     refuse_repeated_ids,
     rows_of_part,
+    signature_table,
     text_hash,
-    write_signatures,
 )
+from corpus.features import measured
 from corpus.parts import write_parquet
 from korbert.errors import CorpusError
 
@@ -149,7 +151,8 @@ def near(folder, documents, *, per_part=50, threads=1, least=0.8, without=None):
             for name, values in (("part", [part] * len(some)), ("position", range(len(some))))
         }
         path = folder / "signatures" / f"part-{part:05d}.parquet"
-        signed.append(write_signatures(path, pa.table(columns), 3, folder))
+        (table,) = measured(pa.table(columns), partial(signature_table, least_terms=3))
+        signed.append(write_parquet(path, table, folder))
     number = find_near(signed, least, folder, threads, folder / "near.parquet", without=without)
     return kept_by_id(folder / "near.parquet", documents, per_part, number)
 

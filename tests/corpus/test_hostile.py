@@ -5,16 +5,19 @@ import json
 import os
 import random
 import resource
+from functools import partial
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus import parts
+from corpus import features, lines, parts
 from corpus.clean import clean
 from corpus.contamination import make_index
-from corpus.lines import write_lines
+from corpus.features import measured
+from corpus.lines import line_table
 from corpus.readers.frames import open_bytes
 from corpus.settings import CleanSettings
 from korbert.errors import CorpusError
@@ -213,19 +216,14 @@ def test_text_of_an_evaluation_set_is_found_deep_in_a_long_document(tmp_path):
 
 
 @given(st.lists(st.sampled_from(["가나다라마", "바사아자차카", "짧다", "", "x" * 30]), min_size=1, max_size=40))
-def test_lines_of_a_long_document_are_those_of_a_short_one(tmp_path_factory, lines):
-    import pyarrow as pa
-
-    from corpus import lines as module
-
-    folder = tmp_path_factory.mktemp("lines")
-    rows = pa.table(
-        {"text": ["\n".join(lines)], "part": pa.array([0], pa.int32()), "position": pa.array([0], pa.int32())}
-    )
-    whole = pq.read_table(write_lines(folder / "whole.parquet", rows, 3, folder))
+def test_lines_of_a_long_document_are_those_of_a_short_one(given_lines):
+    number = pa.array([0], pa.int32())
+    rows = pa.table({"text": ["\n".join(given_lines)], "part": number, "position": number})
+    (whole,) = measured(rows, partial(line_table, least_chars=3))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "MOST_CHARS", 25)
-        patch.setattr(module, "BATCH_CHARS", 11)
-        cut = pq.read_table(write_lines(folder / "cut.parquet", rows, 3, folder))
-    fits = [len(lines[number]) <= 25 for number in whole["line"].to_pylist()]
+        patch.setattr(features, "MOST_CHARS", 25)
+        patch.setattr(lines, "MOST_CHARS", 25)
+        patch.setattr(lines, "BATCH_CHARS", 11)
+        (cut,) = measured(rows, partial(line_table, least_chars=3))
+    fits = [len(given_lines[number]) <= 25 for number in whole["line"].to_pylist()]
     assert cut.to_pylist() == [row for row, short in zip(whole.to_pylist(), fits, strict=True) if short]

@@ -1,10 +1,13 @@
 """Lines of many documents: which are found, where, and what is left of a text without them."""
 
+from functools import partial
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from corpus.lines import find_frequent, without_lines, write_lines
+from corpus.features import measured
+from corpus.lines import find_frequent, line_table, without_lines
 from corpus.parts import write_parquet
 
 NOTICE = "이 글은 어디에나 붙어 있는 안내문이다."
@@ -18,7 +21,8 @@ def find(folder, documents, most=2, least_chars=5, gone=(), per_part=2):
         table = pa.table({"part": pa.array([part] * len(texts), pa.int32()), "position": positions, "text": texts})
         name = f"part-{part:05d}.parquet"
         rows.append(write_parquet(folder / "rows" / name, table, folder))
-        lines.append(write_lines(folder / "lines" / name, table, least_chars, folder))
+        (found,) = measured(table, partial(line_table, least_chars=least_chars))
+        lines.append(write_parquet(folder / "lines" / name, found, folder))
     without = []
     if gone:
         part, position = zip(*gone, strict=True)

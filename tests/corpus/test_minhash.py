@@ -8,11 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.minhash import BANDS, SIGNATURE_BYTES, signatures, similarity
+from corpus.features import Features
+from corpus.minhash import BANDS, SIGNATURE_BYTES, similarity
+from corpus.minhash import signatures as of_features
 
 WORDS = [
     f"{noun}{ending}" for noun in ("강", "산", "들", "바다", "하늘", "길", "집") for ending in "은이을에도와로만의"
 ]
+
+
+def signatures(texts, least_terms):
+    return of_features(Features(texts), least_terms)
 
 
 def shingles(text):

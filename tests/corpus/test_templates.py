@@ -1,12 +1,14 @@
 """Documents that a machine filled in, and prose that only sounds alike."""
 
 import random
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from corpus.features import measured
 from corpus.parts import write_parquet
-from corpus.templates import find_templates, write_runs
+from corpus.templates import find_templates, run_table
 
 NOUNS = ["강", "산", "들", "바다", "하늘", "길", "집", "학교", "시장", "공원", "도서관", "기차역"]
 FORM = (
@@ -31,7 +33,8 @@ def found(folder, texts, *, most=20, share=0.5, least=30, gone=(), per_part=40, 
         some = texts[first : first + per_part]
         columns = {"part": pa.array([part] * len(some), pa.int32()), "position": pa.array(range(len(some)), pa.int32())}
         path = folder / "runs" / f"part-{part:05d}.parquet"
-        runs.append(write_runs(path, pa.table(columns | {"text": some}), least, folder))
+        (table,) = measured(pa.table(columns | {"text": some}), partial(run_table, least_terms=least))
+        runs.append(write_parquet(path, table, folder))
     without = []
     if gone:
         part, position = zip(*(divmod(number, per_part) for number in gone), strict=True)
