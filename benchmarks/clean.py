@@ -2,7 +2,7 @@
 
     python benchmarks/clean.py steps --data FOLDER
     python benchmarks/clean.py rivals --data FOLDER --datatrove PYTHON
-    python benchmarks/clean.py scale --data FOLDER --megabytes 10 100 300 1000
+    python benchmarks/clean.py scale --data FOLDER --megabytes 10 100 300 1000 --plot benchmarks/clean-scale.svg
 
 FOLDER is filled as docs/data.md says: `corpus/` is what is cleaned, and NSMC's test set and KorQuAD's dev set are the
 evaluation sets. `steps` is one process, by its own time. `rivals` takes turns, all with two processes: korbert; a
@@ -207,7 +207,8 @@ def unpacked(path: Path) -> int:
 # --- against size ---
 
 
-def scale(data: Path, megabytes: list[int]) -> None:
+def scale(data: Path, megabytes: list[int], plot: Path | None) -> None:
+    found: list[tuple[int, float, float]] = []
     for size in megabytes:
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch)
@@ -218,6 +219,29 @@ def scale(data: Path, megabytes: list[int]) -> None:
             write_repeated(corpus_files(data), folder / "data" / "text.jsonl.zst", size * 1_000_000)
             seconds, most = run(korbert(folder / "data", folder, "text.jsonl.zst"))
             print(f"{size:5} MB {seconds:8.1f} s {size / seconds:6.2f} MB/s {most:7.0f} MB of memory", flush=True)
+            found.append((size, seconds, most))
+    if plot is not None:
+        draw(found, plot)
+
+
+def draw(found: list[tuple[int, float, float]], path: Path) -> None:
+    """Seconds and memory against size, as SVG. found: (MB, seconds, MB of memory)."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "korbert", "font.family": "sans-serif"}
+    figure, axes = pyplot.subplots(1, 2, figsize=(8, 3), layout="constrained")
+    sizes, seconds, memory = zip(*found, strict=True)
+    for one, values, name in ((axes[0], seconds, "seconds"), (axes[1], memory, "MB of memory, all processes")):
+        one.plot(sizes, values, marker="o")
+        one.set_xlabel("MB of JSON lines")
+        one.set_title(name, loc="left", fontsize=10)
+        one.set_ylim(bottom=0)
+        one.set_xlim(left=0)
+        one.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, format="svg", metadata={"Date": None})
 
 
 def write_repeated(paths: list[Path], target: Path, size: int) -> None:
@@ -253,6 +277,7 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--datatrove", type=Path, help="a Python that has datatrove")
     parser.add_argument("--megabytes", type=int, nargs="+", default=[10, 100, 300, 1000])
+    parser.add_argument("--plot", type=Path, help="an .svg file to draw the scale into")
     given = parser.parse_args()
     if given.part == "steps":
         steps(given.data)
@@ -260,4 +285,4 @@ if __name__ == "__main__":
         with tempfile.TemporaryDirectory() as scratch:
             rivals(given.data, Path(scratch), given.rounds, given.datatrove)
     else:
-        scale(given.data, given.megabytes)
+        scale(given.data, given.megabytes, given.plot)
