@@ -29,7 +29,7 @@ _TYPED = "\uffff"  # a ▁ of the text
 _TYPED_IDS = [_FIRST_BYTE + byte for byte in _MARK.encode()]
 _REMEMBERED = 500_000  # forms
 _WORD = re.compile(r"\S+")
-_KIWI_CALL = ("split_complex", "z_coda")  # options of each call; the others are of the constructor
+_OF_THE_MODEL = ("model_type", "load_default_dict", "load_multi_dict", "integrate_allomorph")  # what Kiwi is told once
 _FILES = {
     "vocab_file": "vocabulary.model",
     "record_file": "korbert_tokenizer.json",
@@ -168,6 +168,7 @@ class KorbertTokenizer(PreTrainedTokenizer):
         record = json.loads(self._files[_FILES["record_file"]])
         _check_versions(record["versions"])
         self._options: dict[str, Any] = record["analyzer"]
+        self._call = _of_a_call(self._options)
         self._mark: str = record["vocabulary"]["mark"]
         self._typed = re.compile(rf"({_TYPED})|\s+" if self._mark != "none" else rf"([{_TYPED}{_MARK}])|\s+")
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=self._files[_FILES["vocab_file"]])
@@ -432,8 +433,7 @@ class KorbertTokenizer(PreTrainedTokenizer):
 
     def _analyzed(self, part: str, offset: int) -> Iterator[_Morpheme]:
         repaired = repair(part)
-        call = {name: self._options[name] for name in _KIWI_CALL}
-        for token in self._loaded_kiwi().tokenize(part if repaired is None else repaired.text, **call):
+        for token in self._loaded_kiwi().tokenize(part if repaired is None else repaired.text, **self._call):
             start, end = token.start, token.end
             if repaired is not None:
                 start, end = repaired.span(start, end)
@@ -454,12 +454,24 @@ class KorbertTokenizer(PreTrainedTokenizer):
         if self._kiwi is None:
             from kiwipiepy import Kiwi
 
-            options = {name: value for name, value in self._options.items() if name not in _KIWI_CALL}
-            words = options.pop("user_words", [])
+            options = {name: self._options[name] for name in _OF_THE_MODEL}
+            if "allowed_dialects" in self._call:
+                options["enabled_dialects"] = self._call["allowed_dialects"]
             self._kiwi = Kiwi(num_workers=1, **options)
-            for word in words:
+            self._kiwi.global_config.space_tolerance = self._options.get("space_tolerance", 0)
+            for word in self._options.get("user_words", []):
                 self._kiwi.add_user_word(word["form"], word["tag"], word["score"])
         return self._kiwi
+
+
+def _of_a_call(options: dict[str, Any]) -> dict[str, Any]:
+    """What Kiwi is told with each text. Options that few have are left out of the record."""
+    call = {name: options[name] for name in ("split_complex", "z_coda")}
+    if "typos" in options:
+        call["typos"] = options["typos"]
+    if "dialects" in options:
+        call["allowed_dialects"] = ",".join(options["dialects"]).upper()
+    return call
 
 
 def _samples(text: Any, pair: Any) -> tuple[list[tuple[str, str | None]] | None, bool]:

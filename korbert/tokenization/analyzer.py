@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Analyses", "Analysis", "Analyzer"]
 
+_OF_THE_MODEL = {"model_type", "load_default_dict", "load_multi_dict", "integrate_allomorph"}
 _PACKAGES = ("kiwipiepy", "kiwipiepy_model")  # what decides the morphemes, beside the options
 _BATCH_CHARS, _BATCH_TEXTS = 10_000, 200  # of a batch, at least one text
 _IS_SPACE = np.array([chr(code).isspace() for code in range(0x3002)])  # the last stands for all above: none is
@@ -93,7 +94,7 @@ class Analyzer:
 
     def __init__(self, options: AnalyzerOptions | None = None) -> None:
         self.options = options or AnalyzerOptions()
-        self._call = {"split_complex": self.options.split_complex, "z_coda": self.options.z_coda}
+        self._call = _of_a_call(self.options)
         self._loaded: Kiwi | None = None
         self._threads = 0  # of what is loaded
 
@@ -152,12 +153,29 @@ class Analyzer:
         if self._loaded is None or threads not in (1, self._threads):
             from kiwipiepy import Kiwi
 
-            options = self.options.model_dump(exclude={*self._call, "user_words"})
+            options = self.options.model_dump(include=_OF_THE_MODEL)
+            if self.options.dialects:
+                options["enabled_dialects"] = _names(self.options.dialects)
             self._loaded = None  # two would take twice the memory
             self._loaded, self._threads = Kiwi(num_workers=threads, **options), threads
+            self._loaded.global_config.space_tolerance = self.options.space_tolerance
             for word in self.options.user_words:
                 self._loaded.add_user_word(word.form, word.tag, word.score)
         return self._loaded
+
+
+def _of_a_call(options: AnalyzerOptions) -> dict[str, Any]:
+    """What Kiwi is told with each text; the rest it is told once."""
+    call: dict[str, Any] = {"split_complex": options.split_complex, "z_coda": options.z_coda}
+    if options.typos != "none":
+        call["typos"] = options.typos
+    if options.dialects:
+        call["allowed_dialects"] = _names(options.dialects)
+    return call
+
+
+def _names(dialects: tuple[str, ...]) -> str:
+    return ",".join(dialects).upper()
 
 
 def _batched(texts: Iterator[_Text]) -> Iterator[list[_Text]]:

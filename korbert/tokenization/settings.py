@@ -11,6 +11,14 @@ __all__ = ["AnalyzerOptions", "Mark", "UserWord", "VocabularySettings"]
 
 Mark = Literal["none", "eojeol", "morpheme"]
 
+Typos = Literal[
+    "none", "basic", "continual", "basic_with_continual", "lengthening", "basic_with_continual_and_lengthening"
+]
+Dialect = Literal[
+    "gyeonggi", "chungcheong", "gangwon", "gyeongsang", "jeolla", "jeju", "hwanghae", "hamgyeong", "pyeongan", "archaic"
+]
+_FEW_HAVE = ("typos", "space_tolerance", "dialects", "user_words")
+
 _SMALLEST = 128 + 256 + 1  # special and reserved entries, bytes, and at least one piece
 
 
@@ -56,15 +64,21 @@ class AnalyzerOptions(BaseModel, frozen=True, extra="forbid"):
     integrate_allomorph: bool = Field(True, description="았 and 었 are one form, as are 아 and 어")
     split_complex: bool = Field(False, description="cut compound morphemes further")
     z_coda: bool = Field(True, description="a consonant added to an ending (갔엌) is a morpheme of its own")
+    typos: Typos = Field("none", description="mistakes that Kiwi sees through (외않되 is 왜 + 안 + 되), for more time")
+    space_tolerance: int = Field(0, ge=0, description="spaces too many inside a morpheme (맛 있다 is 맛있 + 다)")
+    dialects: tuple[Dialect, ...] = Field(
+        (), description="whose words Kiwi knows too, for more time and 4 GB of memory"
+    )
     user_words: tuple[UserWord, ...] = Field(
         (), description="words that Kiwi is told of; analyze.user_words reads them"
     )
 
     @model_serializer(mode="wrap")
-    def _without_an_empty_list(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Most have no words, and their record says nothing of them."""
+    def _without_what_few_have(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Most have no words and no such tolerance, and their record says nothing of it."""
         found: dict[str, Any] = serialize(self)
-        return found if self.user_words else {name: value for name, value in found.items() if name != "user_words"}
+        usual = {name: type(self).model_fields[name].get_default() for name in _FEW_HAVE}
+        return {name: value for name, value in found.items() if name not in usual or getattr(self, name) != usual[name]}
 
 
 class VocabularySettings(BaseModel, frozen=True, extra="forbid"):

@@ -18,7 +18,7 @@ from korbert.huggingface.exporting import export
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import ReadingModel
 from korbert.modeling.storage import save_model
-from korbert.tokenization import Tokenizer, VocabularySettings, learn, marked
+from korbert.tokenization import AnalyzerOptions, Tokenizer, VocabularySettings, learn, marked
 
 TEXTS = [
     "아버지가 방에 들어가신다.",
@@ -72,6 +72,21 @@ def test_ids_are_ours(tiny_tokenizer: Tokenizer, theirs: Any, text: str) -> None
     assert got["input_ids"] == ours.input_ids
     assert got["special_tokens_mask"] == ours.special_tokens_mask
     assert got["attention_mask"] == ours.attention_mask
+
+
+def test_ids_are_ours_where_kiwi_sees_through_mistakes(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    chosen = VocabularySettings(size=900)
+    counts = [
+        (text, 20)
+        for text in ("이렇", "게", "왜", "안", "되", "ᆫ대", "스파게티", "가", "맛있", "다", "좋", "었", "어요")
+    ]
+    counts += [(f"가나{number:03}", 10) for number in range(400)]
+    options = AnalyzerOptions(typos="basic", space_tolerance=1)
+    ours = Tokenizer.build(learn(counts, chosen), chosen, options, tiny_tokenizer.versions)
+    theirs = transformers.AutoTokenizer.from_pretrained(exported(tmp_path, ours), trust_remote_code=True)
+    for text in (*TEXTS, "이렇게 외않됀대?", "스파게티 가 맛 있다", "정말 좋앗어요"):
+        assert theirs(text)["input_ids"] == ours.encode(text).input_ids
+    assert "맛있" in ours.encode("스파게티 가 맛 있다").pieces
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
