@@ -143,6 +143,8 @@ def clean(
         raise CorpusError(f"{_all_files(sources)}: no document is left ({reasons}): see the [clean] settings")
     for folder in ("documents", "dropped"):
         keep_only(output / folder, [f"{unit.part.name}.parquet" for unit in units])
+    if made.lines is None:
+        keep_only(output / "frequent", ())
     return counts
 
 

@@ -227,6 +227,8 @@ def test_other_settings_leave_no_part_behind(tmp_path, wiki, reference, bytes_be
     assert counts["dropped"] == counts["dropped.too_short"] > 0
     clean(settings(), {"wiki": [wiki]}, tmp_path / "out", workers=1)
     assert bytes_below(tmp_path / "out") == reference
+    clean(other, {"wiki": [wiki]}, tmp_path / "out", workers=1)
+    assert {name.split("/")[0] for name in bytes_below(tmp_path / "out")} == {"documents", "dropped"}
 
 
 @pytest.mark.parametrize("step", ["read", pytest.param("sift", marks=pytest.mark.slow)])

@@ -48,3 +48,8 @@ def test_lines_that_are_not_utf8_are_named(tmp_path: Path) -> None:
     lines = ["\ufeff좋다\n".encode(), "나쁘다\n".encode("cp949")]
     with pytest.raises(CorpusError, match=r"reviews\.txt: line 2, byte 1: is not UTF-8: .*iconv"):
         next(predict_lines(model, lines, "reviews.txt"))
+
+
+def test_an_address_is_of_a_ray_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run_command(["status", "demo", "--address", "here:6379"]) == 2
+    assert "--address is of a Ray cluster: add --runner ray" in capsys.readouterr().err
