@@ -18,7 +18,7 @@ def made(whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Whole
     """A root where the stage's own work is to copy what `clean` made: all around it is at work as ever."""
 
     def copy(settings: object, inputs: object, output: Path, runtime: object) -> Mapping[str, Any]:
-        for name in ("documents", "dropped"):
+        for name in ("documents", "dropped", "frequent"):
             shutil.copytree(whole.folder / "clean" / name, output / name)
         (output / "work").mkdir()
         counts: Mapping[str, Any] = whole.record("clean")["counts"]
