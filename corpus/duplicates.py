@@ -3,7 +3,7 @@
 All take parts of rows (id, part, position, place, reason, hash_high, hash_low), which `clean` makes first.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from corpus.database import connect, same_size_batches
+from corpus.database import connect, view_without, write_query
 from corpus.features import Features
 from corpus.minhash import BANDS, SIGNATURE_BYTES, signatures, similarity
-from corpus.parts import write_tables
 from korbert.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = [
     "find_equal",
     "find_near",
-    "parameters",
     "refuse_repeated_ids",
     "rows_of_part",
     "signature_table",
@@ -87,15 +85,10 @@ def text_hash(text: str) -> tuple[int, int]:
     return int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big")
 
 
-def parameters(**paths: Path | Sequence[Path]) -> dict[str, list[str]]:
-    """Names -> paths, as DuckDB takes them."""
-    return {name: [str(path) for path in ([one] if isinstance(one, Path) else one)] for name, one in paths.items()}
-
-
 def refuse_repeated_ids(parts: Sequence[Path], output: Path, threads: int) -> None:
     """Raises CorpusError where two rows have one id. An id may be null."""
     with connect(output, threads) as database:
-        found = database.execute(_REPEATED_IDS, parameters(parts=parts)).fetchone()
+        found = database.execute(_REPEATED_IDS, {"parts": [str(path) for path in parts]}).fetchone()
     if found is not None:
         identifier, (first, second) = found
         raise CorpusError(
@@ -110,7 +103,7 @@ def find_equal(parts: Sequence[Path], output: Path, threads: int, path: Path) ->
     Rows with a reason are no documents any more.
     """
     with connect(output, threads) as database:
-        return _write(database, _EQUAL_TEXTS, parameters(parts=parts), path, output)
+        return write_query(database, _EQUAL_TEXTS, _SCHEMA, path, output, {"parts": [str(part) for part in parts]})
 
 
 def signature_table(rows: pa.Table, features: Features, least_terms: int) -> pa.Table:
@@ -137,24 +130,14 @@ def find_near(
     without: a file as this function writes it, of documents to leave out.
     """
     with connect(output, threads) as database:
-        _view(database, signed, without)
+        gone = [] if without is None else [without]
+        view_without(database, "signatures", signed, gone, "part::BIGINT * 4294967296 + position AS node, *")
         database.execute("CREATE TABLE pairs (node BIGINT, other BIGINT)")
         for band in _BAND_NAMES:
             database.execute(_PAIRS.format(band=band))
         nodes, clusters = _components(_alike(database, least))
         database.register("clusters", pa.table({"node": nodes, "cluster": clusters}))
-        return _write(database, _KEPT, {}, path, output)
-
-
-def _view(database: "DuckDBPyConnection", signed: Sequence[Path], without: Path | None) -> None:
-    database.read_parquet([str(path) for path in signed]).create_view("signed")
-    left_out = ""
-    if without is not None:
-        database.read_parquet(str(without)).create_view("gone")
-        left_out = "ANTI JOIN gone USING (part, position)"
-    database.execute(
-        f"CREATE VIEW signatures AS SELECT part::BIGINT * 4294967296 + position AS node, * FROM signed {left_out}"
-    )
+        return write_query(database, _KEPT, _SCHEMA, path, output)
 
 
 def _alike(database: "DuckDBPyConnection", least: float) -> NDArray[np.int64]:
@@ -181,11 +164,6 @@ def _components(pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np
     first, second = places.reshape(2, -1)
     graph = coo_array((np.ones(len(first), bool), (first, second)), shape=(len(nodes), len(nodes)))
     return nodes, connected_components(graph, directed=False)[1]
-
-
-def _write(database: "DuckDBPyConnection", query: str, given: Mapping[str, list[str]], path: Path, output: Path) -> int:
-    reader = database.sql(query, params=dict(given)).to_arrow_reader()
-    return write_tables(path, _SCHEMA, same_size_batches(reader), output)
 
 
 def rows_of_part(path: Path, part: int) -> pa.Table:

@@ -1,15 +1,14 @@
 """Lines that stand in many documents, word for word: notices, menus, signatures, what an exporter wrote everywhere."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from corpus.database import connect, same_size_batches
+from corpus.database import connect, view_without, write_query
 from corpus.documents import in_batches
 from corpus.features import BATCH_CHARS, MOST_CHARS, Features, hashes_of, repeats
-from corpus.parts import write_tables
 
 __all__ = ["find_frequent", "line_table", "without_lines"]
 
@@ -87,19 +86,14 @@ def find_frequent(
     commonest first.
     """
     with connect(output, threads) as database:
-        database.read_parquet([str(path) for path in lines]).create_view("all_lines")
+        view_without(database, "lines", lines, without)
         database.read_parquet([str(path) for path in rows]).create_view("rows")
-        database.execute("CREATE TABLE gone (part INTEGER, position INTEGER)")
-        for path in without:
-            database.execute("INSERT INTO gone SELECT part, position FROM read_parquet(?)", [str(path)])
-        database.execute("CREATE VIEW lines AS SELECT * FROM all_lines ANTI JOIN gone USING (part, position)")
         database.execute(_FREQUENT, {"most": most})
-        for query, schema, path in ((_PLACES, _PLACE_SCHEMA, places), (_TEXTS, _TEXT_SCHEMA, texts)):
-            found = write_tables(path, schema, same_size_batches(database.sql(query).to_arrow_reader()), output)
-    return found
+        write_query(database, _PLACES, _PLACE_SCHEMA, places, output)
+        return write_query(database, _TEXTS, _TEXT_SCHEMA, texts, output)
 
 
-def without_lines(text: str, numbers: Mapping[int, object] | Sequence[int]) -> str:
+def without_lines(text: str, numbers: Iterable[int]) -> str:
     """The text less some of its lines, by number from 0, with one blank line at most where they stood."""
     gone = set(numbers)
     left: list[str] = []

@@ -12,8 +12,7 @@ from calendar import monthrange
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from corpus.documents import in_batches
-from corpus.normalize import APART
+from corpus.normalize import APART, worked_on_together
 from corpus.settings import PersonalSettings
 
 __all__ = ["MASKS", "mask", "spans"]
@@ -83,14 +82,8 @@ _NEAR = 30  # characters before a number that tell what it is
 def mask(texts: Iterable[str], settings: PersonalSettings) -> tuple[list[str], Counter[str]]:
     """The texts with each find replaced by MASKS of its kind, and how many there were of each kind."""
     counts: Counter[str] = Counter()
-    found: list[str] = []
-    for batch in in_batches(texts, _BATCH_CHARS):
-        joined = APART.join(batch)
-        if joined.count(APART) == len(batch) - 1:
-            found += _masked(joined, settings, counts).split(APART)
-        else:
-            found += [_masked(text, settings, counts) for text in batch]
-    return found, counts
+    found = worked_on_together(texts, _BATCH_CHARS, lambda text: _masked(text, settings, counts))
+    return list(found), counts
 
 
 def _masked(text: str, settings: PersonalSettings, counts: Counter[str]) -> str:

@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from corpus.database import connect, same_size_batches
+from corpus.database import connect, view_without, write_query
 from corpus.features import Features, repeats
-from corpus.parts import write_tables
 
 __all__ = ["find_templates", "run_table"]
 
@@ -20,8 +19,7 @@ _TERMS = 5
 _ONE_IN = 4
 
 _FOUND = """
-    WITH runs AS (SELECT * FROM all_runs ANTI JOIN gone USING (part, position)),
-    frequent AS (SELECT hash FROM runs GROUP BY hash HAVING count(*) > $most),
+    WITH frequent AS (SELECT hash FROM runs GROUP BY hash HAVING count(*) > $most),
     shares AS (
         SELECT part, position, count(*) AS number, count(frequent.hash) AS shared
         FROM runs LEFT JOIN frequent USING (hash) GROUP BY part, position
@@ -53,9 +51,5 @@ def find_templates(
     gone and do not count.
     """
     with connect(output, threads) as database:
-        database.read_parquet([str(one) for one in runs]).create_view("all_runs")
-        database.execute("CREATE TABLE gone (part INTEGER, position INTEGER)")
-        for one in without:
-            database.execute("INSERT INTO gone SELECT part, position FROM read_parquet(?)", [str(one)])
-        reader = database.sql(_FOUND, params={"most": most, "share": share}).to_arrow_reader()
-        return write_tables(path, _FOUND_SCHEMA, same_size_batches(reader), output)
+        view_without(database, "runs", runs, without)
+        return write_query(database, _FOUND, _FOUND_SCHEMA, path, output, {"most": most, "share": share})
