@@ -8,7 +8,7 @@ however it was halved.
 import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from corpus.morphemes import SCHEMA, changes
+from corpus.morphemes import SCHEMA, Ints
 from corpus.parts import Counts, Part, keep_only, key_of, part_files, unfinished, write_parquet
 from corpus.settings import AnalyzeSettings
 from corpus.workers import Lost, Outcome, Workers, run_units
 from korbert.errors import CorpusError
 from korbert.progress import track
-from korbert.tokenization.analyzer import Analyzer
+from korbert.tokenization.analyzer import Analyzer, changes
 from korbert.tokenization.settings import AnalyzerOptions
 
 __all__ = ["analyze"]
@@ -31,6 +31,8 @@ _VERSION = 1  # raise it when the same input gives other bytes
 _LEAST_DEADLINE_SHARE = 1 / 32  # of a part's deadline, for the smallest slice
 
 _FAILED = pa.schema([("id", pa.string()), ("source", pa.string()), ("reason", pa.string()), ("detail", pa.string())])
+
+_ELEMENTS = [field.type.value_type for field in SCHEMA if pa.types.is_list(field.type)]
 
 _analyzer: Analyzer | None = None  # one in each worker process
 
@@ -164,20 +166,15 @@ def _read_slice(unit: _Slice) -> pa.Table:
 def _morphemes(ids: pa.ChunkedArray, sources: pa.ChunkedArray, texts: Sequence[str]) -> pa.Table:
     if _analyzer is None:
         raise AssertionError("the worker was started without its analyzer")
-    forms: list[str] = []
-    tags: list[str] = []
-    numbers: list[list[int]] = [[], [], [], []]  # starts, ends, sentences, eojeols
-    offsets = [0]
-    for batch in _analyzer.analyze_batches(texts):
-        found = batch.morphemes
-        offsets += [len(forms) + bound for bound in batch.bounds[1:]]
-        forms += found.forms
-        tags += found.tags
-        for held, more in zip(numbers, (found.starts, found.ends, found.sentences, found.eojeols), strict=True):
-            held += more
-    bounds = pa.array(offsets, pa.int32())
-    flat = [pa.array(forms, pa.string()), pa.array(tags, pa.string()), *(pa.array(one, pa.int32()) for one in numbers)]
-    lists = [pa.ListArray.from_arrays(bounds, values) for values in flat]
+    columns: list[list[pa.Array]] = [[pa.array([], kind)] for kind in _ELEMENTS]
+    lengths: list[Ints] = []
+    for batch in _analyzer.analyze_batches(texts):  # to Arrow at once: strings cost most where caches have lost them
+        found = batch.forms, batch.tags, batch.starts, batch.ends, batch.sentences, batch.eojeols
+        for held, values, kind in zip(columns, found, _ELEMENTS, strict=True):
+            held.append(pa.array(values, kind))
+        lengths.append(np.diff(batch.bounds))
+    bounds = pa.array(np.cumsum([0, *chain.from_iterable(lengths)]), pa.int32())
+    lists = [pa.ListArray.from_arrays(bounds, pa.concat_arrays(held)) for held in columns]
     return pa.table([ids, sources, *lists], schema=SCHEMA)
 
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from corpus.documents import is_heldout
 from corpus.parts import part_files
 from korbert.errors import CorpusError
+from korbert.tokenization.analyzer import changes
 
-__all__ = ["SCHEMA", "Bools", "Codes", "Ints", "Morphemes", "changes", "morpheme_files", "read_morphemes"]
+__all__ = ["SCHEMA", "Bools", "Codes", "Ints", "Morphemes", "morpheme_files", "read_morphemes"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -89,15 +90,6 @@ def read_morphemes(path: Path, *, seed: int, heldout_share: float) -> Morphemes:
         begins_sentence=changes(sentence, bounds),
         begins_eojeol=changes(eojeol, bounds),
     )
-
-
-def changes(values: Ints, bounds: Ints) -> Bools:
-    """(M,) bool: where a list begins or its number differs from the one before. bounds: (D + 1,) of the lists."""
-    begins = np.ones(len(values), bool)
-    begins[1:] = values[1:] != values[:-1]
-    starts = bounds[:-1]
-    begins[starts[starts < bounds[1:]]] = True
-    return begins
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:

@@ -2,14 +2,15 @@
 
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from korbert.tokenization.repair import Repaired, cut, repair
 from korbert.tokenization.settings import AnalyzerOptions
@@ -17,13 +18,17 @@ from korbert.tokenization.settings import AnalyzerOptions
 if TYPE_CHECKING:
     from kiwipiepy import Kiwi
 
-__all__ = ["Analyses", "Analysis", "Analyzer"]
+__all__ = ["Analyses", "Analysis", "Analyzer", "changes"]
 
 _OF_THE_MODEL = {"model_type", "load_default_dict", "load_multi_dict", "integrate_allomorph"}
 _PACKAGES = ("kiwipiepy", "kiwipiepy_model")  # what decides the morphemes, beside the options
 _BATCH_CHARS, _BATCH_TEXTS = 10_000, 200  # of a batch, at least one text
 _IS_SPACE = np.array([chr(code).isspace() for code in range(0x3002)])  # the last stands for all above: none is
-_COLUMNS = [attrgetter(name) for name in ("form", "tag", "start", "end", "sent_position")]
+_FORM, _TAG = attrgetter("form"), attrgetter("tag")
+_NUMBERS = [attrgetter(name) for name in ("start", "end", "sent_position")]
+
+Ints = NDArray[Any]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(slots=True)
@@ -58,18 +63,40 @@ class Analysis:
 
 @dataclass(slots=True)
 class Analyses:
-    """N texts in a row, their morphemes in one: work on them takes a loop over morphemes, not one over texts.
+    """N texts in a row, M morphemes in all, in one column each: work on them takes no loop over texts.
 
-    bounds: N + 1 numbers, where the morphemes of each text begin and end. Spans, sentences and eojeols are those of the
-    text they are of.
+    bounds: (N + 1,), where the morphemes of each text begin and end. starts, ends, sentences, eojeols: (M,) int32;
+    these and spans are those of the text they are of, as Analysis has them. A text no longer at hand is None.
     """
 
-    texts: list[str]
-    bounds: list[int]
-    morphemes: Analysis
+    texts: Sequence[str | None]
+    bounds: Ints
+    forms: list[str]
+    tags: list[str]
+    starts: Ints
+    ends: Ints
+    sentences: Ints
+    eojeols: Ints
+
+    @classmethod
+    def of(cls, analyses: Sequence[Analysis], texts: Sequence[str | None]) -> "Analyses":
+        """One analysis a text, joined."""
+        numbers = (
+            np.array(list(chain.from_iterable(map(column, analyses))), np.int32)
+            for column in map(attrgetter, ("starts", "ends", "sentences", "eojeols"))
+        )
+        return cls(
+            texts,
+            np.array([0, *accumulate(map(len, analyses))], np.int64),
+            list(chain.from_iterable(one.forms for one in analyses)),
+            list(chain.from_iterable(one.tags for one in analyses)),
+            *numbers,
+        )
 
     def __iter__(self) -> Iterator[Analysis]:
-        return (self.morphemes[begin:end] for begin, end in pairwise(self.bounds))
+        columns = self.starts, self.ends, self.sentences, self.eojeols
+        lists = self.forms, self.tags, *(column.tolist() for column in columns)
+        return (Analysis(*(column[begin:end] for column in lists)) for begin, end in pairwise(self.bounds.tolist()))
 
 
 class _Unit(NamedTuple):
@@ -109,7 +136,7 @@ class Analyzer:
     def analyze(self, text: str) -> Analysis:
         """The morphemes of a text. '학교에 간다' -> 학교/NNG [0, 2) 에/JKB [2, 3) 가/VV [4, 5) ᆫ다/EF [4, 6)"""
         units = list(_units(text))
-        return _joined([_Text(text, units, self._tokens(units))]).morphemes
+        return next(iter(_joined([_Text(text, units, self._tokens(units))])))
 
     def analyze_many(self, texts: Iterable[str], *, workers: int = 1) -> Iterator[Analysis]:
         """One analysis a text, in order, reading some hundred texts ahead; the same as analyze() of each.
@@ -211,30 +238,46 @@ def _units(text: str) -> Iterator[_Unit]:
 
 def _joined(batch: list[_Text]) -> Analyses:
     """The tokens of all units of some texts as one analysis."""
-    all_tokens = list(chain.from_iterable(chain.from_iterable(one.tokens for one in batch)))
-    forms, tags, starts, ends, sentences = (list(map(column, all_tokens)) for column in _COLUMNS)
-    tags = list(map(sys.intern, tags))  # Kiwi makes a new one for each token
-    bounds, begin = [0], 0
-    for one in batch:
-        for unit, tokens in zip(one.units, one.tokens, strict=True):
-            if not tokens:
-                continue
-            here = slice(begin, begin + len(tokens))
-            if unit.repaired is not None:
-                starts[here], ends[here] = _mapped(unit.repaired, starts[here], ends[here])
-            if unit.offset:
-                starts[here] = [unit.offset + start for start in starts[here]]
-                ends[here] = [unit.offset + end for end in ends[here]]
-            if begin > bounds[-1]:
-                first = sentences[begin - 1] + (not unit.continues)
-                sentences[here] = [first + sentence for sentence in sentences[here]]
-            begin = here.stop
-        bounds.append(begin)
+    units = [unit for one in batch for unit in one.units]
+    each = [tokens for one in batch for tokens in one.tokens]
+    counts = list(map(len, each))
+    tokens = list(chain.from_iterable(each))
+    starts, ends, sentences = (np.fromiter(map(column, tokens), np.int32, len(tokens)) for column in _NUMBERS)
+    for unit, count, end in zip(units, counts, accumulate(counts), strict=True):
+        if unit.repaired is not None:
+            here = slice(end - count, end)
+            starts[here], ends[here] = _mapped(unit.repaired, starts[here].tolist(), ends[here].tolist())
+    offsets = np.repeat(np.array([unit.offset for unit in units], np.int32), counts)
+    starts += offsets
+    ends += offsets
+    sentences += np.repeat(np.array(_first_sentences(batch), np.int32), counts)
     texts = [one.text for one in batch]
-    return Analyses(texts, bounds, Analysis(forms, tags, starts, ends, sentences, _eojeols(texts, bounds, starts)))
+    bounds = np.array([0, *accumulate(sum(map(len, one.tokens)) for one in batch)], np.int64)
+    return Analyses(
+        texts,
+        bounds,
+        list(map(_FORM, tokens)),
+        list(map(sys.intern, map(_TAG, tokens))),  # Kiwi makes a new one for each token
+        starts,
+        ends,
+        sentences,
+        _eojeols(texts, bounds, starts),
+    )
 
 
-def _eojeols(texts: list[str], bounds: list[int], starts: list[int]) -> list[int]:
+def _first_sentences(batch: list[_Text]) -> list[int]:
+    """The number of the first sentence of each unit in its text: a new one at every line."""
+    found: list[int] = []
+    for one in batch:
+        last: int | None = None
+        for unit, tokens in zip(one.units, one.tokens, strict=True):
+            found.append(0 if last is None else last + (not unit.continues))
+            if tokens:
+                last = found[-1] + tokens[-1].sent_position
+    return found
+
+
+def _eojeols(texts: Sequence[str], bounds: Ints, starts: Ints) -> Ints:
     """Which word of its text each morpheme starts in, or after; words are what white space parts."""
     joined = "\n".join(("", *texts, ""))
     codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), "<u4")
@@ -242,9 +285,18 @@ def _eojeols(texts: list[str], bounds: list[int], starts: list[int]) -> list[int
     words = np.cumsum(np.append(False, spaces[:-1] & ~spaces[1:]), dtype=np.int32)  # begun so far, at each character
     feeds = np.cumsum([0, *(len(text) + 1 for text in texts)])[:-1]  # the "\n" before each text
     counts = np.diff(bounds)
-    begun = words[np.array(starts, np.int64) + np.repeat(feeds + 1, counts)] - np.repeat(words[feeds], counts)
-    found: list[int] = np.maximum(begun - 1, 0).tolist()
+    begun = words[starts + np.repeat(feeds + 1, counts)] - np.repeat(words[feeds], counts)
+    found: Ints = np.maximum(begun - 1, 0)
     return found
+
+
+def changes(numbers: Ints, bounds: Ints) -> Bools:
+    """(M,) bool: where a number differs from the one before, or is the first of its text. bounds: (N + 1,)."""
+    begins = np.ones(len(numbers), bool)
+    begins[1:] = numbers[1:] != numbers[:-1]
+    firsts = bounds[:-1]
+    begins[firsts[firsts < bounds[1:]]] = True
+    return begins
 
 
 def _mapped(repaired: Repaired, starts: list[int], ends: list[int]) -> tuple[list[int], list[int]]:

@@ -3,18 +3,18 @@
 import gc
 import re
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import accumulate, chain, compress, pairwise, repeat
-from operator import ne
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TypeVar, overload
+
+import numpy as np
 
 from korbert.errors import ModelError, SettingsError
 from korbert.tokenization import folder as folders
 from korbert.tokenization import probe as probes
-from korbert.tokenization.analyzer import Analysis, Analyzer
+from korbert.tokenization.analyzer import Analyses, Analysis, Analyzer, changes
 from korbert.tokenization.encoding import (
     CONTINUATION,
     EOJEOL,
@@ -37,7 +37,6 @@ __all__ = ["Tokenizer"]
 
 _T = TypeVar("_T")
 
-_LEVEL_OF = (MORPHEME, EOJEOL)  # by whether an eojeol begins
 _SPECIAL_IN_TEXT = re.compile("|".join(map(re.escape, SPECIAL)))
 
 
@@ -160,7 +159,7 @@ class Tokenizer:
 
     def encode_pieces(self, text: str, *, special_tokens: bool = False) -> Pieces:
         """The pieces of a text without [CLS] and [SEP]. special_tokens: as in encode."""
-        found = self.pieces(self.analyzer.analyze(text), text)
+        found, _ = self._pieces(next(self.analyzer.analyze_batches([text])))
         return self._with_special(found, text) if special_tokens else found
 
     def encode_batch(
@@ -198,48 +197,41 @@ class Tokenizer:
         text: as it was given to the analyser. None where it is no longer at hand: a morpheme is then taken for a slice
         of the text where the lengths agree.
         """
-        return self._pieces(analysis, [0, len(analysis)], [text])[0]
+        return self._pieces(Analyses.of([analysis], [text]))[0]
 
     def _pieces_of_many(self, texts: Iterable[str], workers: int) -> Iterator[tuple[Pieces, list[int]]]:
         for batch in self.analyzer.analyze_batches(texts, workers=workers):
-            yield self._pieces(batch.morphemes, batch.bounds, batch.texts)
+            yield self._pieces(batch)
 
-    def _pieces(
-        self, analysis: Analysis, bounds: Sequence[int], texts: Sequence[str | None]
-    ) -> tuple[Pieces, list[int]]:
-        """The pieces of N texts in one, and N + 1 numbers, where those of each begin and end.
-
-        analysis, bounds: of the texts, as Analyses has them.
-        """
-        sentences, eojeols = _changes(analysis.sentences, bounds), _changes(analysis.eojeols, bounds)
-        levels = list(map(_LEVEL_OF.__getitem__, eojeols))
-        for place in compress(range(len(levels)), sentences):
-            levels[place] = SENTENCE
-        keys = self._keys(analysis.forms, eojeols)
+    def _pieces(self, analyses: Analyses) -> tuple[Pieces, list[int]]:
+        """The pieces of N texts in one, and N + 1 numbers, where those of each begin and end."""
+        bounds = analyses.bounds
+        eojeols = changes(analyses.eojeols, bounds)
+        levels = np.where(eojeols, EOJEOL, MORPHEME)
+        levels[changes(analyses.sentences, bounds)] = SENTENCE
+        keys = self._keys(analyses.forms, eojeols.tolist())
         found = list(map(self._table.ids.__getitem__, keys))
+        lengths = np.fromiter(map(len, found), np.int64, len(found))
+        ends = np.append(0, np.cumsum(lengths))  # of the pieces of each morpheme
+        of = np.repeat(np.arange(len(found)), lengths)  # the morpheme of each piece
+        begins = np.append(True, of[1:] != of[:-1])[: len(of)]
         ids = list(chain.from_iterable(found))
-        spans = list(zip(analysis.starts, analysis.ends, strict=True))
-        places = list(chain.from_iterable(map(range, map(int.__sub__, bounds[1:], bounds))))
-        lengths = list(map(len, found))
-        many = list(compress(range(len(found)), map(ne, lengths, repeat(1))))  # morphemes of several pieces, or none
+        spans = list(zip(analyses.starts.tolist(), analyses.ends.tolist(), strict=True))
+        many = np.flatnonzero(lengths != 1).tolist()  # morphemes of several pieces, or none
+        texts = (np.searchsorted(bounds, many, "right") - 1).tolist()
 
-        def spans_of(index: int) -> list[Span]:
-            text = texts[bisect_right(bounds, index) - 1]
-            return self._spans(keys[index], analysis.forms[index], spans[index], text)
-
-        def repeated(column: Sequence[_T]) -> list[_T]:
-            return _spread(column, [(index, [column[index]] * lengths[index]) for index in many])
+        def spans_of(index: int, text: str | None) -> list[Span]:
+            return self._spans(keys[index], analyses.forms[index], spans[index], text)
 
         pieces = Pieces(
             ids=ids,
             pieces=list(map(self._table.pieces.__getitem__, ids)),
-            boundaries=_spread(levels, [(i, [levels[i], *[CONTINUATION] * lengths[i]][: lengths[i]]) for i in many]),
-            spans=_spread(spans, [(index, spans_of(index)) for index in many]),
-            morphemes=repeated(places),
-            tags=repeated(analysis.tags),
+            boundaries=np.where(begins, levels[of], CONTINUATION).tolist(),
+            spans=_spread(spans, [(i, spans_of(i, analyses.texts[one])) for i, one in zip(many, texts, strict=True)]),
+            morphemes=(of - np.repeat(bounds[:-1], np.diff(ends[bounds]))).tolist(),
+            tags=_spread(analyses.tags, [(i, [analyses.tags[i]] * len(found[i])) for i in many]),
         )
-        ends = [0, *accumulate(lengths)]
-        return pieces, [ends[bound] for bound in bounds]
+        return pieces, ends[bounds].tolist()
 
     def _spans(self, key: str, form: str, span: Span, text: str | None) -> list[Span]:
         """One span a piece: its own characters, or the whole span where the form is no slice of the text."""
@@ -313,15 +305,6 @@ def _no_collecting() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def _changes(numbers: Sequence[int], bounds: Sequence[int]) -> list[bool]:
-    """Whether each number differs from the one before, or is the first of its text. bounds: as Analyses has them."""
-    found = [True, *map(ne, numbers[1:], numbers)] if numbers else []
-    for begin, end in pairwise(bounds):
-        if begin < end:
-            found[begin] = True
-    return found
 
 
 def _spread(column: Sequence[_T], replaced: Sequence[tuple[int, Sequence[_T]]]) -> list[_T]:

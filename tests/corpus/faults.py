@@ -80,8 +80,7 @@ class Whitespace:
 
     def analyze_batches(self, texts: Iterable[str]) -> Iterator[Analyses]:
         for text in texts:
-            found = self.analyze(text)
-            yield Analyses([text], [0, len(found)], found)
+            yield Analyses.of([self.analyze(text)], [text])
 
     def analyze(self, text: str) -> Analysis:
         time.sleep(self._seconds)
