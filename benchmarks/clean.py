@@ -31,11 +31,12 @@ import pyarrow as pa
 import zstandard
 from memory import RECIPE, family
 
-from corpus.clean import _all_chunks, _measures
+from corpus.clean import _all_chunks
 from corpus.contamination import make_index
 from corpus.duplicates import text_hash
 from corpus.features import Features, measured
 from corpus.filters import FILTERS, drop_reasons
+from corpus.joining import measures
 from corpus.normalize import normalize_many
 from corpus.parts import write_parquet
 from corpus.personal import mask
@@ -84,7 +85,7 @@ def steps_of(path: Path, data: Path) -> None:
     numbers = {"part": np.zeros(len(texts), np.int32), "position": np.arange(len(hashes), dtype=np.int32)}
     table = pa.table({"id": [str(place) for place in range(len(texts))], "text": texts, **numbers})
     with clocked(spent, "signatures, runs, lines"):
-        measured(table, *dict(_measures(settings.duplicates)).values())
+        measured(table, *dict(measures(settings.duplicates)).values())
     with tempfile.TemporaryDirectory() as folder, clocked(spent, "write"):
         write_parquet(Path(folder) / "rows.parquet", table, Path(folder), scratch=True)
     total = sum(spent.values())

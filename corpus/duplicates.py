@@ -121,17 +121,16 @@ def signature_table(rows: pa.Table, features: Features, least_terms: int) -> pa.
 
 
 def find_near(
-    signed: Sequence[Path], least: float, output: Path, threads: int, path: Path, *, without: Path | None
+    signed: Sequence[Path], least: float, output: Path, threads: int, path: Path, *, without: Sequence[Path]
 ) -> int:
     """Writes (part, position, kept) of documents that are nearly another, which is longer; returns how many.
 
     Those of a Jaccard similarity of `least` or more hang together, with what hangs together with either; of all that
     do the longest is kept, of equally long ones that with the smallest id. signed: files of signature tables.
-    without: a file as this function writes it, of documents to leave out.
+    without: files as this function writes them, of documents to leave out.
     """
     with connect(output, threads) as database:
-        gone = [] if without is None else [without]
-        view_without(database, "signatures", signed, gone, "part::BIGINT * 4294967296 + position AS node, *")
+        view_without(database, "signatures", signed, without, "part::BIGINT * 4294967296 + position AS node, *")
         database.execute("CREATE TABLE pairs (node BIGINT, other BIGINT)")
         for band in _BAND_NAMES:
             database.execute(_PAIRS.format(band=band))

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel
 
 __all__ = [
+    "ROW_GROUP_ROWS",
     "Counts",
     "Part",
     "keep_only",
@@ -30,6 +31,8 @@ __all__ = [
 ]
 
 Counts = dict[str, int]
+
+ROW_GROUP_ROWS = 1 << 10  # of texts: `analyze` reads a slice of a part at a time
 
 _COMPRESSION = "zstd"
 _LEVEL = 3

@@ -50,7 +50,10 @@ class _Pool(Protocol):
 
 @dataclass(frozen=True)
 class Lost(Generic[U]):
-    """A unit that could not be halved any more and still ended its worker."""
+    """A unit that could not be halved any more and still ended its worker.
+
+    detail: the same whoever ran it, as it goes into artifacts; what is known of the death is in the log.
+    """
 
     unit: U
     reason: Literal["crashed", "timeout"]
@@ -186,24 +189,23 @@ class _Run(Generic[U, R]):
             task.family.results[task.path] = future.result()
             task.family.open -= 1
         elif isinstance(error, ProcessExpired):
-            detail = f"the process ended with code {error.exitcode}" if error.exitcode else str(error)
-            self._halve(task, Lost(task.unit, "crashed", detail))
+            told = f"the process ended with code {error.exitcode}" if error.exitcode else str(error)
+            self._halve(task, Lost(task.unit, "crashed", "its worker process ended"), told)
         elif isinstance(error, TimeoutError) and error.__cause__ is None:  # pebble's own, not the function's
-            self._halve(task, Lost(task.unit, "timeout", f"no result after {error.args[-1]:g} seconds"))
+            told = f"no result after {error.args[-1]:g} seconds"
+            self._halve(task, Lost(task.unit, "timeout", told), told)
         else:
             raise error
 
-    def _halve(self, task: _Task[U, R], lost: Lost[U]) -> None:
+    def _halve(self, task: _Task[U, R], lost: Lost[U], told: str) -> None:
         if self._split is None:
-            raise KorbertError(
-                f"a worker died ({lost.detail}): too little memory? Run again to resume, with fewer --workers"
-            )
+            raise KorbertError(f"a worker died ({told}): too little memory? Run again to resume, with fewer --workers")
         halves = self._split(task.unit)
         if halves is None:
             task.family.lost[task.path] = lost
             task.family.open -= 1
             return
-        _logger.warning("a part was halved: %s", lost.detail)
+        _logger.warning("a part was halved: %s", told)
         self._open += [_Task(half, (*task.path, index), task.family) for index, half in enumerate(halves)]
         task.family.open += 1
 

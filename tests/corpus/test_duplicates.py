@@ -141,7 +141,7 @@ WORDS = [
 ]
 
 
-def near(folder, documents, *, per_part=50, threads=1, least=0.8, without=None):
+def near(folder, documents, *, per_part=50, threads=1, least=0.8, without=()):
     signed = []
     for part, first in enumerate(range(0, len(documents), per_part)):
         some = documents[first : first + per_part]
@@ -226,7 +226,7 @@ def test_documents_that_are_gone_keep_nothing(tmp_path):
     schema = pa.schema([("part", pa.int32()), ("position", pa.int32())])
     without = write_parquet(tmp_path / "equal.parquet", pa.table({"part": [0], "position": [0]}, schema), tmp_path)
     assert near(tmp_path, documents) == {"s:2": "s:1", "s:3": "s:1"}
-    assert near(tmp_path, documents, without=without) == {"s:3": "s:2"}
+    assert near(tmp_path, documents, without=[without]) == {"s:3": "s:2"}
 
 
 def test_nothing_is_nearly_another(tmp_path):

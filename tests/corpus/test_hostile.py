@@ -182,7 +182,8 @@ def test_a_full_disk_leaves_whole_parts_and_the_next_run_goes_on(tmp_path, monke
 
     with monkeypatch.context() as patch:
         patch.setattr("corpus.parts.written_aside", write)
-        patch.setattr("corpus.clean.run_units", in_this_process)
+        for module in ("clean", "sifting"):
+            patch.setattr(f"corpus.{module}.run_units", in_this_process)
         with pytest.raises(OSError, match="No space left on device") as caught:
             clean(some, {"a": [path]}, tmp_path / "out", workers=1)
     assert str(tmp_path / "out") in str(caught.value)
