@@ -32,7 +32,7 @@ from corpus.parts import write_parquet
 from corpus.settings import AnalyzeSettings, NormalizeSettings
 from korbert.tokenization.settings import AnalyzerOptions
 
-PART_BYTES = 128 * 1024  # small, so that the last part does not decide; the bare processes get as much at a time
+PART_BYTES = 256 * 1024  # small, so that the last part does not decide; the bare processes get as much at a time
 ROW_GROUP_ROWS = 64  # of the documents: as much smaller than those of `clean` as the parts are than the usual ones
 OPTIONS = AnalyzerOptions()
 
@@ -122,7 +122,7 @@ def time_analyze(documents: Path, workers: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path, help="JSONL with the field text")
-    parser.add_argument("--seconds", type=float, default=30, help="at least, for each contender in each round")
+    parser.add_argument("--seconds", type=float, default=60, help="at least, for each contender in each round")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--scaling", action="store_true", help="what so many workers make of the time of one, as well")
