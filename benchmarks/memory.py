@@ -5,6 +5,10 @@
 For each size as much text is taken from the files in turn (more than they hold: again, with another number before each
 text), and `korbert clean`, `analyze`, `vocab` and `shard` run on it, each in processes of its own. What counts is the
 anonymous memory of all of them together, looked at five times a second. The bar is 1 GB and 1 GB a worker.
+
+    python benchmarks/memory.py --recipe everything.toml --data data --root artifacts --stages clean analyze
+
+measures the stages of a recipe of one's own instead, whose artifacts stay.
 """
 
 import argparse
@@ -94,22 +98,33 @@ def measure(command: list[str]) -> tuple[float, int, int]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+", type=Path, help="JSONL with the field text")
+    parser.add_argument("files", nargs="*", type=Path, help="JSONL with the field text")
     parser.add_argument("--megabytes", type=int, nargs="+", default=[10, 40], help="of text, in UTF-8")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--recipe", type=Path, help="what to run instead of sizes of the files")
+    parser.add_argument("--data", type=Path, default=".", help="of that recipe")
+    parser.add_argument("--root", type=Path, default="artifacts", help="of that recipe")
+    parser.add_argument("--stages", nargs="+", default=STAGES)
     given = parser.parse_args()
     limit = 1_000 * (1 + given.workers)
     print(f"load {os.getloadavg()[0]:.1f}; the bar is {limit:,} MB for all processes together")
+
+    def run(name: str, recipe: Path, *options: str) -> None:
+        for stage in given.stages:
+            place = [str(recipe), *options, "--workers", str(given.workers)]
+            seconds, together, largest = measure([sys.executable, "-m", "korbert", stage, *place])
+            print(f"{name}  {stage:<8} {seconds:8.1f} s  together {together / 1e6:6,.0f} MB", end="")
+            print(f"  largest process {largest / 1e6:6,.0f} MB", flush=True)
+
+    if given.recipe is not None:
+        return run(given.recipe.stem, given.recipe, "--root", str(given.root), "--data", str(given.data))
     for megabytes in given.megabytes:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             write_input(given.files, folder, megabytes)
             (folder / "memory.toml").write_text(RECIPE, encoding="utf-8")
-            for stage in STAGES:
-                place = [str(folder / "memory.toml"), "--root", str(folder), "--workers", str(given.workers)]
-                seconds, together, largest = measure([sys.executable, "-m", "korbert", stage, *place])
-                print(f"{megabytes:>6} MB  {stage:<8} {seconds:8.1f} s  together {together / 1e6:6,.0f} MB", end="")
-                print(f"  largest process {largest / 1e6:6,.0f} MB", flush=True)
+            run(f"{megabytes:>6} MB", folder / "memory.toml", "--root", str(folder))
+    return None
 
 
 if __name__ == "__main__":
