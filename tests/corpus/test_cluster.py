@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import faults
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("ray")
@@ -16,8 +17,10 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # before Ray is imported
 import ray
 from ray.cluster_utils import Cluster
 
+from corpus import analyze as stage
 from corpus.clean import clean
-from corpus.settings import CleanSettings
+from corpus.parts import write_parquet
+from corpus.settings import AnalyzeSettings, CleanSettings
 from corpus.workers import Workers, run_units
 from korbert.errors import CorpusError, KorbertError
 
@@ -59,6 +62,18 @@ def test_native_and_ray_give_the_same_bytes(tmp_path, bytes_below):
     (lost,) = by_unit[6, 7, 8].lost
     assert (lost.unit, lost.reason) == ((7,), "crashed")
     assert lost.detail == "its worker process ended"  # as a process here would say: it goes into artifacts
+
+
+@pytest.mark.slow
+def test_analysis_on_a_cluster_loses_the_same_document(tmp_path, bytes_below, monkeypatch):
+    monkeypatch.setattr(stage, "_load_analyzer", faults.load_whitespace)
+    texts = ["강과 산", f"들에서 {faults.CRASH} 한다", "바다와 섬", "눈과 비"]
+    columns = {"id": [f"s:{number}" for number in range(4)], "source": ["s"] * 4, "text": texts}
+    write_parquet(tmp_path / "documents" / "part-00000.parquet", pa.table(columns), tmp_path)
+    for name, workers in (("native", Workers(1)), ("ray", Workers(2, "ray"))):
+        counts = stage.analyze(AnalyzeSettings(), tmp_path / "documents", tmp_path / name, workers=workers)
+        assert (counts["documents"], counts["failed"]) == (3, 1)
+    assert bytes_below(tmp_path / "ray") == bytes_below(tmp_path / "native")
 
 
 @pytest.mark.slow
