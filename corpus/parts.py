@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b, file_digest
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -36,6 +36,7 @@ ROW_GROUP_ROWS = 1 << 10  # of texts: `analyze` reads a slice of a part at a tim
 
 _COMPRESSION = "zstd"
 _LEVEL = 3
+_COUNTERS = pa.list_(pa.int32())  # numbers that grow through a list: their differences take half the room
 
 
 @dataclass(frozen=True)
@@ -132,9 +133,28 @@ def write_parquet(path: Path, table: pa.Table, output: Path, rows: int = 1 << 20
         if scratch:
             pq.write_table(table, aside, compression="lz4", use_dictionary=False, row_group_size=rows)
         else:
-            pq.write_table(table, aside, compression=_COMPRESSION, compression_level=_LEVEL, row_group_size=rows)
+            pq.write_table(
+                table,
+                aside,
+                compression=_COMPRESSION,
+                compression_level=_LEVEL,
+                row_group_size=rows,
+                **_encodings(table.schema),
+            )
 
     return written_aside(path, write, output)
+
+
+def _encodings(schema: pa.Schema) -> dict[str, Any]:
+    """What pq.write_table is told of the columns: those of growing numbers as differences, all others as it likes."""
+    leaves = {
+        f"{one.name}.list.element" if pa.types.is_list(one.type) else one.name: one.type == _COUNTERS for one in schema
+    }
+    growing = [name for name, grows in leaves.items() if grows]
+    if not growing:
+        return {}
+    others = [name for name, grows in leaves.items() if not grows]
+    return {"use_dictionary": others, "column_encoding": dict.fromkeys(growing, "DELTA_BINARY_PACKED")}
 
 
 def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table], output: Path) -> int:
