@@ -34,7 +34,7 @@ from memory import RECIPE, family
 from corpus.clean import _all_chunks
 from corpus.contamination import make_index
 from corpus.duplicates import text_hash
-from corpus.features import Features, measured
+from corpus.features import Features, batches, measured
 from corpus.filters import FILTERS, drop_reasons
 from corpus.joining import measures
 from corpus.normalize import normalize_many
@@ -75,11 +75,17 @@ def steps_of(path: Path, data: Path) -> None:
         texts = list(normalize_many(texts, settings.normalize))
     with clocked(spent, "personal data"):
         texts, _ = mask(texts, settings.personal)
-    with clocked(spent, "filters"):
-        dropped = list(drop_reasons(texts, settings.filters))
+    found, dropped = batches(texts, settings.filters.repetition_min_words), []
+    while True:
+        with clocked(spent, "characters"):
+            batch, features = next(found, (None, None))
+        if batch is None:
+            break
+        with clocked(spent, "filters"):
+            dropped += drop_reasons(batch, features, settings.filters)
+        with clocked(spent, "evaluation sets"):
+            index.find(batch, features)
     texts = [text for text, reason in zip(texts, dropped, strict=True) if reason is None]
-    with clocked(spent, "evaluation sets"):
-        list(index.find(texts))
     with clocked(spent, "hash of the text"):
         hashes = [text_hash(text) for text in texts]
     numbers = {"part": np.zeros(len(texts), np.int32), "position": np.arange(len(hashes), dtype=np.int32)}
@@ -101,7 +107,7 @@ def steps_of(path: Path, data: Path) -> None:
 def clocked(spent: dict[str, float], name: str) -> Iterator[None]:
     begun = time.process_time()
     yield
-    spent[name] = time.process_time() - begun
+    spent[name] = spent.get(name, 0.0) + time.process_time() - begun
 
 
 def filter_times(texts: list[str], settings: CleanSettings) -> Counter[str]:

@@ -4,7 +4,7 @@ A term is letters and digits in a row, with a-z for A-Z. Of a text as long as a 
 the whole text. A text shorter than that is too common to tell from a stock phrase, and is not looked for.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -23,9 +23,9 @@ from korbert.errors import CorpusError
 
 __all__ = ["Index", "Leak", "load_index", "make_index"]
 
-_ARRAYS = ("hashes", "owners", "sets", "sizes")
+_ARRAYS = ("hashes", "owners", "beginnings", "sets", "sizes")
 _OVERLAP = 1 << 12  # characters: more than any run has
-_SIEVE_BITS = 22  # of a run's hash: what is not in this table is not looked up
+_SIEVE_BITS = 22  # of a hash: what is not in this table is not looked up
 
 
 class Leak(NamedTuple):
@@ -44,42 +44,47 @@ class Leak(NamedTuple):
 class Index:
     """The runs of all evaluation sets.
 
-    names: of the sets. hashes: (R,) of runs, sorted. owners: (R,) the text that each is of. sets: (T,) the set that
-    each text is of. sizes: the lengths of runs there are, in terms.
+    names: of the sets. hashes: (R,) of runs, sorted. owners: (R,) the text that each is of. beginnings: sorted hashes
+    of what runs begin with, as many terms as the shortest has: few places of a corpus have more to be looked at. sets:
+    (T,) the set that each text is of. sizes: the lengths of runs that are looked up, in terms, the shortest first.
     """
 
-    def __init__(self, names: Sequence[str], hashes: Hashes, owners: Ints, sets: Ints, sizes: Ints) -> None:
+    def __init__(
+        self, names: Sequence[str], hashes: Hashes, owners: Ints, beginnings: Hashes, sets: Ints, sizes: Ints
+    ) -> None:
         self._names = names
         self._hashes = hashes
         self._owners = owners
+        self._beginnings = beginnings
         self._sets = sets
         self._sizes = [int(size) for size in sizes]
         self._sieve = np.zeros(1 << _SIEVE_BITS, bool)
-        self._sieve[_sieved(hashes)] = True
+        self._sieve[_sieved(beginnings)] = True
 
-    def find(self, texts: Sequence[str]) -> Iterator[Leak | None]:
-        """What each text shares with the sets, in order."""
-        for batch in in_batches(texts, BATCH_CHARS):
-            if sum(map(len, batch)) > MOST_CHARS:
-                yield from map(self._find_in_long, batch)
-            else:
-                yield from self._find(batch)
+    def find(self, texts: Sequence[str], features: Features) -> list[Leak | None]:
+        """What each text shares with the sets, in order. features: of the texts, as `batches` gives them."""
+        found = self._find(features)
+        for place, text in enumerate(texts):
+            if len(text) > MOST_CHARS:
+                found[place] = self._find_in_long(text)
+        return found
 
-    def _find(self, texts: Sequence[str]) -> list[Leak | None]:
-        features = Features(texts)
+    def _find(self, features: Features) -> list[Leak | None]:
         found: dict[int, list[tuple[int, int, int]]] = {}
-        for size, keys, starts in features.term_ngrams(*self._sizes):
+        for size, keys, starts in features.term_ngrams(*self._sizes, only=self._may_begin):
             for place in self._known(keys):
                 first = int(starts[place])
                 runs = found.setdefault(int(features.terms.texts[first]), [])
                 runs.append((first, first + size - 1, int(keys[place])))
-        return [self._leak(features, sorted(found[place])) if place in found else None for place in range(len(texts))]
+        return [
+            self._leak(features, sorted(found[place])) if place in found else None for place in range(len(features))
+        ]
 
     def _find_in_long(self, text: str) -> Leak | None:
         """The same for one text, looked at some millions of characters at a time, which overlap."""
         found: list[Leak] = []
         for start in range(0, max(1, len(text) - _OVERLAP), MOST_CHARS - _OVERLAP):
-            (leak,) = self._find([text[start : start + MOST_CHARS]])
+            (leak,) = self._find(Features([text[start : start + MOST_CHARS]]))
             if leak is not None:
                 before = text.count("\n", 0, start)
                 found.append(leak._replace(lines=tuple(before + line for line in leak.lines)))
@@ -91,12 +96,14 @@ class Index:
         in_order = tuple(name for name in self._names if name in names)
         return Leak(in_order, found[0].shared, tuple(sorted(lines)), hashes)
 
+    def _may_begin(self, keys: Hashes) -> Ints:
+        """Where the shortest of the runs that are looked up are what a run of the index begins with."""
+        places = np.flatnonzero(self._sieve[_sieved(keys)])
+        return places[_are_in(self._beginnings, keys[places])]
+
     def _known(self, keys: Hashes) -> Ints:
         """Where the keys are that the index holds."""
-        places = np.flatnonzero(self._sieve[_sieved(keys)])
-        found = np.searchsorted(self._hashes, keys[places])
-        known: Ints = places[self._hashes[np.minimum(found, len(self._hashes) - 1)] == keys[places]]
-        return known
+        return np.flatnonzero(_are_in(self._hashes, keys))
 
     def _leak(self, features: Features, runs: Sequence[tuple[int, int, int]]) -> Leak:
         terms, lines = features.terms, features.lines
@@ -128,7 +135,7 @@ class Index:
 
     def save(self, path: Path, output: Path) -> None:
         """Writes what `load_index` takes; output: whose scratch folder it is written in."""
-        values = (self._hashes, self._owners, self._sets, np.array(self._sizes))
+        values = (self._hashes, self._owners, self._beginnings, self._sets, np.array(self._sizes))
         arrays = {"names": np.array(self._names), **dict(zip(_ARRAYS, values, strict=True))}
 
         def write(aside: Path) -> None:
@@ -153,9 +160,10 @@ def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> 
             raise CorpusError(f"evaluation set {one.name!r}: no text in its files{told}: see its path, kind and text")
         texts += normalize_many(good, settings.normalize)
         sets += [number] * len(good)
-    hashes, owners, sizes = _runs(texts, settings.decontamination)
+    hashes, owners, beginnings, sizes = _runs(texts, settings.decontamination)
     order = np.argsort(hashes, kind="stable")
-    index = Index([one.name for one in settings.evaluation], hashes[order], owners[order], np.array(sets), sizes)
+    names = [one.name for one in settings.evaluation]
+    index = Index(names, hashes[order], owners[order], beginnings, np.array(sets), sizes)
     for name, (_, looked_for) in index.texts().items():
         if not looked_for:
             raise CorpusError(
@@ -171,23 +179,28 @@ def load_index(path: Path) -> Index:
         return Index(arrays["names"].tolist(), *(arrays[name] for name in _ARRAYS))
 
 
-def _runs(texts: Sequence[str], settings: DecontaminationSettings) -> tuple[Hashes, Ints, Ints]:
-    """Hashes of all runs, the text of each, and which lengths there are."""
-    hashes, owners, sizes = [], [], []
+def _runs(texts: Sequence[str], settings: DecontaminationSettings) -> tuple[Hashes, Ints, Hashes, Ints]:
+    """Hashes of all runs, the text of each, what they begin with, and which lengths are to be looked up."""
+    hashes, owners, beginnings, sizes = [], [], [], [settings.least_terms]
     done = 0
     for batch in in_batches(texts, BATCH_CHARS):
         features = Features(batch)
         counts = features.count(features.terms)
+        begun = np.zeros(len(features.terms.starts), np.uint64)
         for size, keys, starts in features.term_ngrams(*range(settings.least_terms, settings.terms + 1)):
+            if size == settings.least_terms:
+                begun[starts] = keys
             whose = features.terms.texts[starts]
             chosen = (counts[whose] >= size) if size == settings.terms else (counts[whose] == size)
             chosen &= _telling(features, starts, size, settings)
             hashes.append(keys[chosen])
             owners.append(whose[chosen] + done)
+            beginnings.append(begun[starts[chosen]])
             if chosen.any():
                 sizes.append(size)
         done += len(batch)
-    return np.concatenate(hashes), np.concatenate(owners), np.unique(np.array(sizes, np.int64))
+    found = np.concatenate(hashes), np.concatenate(owners), np.unique(np.concatenate(beginnings))
+    return *found, np.unique(np.array(sizes, np.int64))
 
 
 def _telling(features: Features, starts: Ints, size: int, settings: DecontaminationSettings) -> NDArray[np.bool_]:
@@ -198,6 +211,12 @@ def _telling(features: Features, starts: Ints, size: int, settings: Decontaminat
     different = 1 + (ordered[:, 1:] != ordered[:, :-1]).sum(axis=1)
     told: NDArray[np.bool_] = (chars >= settings.least_chars) & (2 * different > size)
     return told
+
+
+def _are_in(held: Hashes, keys: Hashes) -> NDArray[np.bool_]:
+    """(N,) which keys are in a sorted array that is not empty."""
+    found: NDArray[np.bool_] = held[np.minimum(np.searchsorted(held, keys), len(held) - 1)] == keys
+    return found
 
 
 def _sieved(hashes: Hashes) -> Hashes:

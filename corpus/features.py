@@ -3,7 +3,7 @@
 A loop over documents would cost more than all the arithmetic: most documents are a line of a review.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from unicodedata import category, name
@@ -22,6 +22,7 @@ __all__ = [
     "Hashes",
     "Ints",
     "Measure",
+    "batches",
     "hashes_of",
     "measured",
     "repeats",
@@ -136,10 +137,13 @@ class Features:
         capital = (self.codes >= _CAPITALS[0]) & (self.codes <= _CAPITALS[1])
         return np.where(capital, self.codes + _TO_SMALL, self.codes)
 
-    def term_ngrams(self, *sizes: int, hashes: Hashes | None = None) -> Iterator[tuple[int, Hashes, Ints]]:
+    def term_ngrams(
+        self, *sizes: int, hashes: Hashes | None = None, only: Callable[[Hashes], Ints] | None = None
+    ) -> Iterator[tuple[int, Hashes, Ints]]:
         """For each size, in order: hashes of so many terms in a row, the same in every text, and where they begin.
 
-        hashes: (T,) of each term; None: term_hashes.
+        hashes: (T,) of each term; None: term_hashes. only: the places of those hashes of the smallest size that are
+        wanted, and go on to larger ones; None: all.
         """
         hashes = self.term_hashes if hashes is None else hashes
         starts = np.arange(len(self.terms.texts))
@@ -149,6 +153,9 @@ class Features:
             whole = whole[self.terms.texts[starts[whole] + size - 1] == self.terms.texts[starts[whole]]]
             starts = starts[whole]
             keys = _mixed(keys[whole], hashes[starts + size - 1])
+            if size == min(sizes) and only is not None:
+                wanted = only(keys)
+                keys, starts = keys[wanted], starts[wanted]
             if size in sizes:
                 yield size, keys, starts
 
@@ -268,17 +275,24 @@ class Features:
 Measure = Callable[[pa.Table, Features], pa.Table]
 
 
-def measured(rows: pa.Table, *measures: Measure) -> list[pa.Table]:
-    """One table for each measure, over all rows, some hundred thousand characters at a time.
+def batches(texts: Iterable[str], least_words: int = 0) -> Iterator[tuple[list[str], Features]]:
+    """The texts in their order, some hundred thousand characters at a time, with their features.
 
-    rows: documents, with a column text. A measure takes some of them with their features. Those of a text of more than
-    four million characters are of its beginning.
+    Those of a text of more than four million characters are of its beginning. least_words: as Features takes it.
+    """
+    for batch in in_batches(texts, BATCH_CHARS):
+        yield batch, Features([text[:MOST_CHARS] for text in batch], least_words)
+
+
+def measured(rows: pa.Table, *measures: Measure) -> list[pa.Table]:
+    """One table for each measure, over all rows.
+
+    rows: documents, with a column text. A measure takes some of them with their features, as `batches` gives them.
     """
     none = Features([])
     found = [[measure(rows.slice(0, 0), none)] for measure in measures]
     done = 0
-    for texts in in_batches((text[:MOST_CHARS] for text in rows["text"].to_pylist()), BATCH_CHARS):
-        features = Features(texts)
+    for texts, features in batches(rows["text"].to_pylist()):
         for tables, measure in zip(found, measures, strict=True):
             tables.append(measure(rows.slice(done, len(texts)), features))
         done += len(texts)

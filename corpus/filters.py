@@ -6,14 +6,13 @@ and were settled by reading what they dropped and kept (benchmarks/RESULTS.md).
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus.documents import in_batches
-from corpus.features import BATCH_CHARS, HAN, KANA, MOST_CHARS, OTHER, SYMBOL, Features, Floats, Ints
+from corpus.features import HAN, KANA, OTHER, SYMBOL, Features, Floats, Ints
 from corpus.settings import FilterSettings
 
 __all__ = ["FILTERS", "Filter", "drop_reasons", "too_short"]
@@ -195,27 +194,21 @@ FILTERS = (
 )
 
 
-def drop_reasons(texts: Iterable[str], settings: FilterSettings) -> Iterator[tuple[str, str] | None]:
+def drop_reasons(texts: Sequence[str], features: Features, settings: FilterSettings) -> list[tuple[str, str] | None]:
     """For each text, in order, the first reason to drop it with the measure behind it for people; None to keep it.
 
-    A text of more than four million characters is judged by its beginning.
+    features: of the texts, as `batches` gives them, and of their beginnings where they are very long.
     """
-    for batch in in_batches(texts, BATCH_CHARS):
-        found = _judged([text[:MOST_CHARS] for text in batch], settings)
-        for text, dropped in zip(batch, found, strict=True):
-            yield ("too_long", f"{len(text):,} characters") if len(text) > settings.max_chars else dropped
-
-
-def too_short(text: str, settings: FilterSettings) -> bool:
-    """Whether a text has too few visible characters: what is asked again once lines have been taken out of it."""
-    return len("".join(text.split())) < settings.min_chars
-
-
-def _judged(texts: Sequence[str], settings: FilterSettings) -> list[tuple[str, str] | None]:
-    found: list[tuple[str, str] | None] = [None] * len(texts)
-    features = Features(texts, settings.repetition_min_words)
+    found: list[tuple[str, str] | None] = [
+        ("too_long", f"{len(text):,} characters") if len(text) > settings.max_chars else None for text in texts
+    ]
     for one in FILTERS:
         dropped, measure = one.drops(features, settings)
         for place in np.flatnonzero(dropped):
             found[place] = found[place] or (one.reason, one.shown.format(measure[place]))
     return found
+
+
+def too_short(text: str, settings: FilterSettings) -> bool:
+    """Whether a text has too few visible characters: what is asked again once lines have been taken out of it."""
+    return len("".join(text.split())) < settings.min_chars

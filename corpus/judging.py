@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corpus.contamination import Index, Leak
-from corpus.features import Hashes
+from corpus.features import Hashes, batches
 from corpus.filters import drop_reasons, too_short
 from corpus.lines import without_lines
 from corpus.normalize import normalize_many
@@ -38,16 +38,16 @@ def judge(
     uniform = normalize_many((row.text for row in found if row.reason is None), settings.normalize)
     texts, masked = mask(uniform, settings.personal)
     counts = Counter({f"masked.{kind}": number for kind, number in masked.items()})
-    good = [
-        Judged(text, *(dropped or (None, None)))
-        for text, dropped in zip(texts, drop_reasons(texts, settings.filters), strict=True)
-    ]
+    good: list[Judged] = []
     hits = [np.empty(0, np.uint64)]
-    if index is not None:
-        kept = [number for number, one in enumerate(good) if one.reason is None]
-        for number, leak in zip(kept, index.find([good[number].text for number in kept]), strict=True):
-            if leak is not None:
-                good[number] = _leaked(good[number].text, leak, settings)
+    for batch, features in batches(texts, settings.filters.repetition_min_words):
+        reasons = drop_reasons(batch, features, settings.filters)
+        leaks = [None] * len(batch) if index is None else index.find(batch, features)
+        for text, reason, leak in zip(batch, reasons, leaks, strict=True):
+            if reason is not None or leak is None:
+                good.append(Judged(text, *(reason or (None, None))))
+            else:
+                good.append(_leaked(text, leak, settings))
                 counts.update(f"contaminated.{name}" for name in leak.names)
                 hits.append(leak.hashes)
     return list(_in_order(found, good)), counts, np.unique(np.concatenate(hits))

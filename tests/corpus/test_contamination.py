@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from corpus.contamination import load_index, make_index
+from corpus.features import batches
 from corpus.settings import CleanSettings
 from korbert.errors import CorpusError
 
@@ -34,15 +35,19 @@ def index(tmp_path):
     return make
 
 
+def find(index, *texts):
+    return [leak for batch, features in batches(texts) for leak in index.find(batch, features)]
+
+
 def names(index, *texts):
-    return [None if leak is None else leak.names for leak in index.find(texts)]
+    return [None if leak is None else leak.names for leak in find(index, *texts)]
 
 
 def test_eight_terms_in_a_row_are_a_leak_and_seven_are_none(index):
     found = index({"test": [LONG]})
     terms = LONG.rstrip(".").split()
     inside = "앞의 말 " + " ".join(terms[2:10]) + " 뒤의 말"
-    (leak,) = found.find([inside])
+    (leak,) = find(found, inside)
     assert leak.names == ("test",)
     assert leak.shared == " ".join(terms[2:10])
     assert names(found, " ".join(terms[2:9]), " ".join(terms[:7]) + " 다른 " + " ".join(terms[7:])) == [None, None]
@@ -77,14 +82,14 @@ def test_every_set_that_has_it_is_named(index):
 def test_the_lines_that_hold_it(index):
     found = index({"test": [LONG, SHORT]})
     first, second = LONG[:30], LONG[30:]
-    (leak,) = found.find([f"제목\n\n{first}\n{second}\n다른 이야기\n{SHORT}"])
+    (leak,) = find(found, f"제목\n\n{first}\n{second}\n다른 이야기\n{SHORT}")
     assert leak.lines == (2, 3, 5)
 
 
 def test_how_many_texts_were_found(index):
     others = [f"{number}번째로 적어 둔 {SHORT} 그리고 더 이어지는 말들" for number in range(20)]
     found = index({"a": [LONG, *others], "b": others[:3]})
-    leaks = [leak.hashes for leak in found.find([LONG, others[2], "아무 것도 아닌 글"]) if leak]
+    leaks = [leak.hashes for leak in find(found, LONG, others[2], "아무 것도 아닌 글") if leak]
     seen = found.seen(np.unique(np.concatenate(leaks)))
     assert seen == {"a": 1 + len(others), "b": 3}  # the others share a run of eight terms
     assert found.seen(np.empty(0, np.uint64)) == {"a": 0, "b": 0}
@@ -111,7 +116,7 @@ def test_against_a_plain_search(index):
         any(tuple(document.split()[place : place + 8]) in telling for place in range(53)) for document in documents
     ]
     assert 0 < sum(expected) < len(expected)
-    assert [leak is not None for leak in found.find(documents)] == expected
+    assert [leak is not None for leak in find(found, *documents)] == expected
 
 
 def test_sets_with_nothing_to_look_for_are_refused(index, tmp_path):

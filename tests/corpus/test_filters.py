@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from corpus.features import Features
+from corpus.features import Features, batches
 from corpus.filters import _FRAME, _RIGHTS, FILTERS, _page_words, drop_reasons
 from corpus.settings import FilterSettings
 
@@ -40,9 +40,15 @@ CASES = [
 ]
 
 
+def reasons(*texts, settings=None):
+    settings = settings or FilterSettings()
+    found = batches(texts, settings.repetition_min_words)
+    return [reason for batch, features in found for reason in drop_reasons(batch, features, settings)]
+
+
 @pytest.mark.parametrize(("text", "reason", "detail"), CASES)
 def test_each_reason(text, reason, detail):
-    (found,) = drop_reasons([text], FilterSettings())
+    (found,) = reasons(text)
     assert found is not None
     assert found[0] == reason
     assert detail in found[1]
@@ -73,13 +79,13 @@ def test_each_reason(text, reason, detail):
     ],
 )
 def test_what_is_kept(text):
-    assert list(drop_reasons([text], FilterSettings())) == [None]
+    assert reasons(text) == [None]
 
 
 def test_many_texts_are_judged_as_each_alone():
     texts = [text for text, *_ in CASES] * 3 + [PROSE, ""] * 50
-    alone = [next(drop_reasons([text], FilterSettings())) for text in texts]
-    assert list(drop_reasons(texts, FilterSettings())) == alone
+    alone = [reason for text in texts for reason in reasons(text)]
+    assert reasons(*texts) == alone
 
 
 def test_each_filter_has_a_case_and_can_be_left_out():
@@ -98,14 +104,14 @@ def test_each_filter_has_a_case_and_can_be_left_out():
         min_closed_line_share=0,
         max_bullet_share=1,
     )
-    assert set(drop_reasons([text for text, *_ in CASES], off)) == {None}
+    assert set(reasons(*(text for text, *_ in CASES), settings=off)) == {None}
     assert json.loads(off.model_dump_json())["max_top_ngram_shares"] == [0.42, 0.34, 0.28]
 
 
 def test_a_document_of_any_size_is_judged_by_its_beginning():
     text = PROSE + "가" * 10_000_000
-    assert list(drop_reasons([text], FilterSettings())) == [("too_long", f"{len(text):,} characters")]
-    (found,) = drop_reasons([text], FilterSettings(max_chars=20_000_000))
+    assert reasons(text) == [("too_long", f"{len(text):,} characters")]
+    (found,) = reasons(text, settings=FilterSettings(max_chars=20_000_000))
     assert found is not None
     assert found[0] == "too_long_words"
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from corpus import features, lines, parts
 from corpus.clean import clean
 from corpus.contamination import make_index
-from corpus.features import measured
+from corpus.features import batches, measured
 from corpus.lines import line_table
 from corpus.readers.frames import open_bytes
 from corpus.settings import CleanSettings
@@ -211,7 +211,8 @@ def test_text_of_an_evaluation_set_is_found_deep_in_a_long_document(tmp_path):
     filler = "\n".join(f"{number}번째 줄에는 다른 이야기가 있다." for number in range(400_000))
     for before in (len(filler), (1 << 22) - 40, (1 << 22) - (1 << 12) - 5):  # at the seams, too
         text = filler[:before] + "\n" + LONG + "\n" + filler[before:]
-        (leak,) = index.find([text])
+        ((batch, features),) = batches([text])
+        (leak,) = index.find(batch, features)
         assert leak.names == ("test",)
         assert {text.split("\n")[line] for line in leak.lines} == {LONG}
 
