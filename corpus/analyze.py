@@ -8,7 +8,7 @@ however it was halved.
 import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -167,13 +167,13 @@ def _morphemes(ids: pa.ChunkedArray, sources: pa.ChunkedArray, texts: Sequence[s
     if _analyzer is None:
         raise AssertionError("the worker was started without its analyzer")
     columns: list[list[pa.Array]] = [[pa.array([], kind)] for kind in _ELEMENTS]
-    lengths: list[Ints] = []
+    lengths: list[Ints] = []  # of the lists
     for batch in _analyzer.analyze_batches(texts):  # to Arrow at once: strings cost most where caches have lost them
         found = batch.forms, batch.tags, batch.starts, batch.ends, batch.sentences, batch.eojeols
         for held, values, kind in zip(columns, found, _ELEMENTS, strict=True):
             held.append(pa.array(values, kind))
         lengths.append(np.diff(batch.bounds))
-    bounds = pa.array(np.cumsum([0, *chain.from_iterable(lengths)]), pa.int32())
+    bounds = pa.array(np.cumsum(np.concatenate([[0], *lengths])), pa.int32())
     lists = [pa.ListArray.from_arrays(bounds, pa.concat_arrays(held)) for held in columns]
     return pa.table([ids, sources, *lists], schema=SCHEMA)
 
