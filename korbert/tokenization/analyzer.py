@@ -22,7 +22,7 @@ __all__ = ["Analyses", "Analysis", "Analyzer", "changes"]
 
 _OF_THE_MODEL = {"model_type", "load_default_dict", "load_multi_dict", "integrate_allomorph"}
 _PACKAGES = ("kiwipiepy", "kiwipiepy_model")  # what decides the morphemes, beside the options
-_BATCH_CHARS, _BATCH_TEXTS = 10_000, 200  # of a batch, at least one text
+_BATCH_CHARS, _BATCH_TEXTS = 20_000, 400  # of a batch, at least one text
 _IS_SPACE = np.array([chr(code).isspace() for code in range(0x3002)])  # the last stands for all above: none is
 _FORM, _TAG = attrgetter("form"), attrgetter("tag")
 _NUMBERS = [attrgetter(name) for name in ("start", "end", "sent_position")]

@@ -117,7 +117,7 @@ def test_many_reads_only_a_little_ahead(threaded: Analyzer) -> None:
 
     ahead = [taken - done for done, _ in enumerate(threaded.analyze_many(texts(), workers=2), 1)]
     assert len(ahead) == 2000
-    assert max(ahead) < 500
+    assert max(ahead) < 1000
 
 
 @pytest.mark.parametrize("workers", [1, 2])
