@@ -49,43 +49,34 @@ def join(settings: CleanSettings, parts: Sequence[Part], output: Path, threads: 
     """
     limits = settings.duplicates
     gone: list[Path] = []
+    texts = output / "frequent" / "part-00000.parquet"
 
     def files(kind: str) -> list[Path]:
         return [scratch_of(part, kind) for part in parts]
 
-    def once(name: str, find: Callable[[Path], list[Path]]) -> Path:
+    def once(name: str, find: Callable[[Path], object], *more: Path) -> Path:
         path, part = output / "work" / "join" / f"{name}.parquet", Part(output, "join", name, key)
         if part.finished() is None:
             with track(f"clean: {name}", total=None):
-                part.finish([path, *find(path)], {})
+                find(path)
+                part.finish([path, *more], {})
         gone.append(path)
         return path
 
-    def equal(path: Path) -> list[Path]:
-        find_equal(files("read"), output, threads, path)
-        return []
-
-    def near(path: Path) -> list[Path]:
-        find_near(files("signatures"), limits.near, output, threads, path, without=gone)
-        return []
-
-    def templates(path: Path) -> list[Path]:
-        shares = limits.template_documents, limits.template_share
-        find_templates(files("runs"), *shares, output, threads, path, without=gone)
-        return []
-
-    def lines(path: Path) -> list[Path]:
-        texts, most = output / "frequent" / "part-00000.parquet", limits.line_documents
+    def lines(path: Path) -> None:
+        most = limits.line_documents
         find_frequent(files("lines"), files("read"), most, output, threads, without=gone, places=path, texts=texts)
-        return [texts]
 
     with track("clean: ids", total=None):
         refuse_repeated_ids(files("read"), output, threads)
     repeated: dict[str, Path] = {}
     if limits.equal:
-        repeated["exact_duplicate"] = once("equal", equal)
+        repeated["exact_duplicate"] = once("equal", partial(find_equal, files("read"), output, threads))
     if limits.near:
-        repeated["near_duplicate"] = once("near", near)
+        find = partial(find_near, files("signatures"), limits.near, output, threads, without=gone)
+        repeated["near_duplicate"] = once("near", find)
     if limits.template_share < 1:
-        repeated["template_made"] = once("templates", templates)
-    return Joined(repeated, once("lines", lines) if limits.line_documents else None)
+        shares = limits.template_documents, limits.template_share
+        find = partial(find_templates, files("runs"), *shares, output, threads, without=gone)
+        repeated["template_made"] = once("templates", find)
+    return Joined(repeated, once("lines", lines, texts) if limits.line_documents else None)
