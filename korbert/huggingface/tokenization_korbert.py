@@ -60,6 +60,27 @@ class _Piece(NamedTuple):
     eojeol: int
 
 
+class _Asked(NamedTuple):
+    """What a call of the tokenizer asks for, by the names that `transformers` hands over. None: as usual."""
+
+    padding_strategy: Any
+    truncation_strategy: Any
+    max_length: int | None
+    add_special_tokens: bool = True
+    split_special_tokens: bool | None = None
+    stride: int = 0
+    pad_to_multiple_of: int | None = None
+    padding_side: str | None = None
+    return_tensors: Any = None
+    return_token_type_ids: bool | None = None
+    return_attention_mask: bool | None = None
+    return_overflowing_tokens: bool = False
+    return_special_tokens_mask: bool = False
+    return_offsets_mapping: bool = False
+    return_length: bool = False
+    verbose: bool = True
+
+
 @dataclass(frozen=True)
 class _Window:
     """What stands in one row: columns of T entries. segments, eojeols: None for special tokens and padding.
@@ -197,7 +218,7 @@ class KorbertTokenizer(PreTrainedTokenizer):
         self, text: str, pair: str | None = None, add_special_tokens: bool = False, **kwargs: Any
     ) -> list[str]:
         """The pieces of a text, without special tokens unless it holds them and split_special_tokens is False."""
-        return [self._names[piece.id] for piece in self._text_pieces(text, **kwargs)]
+        return [self._names[piece.id] for piece in self._text_pieces(text, kwargs.get("split_special_tokens"))]
 
     def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str, ...]:
         """Writes the files that this tokenizer was made from."""
@@ -229,88 +250,61 @@ class KorbertTokenizer(PreTrainedTokenizer):
                 if kwargs.get(name):
                     raise NotImplementedError(f"{name} needs texts, as strings: morphemes are not cut at given words")
             return super()._encode_plus(text, text_pair, *args, **kwargs)
-        return self._encode_samples(samples, batched, **kwargs)
+        known = {name: kwargs[name] for name in _Asked._fields if name in kwargs}
+        return self._encode_samples(samples, batched, _Asked(**known))
 
-    def _encode_samples(
-        self,
-        samples: Sequence[tuple[str, str | None]],
-        batched: bool,
-        *,
-        padding_strategy: Any,
-        truncation_strategy: Any,
-        max_length: int | None,
-        add_special_tokens: bool = True,
-        stride: int = 0,
-        pad_to_multiple_of: int | None = None,
-        padding_side: str | None = None,
-        return_tensors: Any = None,
-        return_token_type_ids: bool | None = None,
-        return_attention_mask: bool | None = None,
-        return_overflowing_tokens: bool = False,
-        return_special_tokens_mask: bool = False,
-        return_offsets_mapping: bool = False,
-        return_length: bool = False,
-        verbose: bool = True,
-        **kwargs: Any,
-    ) -> BatchEncoding:
+    def _encode_samples(self, samples: Sequence[tuple[str, str | None]], batched: bool, asked: _Asked) -> BatchEncoding:
         windows: list[_Window] = []
         owners: list[int] = []
         for number, (text, pair) in enumerate(samples):
-            first = self._text_pieces(text, **kwargs)
-            second = None if pair is None else self._text_pieces(pair, **kwargs)
-            for one, other in self._cut(
-                first, second, truncation_strategy, max_length, stride, add_special_tokens, return_overflowing_tokens
-            ):
-                windows.append(self._window(one, other, add_special_tokens))
+            first = self._text_pieces(text, asked.split_special_tokens)
+            second = None if pair is None else self._text_pieces(pair, asked.split_special_tokens)
+            for one, other in self._cut(first, second, asked):
+                windows.append(self._window(one, other, asked.add_special_tokens))
                 owners.append(number)
         for window in windows:
-            self._eventual_warn_about_too_long_sequence(window.ids, max_length, verbose)
-        wanted: dict[str, tuple[bool, list[Any]]] = {
-            "input_ids": (True, [window.ids for window in windows]),
-            "token_type_ids": (
-                "token_type_ids" in self.model_input_names if return_token_type_ids is None else return_token_type_ids,
-                [window.types for window in windows],
-            ),
-            "special_tokens_mask": (
-                return_special_tokens_mask,
-                [[int(segment is None) for segment in window.segments] for window in windows],
-            ),
-        }
-        rows = self.pad(
-            {name: column for name, (asked, column) in wanted.items() if asked},
-            padding=padding_strategy.value,
-            max_length=max_length,
-            pad_to_multiple_of=pad_to_multiple_of,
-            padding_side=padding_side,
-            return_attention_mask=return_attention_mask,
-        )
+            self._eventual_warn_about_too_long_sequence(window.ids, asked.max_length, asked.verbose)
+        rows = self._padded_rows(windows, asked)
         padded = [
-            self._padded(window, len(row), padding_side or self.padding_side)
+            self._padded(window, len(row), asked.padding_side or self.padding_side)
             for window, row in zip(windows, rows["input_ids"], strict=True)
         ]
-        if return_offsets_mapping:
+        if asked.return_offsets_mapping:
             rows["offset_mapping"] = [window.spans for window in padded]
-        if return_overflowing_tokens:
+        if asked.return_overflowing_tokens:
             rows["overflow_to_sample_mapping"] = owners
-        if return_length:
+        if asked.return_length:
             rows["length"] = [len(row) for row in rows["input_ids"]]
-        single = not batched and not return_overflowing_tokens
+        single = not batched and not asked.return_overflowing_tokens
         data = {name: column[0] for name, column in rows.items()} if single else dict(rows)
         encodings: Any = padded  # they answer what BatchEncoding asks of those of `tokenizers`
-        return BatchEncoding(data, encodings, tensor_type=return_tensors, prepend_batch_axis=single)
+        return BatchEncoding(data, encodings, tensor_type=asked.return_tensors, prepend_batch_axis=single)
+
+    def _padded_rows(self, windows: list[_Window], asked: _Asked) -> BatchEncoding:
+        """The columns that a model gets, by the base class's padding."""
+        types = asked.return_token_type_ids
+        columns = {"input_ids": [window.ids for window in windows]}
+        if "token_type_ids" in self.model_input_names if types is None else types:
+            columns["token_type_ids"] = [window.types for window in windows]
+        if asked.return_special_tokens_mask:
+            columns["special_tokens_mask"] = [
+                [int(segment is None) for segment in window.segments] for window in windows
+            ]
+        return self.pad(
+            columns,
+            padding=asked.padding_strategy.value,
+            max_length=asked.max_length,
+            pad_to_multiple_of=asked.pad_to_multiple_of,
+            padding_side=asked.padding_side,
+            return_attention_mask=asked.return_attention_mask,
+        )
 
     def _cut(
-        self,
-        first: list[_Piece],
-        second: list[_Piece] | None,
-        strategy: Any,
-        max_length: int | None,
-        stride: int,
-        add_special_tokens: bool,
-        overflowing: bool,
+        self, first: list[_Piece], second: list[_Piece] | None, asked: _Asked
     ) -> list[tuple[list[_Piece], list[_Piece] | None]]:
-        """What stays of a text or pair, or with `overflowing` all windows over the one that is cut."""
-        special = self.num_special_tokens_to_add(pair=second is not None) if add_special_tokens else 0
+        """What stays of a text or pair, or where windows are asked for all of those over the one that is cut."""
+        strategy, max_length, stride = asked.truncation_strategy, asked.max_length, asked.stride
+        special = self.num_special_tokens_to_add(pair=second is not None) if asked.add_special_tokens else 0
         surplus = len(first) + len(second or []) + special - (max_length or 0)
         if strategy == TruncationStrategy.DO_NOT_TRUNCATE or not max_length or surplus <= 0:
             return [(first, second)]
@@ -320,7 +314,7 @@ class KorbertTokenizer(PreTrainedTokenizer):
                 f"max_length {max_length}: {strategy.value} can take {len(alone)} pieces away, not {surplus}: "
                 "raise max_length or truncate by longest_first"
             )
-        if not overflowing:
+        if not asked.return_overflowing_tokens:
             kept: Any = self.truncate_sequences(first, second, surplus, strategy)  # type: ignore[arg-type]
             return [(kept[0], kept[1])]
         if second is not None and strategy == TruncationStrategy.LONGEST_FIRST:
@@ -367,9 +361,9 @@ class KorbertTokenizer(PreTrainedTokenizer):
         form = form.replace(_MARK, _TYPED)
         return _MARK + form if self._mark == "morpheme" or (self._mark == "eojeol" and initial) else form
 
-    def _text_pieces(self, text: str, **kwargs: Any) -> list[_Piece]:
+    def _text_pieces(self, text: str, split_special_tokens: bool | None) -> list[_Piece]:
         """The pieces of a text, without special tokens unless it holds them and split_special_tokens is False."""
-        if kwargs.get("split_special_tokens", self.split_special_tokens):
+        if self.split_special_tokens if split_special_tokens is None else split_special_tokens:
             return [piece for part in self._encode_morphemes(text) for piece in part]
         return self._encode_with_special(text)
 

@@ -1,6 +1,8 @@
 """Korean text to morphemes by Kiwi, line by line, with spans in the text as given."""
 
+import re
 import sys
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +26,8 @@ _OF_THE_MODEL = {"model_type", "load_default_dict", "load_multi_dict", "integrat
 _PACKAGES = ("kiwipiepy", "kiwipiepy_model")  # what decides the morphemes, beside the options
 _BATCH_CHARS, _BATCH_TEXTS = 20_000, 400  # of a batch, at least one text
 _IS_SPACE = np.array([chr(code).isspace() for code in range(0x3002)])  # the last stands for all above: none is
+_FIT = re.compile("[ -~ㄱ-ㅣ가-힣]{1,500}")  # a line that neither `cut` nor `repair` would change, seen at one look
+_WORD = re.compile(r"\S+")
 _FORM, _TAG = attrgetter("form"), attrgetter("tag")
 _NUMBERS = [attrgetter(name) for name in ("start", "end", "sent_position")]
 
@@ -66,10 +70,10 @@ class Analyses:
     """N texts in a row, M morphemes in all, in one column each: work on them takes no loop over texts.
 
     bounds: (N + 1,), where the morphemes of each text begin and end. starts, ends, sentences, eojeols: (M,) int32;
-    these and spans are those of the text they are of, as Analysis has them. A text no longer at hand is None.
+    these and spans are those of the text they are of, as Analysis has them.
     """
 
-    texts: Sequence[str | None]
+    texts: Sequence[str]
     bounds: Ints
     forms: list[str]
     tags: list[str]
@@ -77,21 +81,6 @@ class Analyses:
     ends: Ints
     sentences: Ints
     eojeols: Ints
-
-    @classmethod
-    def of(cls, analyses: Sequence[Analysis], texts: Sequence[str | None]) -> "Analyses":
-        """One analysis a text, joined."""
-        numbers = (
-            np.array(list(chain.from_iterable(map(column, analyses))), np.int32)
-            for column in map(attrgetter, ("starts", "ends", "sentences", "eojeols"))
-        )
-        return cls(
-            texts,
-            np.array([0, *accumulate(map(len, analyses))], np.int64),
-            list(chain.from_iterable(one.forms for one in analyses)),
-            list(chain.from_iterable(one.tags for one in analyses)),
-            *numbers,
-        )
 
     def __iter__(self) -> Iterator[Analysis]:
         columns = self.starts, self.ends, self.sentences, self.eojeols
@@ -136,7 +125,7 @@ class Analyzer:
     def analyze(self, text: str) -> Analysis:
         """The morphemes of a text. '학교에 간다' -> 학교/NNG [0, 2) 에/JKB [2, 3) 가/VV [4, 5) ᆫ다/EF [4, 6)"""
         units = list(_units(text))
-        return next(iter(_joined([_Text(text, units, self._tokens(units))])))
+        return _alone(_Text(text, units, self._tokens(units)))
 
     def analyze_many(self, texts: Iterable[str], *, workers: int = 1) -> Iterator[Analysis]:
         """One analysis a text, in order, reading some hundred texts ahead; the same as analyze() of each.
@@ -172,6 +161,8 @@ class Analyzer:
     def _tokens(self, units: list[_Unit]) -> list[Any]:
         """Kiwi's tokens of the units of a text. Those alike are analysed once: a run of 가 costs 20 s a megabyte."""
         tokenize = self._kiwi().tokenize
+        if len(units) == 1:
+            return [tokenize(units[0].text, **self._call)]
         found = {text: tokenize(text, **self._call) for text in dict.fromkeys(unit.text for unit in units)}
         return [found[unit.text] for unit in units]
 
@@ -225,6 +216,9 @@ def _finished(waiting: deque[_Text]) -> Iterator[_Text]:
 
 
 def _units(text: str) -> Iterator[_Unit]:
+    if _FIT.fullmatch(text):
+        yield _Unit(text, 0, None, False)
+        return
     offset = 0
     for line in text.split("\n"):
         continues = False
@@ -234,6 +228,28 @@ def _units(text: str) -> Iterator[_Unit]:
                 yield _Unit(part if repaired is None else repaired.text, offset + begin, repaired, continues)
                 continues = True
         offset += len(line) + 1
+
+
+def _alone(one: _Text) -> Analysis:
+    """What _joined gives, of one text: arrays would cost a short one more than half of Kiwi's own time."""
+    forms: list[str] = []
+    tags: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    sentences: list[int] = []
+    for (_, offset, repaired, continues), tokens in zip(one.units, one.tokens, strict=True):
+        first = sentences[-1] + (not continues) if sentences else 0
+        for token in tokens:
+            start, end = token.start, token.end
+            if repaired is not None:
+                start, end = repaired.span(start, end)
+            forms.append(token.form)
+            tags.append(sys.intern(token.tag))
+            starts.append(offset + start)
+            ends.append(offset + end)
+            sentences.append(first + token.sent_position)
+    later = [word.start() for word in _WORD.finditer(one.text)][1:]  # where each eojeol but the first begins
+    return Analysis(forms, tags, starts, ends, sentences, [bisect_right(later, start) for start in starts])
 
 
 def _joined(batch: list[_Text]) -> Analyses:

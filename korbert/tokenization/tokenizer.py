@@ -159,7 +159,7 @@ class Tokenizer:
 
     def encode_pieces(self, text: str, *, special_tokens: bool = False) -> Pieces:
         """The pieces of a text without [CLS] and [SEP]. special_tokens: as in encode."""
-        found, _ = self._pieces(next(self.analyzer.analyze_batches([text])))
+        found = self.pieces(self.analyzer.analyze(text), text)
         return self._with_special(found, text) if special_tokens else found
 
     def encode_batch(
@@ -197,14 +197,40 @@ class Tokenizer:
         text: as it was given to the analyser. None where it is no longer at hand: a morpheme is then taken for a slice
         of the text where the lengths agree.
         """
-        return self._pieces(Analyses.of([analysis], [text]))[0]
+        mark, names = self.settings.mark, self._table.pieces
+        found: list[int] = []
+        pieces: list[str] = []
+        levels: list[int] = []
+        spans: list[Span] = []
+        morphemes: list[int] = []
+        tags: list[str] = []
+        last_sentence = last_eojeol = -1
+        columns = analysis.tags, analysis.starts, analysis.ends, analysis.sentences, analysis.eojeols
+        for number, (form, tag, start, end, sentence, eojeol) in enumerate(zip(analysis.forms, *columns, strict=True)):
+            initial = eojeol != last_eojeol
+            level = SENTENCE if sentence != last_sentence else EOJEOL if initial else MORPHEME
+            key = form if mark == "none" else marked(form, initial, mark)
+            ids = self._table.ids[key]
+            if len(ids) == 1:
+                spans.append((start, end))
+            else:
+                spans += self._spans(key, form, (start, end), text)
+            for id in ids:
+                found.append(id)
+                pieces.append(names[id])
+                levels.append(level)
+                morphemes.append(number)
+                tags.append(tag)
+                level = CONTINUATION
+            last_sentence, last_eojeol = sentence, eojeol
+        return Pieces(found, pieces, levels, spans, morphemes, tags)
 
     def _pieces_of_many(self, texts: Iterable[str], workers: int) -> Iterator[tuple[Pieces, list[int]]]:
         for batch in self.analyzer.analyze_batches(texts, workers=workers):
             yield self._pieces(batch)
 
     def _pieces(self, analyses: Analyses) -> tuple[Pieces, list[int]]:
-        """The pieces of N texts in one, and N + 1 numbers, where those of each begin and end."""
+        """What `pieces` gives of each of N texts, in one, and N + 1 numbers, where those of each begin and end."""
         bounds = analyses.bounds
         eojeols = changes(analyses.eojeols, bounds)
         levels = np.where(eojeols, EOJEOL, MORPHEME)
@@ -220,7 +246,7 @@ class Tokenizer:
         many = np.flatnonzero(lengths != 1).tolist()  # morphemes of several pieces, or none
         texts = (np.searchsorted(bounds, many, "right") - 1).tolist()
 
-        def spans_of(index: int, text: str | None) -> list[Span]:
+        def spans_of(index: int, text: str) -> list[Span]:
             return self._spans(keys[index], analyses.forms[index], spans[index], text)
 
         pieces = Pieces(

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from corpus import analyze
 from korbert.errors import CorpusError
 from korbert.tokenization.analyzer import Analyses, Analysis
@@ -80,7 +82,10 @@ class Whitespace:
 
     def analyze_batches(self, texts: Iterable[str]) -> Iterator[Analyses]:
         for text in texts:
-            yield Analyses.of([self.analyze(text)], [text])
+            found = self.analyze(text)
+            columns = (found.starts, found.ends, found.sentences, found.eojeols)
+            numbers = (np.array(column, np.int32) for column in columns)
+            yield Analyses([text], np.array([0, len(found)]), found.forms, found.tags, *numbers)
 
     def analyze(self, text: str) -> Analysis:
         time.sleep(self._seconds)

@@ -81,6 +81,7 @@ def test_an_eojeol_is_what_white_space_parts(analyzer: Analyzer, texts: list[str
     for text, found in zip(texts, analyzer.analyze_many(texts), strict=True):
         words = [max(len(text[: start + 1].split()) - 1, 0) for start in found.starts]
         assert found.eojeols == words
+        assert found == analyzer.analyze(text)
 
 
 def test_a_cut_line_stays_one_sentence_and_a_cut_run_one_eojeol(analyzer: Analyzer) -> None:
