@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from korbert.tokenization import Pieces, Tokenizer, folder
 from pipelines import cli, tokenizing
+from pipelines.commands import options
 
 _ALPHABET = "가나다했걸써ᄒㅋ a1.\n\t👍🏻學𠀀\u200d"
 
@@ -95,4 +96,4 @@ def test_accept_kiwi_is_handed_to_processes(
     assert cli.run_command(["tokenize", str(tmp_path), "가"]) == 1
     assert "--accept-kiwi" in capsys.readouterr().err
     assert cli.run_command(["tokenize", str(tmp_path), "가", "--accept-kiwi"]) == 0
-    assert cli.ACCEPT == folder.ACCEPT
+    assert options.ACCEPT == folder.ACCEPT

@@ -1,0 +1,1 @@
+"""The commands of `korbert`, by what they work on."""
