@@ -5,6 +5,7 @@
 For each file, one after the other:
 - encode_batch in batches of --batch lines against `kiwi.tokenize` of the same lines at once, in turn, in rounds of at
   least --seconds each; the median of (Kiwi's time) / (ours). The bar is 0.95.
+- in a process of its own, the most memory that encode_batch of --batch lines held, all encodings at hand. Bar: 1.2 GB.
 - one short text at a time, `encode` against `kiwi.tokenize`, in turn; the median of (our time) / (Kiwi's). Bar: 1.2.
 In processes of their own: how long loading takes beside Kiwi's own, and for 1 MB without a space of one syllable, `a`,
 `.` or digits how long `encode` takes and the most memory it held. The bars are 1 s more, 20 s, and 1.2 GB.
@@ -40,6 +41,15 @@ start = time.perf_counter()
 found = tokenizer.encode(text)
 memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(f"{time.perf_counter() - start:.1f} s, {len(found.input_ids):,} pieces, {memory:,.0f} MB", flush=True)
+"""
+
+_BATCH = """
+import resource, sys
+from korbert.tokenization import Tokenizer
+tokenizer, lines = Tokenizer.load(sys.argv[1]), sys.stdin.buffer.read().decode().split(chr(10))
+found = tokenizer.encode_batch(lines, workers=int(sys.argv[2]))
+memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(f"{len(found):,} lines, {sum(map(len, found)):,} pieces: {memory:,.0f} MB (bar: 1,200)", flush=True)
 """
 
 
@@ -96,6 +106,11 @@ def runs(folder: Path) -> None:
         subprocess.run([sys.executable, "-c", _ENCODE, str(folder)], input=text.encode(), check=True)
 
 
+def memory_of_a_batch(folder: Path, lines: list[str], workers: int) -> None:
+    command = [sys.executable, "-c", _BATCH, str(folder), str(workers)]
+    subprocess.run(command, input="\n".join(lines).encode(), check=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tokenizer", type=Path, help="a tokenizer's folder")
@@ -103,7 +118,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60, help="at least, for each contender in each round")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--batch", type=int, default=1_000_000, help="lines that encode_batch gets at once")
+    parser.add_argument("--batch", type=int, default=20_000, help="lines that encode_batch gets at once")
     given = parser.parse_args()
 
     from kiwipiepy import Kiwi
@@ -119,7 +134,9 @@ def main() -> None:
     tokenizer.encode_batch(["한국어"], workers=given.workers)
     for path in given.files:
         lines = enough_lines(path, kiwi, given.seconds)
-        print(f"{path.name}: {len(lines):,} lines, {sum(len(line.encode()) for line in lines) / 1e6:.1f} MB")
+        size = sum(len(line.encode()) for line in lines)
+        print(f"{path.name}: {len(lines):,} lines, {size / 1e6:.1f} MB", flush=True)
+        memory_of_a_batch(given.tokenizer, lines[: given.batch], given.workers)
         ratios = []
         for number in range(1, given.rounds + 1):
             alone = seconds_of(lambda lines=lines: consume(kiwi.tokenize(iter(lines))))
