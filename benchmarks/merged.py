@@ -6,11 +6,10 @@ Worker processes import this file again, so they do the same. The submission of 
 """
 
 from itertools import chain
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from schemes import merged
+from schemes import columns, merged
 
 from korbert.tokenization import analyzer
 from pipelines.cli import main
@@ -25,8 +24,7 @@ def _alone(one: Any) -> analyzer.Analysis:
 def _joined(batch: list[Any]) -> analyzer.Analyses:
     found = _plain_joined(batch)
     analyses = [merged(analysis, text) for analysis, text in zip(found, found.texts, strict=True)]
-    columns = map(attrgetter, ("forms", "tags", "starts", "ends", "sentences", "eojeols"))
-    forms, tags, *numbers = (list(chain.from_iterable(map(column, analyses))) for column in columns)
+    forms, tags, *numbers = (list(chain.from_iterable(parts)) for parts in zip(*map(columns, analyses), strict=True))
     bounds = np.cumsum([0, *map(len, analyses)])
     return analyzer.Analyses(found.texts, bounds, forms, tags, *(np.array(column, np.int32) for column in numbers))
 

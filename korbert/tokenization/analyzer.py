@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from korbert.tokenization.repair import Repaired, cut, repair
+from korbert.tokenization.repair import MAX_RUN, Repaired, cut, repair
 from korbert.tokenization.settings import AnalyzerOptions
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _OF_THE_MODEL = {"model_type", "load_default_dict", "load_multi_dict", "integrat
 _PACKAGES = ("kiwipiepy", "kiwipiepy_model")  # what decides the morphemes, beside the options
 _BATCH_CHARS, _BATCH_TEXTS = 20_000, 400  # of a batch, at least one text
 _IS_SPACE = np.array([chr(code).isspace() for code in range(0x3002)])  # the last stands for all above: none is
-_FIT = re.compile("[ -~ㄱ-ㅣ가-힣]{1,500}")  # a line that neither `cut` nor `repair` would change, seen at one look
+_FIT = re.compile(f"[ -~ㄱ-ㅣ가-힣]{{1,{MAX_RUN}}}")  # a line that neither `cut` nor `repair` would change
 _WORD = re.compile(r"\S+")
 _FORM, _TAG = attrgetter("form"), attrgetter("tag")
 _NUMBERS = [attrgetter(name) for name in ("start", "end", "sent_position")]

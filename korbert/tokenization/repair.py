@@ -10,11 +10,11 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["Repaired", "cut", "repair"]
+__all__ = ["MAX_RUN", "Repaired", "cut", "repair"]
 
 _MAX_CHARS = 10_000  # of a unit: longer lines are cut at white space
-_MAX_RUN = 500  # characters without white space: longer runs are cut where no character is torn
-_MAX_STEP_BACK = 32  # how far before _MAX_RUN a run is cut so as to tear no character
+MAX_RUN = 500  # characters without white space: longer runs are cut where no character is torn
+_MAX_STEP_BACK = 32  # how far before MAX_RUN a run is cut so as to tear no character
 
 # What Kiwi must not see. All else goes to it as it is.
 _ODD = re.compile("[\x1c-\x1f\u00ad\u200b-\u200f\u2060\u2800\ufeff\ud800-\udfff]")
@@ -94,13 +94,13 @@ def _clusters(chars: list[str]) -> Iterator[tuple[int, int]]:
 
 def cut(line: str) -> Iterator[tuple[int, str]]:
     """The parts of a line that Kiwi gets one by one: (where it begins, text). Nearly always the line itself."""
-    if len(line) <= _MAX_RUN or (len(line) <= _MAX_CHARS and max(map(len, line.split()), default=0) <= _MAX_RUN):
+    if len(line) <= MAX_RUN or (len(line) <= _MAX_CHARS and max(map(len, line.split()), default=0) <= MAX_RUN):
         yield 0, line
         return
     begin = 0
     for run in _RUN.finditer(line):
         start, end = run.span()
-        if end - start > _MAX_RUN:
+        if end - start > MAX_RUN:
             if start > begin:
                 yield begin, line[begin:start]
             for begin, stop in _slices(line, start, end):
@@ -114,9 +114,9 @@ def cut(line: str) -> Iterator[tuple[int, str]]:
 
 
 def _slices(line: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    while end - start > _MAX_RUN:
-        stop = start + _MAX_RUN
-        while stop > start + _MAX_RUN - _MAX_STEP_BACK and (_joins(line[stop]) or line[stop - 1] == "\u200d"):
+    while end - start > MAX_RUN:
+        stop = start + MAX_RUN
+        while stop > start + MAX_RUN - _MAX_STEP_BACK and (_joins(line[stop]) or line[stop - 1] == "\u200d"):
             stop -= 1
         yield start, stop
         start = stop
