@@ -1,5 +1,6 @@
 """Several processes on one training run, as `torchrun` starts them. Without its variables there is one."""
 
+import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +37,9 @@ def joined(device: torch.device) -> Iterator[World]:
     if here.size == 1 or torch.distributed.is_initialized():
         yield here
         return
+    # Its functions take the group of the moment as a default argument. DistributedDataParallel imports it while there
+    # is one, whose threads would then live on to the end of Python, which now and then aborts the process (SIGABRT).
+    importlib.import_module("torch.distributed.nn.functional")
     if device.type == "cuda":
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))  # what plain "cuda" means from here on
     torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")

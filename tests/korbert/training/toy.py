@@ -79,6 +79,8 @@ def main() -> None:
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     trained, _ = train(chosen.folder, kill_at=chosen.kill_at, parts=chosen.parts, dropout=not chosen.no_dropout)
+    threads = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+    assert not any("gloo" in name for name in threads), f"threads that outlive the training: {threads}"
     if os.environ.get("RANK", "0") == "0":
         save_file(trained.state_dict(), chosen.folder / "model.safetensors")
 
