@@ -7,10 +7,11 @@ import json
 import os
 import re
 import unicodedata
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -369,7 +370,7 @@ class KorbertTokenizer(PreTrainedTokenizer):
 
     def _encode_morphemes(self, text: str) -> list[list[_Piece]]:
         """The pieces of each morpheme."""
-        later = [match.start() for match in _WORD.finditer(text)][1:]  # where each eojeol but the first begins
+        later = _begins(text)[1:]
         found = []
         before = -1
         for form, start, end in self._morphemes(text):
@@ -389,32 +390,35 @@ class KorbertTokenizer(PreTrainedTokenizer):
 
     def _encode_with_special(self, text: str) -> list[_Piece]:
         """Analysed whole, so that what stands around a special token is seen; its morphemes then give way to it."""
-        parts = self._encode_morphemes(text)
-        specials = re.compile("|".join(map(re.escape, self.all_special_tokens)))
-        for match in reversed(list(specials.finditer(text))):
-            start, end = match.span()
-            id = self._added_tokens_encoder[match[0]]
-            touching = [
-                place
-                for place, part in enumerate(parts)
-                if any(piece.span[0] < end and piece.span[1] > start for piece in part)
-            ]
-            over = [piece.span for place in touching for piece in parts[place]]
-            if any(low < start or high > end for low, high in over):  # within a web address
-                return self._encode_around(text, start, end, id)
-            parts[touching[0] : touching[-1] + 1] = [[_Piece(id, (start, end), parts[touching[0]][0].eojeol)]]
-        return [piece for part in parts for piece in part]
+        parts = [part for part in self._encode_morphemes(text) if part]
+        starts, ends = [part[0].span[0] for part in parts], [part[-1].span[1] for part in parts]
+        ends = list(accumulate(ends, max))
+        pattern = re.compile("|".join(map(re.escape, self.all_special_tokens)))
+        specials = [(*match.span(), self._added_tokens_encoder[match[0]]) for match in pattern.finditer(text)]
+        found: list[_Piece] = []
+        begin = 0
+        for start, end, id in specials:
+            first, last = bisect_right(ends, start), bisect_left(starts, end)
+            if first >= last or starts[first] < start or ends[last - 1] > end:  # within a web address
+                return self._encode_between(text, specials)
+            found += chain.from_iterable(parts[begin:first])
+            found.append(_Piece(id, (start, end), parts[first][0].eojeol))
+            begin = last
+        return [*found, *chain.from_iterable(parts[begin:])]
 
-    def _encode_around(self, text: str, start: int, end: int, id: int) -> list[_Piece]:
-        """What stands before and behind a special token, each analysed by itself."""
-        before, behind = self._encode_with_special(text[:start]), self._encode_with_special(text[end:])
-        eojeol = len(text[:start].split()) - bool(text[:start] and not text[start - 1].isspace())
-        after = eojeol + bool(text[end:] and text[end].isspace())
-        return [
-            *before,
-            _Piece(id, (start, end), eojeol),
-            *(_Piece(one, (end + low, end + high), after + word) for one, (low, high), word in behind),
-        ]
+    def _encode_between(self, text: str, specials: list[tuple[int, int, int]]) -> list[_Piece]:
+        """The special tokens, and what stands between them, each stretch analysed by itself."""
+        later = _begins(text)[1:]
+        found: list[_Piece] = []
+        begin = 0
+        for start, end, id in [*specials, (len(text), len(text), -1)]:
+            for part in filter(None, self._encode_morphemes(text[begin:start])):
+                eojeol = bisect_right(later, begin + part[0].span[0])
+                found += (_Piece(one, (begin + low, begin + high), eojeol) for one, (low, high), _ in part)
+            if start < end:
+                found.append(_Piece(id, (start, end), bisect_right(later, start)))
+            begin = end
+        return found
 
     def _morphemes(self, text: str) -> Iterator[_Morpheme]:
         """Line by line, as Kiwi gets it."""
@@ -456,6 +460,11 @@ class KorbertTokenizer(PreTrainedTokenizer):
             for word in self._options.get("user_words", []):
                 self._kiwi.add_user_word(word["form"], word["tag"], word["score"])
         return self._kiwi
+
+
+def _begins(text: str) -> list[int]:
+    """Where each eojeol begins."""
+    return [match.start() for match in _WORD.finditer(text)]
 
 
 def _of_a_call(options: dict[str, Any]) -> dict[str, Any]:

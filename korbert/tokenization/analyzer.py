@@ -1,5 +1,6 @@
 """Korean text to morphemes by Kiwi, line by line, with spans in the text as given."""
 
+import os
 import re
 import sys
 from bisect import bisect_right
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from korbert.errors import SettingsError
 from korbert.tokenization.repair import MAX_RUN, Repaired, cut, repair
 from korbert.tokenization.settings import AnalyzerOptions
 
@@ -105,14 +107,22 @@ class _Text(NamedTuple):
     tokens: list[Any]
 
 
+class _Loaded(NamedTuple):
+    kiwi: "Kiwi"
+    threads: int
+    process: int  # that the threads are of
+
+
+_INHERITED: list[_Loaded] = []
+
+
 class Analyzer:
     """Kiwi with fixed options. It loads at first use (4 s, 0.5 GB), anew in each process that it is pickled to."""
 
     def __init__(self, options: AnalyzerOptions | None = None) -> None:
         self.options = options or AnalyzerOptions()
         self._call = _of_a_call(self.options)
-        self._loaded: Kiwi | None = None
-        self._threads = 0  # of what is loaded
+        self._loaded: _Loaded | None = None
 
     def __reduce__(self) -> tuple[type["Analyzer"], tuple[AnalyzerOptions]]:
         return type(self), (self.options,)
@@ -127,17 +137,20 @@ class Analyzer:
         units = list(_units(text))
         return _alone(_Text(text, units, self._tokens(units)))
 
-    def analyze_many(self, texts: Iterable[str], *, workers: int = 1) -> Iterator[Analysis]:
-        """One analysis a text, in order, reading up to 800 texts ahead; the same as analyze() of each.
+    def analyze_many(self, texts: Iterable[str], *, workers: int = 0) -> Iterator[Analysis]:
+        """One analysis a text, in order, reading some hundred texts ahead; the same as analyze() of each.
 
-        workers: Kiwi's threads, which are loaded anew for another number; with 1 the caller's thread works.
+        workers: threads of Kiwi's, which work while the caller does; loaded anew for another number. 0: none, the
+        caller's thread works, as is best where each core has a process.
         """
         return chain.from_iterable(self.analyze_batches(texts, workers=workers))
 
-    def analyze_batches(self, texts: Iterable[str], *, workers: int = 1) -> Iterator[Analyses]:
+    def analyze_batches(self, texts: Iterable[str], *, workers: int = 0) -> Iterator[Analyses]:
         """What analyze_many gives, some texts at a time: four times as fast, Kiwi itself not counted."""
+        if workers < 0:
+            raise SettingsError(f"workers {workers}: say how many threads Kiwi gets, or 0 to work on the caller's")
         batches = _batched(_Text(text, list(_units(text)), []) for text in texts)
-        for batch in self._in_turn(batches) if workers == 1 else self._in_threads(batches, workers):
+        for batch in self._in_threads(batches, workers) if workers else self._in_turn(batches):
             yield _joined(batch)
 
     def _in_turn(self, batches: Iterator[list[_Text]]) -> Iterator[list[_Text]]:
@@ -168,20 +181,27 @@ class Analyzer:
         found = {text: tokenize(text, **self._call) for text in dict.fromkeys(unit.text for unit in units)}
         return [found[unit.text] for unit in units]
 
-    def _kiwi(self, threads: int = 1) -> "Kiwi":
-        """A single text runs on the caller's thread, however many the loaded one has."""
-        if self._loaded is None or threads not in (1, self._threads):
-            from kiwipiepy import Kiwi
-
-            options = self.options.model_dump(include=_OF_THE_MODEL)
-            if self.options.dialects:
-                options["enabled_dialects"] = _names(self.options.dialects)
+    def _kiwi(self, threads: int = 0) -> "Kiwi":
+        """With as many threads; 0: with any, for single texts, which run on the caller's thread."""
+        if self._loaded is not None and threads and self._loaded.process != os.getpid():
+            _INHERITED.append(self._loaded)  # a fork has none of its threads, and would wait for them to let go of it
+            self._loaded = None
+        if self._loaded is None or threads not in (0, self._loaded.threads):
             self._loaded = None  # two would take twice the memory
-            self._loaded, self._threads = Kiwi(num_workers=threads, **options), threads
-            self._loaded.global_config.space_tolerance = self.options.space_tolerance
-            for word in self.options.user_words:
-                self._loaded.add_user_word(word.form, word.tag, word.score)
-        return self._loaded
+            self._loaded = _Loaded(self._load(max(threads, 1)), max(threads, 1), os.getpid())
+        return self._loaded.kiwi
+
+    def _load(self, threads: int) -> "Kiwi":
+        from kiwipiepy import Kiwi
+
+        options = self.options.model_dump(include=_OF_THE_MODEL)
+        if self.options.dialects:
+            options["enabled_dialects"] = _names(self.options.dialects)
+        kiwi = Kiwi(num_workers=threads, **options)
+        kiwi.global_config.space_tolerance = self.options.space_tolerance
+        for word in self.options.user_words:
+            kiwi.add_user_word(word.form, word.tag, word.score)
+        return kiwi
 
 
 def _of_a_call(options: AnalyzerOptions) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Texts as pieces: the record of an encoded text or pair, windows, batches, and the way back to characters."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,15 +64,20 @@ class Pieces:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __add__(self, other: "Pieces") -> "Pieces":
-        columns = zip(self._columns(), other._columns(), strict=True)
-        return Pieces(*(one + two for one, two in columns))
+    @classmethod
+    def joined(cls, parts: Iterable["Pieces"]) -> "Pieces":
+        """The parts one behind the other, their numbers of morphemes as they are."""
+        columns = zip(*(part._columns() for part in [_NOTHING, *parts]), strict=True)
+        return cls(*(list(chain.from_iterable(column)) for column in columns))
 
     def __getitem__(self, part: slice) -> "Pieces":
         return Pieces(*(column[part] for column in self._columns()))
 
     def _columns(self) -> tuple[list[Any], ...]:
         return self.ids, self.pieces, self.boundaries, self.spans, self.morphemes, self.tags
+
+
+_NOTHING = Pieces([], [], [], [], [], [])
 
 
 @dataclass(slots=True)

@@ -1,7 +1,6 @@
 """Text to ids and back to characters: Kiwi's morphemes, each cut into pieces of a vocabulary, each with its span."""
 
 import gc
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,13 +30,12 @@ from korbert.tokenization.encoding import (
 from korbert.tokenization.pieces import PieceTable
 from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.spans import piece_spans
+from korbert.tokenization.special import encode_with_special
 from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE, MARK, SPECIAL, marked
 
 __all__ = ["Tokenizer"]
 
 _T = TypeVar("_T")
-
-_SPECIAL_IN_TEXT = re.compile("|".join(map(re.escape, SPECIAL)))
 
 
 class Tokenizer:
@@ -159,8 +157,9 @@ class Tokenizer:
 
     def encode_pieces(self, text: str, *, special_tokens: bool = False) -> Pieces:
         """The pieces of a text without [CLS] and [SEP]. special_tokens: as in encode."""
-        found = self.pieces(self.analyzer.analyze(text), text)
-        return self._with_special(found, text) if special_tokens else found
+        if special_tokens:
+            return encode_with_special(text, self.encode_pieces)
+        return self.pieces(self.analyzer.analyze(text), text)
 
     def encode_batch(
         self,
@@ -170,7 +169,7 @@ class Tokenizer:
         max_length: int | None = None,
         workers: int = 1,
     ) -> list[Encoding]:
-        """As encode() does each, in order. workers: threads for Kiwi."""
+        """As encode() does each, in order. workers: threads of Kiwi's, which work while ours does; 0: ours alone."""
         if pairs is None:
             with _no_collecting():
                 batches = self._pieces_of_many(texts, workers)
@@ -307,17 +306,6 @@ class Tokenizer:
                 text += b" "
             text += bytes([id - FIRST_BYTE]) if FIRST_BYTE <= id < FIRST_PIECE else piece.removeprefix(MARK).encode()
         return unicodedata.normalize("NFC", text.decode("utf-8", errors="replace"))
-
-    def _with_special(self, found: Pieces, text: str) -> Pieces:
-        """The special tokens that stand in the text, each as one piece."""
-        for match in reversed(list(_SPECIAL_IN_TEXT.finditer(text))):
-            start, end = match.span()
-            touching = [place for place, span in enumerate(found.spans) if span[0] < end and span[1] > start]
-            first, last = touching[0], touching[-1]
-            id = SPECIAL.index(match[0])
-            one = Pieces([id], [match[0]], [found.boundaries[first]], [(start, end)], [found.morphemes[first]], ["SW"])
-            found = found[:first] + one + found[last + 1 :]
-        return found
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Morphemes, and where they stand in the text as given."""
 
+import multiprocessing
 import pickle
 import time
 import unicodedata
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from korbert.errors import SettingsError
 from korbert.tokenization import Analysis, Analyzer, AnalyzerOptions, Tokenizer
 
 TEXTS = [
@@ -105,6 +107,7 @@ def test_endless_runs_are_linear(analyzer: Analyzer, unit: str) -> None:
 def test_many_equals_one_by_one_on_any_number_of_threads(analyzer: Analyzer, threaded: Analyzer) -> None:
     one_by_one = [analyzer.analyze(text) for text in TEXTS * 20]
     assert list(analyzer.analyze_many(TEXTS * 20)) == one_by_one
+    assert list(analyzer.analyze_many(TEXTS * 20, workers=1)) == one_by_one
     assert list(threaded.analyze_many(iter(TEXTS * 20), workers=2)) == one_by_one
 
 
@@ -121,7 +124,27 @@ def test_many_reads_only_a_little_ahead(threaded: Analyzer) -> None:
     assert max(ahead) < 1000
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+def test_fewer_threads_than_none_are_refused(analyzer: Analyzer) -> None:
+    with pytest.raises(SettingsError, match="workers -1: say how many threads Kiwi gets"):
+        list(analyzer.analyze_many(["학교"], workers=-1))
+
+
+def test_a_forked_process_has_threads_of_its_own(threaded: Analyzer) -> None:
+    expected = list(threaded.analyze_many(TEXTS, workers=2))
+    child = multiprocessing.get_context("fork").Process(target=_analyze_as, args=(threaded, expected))
+    child.start()
+    child.join(60)
+    try:
+        assert child.exitcode == 0
+    finally:
+        child.kill()
+
+
+def _analyze_as(analyzer: Analyzer, expected: list[Analysis]) -> None:
+    assert list(analyzer.analyze_many(TEXTS, workers=2)) == expected
+
+
+@pytest.mark.parametrize("workers", [0, 2])
 def test_an_error_of_the_reader_comes_through(threaded: Analyzer, workers: int) -> None:
     def texts() -> Iterator[str]:
         yield "학교"

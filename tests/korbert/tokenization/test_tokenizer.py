@@ -191,17 +191,6 @@ def test_a_form_with_spaces_has_none_in_its_pieces(tiny_tokenizer: Tokenizer) ->
     assert tiny_tokenizer._table.slices("영화 감독", "영화 감독")[-1][1] == 5
 
 
-def test_special_tokens_in_a_text_are_text_unless_asked_for(tiny_tokenizer: Tokenizer) -> None:
-    text = "나는 [MASK] 갔다 [MASK][SEP]"
-    assert tiny_tokenizer.mask_id not in tiny_tokenizer.encode(text).input_ids
-    encoding = tiny_tokenizer.encode(text, special_tokens=True)
-    found = [(id, span) for id, span in zip(encoding.input_ids, encoding.spans, strict=True) if id < 128]
-    assert found == [(2, (0, 0)), (4, (3, 9)), (4, (13, 19)), (3, (19, 24)), (3, (0, 0))]
-    assert sum(encoding.special_tokens_mask) == 2
-    for literal in ("<0xEC>", "[RESERVED7]", "<unk>", "[PAD]"):
-        assert all(id >= 384 or 128 + 0x20 <= id < 128 + 0x7F for id in tiny_tokenizer.encode(literal).input_ids[1:-1])
-
-
 def test_pairs_lengths_and_windows(tiny_tokenizer: Tokenizer) -> None:
     question, context = "누가 갔나?", "나는 학교에 갔다. " * 20
     pair = tiny_tokenizer.encode(question, context)
