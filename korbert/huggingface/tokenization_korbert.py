@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from itertools import accumulate, chain
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from transformers import BatchEncoding, PreTrainedTokenizer
 from transformers.tokenization_utils_base import TruncationStrategy
 
 from korbert.tokenization.repair import cut, repair  # an exported file has these modules' text in place of the lines
-from korbert.tokenization.spans import piece_spans, slices
+from korbert.tokenization.spans import bounds, piece_spans, slices
 
 __all__ = ["KorbertTokenizer"]
 
@@ -391,8 +391,7 @@ class KorbertTokenizer(PreTrainedTokenizer):
     def _encode_with_special(self, text: str) -> list[_Piece]:
         """Analysed whole, so that what stands around a special token is seen; its morphemes then give way to it."""
         parts = [part for part in self._encode_morphemes(text) if part]
-        starts, ends = [part[0].span[0] for part in parts], [part[-1].span[1] for part in parts]
-        ends = list(accumulate(ends, max))
+        starts, ends = bounds([(part[0].span[0], part[-1].span[1]) for part in parts])
         pattern = re.compile("|".join(map(re.escape, self.all_special_tokens)))
         specials = [(*match.span(), self._added_tokens_encoder[match[0]]) for match in pattern.finditer(text)]
         found: list[_Piece] = []

@@ -1,10 +1,11 @@
 """Which characters each piece of a morpheme stands for."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from korbert.tokenization.repair import repair
 
-__all__ = ["piece_spans", "slices"]
+__all__ = ["bounds", "piece_spans", "slices"]
 
 _Span = tuple[int, int]
 
@@ -37,3 +38,12 @@ def piece_spans(form: str, cuts: Sequence[_Span], start: int, surface: str) -> l
         parts = (repaired.span(low, high) for low, high in cuts)
         return [(start + low, start + high) for low, high in parts]
     return [(start, start + len(surface))] * len(cuts)
+
+
+def bounds(spans: Sequence[_Span]) -> tuple[list[int], list[int]]:
+    """Where at the earliest each span or a later one begins, and where at the latest each or an earlier one ends.
+
+    Both are sorted, as bisection needs them. The spans alone are not: within a contraction they step back.
+    """
+    starts = [start for start, _ in reversed(spans)]
+    return list(accumulate(starts, min))[::-1], list(accumulate((end for _, end in spans), max))

@@ -3,9 +3,9 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 
 from korbert.tokenization.encoding import CONTINUATION, EOJEOL, MORPHEME, SENTENCE, Pieces, Span
+from korbert.tokenization.spans import bounds
 from korbert.tokenization.vocabulary import SPECIAL
 
 __all__ = ["encode_with_special"]
@@ -21,8 +21,7 @@ def encode_with_special(text: str, encode: Callable[[str], Pieces]) -> Pieces:
     between the special tokens is analysed by itself.
     """
     found, specials = encode(text), [match.span() for match in _SPECIAL.finditer(text)]
-    starts = [start for start, _ in found.spans]
-    ends = list(accumulate((end for _, end in found.spans), max))
+    starts, ends = bounds(found.spans)
     parts = []
     begin = 0
     for start, end in specials:
