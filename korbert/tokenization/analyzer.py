@@ -113,9 +113,6 @@ class _Loaded(NamedTuple):
     process: int  # that the threads are of
 
 
-_INHERITED: list[_Loaded] = []
-
-
 class Analyzer:
     """Kiwi with fixed options. It loads at first use (4 s, 0.5 GB), anew in each process that it is pickled to."""
 
@@ -141,7 +138,8 @@ class Analyzer:
         """One analysis a text, in order, reading some hundred texts ahead; the same as analyze() of each.
 
         workers: threads of Kiwi's, which work while the caller does; loaded anew for another number. 0: none, the
-        caller's thread works, as is best where each core has a process.
+        caller's thread works, as is best where each core has a process, and as a process does that was forked off one
+        with Kiwi loaded.
         """
         return chain.from_iterable(self.analyze_batches(texts, workers=workers))
 
@@ -150,7 +148,9 @@ class Analyzer:
         if workers < 0:
             raise SettingsError(f"workers {workers}: say how many threads Kiwi gets, or 0 to work on the caller's")
         batches = _batched(_Text(text, list(_units(text)), []) for text in texts)
-        for batch in self._in_threads(batches, workers) if workers else self._in_turn(batches):
+        # A forked process has what its parent loaded, but not the threads.
+        forked = self._loaded is not None and self._loaded.process != os.getpid()
+        for batch in self._in_turn(batches) if forked or not workers else self._in_threads(batches, workers):
             yield _joined(batch)
 
     def _in_turn(self, batches: Iterator[list[_Text]]) -> Iterator[list[_Text]]:
@@ -183,9 +183,6 @@ class Analyzer:
 
     def _kiwi(self, threads: int = 0) -> "Kiwi":
         """With as many threads; 0: with any, for single texts, which run on the caller's thread."""
-        if self._loaded is not None and threads and self._loaded.process != os.getpid():
-            _INHERITED.append(self._loaded)  # a fork has none of its threads, and would wait for them to let go of it
-            self._loaded = None
         if self._loaded is None or threads not in (0, self._loaded.threads):
             self._loaded = None  # two would take twice the memory
             self._loaded = _Loaded(self._load(max(threads, 1)), max(threads, 1), os.getpid())
