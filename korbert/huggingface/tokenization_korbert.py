@@ -7,7 +7,7 @@ import json
 import os
 import re
 import unicodedata
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -19,7 +19,7 @@ from transformers import BatchEncoding, PreTrainedTokenizer
 from transformers.tokenization_utils_base import TruncationStrategy
 
 from korbert.tokenization.repair import cut, repair  # an exported file has these modules' text in place of the lines
-from korbert.tokenization.spans import bounds, piece_spans, slices
+from korbert.tokenization.spans import piece_spans, runs_within, slices
 
 __all__ = ["KorbertTokenizer"]
 
@@ -370,7 +370,7 @@ class KorbertTokenizer(PreTrainedTokenizer):
 
     def _encode_morphemes(self, text: str) -> list[list[_Piece]]:
         """The pieces of each morpheme."""
-        later = _begins(text)[1:]
+        later = _later_eojeols(text)
         found = []
         before = -1
         for form, start, end in self._morphemes(text):
@@ -391,30 +391,30 @@ class KorbertTokenizer(PreTrainedTokenizer):
     def _encode_with_special(self, text: str) -> list[_Piece]:
         """Analysed whole, so that what stands around a special token is seen; its morphemes then give way to it."""
         parts = [part for part in self._encode_morphemes(text) if part]
-        starts, ends = bounds([(part[0].span[0], part[-1].span[1]) for part in parts])
         pattern = re.compile("|".join(map(re.escape, self.all_special_tokens)))
-        specials = [(*match.span(), self._added_tokens_encoder[match[0]]) for match in pattern.finditer(text)]
+        specials = [match.span() for match in pattern.finditer(text)]
+        runs = runs_within([(part[0].span[0], part[-1].span[1]) for part in parts], specials)
+        if runs is None:  # within a web address
+            return self._encode_between(text, specials)
         found: list[_Piece] = []
         begin = 0
-        for start, end, id in specials:
-            first, last = bisect_right(ends, start), bisect_left(starts, end)
-            if first >= last or starts[first] < start or ends[last - 1] > end:  # within a web address
-                return self._encode_between(text, specials)
+        for (start, end), (first, last) in zip(specials, runs, strict=True):
             found += chain.from_iterable(parts[begin:first])
-            found.append(_Piece(id, (start, end), parts[first][0].eojeol))
+            found.append(_Piece(self._added_tokens_encoder[text[start:end]], (start, end), parts[first][0].eojeol))
             begin = last
         return [*found, *chain.from_iterable(parts[begin:])]
 
-    def _encode_between(self, text: str, specials: list[tuple[int, int, int]]) -> list[_Piece]:
+    def _encode_between(self, text: str, specials: list[tuple[int, int]]) -> list[_Piece]:
         """The special tokens, and what stands between them, each stretch analysed by itself."""
-        later = _begins(text)[1:]
+        later = _later_eojeols(text)
         found: list[_Piece] = []
         begin = 0
-        for start, end, id in [*specials, (len(text), len(text), -1)]:
+        for start, end in [*specials, (len(text), len(text))]:
             for part in filter(None, self._encode_morphemes(text[begin:start])):
                 eojeol = bisect_right(later, begin + part[0].span[0])
                 found += (_Piece(one, (begin + low, begin + high), eojeol) for one, (low, high), _ in part)
             if start < end:
+                id = self._added_tokens_encoder[text[start:end]]
                 found.append(_Piece(id, (start, end), bisect_right(later, start)))
             begin = end
         return found
@@ -461,9 +461,9 @@ class KorbertTokenizer(PreTrainedTokenizer):
         return self._kiwi
 
 
-def _begins(text: str) -> list[int]:
-    """Where each eojeol begins."""
-    return [match.start() for match in _WORD.finditer(text)]
+def _later_eojeols(text: str) -> list[int]:
+    """Where each eojeol but the first begins."""
+    return [match.start() for match in _WORD.finditer(text)][1:]
 
 
 def _of_a_call(options: dict[str, Any]) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """Which characters each piece of a morpheme stands for."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
 from korbert.tokenization.repair import repair
 
-__all__ = ["bounds", "piece_spans", "slices"]
+__all__ = ["piece_spans", "runs_within", "slices"]
 
 _Span = tuple[int, int]
 
@@ -40,10 +41,16 @@ def piece_spans(form: str, cuts: Sequence[_Span], start: int, surface: str) -> l
     return [(start, start + len(surface))] * len(cuts)
 
 
-def bounds(spans: Sequence[_Span]) -> tuple[list[int], list[int]]:
-    """Where at the earliest each span or a later one begins, and where at the latest each or an earlier one ends.
-
-    Both are sorted, as bisection needs them. The spans alone are not: within a contraction they step back.
+def runs_within(spans: Sequence[_Span], stretches: Sequence[_Span]) -> list[_Span] | None:
+    """Which spans make up each stretch of the text: (first, behind the last). None where a span lies partly in one, or
+    where a stretch has none. Both in the order of the text, though within a contraction spans step back.
     """
-    starts = [start for start, _ in reversed(spans)]
-    return list(accumulate(starts, min))[::-1], list(accumulate((end for _, end in spans), max))
+    starts = list(accumulate((start for start, _ in reversed(spans)), min))[::-1]  # of each or a later one
+    ends = list(accumulate((end for _, end in spans), max))  # of each or an earlier one
+    found = []
+    for start, end in stretches:
+        first, last = bisect_right(ends, start), bisect_left(starts, end)
+        if first >= last or starts[first] < start or ends[last - 1] > end:
+            return None
+        found.append((first, last))
+    return found

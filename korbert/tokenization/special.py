@@ -1,11 +1,10 @@
 """Special tokens that stand in a text, such as "[MASK]", where a caller wants them as what they are called."""
 
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 
 from korbert.tokenization.encoding import CONTINUATION, EOJEOL, MORPHEME, SENTENCE, Pieces, Span
-from korbert.tokenization.spans import bounds
+from korbert.tokenization.spans import runs_within
 from korbert.tokenization.vocabulary import SPECIAL
 
 __all__ = ["encode_with_special"]
@@ -21,18 +20,21 @@ def encode_with_special(text: str, encode: Callable[[str], Pieces]) -> Pieces:
     between the special tokens is analysed by itself.
     """
     found, specials = encode(text), [match.span() for match in _SPECIAL.finditer(text)]
-    starts, ends = bounds(found.spans)
+    runs = runs_within(found.spans, specials)
+    if runs is None or any(CONTINUATION in _edges(found, *run) for run in runs):
+        return _encode_between(text, specials, encode)
     parts = []
     begin = 0
-    for start, end in specials:
-        first, last = bisect_right(ends, start), bisect_left(starts, end)
-        edges = found.boundaries[first : first + 1] + found.boundaries[last : last + 1]
-        if first >= last or CONTINUATION in edges or starts[first] < start or ends[last - 1] > end:
-            return _encode_between(text, specials, encode)
+    for span, (first, last) in zip(specials, runs, strict=True):
         parts.append(found[begin:first])
-        parts.append(_special(text, (start, end), found.boundaries[first], found.morphemes[first]))
+        parts.append(_special(text, span, found.boundaries[first], found.morphemes[first]))
         begin = last
     return Pieces.joined([*parts, found[begin:]])
+
+
+def _edges(found: Pieces, first: int, last: int) -> list[int]:
+    """What begins at the first of some pieces, and right behind the last of them."""
+    return found.boundaries[first : first + 1] + found.boundaries[last : last + 1]
 
 
 def _encode_between(text: str, specials: Sequence[Span], encode: Callable[[str], Pieces]) -> Pieces:
@@ -43,16 +45,17 @@ def _encode_between(text: str, specials: Sequence[Span], encode: Callable[[str],
         between = encode(text[begin:start])
         if between:
             spans = [(begin + low, begin + high) for low, high in between.spans]
-            levels = [_level(text, spans[0][0]) if parts else SENTENCE, *between.boundaries[1:]]
+            levels = [_level(text, spans[0][0]), *between.boundaries[1:]]
             numbers = [morphemes + number for number in between.morphemes]
             parts.append(Pieces(between.ids, between.pieces, levels, spans, numbers, between.tags))
             morphemes = numbers[-1] + 1
         if start < end:
-            level = _level(text, start) if parts else SENTENCE
-            parts.append(_special(text, (start, end), level, morphemes))
+            parts.append(_special(text, (start, end), _level(text, start), morphemes))
             morphemes += 1
         begin = end
-    return Pieces.joined(parts)
+    found = Pieces.joined(parts)
+    found.boundaries[0] = SENTENCE
+    return found
 
 
 def _special(text: str, span: Span, level: int, morpheme: int) -> Pieces:

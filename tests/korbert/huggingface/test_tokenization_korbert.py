@@ -144,6 +144,12 @@ def test_special_tokens_in_all_texts_where_asked_for(tiny_tokenizer: Tokenizer, 
     assert tiny_tokenizer.mask_id in tokenizer("오늘 [MASK] 좋다")["input_ids"]
 
 
+def test_special_tokens_within_a_morpheme(tiny_tokenizer: Tokenizer, theirs: Any) -> None:
+    got = theirs("https://example.com/[MASK]/가", split_special_tokens=False)["input_ids"]
+    assert got.count(tiny_tokenizer.mask_id) == 1
+    assert len(got) > 8
+
+
 def test_special_tokens_have_their_ids(tiny_tokenizer: Tokenizer, theirs: Any) -> None:
     assert [theirs.pad_token_id, theirs.unk_token_id, theirs.cls_token_id, theirs.sep_token_id] == [0, 1, 2, 3]
     assert theirs.mask_token_id == tiny_tokenizer.mask_id

@@ -148,7 +148,7 @@ def test_a_forked_process_does_without_the_threads_of_its_parent() -> None:
     subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=120)
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [0, 1, 2])
 def test_an_error_of_the_reader_comes_through(threaded: Analyzer, workers: int) -> None:
     def texts() -> Iterator[str]:
         yield "학교"
