@@ -20,6 +20,7 @@ from transformers import BertConfig, BertForPreTraining
 
 from korbert.modeling import EncoderConfig, PretrainingModel
 from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, SpecialIds, pretraining_loss
+from korbert.pretraining.batches import located
 from korbert.training import OptimizerSettings, choose_device
 from korbert.training.devices import choose_precision, memory_kept
 from korbert.training.distributed import World
@@ -79,7 +80,8 @@ def ours(
     plan = Plan(1_000_000, OptimizerSettings(learning_rate=1e-4), 0, choose_precision(device, "auto"), 10, 0)
     updates = Updates(PretrainingModel(config).to(device), pretraining_loss, plan, device, World())
     done = iter(range(plan.steps))
-    return lambda: updates.update(next(done), [batch])
+    places = located(batch["labels"], batch["attention_mask"].sum(dim=1).numpy())
+    return lambda: updates.update(next(done), [{**batch, **places}])
 
 
 def pieces_per_second(step: Callable[[], None], pieces: int, seconds: float, device: torch.device) -> float:

@@ -17,7 +17,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corpus.morphemes import SCHEMA, Ints
-from corpus.parts import Counts, Part, keep_only, key_of, part_files, unfinished, write_parquet
+from corpus.parts import (
+    Counts,
+    Part,
+    content_of,
+    keep_only,
+    key_of,
+    named_in_errors,
+    part_files,
+    read_table,
+    unfinished,
+    write_parquet,
+)
 from corpus.settings import AnalyzeSettings
 from corpus.workers import Lost, Outcome, Workers, run_units
 from korbert.errors import CorpusError
@@ -28,6 +39,7 @@ from korbert.tokenization.settings import AnalyzerOptions
 __all__ = ["analyze"]
 
 _VERSION = 1  # raise it when the same input gives other bytes
+_LIBRARIES = ("kiwipiepy", "kiwipiepy_model", "numpy", "pyarrow")
 _LEAST_DEADLINE_SHARE = 1 / 32  # of a part's deadline, for the smallest slice
 
 _FAILED = pa.schema([("id", pa.string()), ("source", pa.string()), ("reason", pa.string()), ("detail", pa.string())])
@@ -91,9 +103,10 @@ def _slices(settings: AnalyzeSettings, documents: Path, output: Path) -> Iterato
         raise CorpusError(f"{documents}: no part-*.parquet in there: run `korbert clean` first")
     number = 0
     for path in paths:
-        texts = pq.read_table(path, columns=["text"])["text"]
+        texts = read_table(path, ["text"])["text"]
+        content = content_of(path)
         for first, stop, text_bytes in _cuts(pc.binary_length(texts).to_pylist(), settings.part_bytes):
-            key = key_of(settings, _VERSION, path.name, path.stat().st_size, first, stop)
+            key = key_of(settings, _VERSION, content, first, stop, libraries=_LIBRARIES)
             yield _Slice(Part(output, "analyze", f"part-{number:05d}", key), path, first, stop, text_bytes)
             number += 1
 
@@ -151,7 +164,7 @@ def _analyze(unit: _Slice) -> _Done:
 
 def _read_slice(unit: _Slice) -> pa.Table:
     """The documents of a slice; of the file only the row groups that hold them are read."""
-    with pq.ParquetFile(unit.documents) as file:
+    with named_in_errors(unit.documents), pq.ParquetFile(unit.documents) as file:
         sizes = [file.metadata.row_group(index).num_rows for index in range(file.num_row_groups)]
         ends = list(accumulate(sizes))
         groups = [
@@ -182,7 +195,7 @@ def _joined(outcome: Outcome[_Slice, _Done]) -> Counts:
     """The part of a slice that was halved: the pieces in their order, and the documents that were lost."""
     pieces = [done.piece for done in outcome.results]
     failed = pa.Table.from_pylist([_failed_row(one) for one in outcome.lost], _FAILED)
-    table = pa.concat_tables([SCHEMA.empty_table(), *(pq.read_table(piece) for piece in pieces)]).combine_chunks()
+    table = pa.concat_tables([SCHEMA.empty_table(), *map(read_table, pieces)]).combine_chunks()
     counts = _finish(outcome.unit, table, failed)
     for piece in pieces:
         piece.unlink()

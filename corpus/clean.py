@@ -6,33 +6,33 @@ itself. Then corpus.joining, over all parts at once, and corpus.sifting, part by
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from hashlib import file_digest
+from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from corpus.contamination import load_index, make_index
 from corpus.documents import document_id
 from corpus.duplicates import text_hash
-from corpus.features import measured
+from corpus.features import Hashes, measured
 from corpus.joining import join, measures, scratch_of
-from corpus.judging import judge
-from corpus.parts import ROW_GROUP_ROWS, Counts, Part, key_of, write_parquet
-from corpus.readers import Chunk, chunks, rows
+from corpus.judging import Judged, judge
+from corpus.parts import ROW_GROUP_ROWS, Counts, Part, content_of, key_of, read_table, write_parquet
+from corpus.readers import Chunk, Row, chunks, count_records, rows
 from corpus.readers.records import File
-from corpus.settings import CleanSettings
+from corpus.settings import MIB, CleanSettings
 from corpus.sifting import sift
-from corpus.workers import Workers, local_threads, run_units
+from corpus.workers import Lost, Outcome, Workers, local_threads, run_units
 from korbert.errors import CorpusError
 from korbert.progress import track
 
 __all__ = ["clean"]
 
 _VERSION = 1  # raise it when the same input gives other bytes
+_LIBRARIES = ("numpy", "pyarrow", "duckdb", "mwparserfromhell")
 _READ_SCHEMA = pa.schema(
     [
         ("id", pa.string()),
@@ -48,13 +48,21 @@ _READ_SCHEMA = pa.schema(
     ]
 )
 _MEASURE_ROWS = 1 << 13  # DuckDB holds whole row groups
+_HIT_ROWS = 1 << 20
+
+
+# What a part may take before it is halved, down to the record that hangs: some ten times what wikitext, the slowest
+# kind, takes on a busy machine.
+_SECONDS_PER_MIB = 30.0
+_LEAST_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class _Read:
     """Work unit: a chunk of a source to a part of rows, and what `join` needs of them.
 
-    index: of evaluation sets, if there are any.
+    index: of evaluation sets, if there are any. first, stop: where it was halved, the records of the chunk that it is
+    of, about `size` bytes; stop is None for the whole chunk.
     """
 
     part: Part
@@ -62,6 +70,18 @@ class _Read:
     chunk: Chunk
     settings: CleanSettings
     index: Path | None
+    size: int
+    first: int = 0
+    stop: int | None = None
+
+
+@dataclass(frozen=True)
+class _Done:
+    """What a worker made of a unit: counts, and where it was halved the files of its tables, by kind."""
+
+    counts: Counts
+    first: int
+    pieces: dict[str, Path]
 
 
 def clean(
@@ -122,23 +142,27 @@ def _read_all(
     """
     parts: list[Part] = []
     sums: Counter[str] = Counter()
-    wanted = b"" if index is None else _digest(index)
+    wanted = "" if index is None else content_of(index)
 
     def pending() -> Iterator[_Read]:
         for chunk in _all_chunks(settings, sources):
-            made_from = [item for segment in chunk.segments for item in (segment.file, segment.first, segment.data)]
-            key = key_of(settings, _VERSION, chunk.source.name, wanted, *made_from)
+            made_from = [
+                item
+                for segment in chunk.segments
+                for item in (segment.file, segment.first, segment.data, segment.record_bytes)
+            ]
+            key = key_of(settings, _VERSION, chunk.source.name, wanted, *made_from, libraries=_LIBRARIES)
             parts.append(Part(output, "read", f"part-{len(parts):05d}", key))
             done = parts[-1].finished()
             if done is None:
-                yield _Read(parts[-1], len(parts) - 1, chunk, settings, index)
+                yield _Read(parts[-1], len(parts) - 1, chunk, settings, index, _size(chunk))
             else:
                 sums.update(done)
                 advance(_size(chunk))
 
     with track("clean: read", total=None, unit="bytes") as advance:
-        for outcome in run_units(_read, pending(), workers=workers):
-            sums.update(outcome.results[0])
+        for outcome in run_units(_read, pending(), workers=workers, deadline=_deadline, split=_halves):
+            sums.update(_joined(outcome) if outcome.halved else outcome.results[0].counts)
             advance(_size(outcome.unit.chunk))
     return parts, sums
 
@@ -157,23 +181,54 @@ def _refuse_undecodable(settings: CleanSettings, sums: Mapping[str, int]) -> Non
 
 def _all_chunks(settings: CleanSettings, sources: Mapping[str, Sequence[File]]) -> Iterator[Chunk]:
     for source in settings.sources:
-        yield from chunks(source, sources[source.name], settings.part_bytes)
+        yield from chunks(source, sources[source.name], settings.part_bytes, settings.filters.max_record_bytes)
 
 
 def _size(chunk: Chunk) -> int:
     return sum(len(segment.data) for segment in chunk.segments)
 
 
-def _digest(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").digest()
+def _deadline(unit: _Read) -> float:
+    return max(_LEAST_SECONDS, unit.size / MIB * _SECONDS_PER_MIB)
 
 
-def _read(unit: _Read) -> Counts:
+def _halves(unit: _Read) -> tuple[_Read, _Read] | None:
+    """Two units that write pieces for `_joined`; None for a single record."""
+    stop = count_records(unit.chunk) if unit.stop is None else unit.stop
+    if stop - unit.first < 2:
+        return None
+    middle, size = (unit.first + stop) // 2, unit.size // 2
+    return replace(unit, stop=middle, size=size), replace(unit, first=middle, stop=stop, size=size)
+
+
+def _read(unit: _Read) -> _Done:
+    """A chunk to its part, or to a piece of it where it was halved."""
     source = unit.chunk.source.name
-    found = list(rows(unit.chunk))
+    found = list(rows(unit.chunk, unit.first, unit.stop))
     index = None if unit.index is None else load_index(unit.index)
     judged, counts, hits = judge(found, unit.settings, index)
+    table = _table(unit, found, judged)
+    tables = {"read": table}
+    tables |= _measured(unit, table.filter(pc.is_null(table["reason"])), hits)
+    counts[f"{source}.undecodable"] = sum(row.undecodable for row in found)
+    if unit.stop is None:
+        return _Done(_finish(unit, tables, counts), unit.first, {})
+    pieces = {kind: unit.part.work / f"{unit.part.name}.{unit.first}-{unit.stop}.{kind}.parquet" for kind in tables}
+    for kind, path in pieces.items():
+        write_parquet(path, tables[kind], unit.part.output, scratch=True)
+    return _Done(dict(counts), unit.first, pieces)
+
+
+def _measured(unit: _Read, documents: pa.Table, hits: Hashes) -> dict[str, pa.Table]:
+    """What `join` needs of the documents, by kind, and the hashes of what they share with evaluation sets."""
+    kinds = dict(measures(unit.settings.duplicates))
+    tables = dict(zip(kinds, measured(documents, *kinds.values()), strict=True))
+    return tables if unit.index is None else tables | {"hits": pa.table({"hash": hits})}
+
+
+def _table(unit: _Read, found: Sequence[Row], judged: Sequence[Judged]) -> pa.Table:
+    """The rows of a unit, with the columns of _READ_SCHEMA."""
+    source = unit.chunk.source.name
     hashes = [(0, 0) if row.reason else text_hash(one.text) for row, one in zip(found, judged, strict=True)]
     columns = {
         "id": [None if row.id is None else document_id(source, row.id) for row in found],
@@ -183,27 +238,59 @@ def _read(unit: _Read) -> Counts:
         "detail": [one.detail for one in judged],
         "place": [row.place for row in found],
         "part": np.full(len(found), unit.number, np.int32),
-        "position": np.arange(len(found), dtype=np.int32),
+        "position": np.arange(unit.first, unit.first + len(found), dtype=np.int32),
         "hash_high": [high for high, _ in hashes],
         "hash_low": [low for _, low in hashes],
     }
-    table = pa.table(columns, _READ_SCHEMA)
-    output = unit.part.output
-    files = [write_parquet(scratch_of(unit.part, "read"), table, output, ROW_GROUP_ROWS, scratch=True)]
-    kinds = dict(measures(unit.settings.duplicates))
-    tables = measured(table.filter(pc.is_null(table["reason"])), *kinds.values())
-    for kind, found_there in zip(kinds, tables, strict=True):
-        files.append(write_parquet(scratch_of(unit.part, kind), found_there, output, _MEASURE_ROWS, scratch=True))
+    return pa.table(columns, _READ_SCHEMA)
+
+
+def _joined(outcome: Outcome[_Read, _Done]) -> Counts:
+    """The part of a chunk that was halved: the pieces in their order, between them the records that were lost."""
+    unit = outcome.unit
+    counts: Counter[str] = Counter()
+    read = [(one.unit.first, _lost(one)) for one in outcome.lost]
+    others = {
+        kind: [empty] for kind, empty in _measured(unit, _READ_SCHEMA.empty_table(), np.empty(0, np.uint64)).items()
+    }
+    for done in outcome.results:
+        counts.update(done.counts)
+        read.append((done.first, read_table(done.pieces["read"])))
+        for kind, held in others.items():
+            held.append(read_table(done.pieces[kind]))
+    tables = {"read": pa.concat_tables(table for _, table in sorted(read, key=itemgetter(0)))}
+    tables |= {kind: pa.concat_tables(held) for kind, held in others.items()}
     if unit.index is not None:
-        files.append(write_parquet(scratch_of(unit.part, "hits"), pa.table({"hash": hits}), output, scratch=True))
-    counts |= {f"{source}.undecodable": sum(row.undecodable for row in found), f"{source}.bytes": _size(unit.chunk)}
-    return unit.part.finish(files, {"rows": table.num_rows} | counts)
+        tables["hits"] = pa.table({"hash": np.unique(tables["hits"]["hash"].to_numpy())})
+    finished = _finish(unit, {kind: table.combine_chunks() for kind, table in tables.items()}, counts)
+    for done in outcome.results:
+        for path in done.pieces.values():
+            path.unlink()
+    return finished
+
+
+def _lost(lost: Lost[_Read]) -> pa.Table:
+    """The row of a record that ended its worker."""
+    found = list(rows(lost.unit.chunk, lost.unit.first, lost.unit.stop, parsed=False))
+    judged = [Judged(row.text, f"clean_{lost.reason}", f"{row.place}: {lost.detail}") for row in found]
+    return _table(lost.unit, found, judged)
+
+
+def _finish(unit: _Read, tables: Mapping[str, pa.Table], counts: Counts) -> Counts:
+    rows_of = {"read": ROW_GROUP_ROWS, "hits": _HIT_ROWS}
+    output = unit.part.output
+    files = [
+        write_parquet(scratch_of(unit.part, kind), table, output, rows_of.get(kind, _MEASURE_ROWS), scratch=True)
+        for kind, table in tables.items()
+    ]
+    counts |= {f"{unit.chunk.source.name}.bytes": _size(unit.chunk), "rows": tables["read"].num_rows}
+    return unit.part.finish(files, counts)
 
 
 def _seen(path: Path, hits: Sequence[Path]) -> Counts:
     """Of each evaluation set: its texts, those long enough to be looked for, and those that were found."""
     index = load_index(path)
-    found = index.seen(np.unique(np.concatenate([pq.read_table(one)["hash"].to_numpy() for one in hits])))
+    found = index.seen(np.unique(np.concatenate([read_table(one)["hash"].to_numpy() for one in hits])))
     counts: Counts = {}
     for name, (texts, looked_for) in index.texts().items():
         counts |= {

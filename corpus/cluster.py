@@ -22,6 +22,7 @@ try:
 except ModuleNotFoundError as error:
     raise KorbertError("--runner ray needs the package ray: install it, as in `pip install ray`") from error
 
+from ray._private import services
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
 __all__ = ["Actors", "actors"]
@@ -149,13 +150,27 @@ def actors(
 
 
 def _connect(address: str | None, workers: int) -> None:
-    here: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False}
+    here: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     here["runtime_env"] = {"env_vars": {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}}
     try:
-        ray.init(address or "local", logging_level=logging.WARNING, log_to_driver=False, **({} if address else here))
+        with _loopback_stays():
+            ray.init(
+                address or "local", logging_level=logging.WARNING, log_to_driver=False, **({} if address else here)
+            )
     except (ConnectionError, ValueError, RuntimeError) as error:
         told = str(error).splitlines()[0] if str(error) else repr(error)
         raise KorbertError(f"no Ray cluster at {address or 'this machine'}: {told}: check --address") from error
+
+
+@contextmanager
+def _loopback_stays() -> Iterator[None]:
+    """Ray takes 127.0.0.1 for the machine's address in its network, and then listens on all of them."""
+    real = services.resolve_ip_for_localhost
+    services.resolve_ip_for_localhost = lambda host: host
+    try:
+        yield
+    finally:
+        services.resolve_ip_for_localhost = real
 
 
 def _nodes_up() -> set[str]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from corpus.documents import in_batches
 from corpus.features import BATCH_CHARS, MOST_CHARS, Features, Hashes, Ints
 from corpus.normalize import normalize_many
-from corpus.parts import written_aside
+from corpus.parts import named_in_errors, written_aside
 from corpus.readers import chunks, rows
 from corpus.readers.records import File
 from corpus.settings import CleanSettings, DecontaminationSettings
@@ -153,7 +153,8 @@ def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> 
     texts: list[str] = []
     sets: list[int] = []
     for number, one in enumerate(settings.evaluation):
-        found = [row for chunk in chunks(one.source(), files[one.name], settings.part_bytes) for row in rows(chunk)]
+        cut = chunks(one.source(), files[one.name], settings.part_bytes, settings.filters.max_record_bytes)
+        found = [row for chunk in cut for row in rows(chunk)]
         good = [row.text for row in found if row.reason is None]
         if not good:
             told = f" ({found[0].detail})" if found else ""
@@ -175,7 +176,7 @@ def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> 
 @lru_cache(1)
 def load_index(path: Path) -> Index:
     """The index that was saved there. One is kept in memory."""
-    with np.load(path) as arrays:
+    with named_in_errors(path), np.load(path) as arrays:
         return Index(arrays["names"].tolist(), *(arrays[name] for name in _ARRAYS))
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from corpus.database import connect, same_size_batches
 from corpus.morphemes import Bools, Codes, Ints, Morphemes, morpheme_files, read_morphemes
-from corpus.parts import Counts, Part, key_of, unfinished, write_parquet, write_tables
+from corpus.parts import Counts, Part, content_of, key_of, unfinished, write_parquet, write_tables
 from corpus.workers import Workers, local_threads, run_units
 from korbert.errors import CorpusError
 from korbert.progress import track
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["count", "coverage", "form_counts", "usage"]
 
 _VERSION = 1  # raise it when the same input gives other bytes
+_LIBRARIES = ("numpy", "pyarrow", "duckdb", "sentencepiece")
 _RARELY = 10  # times
 _MOST_SPLIT = 100  # morphemes listed by coverage
 
@@ -39,19 +40,19 @@ _SCHEMA = pa.schema(
 )
 _MERGED_COUNTS = """
     SELECT form, tag, sum(count)::BIGINT AS count, sum(initial)::BIGINT AS initial, sum(documents)::BIGINT AS documents
-    FROM read_parquet($parts) GROUP BY form, tag ORDER BY count DESC, form, tag
+    FROM parts GROUP BY form, tag ORDER BY count DESC, form, tag
 """
 _FORM_COUNTS = """
-    SELECT form, sum(count)::BIGINT AS count, sum(initial)::BIGINT AS initial FROM read_parquet($counts)
+    SELECT form, sum(count)::BIGINT AS count, sum(initial)::BIGINT AS initial FROM counts
     WHERE documents >= $least GROUP BY form ORDER BY form
 """
 _HELDOUT = """
     SELECT form, tag, sum(initial)::BIGINT AS initial, sum(count)::BIGINT AS count
-    FROM read_parquet($parts) GROUP BY form, tag ORDER BY form, tag
+    FROM parts GROUP BY form, tag ORDER BY form, tag
 """
 _HELDOUT_BY_SOURCE = """
     SELECT source, form, tag, sum(initial)::BIGINT AS initial, sum(count)::BIGINT AS count
-    FROM read_parquet($parts) GROUP BY source, form, tag ORDER BY source, form, tag
+    FROM parts GROUP BY source, form, tag ORDER BY source, form, tag
 """
 
 _Split = tuple[int, str, str, int, int]  # minus the pieces beyond the first, form, tag, count, pieces
@@ -83,8 +84,8 @@ def count(morphemes: Path, output: Path, *, seed: int, heldout_share: float, wor
     totals = _run("count", units, workers)
     if not totals.get("morphemes"):
         raise CorpusError(f"{morphemes}: every morpheme is in a held-out document: bring more text or hold out less")
-    with connect(output, local_threads(workers)) as database:
-        reader = database.sql(_MERGED_COUNTS, params={"parts": [str(unit.path) for unit in units]}).to_arrow_reader()
+    with connect(output, local_threads(workers), parts=[unit.path for unit in units]) as database:
+        reader = database.sql(_MERGED_COUNTS).to_arrow_reader()
         distinct = write_tables(output / "counts.parquet", _SCHEMA, same_size_batches(reader), output)
     return {name: totals[name] for name in ("documents", "morphemes", "eojeols")} | {"distinct": distinct}
 
@@ -95,9 +96,8 @@ def form_counts(counts: Path, settings: VocabularySettings, min_documents: int =
     counts: what `count` wrote. A form has two pairs where `settings.mark` tells the first morpheme of an eojeol from
     the others. min_documents: a form and tag found in fewer documents is left out.
     """
-    path = str(counts)
-    with connect(None, threads=1) as database:
-        reader = database.sql(_FORM_COUNTS, params={"counts": path, "least": min_documents}).to_arrow_reader()
+    with connect(None, threads=1, counts=[counts]) as database:
+        reader = database.sql(_FORM_COUNTS, params={"least": min_documents}).to_arrow_reader()
         for table in same_size_batches(reader):
             for row in table.to_pylist():
                 form, initial, inner = row["form"], row["initial"], row["count"] - row["initial"]
@@ -123,14 +123,13 @@ def coverage(
     documents = {name.partition(".")[2]: number for name, number in totals.items() if "." in name}
     by_source: dict[str, Counter[str]] = {source: Counter() for source in sorted(documents)}
     split: dict[str, list[_Split]] = {name: [] for name in ("all", *by_source)}
-    with connect(output, local_threads(workers)) as database:
-        parameters = {"parts": [str(unit.path) for unit in units]}
-        for table in same_size_batches(database.sql(_HELDOUT_BY_SOURCE, params=parameters).to_arrow_reader()):
+    with connect(output, local_threads(workers), parts=[unit.path for unit in units]) as database:
+        for table in same_size_batches(database.sql(_HELDOUT_BY_SOURCE).to_arrow_reader()):
             for source in table["source"].unique().to_pylist():
                 kinds = _Kinds.of(table.filter(pc.equal(table["source"], source)), tokenizer)
                 by_source[source].update(kinds.sums())
                 split[source] = sorted([*split[source], *kinds.most_split()])[:_MOST_SPLIT]
-        for table in same_size_batches(database.sql(_HELDOUT, params=parameters).to_arrow_reader()):
+        for table in same_size_batches(database.sql(_HELDOUT).to_arrow_reader()):
             split["all"] = sorted([*split["all"], *_Kinds.of(table, tokenizer).most_split()])[:_MOST_SPLIT]
     everything = sum(by_source.values(), start=Counter[str]())
     return {
@@ -161,7 +160,7 @@ def _units(morphemes: Path, output: Path, seed: int, heldout_share: float, heldo
     step = "coverage" if heldout else "counts"
     units = []
     for path in morpheme_files(morphemes):
-        key = key_of(None, _VERSION, path.name, path.stat().st_size, seed, str(heldout_share), heldout)
+        key = key_of(None, _VERSION, content_of(path), seed, str(heldout_share), heldout, libraries=_LIBRARIES)
         units.append(_Unit(Part(output, step, path.stem, key), path, seed, heldout_share, heldout))
     return units
 

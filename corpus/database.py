@@ -1,14 +1,19 @@
 """DuckDB with a bound on memory and a folder to spill into. Integer aggregates only: sums of doubles vary."""
 
+import os
+import re
+import signal
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from corpus.parts import write_tables
+from corpus.parts import read_table, unreadable, write_tables
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -17,11 +22,18 @@ __all__ = ["connect", "same_size_batches", "view_without", "write_query"]
 
 _MEMORY_LIMIT = "512MB"
 _BATCH_ROWS = 1 << 16
+_GLOB = re.compile(r"[*?[]")
+_ENDING = frozenset((signal.SIGINT, signal.SIGTERM))
 
 
 @contextmanager
-def connect(output: Path | None, threads: int) -> Iterator["DuckDBPyConnection"]:
-    """A database in memory that spills into the scratch folder of `output`; None: where the system keeps such files."""
+def connect(output: Path | None, threads: int, **views: Sequence[Path]) -> Iterator["DuckDBPyConnection"]:
+    """A database in memory that spills into the scratch folder of `output`; None: where the system keeps such files.
+
+    views: by name, the Parquet files whose rows each has; none for no files. Their columns are those of the files
+    alone, whatever folders are called: DuckDB takes a path for a pattern, and a folder `id=5` for a column. Ctrl-C ends
+    a query at once, with KeyboardInterrupt. Raises ArtifactError where one of the files is damaged.
+    """
     import duckdb  # not at the top: workers import this module and never connect
 
     scratch = None if output is None else output / "work"
@@ -35,8 +47,60 @@ def connect(output: Path | None, threads: int) -> Iterator["DuckDBPyConnection"]
             "preserve_insertion_order": False,
             "autoinstall_known_extensions": False,
         }
-        with duckdb.connect(config=settings) as connection:
-            yield connection
+        with duckdb.connect(config=settings) as connection, _interruptible(connection):
+            try:
+                for name, files in views.items():
+                    if files:
+                        literal = [_literal(path) for path in files]
+                        rows = connection.read_parquet(literal, hive_partitioning=False, union_by_name=name == "gone")
+                        rows.create_view(name)
+                yield connection
+            except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
+                if "interrupt" in str(error).lower():  # DuckDB's InterruptException, a RuntimeError, or one of Arrow's
+                    raise KeyboardInterrupt from error
+                for path in (
+                    () if isinstance(error, duckdb.OutOfMemoryException) else chain.from_iterable(views.values())
+                ):
+                    if str(path.absolute()) in str(error):
+                        raise unreadable(path, error) from error
+                    read_table(path)  # which names it where it is damaged
+                raise
+
+
+@contextmanager
+def _interruptible(connection: "DuckDBPyConnection") -> Iterator[None]:
+    """Ends the connection's query when a signal comes.
+
+    Python's own handlers wait until the query is done, which may take hours. What the system does at once is write the
+    signal's number into a pipe; a thread waits for it there.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+
+    def watch() -> None:
+        while numbers := os.read(reading, 64):
+            if not _ENDING.isdisjoint(numbers):
+                connection.interrupt()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(writing)
+        watcher.join()
+        os.close(reading)
+
+
+def _literal(path: Path) -> str:
+    """A path as DuckDB has to be given it, to find that file alone."""
+    text = str(path.absolute())  # it would take ~ for the user's folder
+    return "".join(f"[{char}]" if char in "*?[\\" else char for char in text) if _GLOB.search(text) else text
 
 
 def same_size_batches(reader: pa.RecordBatchReader, rows: int = _BATCH_ROWS) -> Iterator[pa.Table]:
@@ -58,15 +122,18 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> pa.Table:
     return pa.Table.from_batches(batches).combine_chunks()
 
 
-def view_without(
-    database: "DuckDBPyConnection", name: str, files: Sequence[Path], without: Sequence[Path], columns: str = "*"
-) -> None:
-    """A view of the files' rows less those whose (part, position) is in a file of `without`. columns: as in SELECT."""
-    database.read_parquet([str(path) for path in files]).create_view(f"all_{name}")
-    database.execute("CREATE TABLE gone (part INTEGER, position INTEGER)")
-    for path in without:
-        database.execute("INSERT INTO gone SELECT part, position FROM read_parquet(?)", [str(path)])
-    database.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM all_{name} ANTI JOIN gone USING (part, position)")
+def view_without(database: "DuckDBPyConnection", name: str, columns: str = "*") -> None:
+    """A view `name` of the rows of the view `all_NAME` less those whose (part, position) the view `gone` has.
+
+    columns: as in SELECT.
+    """
+    gone = "ANTI JOIN gone USING (part, position)" if _has_view(database, "gone") else ""
+    database.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM all_{name} {gone}")
+
+
+def _has_view(database: "DuckDBPyConnection", name: str) -> bool:
+    found = database.execute("SELECT count(*) FROM duckdb_views() WHERE view_name = ?", [name]).fetchone()
+    return found is not None and bool(found[0])
 
 
 def write_query(

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from corpus.database import connect, view_without, write_query
 from corpus.features import Features
 from corpus.minhash import BANDS, SIGNATURE_BYTES, signatures, similarity
+from corpus.parts import named_in_errors
 from korbert.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -34,18 +35,18 @@ __all__ = [
 # Hashes are grouped before any text is touched, so that memory goes by the number of repeats, not of documents.
 _REPEATED_IDS = """
     WITH suspects AS (
-        SELECT hash(id) AS h FROM read_parquet($parts) WHERE id IS NOT NULL GROUP BY h HAVING count(*) > 1
+        SELECT hash(id) AS h FROM parts WHERE id IS NOT NULL GROUP BY h HAVING count(*) > 1
     )
     SELECT id, list(place ORDER BY part, position)[:2]
-    FROM read_parquet($parts) WHERE hash(id) IN (SELECT h FROM suspects)
+    FROM parts WHERE hash(id) IN (SELECT h FROM suspects)
     GROUP BY id HAVING count(*) > 1 ORDER BY id LIMIT 1
 """
 _EQUAL_TEXTS = """
     WITH repeated AS (
-        SELECT hash_high, hash_low FROM read_parquet($parts) WHERE reason IS NULL GROUP BY ALL HAVING count(*) > 1
+        SELECT hash_high, hash_low FROM parts WHERE reason IS NULL GROUP BY ALL HAVING count(*) > 1
     ), members AS (
         SELECT id, part, position, hash_high, hash_low
-        FROM read_parquet($parts) SEMI JOIN repeated USING (hash_high, hash_low) WHERE reason IS NULL
+        FROM parts SEMI JOIN repeated USING (hash_high, hash_low) WHERE reason IS NULL
     ), kept AS (SELECT hash_high, hash_low, min(id) AS kept FROM members GROUP BY ALL)
     SELECT part, position, kept FROM members JOIN kept USING (hash_high, hash_low)
     WHERE id <> kept ORDER BY part, position
@@ -87,8 +88,8 @@ def text_hash(text: str) -> tuple[int, int]:
 
 def refuse_repeated_ids(parts: Sequence[Path], output: Path, threads: int) -> None:
     """Raises CorpusError where two rows have one id. An id may be null."""
-    with connect(output, threads) as database:
-        found = database.execute(_REPEATED_IDS, {"parts": [str(path) for path in parts]}).fetchone()
+    with connect(output, threads, parts=parts) as database:
+        found = database.execute(_REPEATED_IDS).fetchone()
     if found is not None:
         identifier, (first, second) = found
         raise CorpusError(
@@ -102,8 +103,8 @@ def find_equal(parts: Sequence[Path], output: Path, threads: int, path: Path) ->
 
     Rows with a reason are no documents any more.
     """
-    with connect(output, threads) as database:
-        return write_query(database, _EQUAL_TEXTS, _SCHEMA, path, output, {"parts": [str(part) for part in parts]})
+    with connect(output, threads, parts=parts) as database:
+        return write_query(database, _EQUAL_TEXTS, _SCHEMA, path, output)
 
 
 def signature_table(rows: pa.Table, features: Features, least_terms: int) -> pa.Table:
@@ -129,8 +130,8 @@ def find_near(
     do the longest is kept, of equally long ones that with the smallest id. signed: files of signature tables.
     without: files as this function writes them, of documents to leave out.
     """
-    with connect(output, threads) as database:
-        view_without(database, "signatures", signed, without, "part::BIGINT * 4294967296 + position AS node, *")
+    with connect(output, threads, all_signatures=signed, gone=without) as database:
+        view_without(database, "signatures", "part::BIGINT * 4294967296 + position AS node, *")
         database.execute("CREATE TABLE pairs (node BIGINT, other BIGINT)")
         for band in _BAND_NAMES:
             database.execute(_PAIRS.format(band=band))
@@ -167,7 +168,7 @@ def _components(pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np
 
 def rows_of_part(path: Path, part: int) -> pa.Table:
     """The rows of one part in a file that is ordered by part."""
-    with pq.ParquetFile(path) as file:
+    with named_in_errors(path), pq.ParquetFile(path) as file:
         tables = [file.schema_arrow.empty_table(), *_row_groups(file, part)]
     return pa.concat_tables(tables)
 

@@ -275,13 +275,17 @@ class Features:
 Measure = Callable[[pa.Table, Features], pa.Table]
 
 
-def batches(texts: Iterable[str], least_words: int = 0) -> Iterator[tuple[list[str], Features]]:
+def batches(
+    texts: Iterable[str], least_words: int = 0, max_chars: int | None = None
+) -> Iterator[tuple[list[str], Features]]:
     """The texts in their order, some hundred thousand characters at a time, with their features.
 
-    Those of a text of more than four million characters are of its beginning. least_words: as Features takes it.
+    Those of a text of more than four million characters are of its beginning, and those of one of more than `max_chars`
+    of nothing. least_words: as Features takes it.
     """
     for batch in in_batches(texts, BATCH_CHARS):
-        yield batch, Features([text[:MOST_CHARS] for text in batch], least_words)
+        measured = ["" if max_chars is not None and len(text) > max_chars else text[:MOST_CHARS] for text in batch]
+        yield batch, Features(measured, least_words)
 
 
 def measured(rows: pa.Table, *measures: Measure) -> list[pa.Table]:

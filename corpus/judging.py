@@ -40,9 +40,11 @@ def judge(
     counts = Counter({f"masked.{kind}": number for kind, number in masked.items()})
     good: list[Judged] = []
     hits = [np.empty(0, np.uint64)]
-    for batch, features in batches(texts, settings.filters.repetition_min_words):
-        reasons = drop_reasons(batch, features, settings.filters)
-        leaks = [None] * len(batch) if index is None else index.find(batch, features)
+    limits = settings.filters
+    for batch, features in batches(texts, limits.repetition_min_words, limits.max_chars):
+        reasons = drop_reasons(batch, features, limits)
+        kept = [text if reason is None else "" for text, reason in zip(batch, reasons, strict=True)]
+        leaks = [None] * len(batch) if index is None else index.find(kept, features)
         for text, reason, leak in zip(batch, reasons, leaks, strict=True):
             if reason is not None or leak is None:
                 good.append(Judged(text, *(reason or (None, None))))

@@ -85,9 +85,8 @@ def find_frequent(
     gone. Writes `places`, (part, position, line), a line's number counted from 0, and `texts`, (text, documents), the
     commonest first.
     """
-    with connect(output, threads) as database:
-        view_without(database, "lines", lines, without)
-        database.read_parquet([str(path) for path in rows]).create_view("rows")
+    with connect(output, threads, all_lines=lines, rows=rows, gone=without) as database:
+        view_without(database, "lines")
         database.execute(_FREQUENT, {"most": most})
         write_query(database, _PLACES, _PLACE_SCHEMA, places, output)
         return write_query(database, _TEXTS, _TEXT_SCHEMA, texts, output)

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from corpus.documents import is_heldout
-from corpus.parts import part_files
+from corpus.parts import part_files, read_table
 from korbert.errors import CorpusError
 from korbert.tokenization.analyzer import changes
 
@@ -75,7 +74,7 @@ def morpheme_files(folder: Path) -> list[Path]:
 def read_morphemes(path: Path, *, seed: int, heldout_share: float) -> Morphemes:
     """One part. Spans are not read."""
     columns = ["id", "source", "form", "tag", "sentence", "eojeol"]
-    table = pq.read_table(path, columns=columns, read_dictionary=["form.list.element", "tag.list.element"])
+    table = read_table(path, columns, ["form.list.element", "tag.list.element"])
     arrays = {name: _one_array(table[name]) for name in columns}
     bounds = arrays["form"].offsets.to_numpy().astype(np.int64)
     bounds -= bounds[0]

@@ -8,6 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpus.database import connect
+from corpus.parts import part_files
 
 __all__ = ["found_in"]
 
@@ -24,18 +25,15 @@ def found_in(
     documents: a folder of Parquet parts with a column `text`, read in a stream. Compared with white space folded.
     output: a folder to spill into.
     """
-    parts = sorted(str(path) for path in documents.glob("part-*.parquet"))
+    parts = part_files(documents)
     given = pa.array(texts, pa.string())
     found = np.zeros(len(given), dtype=np.bool_)
-    with connect(output, threads) as connection:
+    with connect(output, threads, documents=parts) as connection:
         connection.register("given", pa.table({"number": pa.array(range(len(given))), "text": given}))
         connection.register("others", pa.table({"text": pa.array(others, pa.string())}))
         connection.execute(f"CREATE TABLE wanted AS SELECT number, {_FOLD.format('text')} AS text FROM given")
-        sources: list[tuple[str, list[list[str]]]] = [("others", [])]
-        if parts:
-            sources.append(("read_parquet(?)", [parts]))
-        for source, parameters in sources:
+        for source in ("others", "documents") if parts else ("others",):
             passages = f"SELECT {_FOLD.format('text')} AS text FROM ({_PASSAGES.format(source)})"
             query = f"SELECT DISTINCT number FROM wanted JOIN ({passages}) USING (text)"
-            found[connection.execute(query, parameters).fetchnumpy()["number"]] = True
+            found[connection.execute(query).fetchnumpy()["number"]] = True
     return found

@@ -7,24 +7,35 @@ how many there will be (`work/STEP/parts`), and what is being written.
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from hashlib import blake2b, file_digest
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
+from zipfile import BadZipFile
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel
+
+from korbert.errors import ArtifactError
 
 __all__ = [
     "ROW_GROUP_ROWS",
     "Counts",
     "Part",
+    "content_of",
     "keep_only",
     "key_of",
+    "named_in_errors",
     "part_files",
+    "read_table",
     "unfinished",
+    "unreadable",
     "write_parquet",
     "write_tables",
     "written_aside",
@@ -34,8 +45,14 @@ Counts = dict[str, int]
 
 ROW_GROUP_ROWS = 1 << 10  # of texts: `analyze` reads a slice of a part at a time
 
+_ANEW = (
+    "`korbert status RECIPE --verify` says what of its artifact is; make that stage anew with "
+    "`korbert run RECIPE --from STAGE --rebuild`"
+)
+
 _COMPRESSION = "zstd"
 _LEVEL = 3
+_HUGE_TEXT = 1 << 24  # bytes
 _COUNTERS = pa.list_(pa.int32())  # numbers that grow through a list: their differences take half the room
 
 
@@ -65,7 +82,7 @@ class Part:
             record = json.loads(self.record.read_text("utf-8"))
             if record["key"] != self.key:
                 return None
-            if any(_sha256(self.output / name) != digest for name, digest in record["files"].items()):
+            if any(content_of(self.output / name) != digest for name, digest in record["files"].items()):
                 return None
             return dict(record["counts"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -73,7 +90,7 @@ class Part:
 
     def finish(self, files: Iterable[Path], counts: Mapping[str, int]) -> Counts:
         """Writes the record, after all files of the part are in place."""
-        digests = {path.relative_to(self.output).as_posix(): _sha256(path) for path in files}
+        digests = {path.relative_to(self.output).as_posix(): content_of(path) for path in files}
         record = {"key": self.key, "files": digests, "counts": dict(counts)}
         text = json.dumps(record, ensure_ascii=False, indent=1)
         written_aside(self.record, lambda path: path.write_text(text, "utf-8"), self.output)
@@ -131,7 +148,9 @@ def write_parquet(path: Path, table: pa.Table, output: Path, rows: int = 1 << 20
 
     def write(aside: Path) -> None:
         if scratch:
-            pq.write_table(table, aside, compression="lz4", use_dictionary=False, row_group_size=rows)
+            pq.write_table(
+                table, aside, compression="lz4", use_dictionary=False, write_statistics=False, row_group_size=rows
+            )
         else:
             pq.write_table(
                 table,
@@ -139,10 +158,21 @@ def write_parquet(path: Path, table: pa.Table, output: Path, rows: int = 1 << 20
                 compression=_COMPRESSION,
                 compression_level=_LEVEL,
                 row_group_size=rows,
+                write_statistics=_measured_columns(table),
                 **_encodings(table.schema),
             )
 
     return written_aside(path, write, output)
+
+
+def _measured_columns(table: pa.Table) -> bool | list[str]:
+    """Columns with min/max statistics: all but huge texts, of which Arrow would make copies eight times their size."""
+    huge = [
+        one.name
+        for one in table.schema
+        if pa.types.is_large_string(one.type) and (pc.max(pc.binary_length(table[one.name])).as_py() or 0) > _HUGE_TEXT
+    ]
+    return [name for name in table.column_names if name not in huge] if huge else True
 
 
 def _encodings(schema: pa.Schema) -> dict[str, Any]:
@@ -172,6 +202,31 @@ def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table], outp
     return rows
 
 
+def read_table(path: Path, columns: Sequence[str] | None = None, dictionaries: Sequence[str] | None = None) -> pa.Table:
+    """A Parquet file of a stage's own. dictionaries: columns that stay encoded. Raises ArtifactError if damaged."""
+    with named_in_errors(path):
+        return pq.read_table(path, columns=columns, read_dictionary=dictionaries)
+
+
+@contextmanager
+def named_in_errors(path: Path) -> Iterator[None]:
+    """Turns errors of Arrow and NumPy over this file into an ArtifactError that names it."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise ArtifactError(f"{path}: is gone: {_ANEW}") from None
+    except (pa.ArrowException, OSError, ValueError, EOFError, KeyError, BadZipFile) as error:
+        if isinstance(error, OSError) and error.errno:  # the disk's fault
+            raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: Path, error: Exception) -> ArtifactError:
+    """What to say of a damaged file."""
+    told = str(error).strip().splitlines() or [type(error).__name__]
+    return ArtifactError(f"{path}: is damaged ({told[0]}): {_ANEW}")
+
+
 def part_files(folder: Path, suffix: str = ".parquet") -> list[Path]:
     """The parts in a folder, in order."""
     return sorted(folder.glob(f"part-*{suffix}"))
@@ -185,18 +240,31 @@ def keep_only(folder: Path, names: Iterable[str]) -> None:
             path.unlink()
 
 
-def key_of(settings: BaseModel | None, *made_from: str | int | bytes) -> str:
-    """A short digest of all that settles a part's bytes."""
+def key_of(settings: BaseModel | None, *made_from: str | int | bytes, libraries: Sequence[str] = ()) -> str:
+    """A short digest of all that settles a part's bytes. Files belong in by `content_of`, never by name and size.
+
+    libraries: packages that shape the bytes; their installed versions go in.
+    """
+    versions = [f"{name} {_version(name)}" for name in libraries]
     digest = blake2b(digest_size=16)
-    for item in ("" if settings is None else settings.model_dump_json(), *made_from):
+    for item in ("" if settings is None else settings.model_dump_json(), *made_from, *versions):
         data = item if isinstance(item, bytes) else str(item).encode()
         digest.update(len(data).to_bytes(8, "big") + data)
     return digest.hexdigest()
 
 
-def _sha256(path: Path) -> str:
+def content_of(path: Path) -> str:
+    """SHA-256 of a file, hexadecimal."""
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
+
+
+@cache
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "absent"
 
 
 def _sync(path: Path) -> None:

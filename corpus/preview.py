@@ -63,7 +63,7 @@ def preview(settings: CleanSettings, sources: Mapping[str, Sequence[File]], coun
     index = make_index(settings, sources) if settings.evaluation else None
     each = -(-count // len(settings.sources))
     for source in settings.sources:
-        found = list(_beginnings(source, sources[source.name]))
+        found = list(_beginnings(source, sources[source.name], settings.filters.max_record_bytes))
         if not found:
             raise CorpusError(f"source {source.name!r}: no rows in the beginnings of its files: see its path and kind")
         read[source.name] = len(found)
@@ -76,10 +76,10 @@ def preview(settings: CleanSettings, sources: Mapping[str, Sequence[File]], coun
     return Preview(shown, masked, read)
 
 
-def _beginnings(source: SourceSettings, files: Sequence[File]) -> Iterator[Row]:
+def _beginnings(source: SourceSettings, files: Sequence[File], longest: int) -> Iterator[Row]:
     step = -(-len(files) // _MOST_FILES)
     for path in files[::step]:
-        for chunk in islice(chunks(source, [path], _CHUNK_BYTES), 1):
+        for chunk in islice(chunks(source, [path], _CHUNK_BYTES, longest), 1):
             yield from rows(chunk)
 
 

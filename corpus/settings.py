@@ -21,13 +21,26 @@ __all__ = [
 ]
 
 MIB = 1 << 20
+LONGEST_RECORD = 64 * MIB  # a longer one is dropped unread, however little of it is text
 
 Kind = Literal["auto", "jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia", "korquad"]
 Encoding = Literal["auto", "utf-8", "cp949", "euc-kr", "utf-16"]
+_LARGEST = 1 << 31
 _NAME = r"^[a-z0-9][a-z0-9_-]*$"
 
 
-class SourceSettings(BaseModel, frozen=True, extra="forbid"):
+class _Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
+    """What all settings of the corpus are: strict, and without numbers that no machine can count to."""
+
+    @model_validator(mode="after")
+    def _can_be_counted_to(self) -> Self:
+        for name, value in self:
+            if isinstance(value, int) and value > _LARGEST:
+                raise ValueError(f"{name} is more than {_LARGEST:,}: lower it")
+        return self
+
+
+class SourceSettings(_Settings):
     """Where one kind of text comes from. Its name begins the id of each of its documents."""
 
     name: str = Field(pattern=_NAME, description="short name in lower case: wiki, reviews")
@@ -54,7 +67,7 @@ class SourceSettings(BaseModel, frozen=True, extra="forbid"):
     )
 
 
-class NormalizeSettings(BaseModel, frozen=True, extra="forbid"):
+class NormalizeSettings(_Settings):
     """How text is made uniform. NFC is no choice: all later stages rely on it."""
 
     control: bool = Field(True, description="take out control characters other than line feed and tab")
@@ -72,7 +85,7 @@ class NormalizeSettings(BaseModel, frozen=True, extra="forbid"):
     )
 
 
-class PersonalSettings(BaseModel, frozen=True, extra="forbid"):
+class PersonalSettings(_Settings):
     """Which personal data is replaced by the name of its kind, such as <이메일>."""
 
     email: bool = Field(True, description="e-mail addresses")
@@ -82,7 +95,7 @@ class PersonalSettings(BaseModel, frozen=True, extra="forbid"):
     account: bool = Field(True, description="bank accounts beside a bank's name or the word for account")
 
 
-class FilterSettings(BaseModel, frozen=True, extra="forbid"):
+class FilterSettings(_Settings):
     """Which documents are dropped. Visible characters are those that are not white space."""
 
     min_chars: int = Field(10, ge=0, description="fewer visible characters: too_short")
@@ -125,8 +138,13 @@ class FilterSettings(BaseModel, frozen=True, extra="forbid"):
         0.9, ge=0, le=1, description="larger share of lines that begin with a bullet: bullets"
     )
 
+    @property
+    def max_record_bytes(self) -> int:
+        """What a record of a source may have: room for `max_chars` as JSON escapes them, 6 bytes each, or for more."""
+        return max(LONGEST_RECORD, 6 * self.max_chars)
 
-class DuplicateSettings(BaseModel, frozen=True, extra="forbid"):
+
+class DuplicateSettings(_Settings):
     """What is said only once. A line is what stands between line feeds; a term is letters and digits in a row."""
 
     equal: bool = Field(True, description="of documents with equal text keep the one with the smallest id")
@@ -153,7 +171,7 @@ class DuplicateSettings(BaseModel, frozen=True, extra="forbid"):
     )
 
 
-class EvaluationSettings(BaseModel, frozen=True, extra="forbid"):
+class EvaluationSettings(_Settings):
     """Texts that a model will be judged by, and that it must not have learned from."""
 
     name: str = Field(pattern=_NAME, description="short name in lower case, shown where its text is found")
@@ -169,7 +187,7 @@ class EvaluationSettings(BaseModel, frozen=True, extra="forbid"):
         )
 
 
-class DecontaminationSettings(BaseModel, frozen=True, extra="forbid"):
+class DecontaminationSettings(_Settings):
     """When text of an evaluation set counts as found. A term is letters and digits in a row."""
 
     terms: int = Field(8, ge=2, le=50, description="terms in a row that a document may not share with a longer text")
@@ -188,11 +206,11 @@ class DecontaminationSettings(BaseModel, frozen=True, extra="forbid"):
         return self
 
 
-class CleanSettings(BaseModel, frozen=True, extra="forbid"):
+class CleanSettings(_Settings):
     """From source files to clean documents."""
 
     sources: tuple[SourceSettings, ...] = Field(min_length=1, description="read in this order")
-    part_bytes: int = Field(32 * MIB, ge=1024, description="bytes of raw text in one part")
+    part_bytes: int = Field(32 * MIB, ge=1024, le=1 << 30, description="bytes of raw text in one part")
     normalize: NormalizeSettings = NormalizeSettings()
     personal: PersonalSettings = PersonalSettings()
     filters: FilterSettings = FilterSettings()
@@ -216,12 +234,15 @@ class CleanSettings(BaseModel, frozen=True, extra="forbid"):
         return [(one.name, one.path) for one in self.sources] + [(one.name, one.path) for one in self.evaluation]
 
 
-class AnalyzeSettings(BaseModel, frozen=True, extra="forbid"):
+class AnalyzeSettings(_Settings):
     """From documents to morphemes."""
 
-    part_bytes: int = Field(2 * MIB, ge=1024, description="bytes of text in one part")
+    part_bytes: int = Field(2 * MIB, ge=1024, le=1 << 30, description="bytes of text in one part")
     deadline_seconds: float = Field(
-        900.0, gt=0, description="what a part may take before it is halved; larger and smaller ones in proportion"
+        900.0,
+        gt=0,
+        le=10_000_000,
+        description="what a part may take before it is halved; larger and smaller ones in proportion",
     )
     user_words: str = Field(
         "",
@@ -236,7 +257,9 @@ class VocabSettings(VocabularySettings, frozen=True, extra="forbid"):
     min_documents: int = Field(1, ge=1, description="a form and tag found in fewer documents is not learned from")
 
 
-class ShardSettings(BaseModel, frozen=True, extra="forbid"):
+class ShardSettings(_Settings):
     """From morphemes to training files."""
 
-    part_bytes: int = Field(16 * MIB, ge=1024, description="bytes of morpheme files (as packed) that make one shard")
+    part_bytes: int = Field(
+        16 * MIB, ge=1024, le=1 << 30, description="bytes of morpheme files (as packed) that make one shard"
+    )

@@ -15,7 +15,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpus.morphemes import Ints, Morphemes, morpheme_files, read_morphemes
-from corpus.parts import Counts, Part, keep_only, key_of, unfinished, write_parquet, written_aside
+from corpus.parts import (
+    Counts,
+    Part,
+    content_of,
+    keep_only,
+    key_of,
+    named_in_errors,
+    unfinished,
+    write_parquet,
+    written_aside,
+)
 from corpus.settings import ShardSettings
 from corpus.workers import Workers, run_units
 from korbert.errors import CorpusError
@@ -28,6 +38,7 @@ __all__ = ["SCHEMA", "shard"]
 Ids = NDArray[np.int32]
 
 _VERSION = 1  # raise it when the same input gives other bytes
+_LIBRARIES = ("numpy", "pyarrow", "duckdb", "sentencepiece")
 
 # One row a document, without special tokens. boundaries: the level of korbert.tokenization.encoding at each piece.
 SCHEMA = pa.schema(
@@ -95,8 +106,8 @@ def _units(
     settings: ShardSettings, morphemes: Path, digest: str, output: Path, seed: int, heldout_share: float
 ) -> Iterator[_Unit]:
     for number, paths in enumerate(_groups(morpheme_files(morphemes), settings.part_bytes)):
-        made_from = [item for path in paths for item in (path.name, path.stat().st_size)]
-        key = key_of(settings, _VERSION, digest, seed, str(heldout_share), *made_from)
+        made_from = [content_of(path) for path in paths]
+        key = key_of(settings, _VERSION, digest, seed, str(heldout_share), *made_from, libraries=_LIBRARIES)
         yield _Unit(Part(output, "shard", f"part-{number:05d}", key), paths, seed, heldout_share)
 
 
@@ -204,7 +215,8 @@ def _ids(morphemes: Morphemes, tokenizer: Tokenizer) -> tuple[Ids, Ints]:
 def _write_pieces(units: Sequence[_Unit], tokenizer: Tokenizer, output: Path) -> None:
     counts = np.zeros(tokenizer.vocab_size, np.int64)
     for unit in units:
-        counts += np.load(unit.piece_counts)
+        with named_in_errors(unit.piece_counts):
+            counts += np.load(unit.piece_counts)
     ids = np.arange(tokenizer.vocab_size, dtype=np.int32)
     table = pa.table({"id": ids, "piece": tokenizer.tokens(ids.tolist()), "count": counts})
     write_parquet(output / "pieces.parquet", table, output)

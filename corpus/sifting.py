@@ -7,18 +7,19 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from corpus.duplicates import rows_of_part
 from corpus.filters import too_short
 from corpus.joining import Joined, scratch_of
 from corpus.lines import without_lines
-from corpus.parts import ROW_GROUP_ROWS, Counts, Part, keep_only, unfinished, write_parquet
+from corpus.parts import ROW_GROUP_ROWS, Counts, Part, keep_only, read_table, unfinished, write_parquet
 from corpus.settings import CleanSettings
 from corpus.workers import Workers, run_units
 from korbert.progress import track
 
 __all__ = ["sift"]
+
+_SUMS = ("read", "documents", "dropped", "chars")
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,12 @@ def sift(
         keep_only(output / folder, [f"{unit.part.name}.parquet" for unit in units])
     if joined.lines is None:
         keep_only(output / "frequent", ())
-    names = sorted(totals, key=lambda name: ("." in name, name))  # the sums before what they consist of
+    names = [*_SUMS, *sorted(totals.keys() - set(_SUMS))]  # before what they consist of
     return {name: totals[name] for name in names}
 
 
 def _sift(unit: _Sift) -> Counts:
-    table = pq.read_table(unit.rows)
+    table = read_table(unit.rows)
     for reason, path in unit.joined.repeated.items():
         found = rows_of_part(path, unit.number)
         table = _dropped(table, found["position"].to_numpy(), reason, found[found.schema.names[-1]].to_pylist())

@@ -50,6 +50,6 @@ def find_templates(
     Returns how many there are. runs: files of run tables. without: files of (part, position), of documents that are
     gone and do not count.
     """
-    with connect(output, threads) as database:
-        view_without(database, "runs", runs, without)
+    with connect(output, threads, all_runs=runs, gone=without) as database:
+        view_without(database, "runs")
         return write_query(database, _FOUND, _FOUND_SCHEMA, path, output, {"most": most, "share": share})

@@ -15,13 +15,12 @@ Loaded = Filler | Classifier | Reader
 def load(folder: str | Path, device: str = "auto") -> Loaded:
     """What the folder holds: a Filler (.fill), a Classifier (.predict) or a Reader (.answer).
 
-    folder: `model/` of a pretrain, nsmc or korquad artifact. device: "auto", "cpu" or "cuda".
+    folder: a pretrain, nsmc or korquad artifact, or its `model/`. device: "auto", "cpu" or "cuda".
     Raises ModelError where the folder is no model, or its tokenizer is not the one that it was trained with.
     """
-    path = Path(folder)
-    kind = read_config(path)["kind"]
+    kind = read_config(folder)["kind"]
     if kind == "classification":
-        return Classifier.load(path, device)
+        return Classifier.load(folder, device)
     if kind == "reading":
-        return Reader.load(path, device)
-    return Filler.load(path, device)
+        return Reader.load(folder, device)
+    return Filler.load(folder, device)

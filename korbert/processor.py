@@ -1,9 +1,10 @@
-"""What the machine computes with: records name it, since trained bytes depend on it."""
+"""What the machine computes with: records name the processor, since trained bytes depend on it."""
 
+import os
 import platform
 from pathlib import Path
 
-__all__ = ["processor_name"]
+__all__ = ["cores", "processor_name"]
 
 
 def processor_name() -> str:
@@ -14,3 +15,8 @@ def processor_name() -> str:
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
     return platform.machine()
+
+
+def cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -14,9 +14,11 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, ValidationError
 
 from korbert.durable import write_whole
 from korbert.errors import ArtifactError
@@ -34,16 +36,18 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Plan:
-    """What an artifact would be made from. Everything in it is part of the digest.
+    """What an artifact would be made from. Everything but `versions` is part of the digest.
 
     settings: the stage's resolved settings.
     inputs: {"artifacts": {stage: digest}, "files": {role: [{name, size, sha256}]}}.
+    versions: of the libraries that shape the stage's bytes. Half an artifact is not resumed with others.
     """
 
     stage: str
     version: int
     settings: Json
     inputs: Json
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> Json:
         return {
@@ -55,13 +59,84 @@ class Plan:
         }
 
 
+class _SourceFile(BaseModel, strict=True):
+    name: str
+    size: int
+
+
+class _DataFile(BaseModel, strict=True):
+    size: int
+    sha256: str
+
+
+class _Inputs(BaseModel, strict=True):
+    artifacts: dict[str, str]
+    files: dict[str, list[_SourceFile]]
+
+
+class _Begun(BaseModel, strict=True):
+    """The fields of `plan.json` that are read."""
+
+    settings: dict[str, Any]
+    inputs: _Inputs
+    versions: dict[str, str] = {}
+    sittings: list[dict[str, Any]] = []
+    failed: str = ""
+
+
+class _Record(_Begun):
+    """The fields of `stage.json` that are read."""
+
+    format: int
+    stage: str
+    stage_version: int
+    files: dict[str, _DataFile]
+    counts: dict[str, Annotated[float, Field(allow_inf_nan=False)]]
+    numerics: dict[str, Any]
+    digest: str
+
+
+def read_record(folder: Path) -> Json | None:
+    """`stage.json` of an artifact; None where there is none.
+
+    Raises ArtifactError where it is no such record, or its digest is not that of its settings, inputs and files.
+    """
+    record = _read_as(_Record, folder / RECORD)
+    if record is not None and digest_of(record) != record["digest"]:
+        raise ArtifactError(
+            f"{folder / RECORD}: its digest is not that of its content, so somebody changed it: "
+            "make this artifact anew with --rebuild"
+        )
+    return record
+
+
+def read_plan(partial: Path) -> Json | None:
+    """What a partial folder was begun for: its `plan.json`, or its record where it has one; None where there is none.
+
+    Raises ArtifactError where the file cannot be read as such.
+    """
+    return _read_as(_Begun, partial / PLAN) or _read_as(_Record, partial / RECORD)
+
+
+def _read_as(kind: type[BaseModel], path: Path) -> Json | None:
+    value = read_json(path)
+    try:
+        if value is not None:
+            kind.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ArtifactError(f"{path}: {place}: {first['msg']}: make this artifact anew with --rebuild") from error
+    return value
+
+
 def read_json(path: Path) -> Json | None:
     """The object in `path`; None where there is no such file. Raises ArtifactError where it is not a JSON object."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise ArtifactError(f"{path}: cannot be read ({error}): make this artifact anew with --rebuild") from error
     if not isinstance(value, dict):
         raise ArtifactError(
@@ -92,7 +167,17 @@ def digest_of(record: Mapping[str, Any]) -> str:
 def data_files(folder: Path) -> list[Path]:
     """The files that make up the artifact, sorted by relative name."""
     found = (path for path in folder.rglob("*") if path.is_file())
-    return sorted(path for path in found if path.relative_to(folder).parts[0] not in BESIDE)
+    return sorted(path for path in found if not _is_beside(path.relative_to(folder).parts[0]))
+
+
+def _is_beside(name: str) -> bool:
+    """Whether a name in an artifact's folder is outside the digest."""
+    return name in BESIDE or _is_page(name)
+
+
+def _is_page(name: str) -> bool:
+    """Whether it is the page, or what an interrupted run left of one."""
+    return name.lstrip(".").startswith(PAGE)
 
 
 def differences(plan: Plan, record: Mapping[str, Any]) -> list[str]:
@@ -102,6 +187,16 @@ def differences(plan: Plan, record: Mapping[str, Any]) -> list[str]:
         f"{name}: {_show(flat_here)} here, {_show(flat_there)} in the artifact"
         for name, flat_here, flat_there in _compare(here, there, "")
     ]
+
+
+def obstacles(plan: Plan, begun: Mapping[str, Any]) -> list[str]:
+    """Why a partial folder cannot be resumed for this plan: fields as in `differences`, and library versions."""
+    here, there = {"versions": dict(plan.versions)}, {"versions": begun.get("versions", {})}
+    versions = [
+        f"{name}: {_show(flat_here)} here, {_show(flat_there)} when it was begun"
+        for name, flat_here, flat_there in _compare(here, there, "")
+    ]
+    return differences(plan, begun) + versions
 
 
 _ABSENT = object()
@@ -137,18 +232,43 @@ def damage(folder: Path, record: Mapping[str, Any], *, hashes: bool = False) -> 
     return f"{extra[0]} is not in the record" if extra else None
 
 
+def changed_file(folder: Path, record: Mapping[str, Any]) -> Path | None:
+    """The first data file that differs from its recorded SHA-256; None if none does.
+
+    A file is hashed unless `run.json` remembers that a file of this size and time had the recorded bytes.
+    """
+    try:
+        run = read_json(folder / RUN) or {}
+    except ArtifactError:
+        run = {}
+    held = run.get("hashed")
+    hashed: Json = dict(held) if isinstance(held, dict) else {}
+    for name, wanted in record["files"].items():
+        path: Path = folder / name
+        stamp = [path.stat().st_size, path.stat().st_mtime_ns]
+        if hashed.get(name) != stamp:
+            if sha256(path) != wanted["sha256"]:
+                return path
+            hashed[name] = stamp
+    if hashed != held:
+        write_json(folder / RUN, {**run, "hashed": hashed})
+    return None
+
+
 def finish(partial: Path, final: Path, plan: Plan, facts: Mapping[str, Any], run: Mapping[str, Any]) -> Json:
     """Turn a partial folder into the artifact: sync and hash its files, write the record, rename. Returns the record.
 
-    facts: counts, versions, numerics. run: what goes into run.json.
+    facts: counts and numerics. run: what goes into run.json, beside the sizes and times of the hashed files.
     """
-    files = {}
+    files, hashed = {}, {}
     for path in data_files(partial):
         _sync(path)
-        files[path.relative_to(partial).as_posix()] = {"size": path.stat().st_size, "sha256": sha256(path)}
-    record: Json = {**plan.as_json(), "files": files, **facts}
+        name, stat = path.relative_to(partial).as_posix(), path.stat()
+        files[name] = {"size": stat.st_size, "sha256": sha256(path)}
+        hashed[name] = [stat.st_size, stat.st_mtime_ns]
+    record: Json = {**plan.as_json(), "files": files, "versions": dict(plan.versions), **facts}
     record["digest"] = digest_of(record)
-    write_json(partial / RUN, run)
+    write_json(partial / RUN, {**run, "hashed": hashed})
     for folder in sorted({path.parent for path in data_files(partial)} | {partial}):
         _sync(folder)
     write_json(partial / RECORD, record)  # from here on the partial folder is whole: `settle` alone is left to do
@@ -171,9 +291,40 @@ def settle(partial: Path, final: Path) -> None:
 
 
 def tidy(partial: Path, final: Path) -> None:
-    """Remove what runs that were cut off or given up have left beside a fresh artifact."""
+    """Remove what interrupted or abandoned runs have left beside a fresh artifact, and half-written pages in it."""
     for leftover in (partial, _old(final)):
         shutil.rmtree(leftover, ignore_errors=True)
+    for path in final.iterdir():
+        if path.is_file() and path.name != PAGE and _is_page(path.name):
+            path.unlink()
+
+
+def begin(partial: Path, plan: Plan, keep: str | None = None) -> None:
+    """Empty the partial folder and write its plan. keep: name of a subfolder that stays."""
+    for path in partial.iterdir() if partial.is_dir() else ():
+        if path.name == keep:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    partial.mkdir(parents=True, exist_ok=True)
+    write_json(partial / PLAN, {**plan.as_json(), "versions": dict(plan.versions)})
+
+
+def holds_work(partial: Path) -> bool:
+    """Whether a partial folder holds finished work: a part, one of several trainings, or a checkpoint."""
+    return any(True for pattern in ("work/**/*.json", "**/checkpoints/step-????????") for _ in partial.glob(pattern))
+
+
+def check_place(final: Path, partial: Path) -> None:
+    """Raises ArtifactError where a file or a link is in the place of an artifact's folder."""
+    for path in (final, partial):
+        if path.is_symlink() or (path.exists() and not path.is_dir()):
+            what = "a symbolic link" if path.is_symlink() else "no folder"
+            raise ArtifactError(
+                f"{path}: is {what}, so no artifact is written there: remove it, or choose another --root"
+            )
 
 
 def _old(final: Path) -> Path:

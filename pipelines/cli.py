@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -9,9 +10,12 @@ import click
 
 from korbert import __version__
 from korbert.errors import KorbertError
+from korbert.interruption import Interrupted, raised_signals
+from korbert.terminal import printable
 from pipelines.commands import models, stages
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NOTHING_LOST = "nothing finished is lost; the same command goes on from here"
 
 
 def main() -> NoReturn:
@@ -22,35 +26,46 @@ def main() -> NoReturn:
 def run_command(arguments: list[str]) -> int:
     """Runs one command line; returns the exit code."""
     debug = "--debug" in arguments
-    try:
-        cli.main(arguments, prog_name="korbert", standalone_mode=False)
-    except click.exceptions.Exit as leave:
-        return leave.exit_code
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("korbert: interrupted: nothing finished is lost; the same command goes on from here", err=True)
-        return 130
-    except BrokenPipeError:
-        return _leave_pipe()
-    except KorbertError as error:
-        if debug:
-            raise
-        click.echo(f"korbert: {error}", err=True)
-        return error.exit_code
-    except OSError as error:
-        if debug:
-            raise
-        click.echo(f"korbert: {_os_error(error)}", err=True)
-        return 1
-    except Exception as error:
-        if debug:
-            raise
-        said = " ".join(str(error).split())
-        click.echo(f"korbert: {type(error).__name__}: {said}: the same command with --debug shows where", err=True)
-        return 1
+    with raised_signals() as arrived:
+        try:
+            cli.main(arguments, prog_name="korbert", standalone_mode=False)
+        except click.exceptions.Exit as leave:
+            return leave.exit_code
+        except click.ClickException as error:
+            error.show()
+            return error.exit_code
+        except (KeyboardInterrupt, Exception) as error:
+            cause = (error.__cause__ or error) if isinstance(error, click.Abort) else error
+            if (number := arrived()) or isinstance(cause, KeyboardInterrupt | click.Abort):
+                return _leave_interrupted(cause, number or signal.SIGINT)
+            if isinstance(cause, BrokenPipeError):
+                return _leave_pipe()
+            if debug:
+                raise
+            return _leave_failed(cause)
     return 0
+
+
+def _leave_interrupted(error: BaseException, number: signal.Signals) -> int:
+    """130 after Ctrl-C, 143 after SIGTERM, as shells have it."""
+    number, saved = (error.number, error.saved) if isinstance(error, Interrupted) else (number, "")
+    how = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
+    said = f"{saved}; the same command goes on from there" if saved else _NOTHING_LOST
+    click.echo(f"korbert: {how}: {said}", err=True)
+    return 128 + number
+
+
+def _leave_failed(error: BaseException) -> int:
+    """Says in one line what went wrong."""
+    if isinstance(error, KorbertError):
+        click.echo(f"korbert: {printable(str(error))}", err=True)
+        return error.exit_code
+    if isinstance(error, OSError):
+        click.echo(f"korbert: {printable(_os_error(error))}", err=True)
+        return 1
+    said = printable(" ".join(str(error).split()))
+    click.echo(f"korbert: {type(error).__name__}: {said}: the same command with --debug shows where", err=True)
+    return 1
 
 
 def _leave_pipe() -> int:

@@ -1,10 +1,11 @@
 """A recipe: everything that may change an artifact's bytes, from one TOML file and `--set` (DESIGN 3)."""
 
 import difflib
+import math
 import re
 import tomllib
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -44,7 +45,7 @@ STAGES: Mapping[str, StageSpec] = {
         StageSpec("shard", 1, ("analyze", "vocab"), ("sentencepiece", "pyarrow", "duckdb")),
         StageSpec("pretrain", 1, ("shard", "vocab"), ("torch", "numpy"), trains=True),
         StageSpec("nsmc", 1, ("clean", "vocab", "pretrain"), (*_TRAINING, "scikit-learn", "pandas"), trains=True),
-        StageSpec("korquad", 1, ("vocab", "pretrain"), _TRAINING, trains=True),
+        StageSpec("korquad", 2, ("vocab", "pretrain"), _TRAINING, trains=True),
     )
 }
 
@@ -167,16 +168,32 @@ _SHARED = (
 
 
 def find(given: str) -> Path:
-    """The file of a recipe named by path or, for a shipped one, by name."""
-    path = Path(given)
-    if path.suffix == ".toml" or path.is_file():
-        return path
-    if (SHIPPED / f"{given}.toml").is_file():
-        return SHIPPED / f"{given}.toml"
-    names = sorted(path.stem for path in SHIPPED.glob("*.toml"))
-    raise SettingsError(
-        f"{given}: no such recipe: give a .toml file, or one of {', '.join(names)}{_near(given, names)}"
-    )
+    """The file of a recipe named by path, by its name without `.toml`, or, for a shipped one, by that name.
+
+    Raises SettingsError for a name that is no recipe's, or two recipes', or that no folder of artifacts can have.
+    """
+    path, own = Path(given), Path(f"{given}.toml")
+    shipped = SHIPPED / f"{given}.toml"
+    if path.suffix != ".toml" and not path.is_file():
+        names = sorted(path.stem for path in SHIPPED.glob("*.toml"))
+        is_own, is_shipped = own.is_file(), given in names
+        if is_own and is_shipped:
+            raise SettingsError(f"{given}: is a shipped recipe, and {own} is here: say {own} for yours, or rename it")
+        if not is_own and not is_shipped:
+            near = _near(given, [*names, *(path.stem for path in Path().glob("*.toml"))])
+            raise SettingsError(f"{given}: no such recipe: give a .toml file, or one of {', '.join(names)}{near}")
+        path = own if is_own else shipped
+    check_name(path)
+    return path
+
+
+def check_name(path: Path) -> None:
+    """Raises SettingsError where no folder of artifacts can have the recipe's name."""
+    if path.stem.startswith(".") or not path.stem.isprintable():
+        raise SettingsError(
+            f"{str(path)!r}: a recipe's name is that of its folder of artifacts, and {path.stem!r} cannot be one: "
+            "choose another"
+        )
 
 
 def load(given: str, changes: Sequence[str] = ()) -> Recipe:
@@ -186,12 +203,15 @@ def load(given: str, changes: Sequence[str] = ()) -> Recipe:
         raw = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError as error:
         raise SettingsError(f"{path}: no such file: `korbert new NAME` writes a recipe to start from") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise SettingsError(f"{path}: is not TOML: {error}: mend it there") from error
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read ({error.strerror}): give a file of TOML") from error
     for change in changes:
         _apply(raw, change)
     if own := raw.keys() & {"name", "given"}:
         raise SettingsError(f"{path}: {min(own)}: no such key: a recipe is named by its file")
+    _refuse_boundless(raw, path, "")
     _hand_down(raw, path)
     try:
         return Recipe.model_validate({**raw, "name": path.stem, "given": given})
@@ -204,14 +224,37 @@ def _apply(raw: dict[str, Any], change: str) -> None:
     if not equals or not re.fullmatch(r"\w+(\.\w+)*", key):
         raise SettingsError(f"--set {change}: give it as section.key=value, such as vocab.size=32000")
     *outer, last = key.split(".")
-    for name in outer:
-        raw = raw.setdefault(name, {})
-        if not isinstance(raw, dict):
-            raise SettingsError(f"--set {change}: {name} is a list in the recipe: change it in the file")
+    holder: Any = raw
+    for place, name in enumerate(outer):
+        if isinstance(holder, list) and name.isdecimal() and int(name) < len(holder):
+            holder = holder[int(name)]
+        elif isinstance(holder, dict):
+            holder = holder.setdefault(name, {})
+        else:
+            before = ".".join(outer[:place])
+            raise SettingsError(f"--set {change}: {before} has no {name!r} in the recipe: change it in the file")
+    if not isinstance(holder, dict):
+        raise SettingsError(f"--set {change}: {'.'.join(outer)} is no table in the recipe: change it in the file")
     try:
-        raw[last] = tomllib.loads(f"value = {text}")["value"]
+        holder[last] = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        raw[last] = text
+        holder[last] = text
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"--set {key}: {_shown(text)}: too many digits or brackets: give a smaller one") from error
+
+
+def _refuse_boundless(value: Any, path: Path, place: str) -> None:
+    """Raises SettingsError for inf, nan, and whole numbers of more than 64 bits: no setting can have one."""
+    if isinstance(value, dict | list):
+        inner = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, one in inner:
+            _refuse_boundless(one, path, f"{place}.{key}" if place else str(key))
+    elif (isinstance(value, float) and not math.isfinite(value)) or (isinstance(value, int) and abs(value) >= 1 << 63):
+        raise SettingsError(f"{path}: {place}: {_shown(str(value))} is no number that a setting can have: change it")
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _hand_down(raw: dict[str, Any], path: Path) -> None:
@@ -246,14 +289,14 @@ def _explain(path: Path, error: ValidationError) -> str:
     place = ".".join(str(part) for part in first["loc"])
     more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
     if first["type"] == "extra_forbidden":
-        known = _fields_at(first["loc"][:-1])
-        return (
-            f"{path}: {place}: no such key{_near(str(first['loc'][-1]), known)}: known here: {', '.join(known)}{more}"
-        )
+        known, name = _fields_at(first["loc"][:-1]), str(first["loc"][-1])
+        elsewhere = [one for one in _places_of(Recipe, name) if one.split(".")[0] == str(first["loc"][0])]
+        near = f" (did you mean {elsewhere[0]}?)" if elsewhere and name not in known else _near(name, known)
+        return f"{path}: {place}: no such key{near}: known here: {', '.join(known)}{more}"
     if first["type"] == "missing":
         return f"{path}: {place}: is missing: add it{more}"
     message = first["msg"].removeprefix("Value error, ")
-    found = "" if isinstance(first["input"], dict) else f", not {first['input']!r}"
+    found = "" if isinstance(first["input"], dict) else f", not {_shown(repr(first['input']))}"
     return f"{path}: {place}: {message}{found}{more}"
 
 
@@ -265,6 +308,17 @@ def _fields_at(place: tuple[int | str, ...]) -> list[str]:
     if model is Recipe:
         return sorted({*_SHARED, *Recipe.model_fields} - {"name", "given"})
     return sorted(model.model_fields) if model else []
+
+
+def _places_of(model: type[BaseModel], name: str, before: str = "") -> Iterator[str]:
+    """Where keys of that name are, as `--set` takes them: steps -> pretrain.phases.0.steps."""
+    for field, about in model.model_fields.items():
+        inner = _find_model(about.annotation)
+        if field == name and before:
+            yield f"{before}{field}"
+        elif inner is not None:
+            in_list = typing.get_origin(about.annotation) is tuple
+            yield from _places_of(inner, name, f"{before}{field}.{'0.' if in_list else ''}")
 
 
 def _model_of(model: type[BaseModel], field: str) -> type[BaseModel] | None:

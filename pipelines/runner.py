@@ -11,13 +11,13 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from corpus.readers.records import File
-from korbert.errors import ArtifactError, CorpusError, SettingsError
+from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
 from korbert.processor import processor_name
 from pipelines import artifacts
 from pipelines.artifacts import Json, Plan
@@ -28,13 +28,23 @@ from pipelines.stages import Inputs
 
 _logger = logging.getLogger(__name__)
 
+_SUMS_SHOWN, _REASONS_SHOWN = 6, 4  # in the line that ends a stage
+_ACTIONS = {
+    "fresh": "would be skipped",
+    "absent": "would be made",
+    "partial": "would be resumed",
+    "stale": "would be refused",
+    "unused": "not in the recipe",
+}
+
 
 @dataclass(frozen=True)
 class Status:
     """What one stage's artifact is, and why.
 
     state: "fresh", "stale", "partial", "absent" or "unused" (the recipe has no such section). reasons: what differs, a
-    line each. notes: what differs without mattering (versions, numerics).
+    line each. notes: what differs without mattering (versions, numerics). action: what a run would do, where the state
+    alone does not tell.
     """
 
     stage: str
@@ -42,6 +52,12 @@ class Status:
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     digest: str | None = None
+    action: str = ""
+
+    @property
+    def doing(self) -> str:
+        """What a run would do with the stage."""
+        return self.action or _ACTIONS[self.state]
 
 
 class Chain:
@@ -72,7 +88,7 @@ class Chain:
         """
         digests = {}
         for name in self.reads(spec):
-            record = artifacts.read_json(self.artifact(name) / artifacts.RECORD)
+            record = artifacts.read_record(self.artifact(name))
             if record is None:
                 raise ArtifactError(
                     f"{self.artifact(name)}: is absent, and {spec.name} reads it: "
@@ -83,7 +99,7 @@ class Chain:
             "artifacts": digests,
             "files": self._sources.describe(spec.name) if files is None else files,
         }
-        return Plan(spec.name, spec.version, self.recipe.settings(spec.name), inputs)
+        return Plan(spec.name, spec.version, self.recipe.settings(spec.name), inputs, _versions(spec.libraries))
 
     def _command(self, *options: str, verb: str = "run") -> str:
         return f"`{shlex.join(['korbert', verb, self.recipe.given, *options, *self.runtime.given])}`"
@@ -100,11 +116,11 @@ class Chain:
             return Status(spec.name, "unused")
         folder = self.artifact(spec.name)
         try:
-            record = artifacts.read_json(folder / artifacts.RECORD)
+            record = artifacts.read_record(folder)
+            if record is None:
+                return self._unfinished(spec) if self.partial(spec.name).is_dir() else Status(spec.name, "absent")
         except ArtifactError as error:
             return Status(spec.name, "stale", (str(error),))
-        if record is None:
-            return self._unfinished(spec) if self.partial(spec.name).exists() else Status(spec.name, "absent")
         reasons, notes = self._drift(spec, record)
         broken = artifacts.damage(folder, record, hashes=verify)
         if broken:
@@ -112,29 +128,31 @@ class Chain:
         notes += self._notes(record)
         return Status(spec.name, "stale" if reasons else "fresh", tuple(reasons), tuple(notes), record["digest"])
 
-    def _begun(self, stage: str) -> Json | None:
-        """What a partial folder was begun for; None where there is none."""
-        partial = self.partial(stage)
-        return artifacts.read_json(partial / artifacts.PLAN) or artifacts.read_json(partial / artifacts.RECORD)
-
     def _unfinished(self, spec: StageSpec) -> Status:
-        made_for = self._begun(spec.name)
-        reasons = self._drift(spec, made_for)[0] if made_for else []
-        if reasons:
-            return Status(spec.name, "stale", tuple(reasons))
+        partial = self.partial(spec.name)
+        begun = artifacts.read_plan(partial) or {}
         owner = artifacts.owner(self.artifact(spec.name))
-        state = f"is being made by {owner}" if owner else "a run was cut off; the next one goes on from there"
-        progress = artifacts.progress(self.partial(spec.name))
-        return Status(spec.name, "partial", (state, progress) if progress else (state,))
+        if not owner and not artifacts.holds_work(partial):
+            return Status(spec.name, "absent", _why(begun, "a run was cut off before anything was finished"))
+        reasons = self._drift(spec, begun)[0] if begun else []
+        if reasons and not begun.get("failed"):
+            return Status(spec.name, "stale", tuple(reasons))
+        state = f"is being made by {owner}" if owner else "a run was cut off; the next one resumes there"
+        progress = artifacts.progress(partial)
+        return Status(spec.name, "partial", (*_why(begun, state), *([progress] if progress else [])))
 
     def _drift(self, spec: StageSpec, record: Json) -> tuple[list[str], list[str]]:
-        """Where the record is not what would be made now, and what could not be compared."""
+        """Where the record is not what would be made now, and what could not be compared.
+
+        A partial folder's plan has no files yet; it is of one set of library versions, an artifact may be of others.
+        """
+        compare = artifacts.differences if "files" in record else artifacts.obstacles
         try:
             try:
-                return artifacts.differences(self.plan(spec), record), []
+                return compare(self.plan(spec), record), []
             except CorpusError as error:  # the source files may be gone once they have been read
                 plan = self.plan(spec, files=record["inputs"]["files"])
-                return artifacts.differences(plan, record), [f"not compared with its source files: {error}"]
+                return compare(plan, record), [f"not compared with its source files: {error}"]
         except ArtifactError as error:
             return [str(error)], []
 
@@ -178,28 +196,32 @@ class Chain:
     def _leads_to(self, spec: StageSpec, last: StageSpec) -> bool:
         return any(name == spec.name or self._leads_to(spec, STAGES[name]) for name in self.reads(last))
 
-    def statuses(self, *, verify: bool = False) -> list[Status]:
-        """All stages in order; what builds on something that is not fresh is stale itself."""
+    def statuses(self, *, verify: bool = False, rebuild: Collection[str] = ()) -> list[Status]:
+        """All stages in order, and what a run would do with each. rebuild: names of those to be made anew."""
         found: dict[str, Status] = {}
         for spec in STAGES.values():
             status = self.status(spec, verify=verify)
             waiting = [name for name in self.reads(spec) if found[name].state not in ("fresh", "unused")]
-            if status.state == "fresh" and waiting:
+            if spec.name in rebuild:
+                status = dataclasses.replace(status, action="would be made anew (--rebuild)")
+            elif waiting and (self.artifact(spec.name) / artifacts.RECORD).exists() and not self._own_drift(spec):
                 status = dataclasses.replace(
-                    status, state="stale", reasons=(f"{waiting[0]} is {found[waiting[0]].state}",)
+                    status,
+                    state="stale",
+                    reasons=(f"{waiting[0]} is {found[waiting[0]].state}",),
+                    action=f"would be compared again once {waiting[0]} is fresh",
                 )
             found[spec.name] = status
         return list(found.values())
 
-    def describe(self, spec: StageSpec, *, rebuild: bool) -> str:
-        """What a run would do with the stage now."""
-        status = self.status(spec)
-        if rebuild and status.state in ("fresh", "stale"):
-            return "would be made anew (--rebuild)"
-        if status.state in ("absent", "partial"):
-            self._sources.files(spec.name)  # a source that is missing is said now, not when its turn comes
-        doing = {"fresh": "fresh, would be skipped", "absent": "would be made", "partial": "would be resumed"}
-        return doing.get(status.state) or f"would be refused: {status.reasons[0]}"
+    def _own_drift(self, spec: StageSpec) -> bool:
+        """Whether a finished artifact differs in more than the digests of what it was made from."""
+        try:
+            record = artifacts.read_record(self.artifact(spec.name)) or {}
+            plan = Plan(spec.name, spec.version, self.recipe.settings(spec.name), record["inputs"])
+            return bool(artifacts.differences(plan, record)) or bool(artifacts.damage(self.artifact(spec.name), record))
+        except ArtifactError:
+            return True
 
     def to_rebuild(self, specs: Sequence[StageSpec]) -> frozenset[str]:
         """The stages that `--rebuild` has to make anew: all, or those that a rebuild which was cut off has left.
@@ -229,8 +251,14 @@ class Chain:
                 _logger.info("%s: fresh, skipped", spec.name)
                 artifacts.tidy(self.partial(spec.name), self.artifact(spec.name))
             else:
+                artifacts.check_place(self.artifact(spec.name), self.partial(spec.name))
+                if spec.trains:
+                    from korbert.training.distributed import refuse_environment  # loads PyTorch
+
+                    refuse_environment()
                 plan = self.plan(spec)
-                self._prepare(plan, rebuild=rebuild)
+                self._verify_inputs(spec)
+                self._prepare(spec, plan, rebuild=rebuild)
                 self._work(spec, plan)
             self._marker(spec.name).unlink(missing_ok=True)
             if not (self.artifact(spec.name) / artifacts.PAGE).exists():
@@ -251,32 +279,62 @@ class Chain:
             f"{self._command('--from', stage, *last, '--rebuild')}, or give the recipe another name"
         )
 
-    def _prepare(self, plan: Plan, *, rebuild: bool) -> None:
+    def _prepare(self, spec: StageSpec, plan: Plan, *, rebuild: bool) -> None:
+        """Prepare the partial folder for the plan, keeping finished work that belongs to it.
+
+        Raises ArtifactError where the folder holds finished work of another plan, unless that run ended in an error:
+        its settings are what had to be changed. Parts know what they were made from, so those stay in that case.
+        """
         partial = self.partial(plan.stage)
-        made_for = self._begun(plan.stage)
-        if made_for is not None:
-            reasons = tuple(artifacts.differences(plan, made_for))
-            if not reasons:
-                return
+        try:
+            begun = artifacts.read_plan(partial)
+        except ArtifactError:
             if not rebuild:
-                raise ArtifactError(self._refusal(partial, plan.stage, reasons))
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        artifacts.write_json(partial / artifacts.PLAN, plan.as_json())
+                raise
+            begun = None
+        reasons = () if begun is None else tuple(artifacts.obstacles(plan, begun))
+        if begun is not None and not reasons:
+            if begun.pop("failed", None):
+                artifacts.write_json(partial / artifacts.PLAN, begun)
+            return
+        failed = begun is not None and bool(begun.get("failed"))
+        if reasons and not rebuild and not failed and artifacts.holds_work(partial):
+            raise ArtifactError(self._refusal(partial, plan.stage, reasons))
+        artifacts.begin(partial, plan, keep="work" if failed and not rebuild and not spec.trains else None)
+
+    def _verify_inputs(self, spec: StageSpec) -> None:
+        """Raises ArtifactError where a file of an artifact that the stage reads has other bytes than recorded."""
+        for name in self.reads(spec):
+            folder = self.artifact(name)
+            changed = artifacts.changed_file(folder, artifacts.read_record(folder) or {"files": {}})
+            if changed is not None:
+                raise ArtifactError(
+                    f"{changed}: has other bytes than recorded, and {spec.name} reads it: "
+                    f"make it anew with {self._command('--from', name, '--to', name, '--rebuild')}"
+                )
 
     def _work(self, spec: StageSpec, plan: Plan) -> None:
         partial, final = self.partial(spec.name), self.artifact(spec.name)
         if (partial / artifacts.RECORD).exists():  # killed between the record and the rename
             artifacts.settle(partial, final)
             return
+        _logger.info("%s: %s", spec.name, "resuming" if artifacts.holds_work(partial) else "starting")
         resumed = any(path.name != artifacts.PLAN for path in partial.iterdir())
-        _logger.info("%s: %s", spec.name, "resuming" if resumed else "starting")
         started, clock = datetime.datetime.now(datetime.UTC), time.monotonic()
         numerics = self._numerics(spec, partial)
         module = importlib.import_module(f"pipelines.stages.{spec.name}")
-        counts = module.run(self.recipe.section(spec.name), self.inputs(spec), partial, self.runtime)
+        try:
+            counts = module.run(self.recipe.section(spec.name), self.inputs(spec), partial, self.runtime)
+        except (
+            CorpusError,
+            ModelError,
+            SettingsError,
+        ) as error:  # errors that the user mends in the recipe or the text
+            begun = artifacts.read_json(partial / artifacts.PLAN) or {}
+            artifacts.write_json(partial / artifacts.PLAN, {**begun, "failed": str(error)})
+            raise
         seconds = time.monotonic() - clock
-        facts: Json = {"counts": counts, "versions": _versions(spec.libraries), "numerics": numerics}
+        facts: Json = {"counts": counts, "numerics": numerics}
         run = self._about(started, seconds, resumed=resumed)
         artifacts.finish(partial, final, plan, facts, run)
         _logger.info("%s: done in %.1f s: %s", spec.name, seconds, _in_words(counts))
@@ -314,7 +372,7 @@ class Chain:
 
         try:
             render(self.artifact(stage))
-            index(self.folder)
+            index(self.folder, [spec.name for spec in self.specs()])
         except Exception as error:
             again = self._command(verb="report")
             _logger.warning("%s: its page could not be drawn (%r): %s tries again", stage, error, again)
@@ -333,6 +391,21 @@ def _version(name: str) -> str:
         return "absent"
 
 
+def _why(begun: Json, otherwise: str) -> tuple[str, ...]:
+    """Why a partial folder is there."""
+    return (f"the last run failed: {begun['failed']}",) if begun.get("failed") else (otherwise,)
+
+
 def _in_words(counts: Mapping[str, int | float]) -> str:
-    shown = [f"{key.replace('_', ' ')} {value:,}" for key, value in counts.items() if isinstance(value, int)]
-    return ", ".join(shown[:6])
+    """The sums, and beside what was dropped the largest reasons (`dropped.too_short`)."""
+    whole = {key: value for key, value in counts.items() if isinstance(value, int)}
+    reasons = {key.partition(".")[2]: value for key, value in whole.items() if key.startswith("dropped.")}
+    largest = sorted(reasons.items(), key=lambda reason: -reason[1])[:_REASONS_SHOWN]
+    told = [f"{value:,} {name.replace('_', ' ')}" for name, value in largest]
+    if rest := sum(reasons.values()) - sum(value for _, value in largest):
+        told.append(f"{rest:,} for other reasons")
+    shown = []
+    for key, value in [(key, value) for key, value in whole.items() if "." not in key][:_SUMS_SHOWN]:
+        why = f" ({', '.join(told)})" if key == "dropped" and told else ""
+        shown.append(f"{key.replace('_', ' ')} {value:,}{why}")
+    return ", ".join(shown)

@@ -1,16 +1,13 @@
 """What may differ from machine to machine without changing an artifact's bytes (DESIGN 3)."""
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from korbert.processor import cores
+
 if TYPE_CHECKING:
     from corpus.workers import Workers
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -25,7 +22,7 @@ class Runtime:
 
     root: Path
     data: Path
-    workers: int = field(default_factory=_cores)
+    workers: int = field(default_factory=cores)
     runner: Literal["native", "ray"] = "native"
     address: str | None = None
     device: str = "auto"

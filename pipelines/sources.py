@@ -32,9 +32,11 @@ class Sources:
         for stage in STAGES:
             try:
                 run = artifacts.read_json(folder / stage / artifacts.RUN) or {}
-            except ArtifactError:  # no more than a memory is lost
+                known = {(name, size, mtime): digest for name, size, mtime, digest in run.get("sources", [])}
+                if all(isinstance(digest, str) for digest in known.values()):
+                    self._known.update(known)
+            except (ArtifactError, TypeError, ValueError):  # no more than a memory is lost
                 continue
-            self._known.update({(name, size, mtime): digest for name, size, mtime, digest in run.get("sources", [])})
 
     def files(self, stage: str) -> dict[str, tuple[File, ...]]:
         """Role -> files, sorted by name. Raises CorpusError where a pattern finds nothing."""
@@ -63,7 +65,10 @@ class Sources:
                 f"{self._recipe.given}: {stage}.{role}: {pattern}: only sources of clean may lie behind an address: "
                 "get the file and name it by its path"
             )
-        found = find_files(relative, base)
+        try:
+            found = find_files(relative, base)
+        except CorpusError as error:
+            raise CorpusError(f"{self._recipe.given}: {stage}.{role}: {error}") from error
         if not found and is_address(relative):
             raise CorpusError(
                 f"{self._recipe.given}: {stage}.{role}: no file {relative}: change the path in the recipe"

@@ -11,7 +11,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import korbert
-from korbert.errors import SettingsError
+from korbert.durable import check_output, write_json
 from korbert.tasks import korquad, korquad_score
 
 __all__ = ["score", "submit", "write_submission", "write_wheel"]
@@ -21,25 +21,25 @@ _NOT_CARRIED = ("corpus/sample",)  # the demo's text, no part of a model
 _NEEDS = ("kiwipiepy", "kiwipiepy_model", "numpy", "pydantic", "rich", "safetensors", "sentencepiece", "torch")
 
 
-def submit(model: Path, input: Path, output: Path, *, device: str = "auto", batch_size: int = 32) -> int:
+def submit(
+    model: str | Path, input: str | Path, output: str | Path, *, device: str = "auto", batch_size: int = 32
+) -> int:
     """Answer every question of `input`, an official file with or without answers, into `output`: {id: answer}.
 
-    model: a folder of kind "reading". batch_size: windows at a time. Returns the number of answers. `output` is whole
-    or absent; SettingsError where its folder is absent, CorpusError where `input` is no KorQuAD file.
+    model: a folder of kind "reading", or an artifact that has one. batch_size: windows at a time. Returns the number of
+    answers. `output` is whole or absent. Raises SettingsError, before the work, where it cannot be written or would
+    take the place of what is read, and CorpusError where `input` is no KorQuAD file.
     """
-    if not output.parent.is_dir():
-        raise SettingsError(f"{output}: there is no folder {output.parent}: make it, or name another file")
-    if output.is_dir():
-        raise SettingsError(f"{output}: is a folder: name a file for the answers")
+    check_output(Path(output), Path(input), Path(model))
     dataset = korquad.read(input, answers="none")
     from korbert.tasks.reading import Reader
 
     predictions = Reader.load(model, device, batch_size=batch_size).predict(dataset)
-    korquad.write_json(output, predictions)
+    write_json(Path(output), predictions)
     return len(predictions)
 
 
-def score(dataset: Path, predictions: Path) -> dict[str, float]:
+def score(dataset: str | Path, predictions: str | Path) -> dict[str, float]:
     """What the official script prints for two files: {"exact_match", "f1"}, in percent."""
     return korquad_score.score(korquad.read_json(dataset), korquad.read_predictions(predictions), str(dataset))
 

@@ -1,38 +1,33 @@
 """Tables for the terminal: the chain's state, and what came out of a run."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
+from korbert.terminal import printable
 from pipelines import artifacts
-from pipelines.runner import Chain
+from pipelines.reports import amounts
+from pipelines.runner import Chain, Status
 
 if TYPE_CHECKING:
     from korbert.tasks.korquad_oracle import Oracle
 
 _MISSES_SHOWN = 20
-_DOING = {
-    "fresh": "a run skips it",
-    "absent": "a run makes it",
-    "partial": "a run goes on with it",
-    "stale": "a run refuses it",
-    "unused": "not in the recipe",
-}
 _STYLES = {"fresh": "green", "stale": "red", "partial": "yellow", "absent": "dim", "unused": "dim"}
 
 
-def show_status(chain: Chain, *, verify: bool) -> None:
+def show_status(chain: Chain, statuses: Iterable[Status]) -> None:
     """Print the state of each artifact, what a run would do, and why: a line each, however narrow the window."""
     console = Console(soft_wrap=True, highlight=False)
     console.print(chain.folder, markup=False)
-    for status in chain.statuses(verify=verify):
+    for status in statuses:
         state = f"[{_STYLES[status.state]}]{status.state:<7}[/]"
-        console.print(f"{status.stage:<8} {state} {(status.digest or '')[:12]:<12} {_DOING[status.state]}")
+        console.print(f"{status.stage:<8} {state} {(status.digest or '')[:12]:<12} {status.doing}")
         for line in (*status.reasons, *(f"note: {note}" for note in status.notes)):
-            console.print(f"         {line}", markup=False)
+            console.print(f"         {printable(line)}", markup=False)
 
 
 def show(chain: Chain) -> None:
@@ -65,7 +60,8 @@ def show_oracle(found: "Oracle") -> None:
         console.print(f"   missed: {causes}" if causes else "   none missed")
     for one in found["unreached"][:_MISSES_SHOWN]:
         best = ", ".join(f"by {name} {text!r}" for name, text in one["best"].items())
-        console.print(f"{one['id']}: {one['answer']!r}, {best}: {one['cause']} {' '.join(one['pieces'])}", markup=False)
+        said = f"{one['id']}: {one['answer']!r}, {best}: {one['cause']} {' '.join(one['pieces'])}"
+        console.print(printable(said), markup=False)
     if len(found["unreached"]) > _MISSES_SHOWN:
         console.print(f"and {len(found['unreached']) - _MISSES_SHOWN:,} more: --all FILE has them")
 
@@ -73,7 +69,7 @@ def show_oracle(found: "Oracle") -> None:
 def _figures(chain: Chain, states: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for spec in chain.specs():
         if states[spec.name] == "fresh":
-            record = artifacts.read_json(chain.artifact(spec.name) / artifacts.RECORD) or {}
+            record = artifacts.read_record(chain.artifact(spec.name)) or {}
             yield from _FIGURES[spec.name](chain, record["counts"])
 
 
@@ -110,11 +106,8 @@ def _shard(chain: Chain, counts: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _pretrain(chain: Chain, counts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     found = _json(chain, "pretrain", "scores.json")
-    yield (
-        "held-out MLM loss",
-        f"{found['mlm_loss']:.2f}, by unigram frequencies {found['unigram_loss']:.2f} "
-        f"({found['unigram_loss'] - found['mlm_loss']:.2f} nat better)",
-    )
+    compared = amounts.than_unigram(found["unigram_loss"] - found["mlm_loss"])
+    yield "held-out MLM loss", f"{found['mlm_loss']:.2f}, {compared} ({found['unigram_loss']:.2f})"
     yield "held-out MLM accuracy", f"{found['mlm_accuracy']:.1%} of {found['mlm_count']:,}"
     if found["nsp_count"]:
         yield "held-out NSP accuracy", f"{found['nsp_accuracy']:.1%} of {found['nsp_count']:,}"

@@ -1,6 +1,5 @@
 """Text shown as its pieces: what `korbert tokenize` prints and draws."""
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,8 +7,11 @@ from typing import TypedDict
 
 from rich.markup import escape
 
+from korbert.errors import SettingsError
+from korbert.terminal import printable
 from korbert.tokenization import Pieces, Tokenizer
 from korbert.tokenization.encoding import EOJEOL
+from pipelines import lines
 
 __all__ = [
     "Row",
@@ -18,10 +20,12 @@ __all__ = [
     "describe_change",
     "print_table",
     "rows",
-    "tokenizer_folder",
     "units",
     "write_page",
 ]
+
+
+_MOST_PAGE_CHARS = 200_000  # about 30 MB of HTML
 
 
 class Row(TypedDict):
@@ -45,11 +49,6 @@ class Unit:
     pieces: tuple[tuple[str, str], ...]  # piece and tag
 
 
-def tokenizer_folder(given: Path) -> Path:
-    """The folder itself, or the tokenizer of a model's folder."""
-    return given / "tokenizer" if (given / "tokenizer").is_dir() else given
-
-
 def rows(found: Pieces) -> Iterator[Row]:
     """The pieces of one text, in order."""
     eojeol = -1
@@ -59,9 +58,9 @@ def rows(found: Pieces) -> Iterator[Row]:
         yield {"piece": piece, "id": id, "span": span, "tag": tag, "eojeol": eojeol}
 
 
-def as_json(text: str, found: Pieces) -> str:
+def as_json(text: str, found: Pieces) -> bytes:
     """One line: {"text", "pieces": [Row, ..]}."""
-    return json.dumps({"text": text, "pieces": list(rows(found))}, ensure_ascii=False)
+    return lines.as_json({"text": text, "pieces": list(rows(found))})
 
 
 def print_table(text: str, found: Pieces) -> None:
@@ -75,7 +74,7 @@ def print_table(text: str, found: Pieces) -> None:
     for row in rows(found):
         start, end = row["span"]
         cells = (row["piece"], str(row["id"]), f"{start}:{end}", text[start:end], row["tag"], str(row["eojeol"]))
-        table.add_row(*map(escape, cells))
+        table.add_row(*(escape(printable(cell)) for cell in cells))
     Console(highlight=False).print(table)
 
 
@@ -116,11 +115,24 @@ def _filled(text: str, groups: Iterable[tuple[int, int, list[tuple[str, str]]]])
         yield Unit(text[at:], ())
 
 
-def write_page(path: Path, tokenizer: Tokenizer, texts: Iterable[str], *, special_tokens: bool = False) -> int:
-    """A page with the pieces of each text below its characters. Returns the number of texts."""
+def write_page(
+    path: Path, tokenizer: Tokenizer, texts: Iterable[tuple[str, str]], *, special_tokens: bool = False
+) -> int:
+    """A page with the pieces of each text below its characters. Returns the number of texts.
+
+    texts: places and texts, as pipelines.lines gives them. SettingsError where they are more than a page can hold.
+    """
     from pipelines.reports.page import write
 
-    shown = [units(text, tokenizer.encode_pieces(text, special_tokens=special_tokens)) for text in texts]
+    shown: list[list[Unit]] = []
+    chars = 0
+    for place, text in texts:
+        chars += len(text)
+        if chars > _MOST_PAGE_CHARS:
+            raise SettingsError(
+                f"{place}: a page holds {_MOST_PAGE_CHARS:,} characters: give fewer texts, or use --json"
+            )
+        shown.append(units(text, tokenizer.encode_pieces(text, special_tokens=special_tokens)))
     number = sum(len(unit.pieces) for text in shown for unit in text)
     write(path, "pieces.html", texts=shown, number=number, vocab_size=tokenizer.vocab_size, digest=tokenizer.digest)
     return len(shown)

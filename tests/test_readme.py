@@ -97,9 +97,7 @@ def test_the_new_recipe_of_the_readme_is_one(
     assert path.read_bytes() == mine
 
 
-@pytest.mark.parametrize(
-    "wrong", ["korbert train mine.toml", "korbert run mine.toml --until vocab", "korbert fill model"]
-)
+@pytest.mark.parametrize("wrong", ["korbert train mine.toml", "korbert run mine.toml --until vocab", "korbert fill"])
 def test_a_wrong_command_line_is_found_out(wrong: str) -> None:
     with pytest.raises(click.UsageError):
         parse(wrong)

@@ -10,11 +10,19 @@ from korbert._lazy import attach
 
 if TYPE_CHECKING:
     from corpus.readers.cutting import chunks
-    from corpus.readers.reading import rows
+    from corpus.readers.reading import count_records, rows
     from corpus.readers.records import Chunk, Row, Segment
 
-__all__ = ["Chunk", "Row", "Segment", "chunks", "rows"]
+__all__ = ["Chunk", "Row", "Segment", "chunks", "count_records", "rows"]
 
 __getattr__ = attach(
-    __name__, {"Chunk": "records", "Row": "records", "Segment": "records", "chunks": "cutting", "rows": "reading"}
+    __name__,
+    {
+        "Chunk": "records",
+        "Row": "records",
+        "Segment": "records",
+        "chunks": "cutting",
+        "count_records": "reading",
+        "rows": "reading",
+    },
 )

@@ -1,13 +1,15 @@
 """Files cut into chunks of whole records. Text is cut as UTF-8, whatever the file's encoding."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from io import BufferedReader
 
 from corpus.readers import delimited, tables, wikipedia
 from corpus.readers.encodings import encoding_of, utf8
+from corpus.readers.files import check_name
 from corpus.readers.frames import PACKED, open_bytes
-from corpus.readers.records import Chunk, File, Kind, Segment
-from corpus.settings import SourceSettings
+from corpus.readers.records import SHOWN_BYTES, Chunk, File, Kind, Segment, pass_line
+from corpus.settings import LONGEST_RECORD, SourceSettings
 from korbert.errors import CorpusError
 
 __all__ = ["chunks"]
@@ -25,29 +27,40 @@ _KINDS: dict[str, Kind] = {
     ".xml": "wikipedia",
 }
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_PASSED_BYTES = 1 << 20  # of what is too long, read at once
+_KORQUAD_RECORDS = 8  # records' room that a file of KorQuAD may take: it is parsed whole, and holds many contexts
 
 
-def chunks(source: SourceSettings, files: Sequence[File], part_bytes: int) -> Iterator[Chunk]:
-    """The files in their order, cut between records once a chunk holds `part_bytes` or more."""
+def chunks(
+    source: SourceSettings, files: Sequence[File], part_bytes: int, longest: int = LONGEST_RECORD
+) -> Iterator[Chunk]:
+    """The files in their order, cut between records once a chunk holds `part_bytes` or more.
+
+    longest: bytes that a record may have, at least `part_bytes`. Of a longer one only the beginning is held; it is a
+    segment of its own.
+    """
+    longest = max(longest, part_bytes)
     segments: list[Segment] = []
     size, kind = 0, None
     for path, name in zip(files, _names(files), strict=True):
         previous, kind = kind, _kind(source, path)
         if segments and previous is not None and previous != kind:
-            yield Chunk(source, previous, tuple(segments), len(files) > 1)
+            yield Chunk(source, previous, tuple(segments), len(files) > 1, longest)
             segments, size = [], 0
-        for segment in _segments(source, kind, path, name, part_bytes):
+        for segment in _segments(source, kind, path, name, part_bytes, longest):
             segments.append(segment)
             size += len(segment.data)
             if size >= part_bytes:
-                yield Chunk(source, kind, tuple(segments), len(files) > 1)
+                yield Chunk(source, kind, tuple(segments), len(files) > 1, longest)
                 segments, size = [], 0
     if segments and kind is not None:
-        yield Chunk(source, kind, tuple(segments), len(files) > 1)
+        yield Chunk(source, kind, tuple(segments), len(files) > 1, longest)
 
 
 def _names(files: Sequence[File]) -> list[str]:
     """What a file is called in ids and messages: its path below the folder that all have in common."""
+    for path in files:
+        check_name(path)
     paths = [path.parts for path in files]
     shared = 0
     while len(files) > 1 and len({parts[: shared + 1] for parts in paths}) == 1 and shared < min(map(len, paths)) - 1:
@@ -66,37 +79,94 @@ def _kind(source: SourceSettings, path: File) -> Kind:
     return _KINDS[name.suffix]
 
 
-def _segments(source: SourceSettings, kind: Kind, path: File, name: str, part_bytes: int) -> Iterator[Segment]:
+def _segments(
+    source: SourceSettings, kind: Kind, path: File, name: str, part_bytes: int, longest: int
+) -> Iterator[Segment]:
     if kind in ("parquet", "arrow"):
-        yield from tables.segments(source, kind, path, name, part_bytes)
+        yield from tables.segments(source, kind, path, name, part_bytes, longest)
         return
     encoding = encoding_of(path) if source.encoding == "auto" else source.encoding
     with open_bytes(path) as packed, utf8(packed, encoding, path) as file:
         if kind == "wikipedia":
-            found = wikipedia.segments(file, path, name, part_bytes)
+            found = wikipedia.segments(file, path, name, part_bytes, longest)
         elif kind in ("csv", "tsv"):
-            found = delimited.segments(source, kind, file, path, name, part_bytes)
-        elif kind == "korquad" or (kind == "text" and source.documents == "file"):
-            found = iter([Segment(name, 1, file.read())])
+            found = delimited.segments(source, kind, file, path, name, part_bytes, longest)
+        elif kind == "korquad":
+            found = _whole_file(file, name, longest * _KORQUAD_RECORDS)
+        elif kind == "text" and source.documents == "file":
+            found = _whole_file(file, name, longest)
         else:
-            found = _line_segments(file, name, part_bytes, to_blank=kind == "text" and source.documents == "blank")
+            to_blank = kind == "text" and source.documents == "blank"
+            found = _line_segments(file, name, part_bytes, longest, to_blank=to_blank)
         for segment in found:
             data = segment.data.removeprefix(_BYTE_ORDER_MARK) if segment.first == 1 else segment.data
-            yield Segment(name, segment.first, data, encoding, segment.columns)
+            yield replace(segment, data=data, encoding=encoding)
 
 
-def _line_segments(file: BufferedReader, name: str, part_bytes: int, to_blank: bool) -> Iterator[Segment]:
+def _whole_file(file: BufferedReader, name: str, longest: int) -> Iterator[Segment]:
+    held: list[bytes] = []
+    size = 0
+    for block in iter(lambda: file.read(_PASSED_BYTES), b""):
+        held.append(block)
+        size += len(block)
+        if size > longest:
+            del held[1:]
+    data = b"".join(held)
+    if size <= longest:
+        yield Segment(name, 1, data)
+    else:
+        yield Segment(name, 1, data[:SHOWN_BYTES], record_bytes=size)
+
+
+def _line_segments(
+    file: BufferedReader, name: str, part_bytes: int, longest: int, *, to_blank: bool
+) -> Iterator[Segment]:
     """Whole lines of about `part_bytes`. to_blank: go on to the next blank line, so that no document is cut."""
     first = 1
-    while data := file.read(part_bytes) + file.readline():
-        if to_blank:
-            data += b"".join(_lines_to_blank(file))
-        yield Segment(name, first, data)
-        first += data.count(b"\n")
+    while data := file.read(part_bytes) + file.readline(longest + 1):
+        if to_blank and data.endswith(b"\n"):
+            data += b"".join(_lines_to_blank(file, longest))
+        begin = _last_record(data, to_blank) if len(data) > longest else len(data)
+        if len(data) - begin <= longest:
+            yield Segment(name, first, data)
+            first += data.count(b"\n")
+            continue
+        if begin:
+            yield Segment(name, first, data[:begin])
+            first += data.count(b"\n", 0, begin)
+        size, lines = _pass_over(file, data[begin:], to_blank)
+        yield Segment(name, first, data[begin : begin + SHOWN_BYTES], record_bytes=size)
+        first += lines
 
 
-def _lines_to_blank(file: BufferedReader) -> Iterator[bytes]:
-    for line in file:
+def _lines_to_blank(file: BufferedReader, longest: int) -> Iterator[bytes]:
+    """The lines up to a blank one; or up to one that is cut where they are more than a record may have."""
+    left = longest
+    while left >= 0 and (line := file.readline(left + 1)):
         yield line
+        left -= len(line)
         if not line.strip():
             return
+
+
+def _last_record(data: bytes, to_blank: bool) -> int:
+    """Where the last record begins: its last line, or what follows the last blank line."""
+    begin = data.rfind(b"\n", 0, -1) + 1
+    while to_blank and begin and data[(before := data.rfind(b"\n", 0, begin - 1) + 1) : begin].strip():
+        begin = before
+    return begin
+
+
+def _pass_over(file: BufferedReader, record: bytes, to_blank: bool) -> tuple[int, int]:
+    """Reads on to the end of a record that is too long. Returns its bytes and its line ends."""
+    size, lines = len(record), record.count(b"\n")
+    if not record.endswith(b"\n"):
+        size, lines = size + pass_line(file), lines + 1
+    elif not to_blank or not record[record.rfind(b"\n", 0, -1) + 1 :].strip():
+        return size, lines
+    while to_blank and (line := file.readline(_PASSED_BYTES)):
+        rest = 0 if line.endswith(b"\n") else pass_line(file)
+        size, lines = size + len(line) + rest, lines + 1
+        if not rest and not line.strip():
+            break
+    return size, lines

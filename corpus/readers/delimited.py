@@ -5,7 +5,17 @@ from collections.abc import Iterable, Iterator
 from io import BufferedReader
 from typing import Any
 
-from corpus.readers.records import File, Row, Segment, checked_row, decoded, needed_columns, undecodable_row
+from corpus.readers.records import (
+    SHOWN_BYTES,
+    File,
+    Row,
+    Segment,
+    checked_row,
+    decoded,
+    needed_columns,
+    pass_line,
+    undecodable_row,
+)
 from corpus.settings import SourceSettings
 
 __all__ = ["rows", "segments"]
@@ -15,14 +25,26 @@ _MOST_FIELD_CHARS = (1 << 31) - 1
 
 
 def segments(
-    source: SourceSettings, kind: str, file: BufferedReader, path: File, name: str, part_bytes: int
+    source: SourceSettings, kind: str, file: BufferedReader, path: File, name: str, part_bytes: int, longest: int
 ) -> Iterator[Segment]:
-    """Whole records of about `part_bytes`. Raises CorpusError where the first line lacks the columns of the source."""
-    head = file.readline()
+    """Whole records of about `part_bytes`. Raises CorpusError where the first line lacks the columns of the source.
+
+    longest: bytes that a record may have; of one with a longer line only the beginning is held.
+    """
+    head = file.readline(_LONGEST_RECORD)
     columns = tuple(_fields(decoded(head, "utf-8").removeprefix("\ufeff"), kind))
     needed_columns(source, columns, path, " in its first line")
-    first, held, size, quotes = 2, [], 0, 0
-    for line in file:
+    held: list[bytes] = []
+    first, size, quotes = 2, 0, 0
+    for line in iter(lambda: file.readline(longest + 1), b""):
+        if len(line) > longest:
+            if held:
+                yield Segment(name, first, b"".join(held), columns=columns)
+            first += len(held)
+            rest = 0 if line.endswith(b"\n") else pass_line(file)
+            yield Segment(name, first, line[:SHOWN_BYTES], columns=columns, record_bytes=len(line) + rest)
+            first, held, size, quotes = first + 1, [], 0, 0
+            continue
         held.append(line)
         size += len(line)
         quotes += line.count(b'"')

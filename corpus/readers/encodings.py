@@ -45,5 +45,6 @@ def _transcoded(file: BufferedReader, encoding: str, path: File) -> Iterator[byt
     try:
         for block in chain(blocks, [b""]):
             yield decoder.decode(block, final=not block).encode("utf-8", "surrogatepass")
-    except UnicodeDecodeError as error:  # UTF-16 has no single wrong bytes
-        raise CorpusError(f"{path}: is no {encoding.upper()} ({error.reason}): set encoding of its source") from error
+    except UnicodeError as error:  # UTF-16 has no single wrong bytes
+        told = error.reason if isinstance(error, UnicodeDecodeError) else error
+        raise CorpusError(f"{path}: is no {encoding.upper()} ({told}): set encoding of its source") from error

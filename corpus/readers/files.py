@@ -1,6 +1,7 @@
 """Files by name, folder, glob or address."""
 
 import hashlib
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from korbert.errors import CorpusError
 if TYPE_CHECKING:
     from upath import UPath
 
-__all__ = ["find_files", "is_address", "remote_version"]
+__all__ = ["check_name", "find_files", "is_address", "remote_version"]
 
 _DATASET_MARKS = ("state.json", "dataset_dict.json")  # what `save_to_disk` of `datasets` writes beside its Arrow files
 
@@ -26,7 +27,7 @@ def find_files(pattern: str, base: Path) -> tuple[File, ...]:
 
     pattern: a file, a folder, or a glob, relative to `base`; or an address. Of a folder: all files below it but hidden
     ones, whose names begin with a dot, or a folder's; of a `datasets` data set on disk its Arrow files alone. Raises
-    CorpusError where an address cannot be reached.
+    CorpusError where an address cannot be reached, or a name is no UTF-8.
     """
     if is_address(pattern):
         return _find_remote(pattern)
@@ -38,7 +39,21 @@ def find_files(pattern: str, base: Path) -> tuple[File, ...]:
             found.add(path)
         elif path == base or not path.name.startswith("."):
             found.update(_below(path))
+    for path in sorted(found):
+        check_name(path)
     return tuple(sorted(found))
+
+
+def check_name(path: File) -> None:
+    """Raises CorpusError where the name is no UTF-8, as of archives of old: ids and records are made of it."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(str(path)).decode("utf-8", "backslashreplace")
+        raise CorpusError(
+            f"{shown}: its name is no UTF-8, as in archives made under Windows (CP949): rename it; "
+            "`convmv -r -f cp949 -t utf8 --notest FOLDER` does so for all files of a folder"
+        ) from None
 
 
 def _below(folder: Path) -> Iterable[Path]:

@@ -1,28 +1,55 @@
 """Chunks as rows."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 from corpus.readers import delimited, tables, wikipedia
-from corpus.readers.records import Chunk, Row, Segment, checked_row, decoded, type_name, undecodable_row
+from corpus.readers.records import (
+    Chunk,
+    Row,
+    Segment,
+    checked_row,
+    decoded,
+    too_long_row,
+    type_name,
+    undecodable_row,
+)
 from corpus.settings import SourceSettings
 
-__all__ = ["rows"]
+__all__ = ["count_records", "rows"]
 
 _SHOWN_CHARS = 1000  # of a whole file that cannot be read
 
 
-def rows(chunk: Chunk) -> Iterator[Row]:
-    """Every record of the chunk, good or bad, in order. Blank lines are no records."""
+def rows(chunk: Chunk, first: int = 0, stop: int | None = None, *, parsed: bool = True) -> Iterator[Row]:
+    """Every record of the chunk, good or bad, in order. Blank lines are no records.
+
+    first, stop: only the records from one to before the other, counted through the chunk from 0. parsed: False leaves
+    wikitext as it is.
+    """
+    for record in islice(_records(chunk), first, stop):
+        yield record if isinstance(record, Row) else record(parsed)
+
+
+def count_records(chunk: Chunk) -> int:
+    """How many rows it has."""
+    return sum(1 for _ in _records(chunk))
+
+
+def _records(chunk: Chunk) -> Iterator[Row | Callable[[bool], Row]]:
     source, kind = chunk.source, chunk.kind
     for segment in chunk.segments:
         prefix = f"{segment.file}:" if chunk.numbered_by_file else ""
-        if kind in ("parquet", "arrow"):
+        if segment.record_bytes:
+            place = _place(segment, chunk)
+            yield too_long_row(segment.data, segment.record_bytes, place, segment.encoding, chunk.longest)
+        elif kind in ("parquet", "arrow"):
             yield from tables.rows(segment, source, prefix)
         elif kind in ("csv", "tsv"):
             yield from delimited.rows(segment, source, kind, prefix)
         elif kind == "wikipedia":
-            yield from wikipedia.rows(segment)
+            yield from wikipedia.rows(segment, chunk.longest)
         elif kind == "jsonl":
             for number, line in _numbered_lines(segment):
                 raw = decoded(line, segment.encoding)
@@ -35,6 +62,13 @@ def rows(chunk: Chunk) -> Iterator[Row]:
             lines = _numbered_lines(segment) if source.documents == "line" else _paragraphs(segment)
             for number, data in lines:
                 yield _text_row(data, segment, f"{segment.file} line {number}", f"{prefix}{number}")
+
+
+def _place(segment: Segment, chunk: Chunk) -> str:
+    if chunk.kind == "korquad" or (chunk.kind == "text" and chunk.source.documents == "file"):
+        return segment.file
+    record = {"parquet": "row", "arrow": "row", "wikipedia": "page"}.get(chunk.kind, "line")
+    return f"{segment.file} {record} {segment.first}"
 
 
 def _numbered_lines(segment: Segment) -> Iterator[tuple[int, bytes]]:
@@ -62,7 +96,8 @@ def _korquad_rows(segment: Segment, source: SourceSettings, prefix: str) -> Iter
         articles = json.loads(segment.data)["data"]
         contexts = [paragraph["context"] for article in articles for paragraph in article["paragraphs"]]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        detail = f"{segment.file}: not a KorQuAD file, which holds data, paragraphs and contexts ({error!r})"
+        told = f"no {error}" if isinstance(error, KeyError) else error
+        detail = f"{segment.file}: not a KorQuAD file, which holds data, paragraphs and contexts ({told})"
         yield Row(segment.file, None, segment.data.decode(errors="replace")[:_SHOWN_CHARS], "bad_json", detail)
         return
     for number, context in enumerate(contexts, 1):

@@ -3,16 +3,18 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from corpus.settings import SourceSettings
+from corpus.settings import LONGEST_RECORD, SourceSettings
 from korbert.errors import CorpusError
 
 if TYPE_CHECKING:
     from upath import UPath
 
 __all__ = [
+    "SHOWN_BYTES",
     "UNDECODABLE",
     "Chunk",
     "File",
@@ -22,12 +24,17 @@ __all__ = [
     "checked_row",
     "decoded",
     "needed_columns",
+    "pass_line",
+    "too_long_row",
     "type_name",
     "undecodable_row",
 ]
 
 File: TypeAlias = "Path | UPath"  # here, or behind an address that fsspec knows
 Kind = Literal["jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia", "korquad"]
+
+SHOWN_BYTES = 1 << 16  # of a record that is too long
+_PASSED_BYTES = 1 << 20  # of its rest, read at once
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 UNDECODABLE = re.compile("[\udc80-\udcff]")  # what a byte that cannot be decoded becomes
@@ -46,7 +53,8 @@ class Segment:
     """Whole records of one file: lines or pages in UTF-8, or an Arrow stream of rows.
 
     first: the number of the first line, page or row, from 1. encoding: of the file; where it is not UTF-8, a byte that
-    could not be decoded is a lone surrogate in `data`. columns: of a CSV or TSV file.
+    could not be decoded is a lone surrogate in `data`. columns: of a CSV or TSV file. record_bytes: 0, or the bytes of
+    a single record that is too long, of which `data` is the beginning.
     """
 
     file: str
@@ -54,16 +62,21 @@ class Segment:
     data: bytes
     encoding: str = "utf-8"
     columns: tuple[str, ...] = ()
+    record_bytes: int = 0
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """What one work unit reads. numbered_by_file: more than one file, so a line's number alone is no id."""
+    """What one work unit reads. numbered_by_file: more than one file, so a line's number alone is no id.
+
+    longest: bytes that a record may have.
+    """
 
     source: SourceSettings
     kind: Kind
     segments: tuple[Segment, ...]
     numbered_by_file: bool
+    longest: int = LONGEST_RECORD
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +112,44 @@ def undecodable_row(text: str, place: str, encoding: str, local: str | int | Non
         return None
     first = ord(found[0]) - 0xDC00
     detail = f"{place}: byte 0x{first:02x} at character {text.index(found[0])} is no {encoding.upper()}"
-    shown = UNDECODABLE.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", text)
-    return Row(place, local, shown, "bad_encoding", detail, len(found))
+    return Row(place, local, _readable(text), "bad_encoding", detail, len(found))
+
+
+def _readable(text: str) -> str:
+    return UNDECODABLE.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", text)
+
+
+def too_long_row(beginning: bytes, size: int, place: str, encoding: str, longest: int) -> Row:
+    """The row of a record of `size` bytes, which nobody reads, with its first characters as text."""
+    shown = beginning[:SHOWN_BYTES]
+    while shown and shown[-1] >= 0x80:  # the last character may be cut
+        shown = shown[:-1]
+        if beginning[len(shown)] >= 0xC0:
+            break
+    detail = f"{place}: {size:,} bytes, and a record may have {longest:,}: of its text only the beginning is kept"
+    return Row(place, None, _readable(decoded(shown, encoding)).rstrip("\n"), "too_long", detail)
+
+
+def pass_line(file: BufferedReader) -> int:
+    """Skips the rest of the line without holding it. Returns the number of bytes skipped."""
+    size = 0
+    for piece in iter(lambda: file.readline(_PASSED_BYTES), b""):
+        size += len(piece)
+        if piece.endswith(b"\n"):
+            break
+    return size
 
 
 def needed_columns(source: SourceSettings, present: Sequence[str], path: File, where: str = "") -> list[str]:
     """The columns of id and text. Raises CorpusError where one is not among those present. where: they were found."""
-    columns = [source.id, source.text] if source.id else [source.text]
+    columns = list(dict.fromkeys(filter(None, (source.id, source.text))))
     for column in columns:
         if column not in present:
             found = ", ".join(present) or "nothing"
-            raise CorpusError(f"{path}: no column {column!r} among {found}{where}: set id and text of {source.name!r}")
+            without = ' (id = "" takes the number of the line)' if column == source.id else ""
+            raise CorpusError(
+                f"{path}: no column {column!r} among {found}{where}: set id and text of {source.name!r}{without}"
+            )
     return columns
 
 

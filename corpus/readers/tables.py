@@ -1,34 +1,89 @@
 """Parquet files, and the Arrow files of a `datasets` data set on disk."""
 
 import io
+import re
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corpus.readers.frames import open_bytes, open_file
-from corpus.readers.records import File, Kind, Row, Segment, checked_row, decoded, needed_columns, undecodable_row
+from corpus.readers.records import (
+    SHOWN_BYTES,
+    File,
+    Kind,
+    Row,
+    Segment,
+    checked_row,
+    decoded,
+    needed_columns,
+    undecodable_row,
+)
 from corpus.settings import SourceSettings
 from korbert.errors import CorpusError
 
 __all__ = ["rows", "segments"]
 
 _BATCH_ROWS = 1024  # of a Parquet file, read at once
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 _NAMES = {"parquet": "Parquet", "arrow": "Arrow"}
+_EXCEPTION = re.compile(r"\w*Exception: ")  # names of C++ classes in Arrow's messages
 
 
-def segments(source: SourceSettings, kind: Kind, path: File, name: str, part_bytes: int) -> Iterator[Segment]:
-    """Rows of about `part_bytes` with the columns of id and text alone."""
+def segments(
+    source: SourceSettings, kind: Kind, path: File, name: str, part_bytes: int, longest: int
+) -> Iterator[Segment]:
+    """Rows of about `part_bytes` with the columns of id and text alone.
+
+    longest: bytes that an id or a text may have; a row with a longer one is a segment of its own.
+    """
     first = 1
     batches: list[pa.RecordBatch] = []
-    for batch in _batches(source, kind, path):
-        batches.append(batch)
-        if sum(batch.nbytes for batch in batches) >= part_bytes:
+    for batch, cell in _without_long_cells(_batches(source, kind, path), longest):
+        if batch.num_rows or cell is None:
+            batches.append(batch)
+        if batches and (cell is not None or sum(batch.nbytes for batch in batches) >= part_bytes):
             yield Segment(name, first, _stream(batches))
             first += sum(batch.num_rows for batch in batches)
             batches = []
+        if cell is not None:
+            yield Segment(name, first, cell.slice(0, min(cell.size, SHOWN_BYTES)).to_pybytes(), record_bytes=cell.size)
+            first += 1
     if batches:
         yield Segment(name, first, _stream(batches))
+
+
+def _without_long_cells(
+    batches: Iterator[pa.RecordBatch], longest: int
+) -> Iterator[tuple[pa.RecordBatch, pa.Buffer | None]]:
+    """The rows of each batch up to one whose id or text is too long, and that cell; None where there is none."""
+    for batch in batches:
+        begin = 0
+        cells: dict[int, pa.Buffer] = {}
+        left = pa.RecordBatch.from_arrays(
+            [_cut(column, longest, cells) for column in batch.columns], batch.schema.names
+        )
+        for place, cell in sorted(cells.items()):
+            yield left.slice(begin, place - begin), cell
+            begin = place + 1
+        if not cells:
+            yield batch, None
+        elif begin < batch.num_rows:
+            yield left.slice(begin), None
+
+
+def _cut(column: pa.Array, longest: int, cells: dict[int, pa.Buffer]) -> pa.Array:
+    """The column without its cells that are too long, which are put into `cells` by row."""
+    values = column.dictionary if pa.types.is_dictionary(column.type) else column
+    if values.nbytes <= longest or not any(is_text(values.type) for is_text in _TEXTS):
+        return column
+    too_long = pc.greater(pc.binary_length(values), longest)
+    where = too_long if values is column else too_long.take(column.indices)
+    for place in pc.indices_nonzero(where).to_pylist():
+        cells[place] = (column[place] if values is column else column[place].value).as_buffer()
+    left = pc.if_else(too_long, pa.scalar(b"").cast(values.type), values)
+    return left if values is column else pa.DictionaryArray.from_arrays(column.indices, left)
 
 
 def _batches(source: SourceSettings, kind: Kind, path: File) -> Iterator[pa.RecordBatch]:
@@ -41,8 +96,8 @@ def _batches(source: SourceSettings, kind: Kind, path: File) -> Iterator[pa.Reco
             with open_bytes(path) as file, pa.ipc.open_stream(file) as stream:
                 columns = needed_columns(source, stream.schema.names, path)
                 yield from (batch.select(columns) for batch in stream)
-    except pa.ArrowException as error:
-        told = str(error).splitlines()[0]
+    except (pa.ArrowException, OSError, KeyError) as error:  # Arrow says OSError where it reads, too
+        told = _EXCEPTION.sub("", str(error.args[0] if error.args else error)).splitlines()[0]
         raise CorpusError(f"{path}: not a whole {_NAMES[kind]} file ({told}): get it again") from error
 
 

@@ -1,8 +1,9 @@
-"""Whether an exported folder computes what our model does, to rounding. Needs `transformers`."""
+"""Whether an exported folder does in its users' hands what our model does, to rounding. Needs `transformers`."""
 
 import importlib
-import importlib.util
-from collections.abc import Iterator, Mapping
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -13,10 +14,11 @@ from torch import Tensor
 
 from korbert.errors import ModelError
 from korbert.huggingface.layouts import CLASSES
-from korbert.modeling.models import ClassificationModel, Model, PretrainingModel
+from korbert.modeling.models import ClassificationModel, Model, PretrainingModel, ReadingModel
 from korbert.tokenization import Tokenizer, pad_batch
+from korbert.tokenization.vocabulary import FIRST_PIECE
 
-__all__ = ["TEXTS", "TOLERANCE", "compare", "their_tokenizer"]
+__all__ = ["TEXTS", "TOLERANCE", "compare", "transformers"]
 
 TOLERANCE = 1e-5  # of float32 scores, or of the largest one where that is above 1
 
@@ -35,9 +37,18 @@ TEXTS = (
 def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float]:
     """The largest absolute difference of each output between `model` and what `transformers` loads from `folder`.
 
-    ModelError where one is above TOLERANCE, and where the tokenizer of the folder gives other ids.
+    By the Auto classes and, where there is one, by the pipeline of its kind. ModelError where a difference is above
+    TOLERANCE, and where the tokenizer of the folder gives other ids.
     """
-    _compare_ids(tokenizer, folder)
+    with _quietly(folder.parent):
+        reads = transformers().AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+        _compare_ids(tokenizer, reads, folder, special_tokens=isinstance(model, PretrainingModel))
+        differences = _compare_outputs(model, tokenizer, folder)
+        _USES[model.kind](model, tokenizer, reads, folder)
+    return differences
+
+
+def _compare_outputs(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float]:
     theirs = _their_model(model, folder)
     differences: dict[str, float] = {}
     for batch in _batches(model, tokenizer):
@@ -48,16 +59,19 @@ def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float
             got = others[name]
             if expected.shape[:2] == real.shape:  # padding means nothing
                 expected, got = expected[real], got[real]
-            difference = float((expected - got).abs().max())
-            if difference > TOLERANCE * max(1.0, float(expected.abs().max())):
-                raise ModelError(
-                    f"{folder}: {name} differs by {difference:.1e} from the model's: report this as a fault"
-                )
-            differences[name] = max(difference, differences.get(name, 0.0))
+            differences[name] = max(_difference(name, expected, got), differences.get(name, 0.0))
     return differences
 
 
-def _transformers() -> ModuleType:
+def _difference(name: str, expected: Tensor, got: Tensor) -> float:
+    difference = float((expected - got).abs().max())
+    if not difference <= TOLERANCE * max(1.0, float(expected.abs().max())):  # nor where it is no number
+        raise ModelError(f"export: {name} differs by {difference:.1e} from the model's: report this as a fault")
+    return difference
+
+
+def transformers() -> ModuleType:
+    """The package. ModelError, which says how to get it, where it is not installed."""
     try:
         return importlib.import_module("transformers")
     except ImportError:
@@ -66,46 +80,88 @@ def _transformers() -> ModuleType:
 
 def _their_model(model: Model, folder: Path) -> Any:
     name = CLASSES[model.config.architecture, model.kind]
-    with _quiet():
-        theirs, report = getattr(_transformers(), name).from_pretrained(folder, output_loading_info=True)
+    theirs, report = getattr(transformers(), name).from_pretrained(folder, output_loading_info=True)
     if wrong := {key: sorted(found) for key, found in report.items() if found}:
-        raise ModelError(f"{folder}: {name} does not take all weights: {wrong}: report this as a fault")
+        raise ModelError(f"export: {name} does not take all weights: {wrong}: report this as a fault")
     return theirs.eval()
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the bar that `transformers` draws while it loads."""
+def _quietly(cache: Path) -> Iterator[None]:
+    """Without bars and hints of `transformers`; code that it copies and imports goes to `cache`, and is forgotten."""
     logging: Any = importlib.import_module("transformers.utils.logging")
-    shown = logging.is_progress_bar_enabled()
+    modules: Any = importlib.import_module("transformers.dynamic_module_utils")
+    shown, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    usual, path = modules.HF_MODULES_CACHE, list(sys.path)
     logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    modules.HF_MODULES_CACHE = str(cache / "modules")
+    loaded = _take_remote_code()
     try:
         yield
     finally:
+        _take_remote_code()
+        sys.modules.update(loaded)
+        modules.HF_MODULES_CACHE, sys.path[:] = usual, path
+        logging.set_verbosity(verbosity)
         if shown:
             logging.enable_progress_bar()
 
 
-def their_tokenizer(folder: Path) -> Any:
-    """The tokenizer of an exported folder, from its own file, with no copy in the cache of `transformers`."""
-    _transformers()
-    path = folder / "tokenization_korbert.py"
-    spec = importlib.util.spec_from_file_location("tokenization_korbert", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.KorbertTokenizer.from_pretrained(folder)
+def _take_remote_code() -> dict[str, ModuleType]:
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith("transformers_modules")}
 
 
-def _compare_ids(tokenizer: Tokenizer, folder: Path) -> None:
-    theirs = their_tokenizer(folder)
+def _compare_ids(tokenizer: Tokenizer, theirs: Any, folder: Path, *, special_tokens: bool) -> None:
     for text in TEXTS:
-        expected, got = tokenizer.encode(text).input_ids, theirs(text)["input_ids"]
+        expected, got = tokenizer.encode(text, special_tokens=special_tokens).input_ids, theirs(text)["input_ids"]
         if expected != got:
-            raise ModelError(
-                f"{folder}: the tokenizer cuts {text[:40]!r} into {got}, ours into {expected}: report this"
-            )
+            raise ModelError(f"export: its tokenizer cuts {text[:40]!r} into {got}, ours into {expected}: report this")
+
+
+def _use_filler(model: PretrainingModel, tokenizer: Tokenizer, theirs: Any, folder: Path) -> None:
+    """Our candidates have the probabilities that the pipeline gives them."""
+    from korbert.tasks.filling import Filler
+
+    text, top = "오늘 [MASK] 정말 좋다.", 5
+    (ours,) = Filler(model, tokenizer).fill(text, top=top)
+    found = _pipeline("fill-mask", folder)(text, top_k=FIRST_PIECE + top)  # special tokens and bytes, too
+    scores = {one["token"]: one["score"] for one in found}
+    got = torch.tensor([scores.get(one.id, math.nan) for one in ours])
+    _difference("the fill-mask pipeline", torch.tensor([one.probability for one in ours]), got)
+
+
+def _use_classifier(model: ClassificationModel, tokenizer: Tokenizer, theirs: Any, folder: Path) -> None:
+    from korbert.tasks.classification import Classifier
+
+    text = "정말 재미있는 영화였다."
+    ours = Classifier(model, tokenizer).predict(text)["probabilities"]
+    scores = {one["label"]: one["score"] for one in _pipeline("text-classification", folder)(text, top_k=None)}
+    got = torch.tensor([scores.get(label, math.nan) for label in ours])
+    _difference("the text-classification pipeline", torch.tensor(list(ours.values())), got)
+
+
+def _use_reader(model: ReadingModel, tokenizer: Tokenizer, theirs: Any, folder: Path) -> None:
+    """transformers 5 has no pipeline that reads: the Auto classes on a question and a context."""
+    question, context = "한글은 언제 만들어졌나?", "세종은 1443년에 한글을 만들었다."
+    arrays = pad_batch([tokenizer.encode(question, context)], tokenizer.pad_id)
+    given = {key: torch.from_numpy(arrays[key]) for key in _INPUTS}
+    reader = transformers().AutoModelForQuestionAnswering.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        expected, got = model(**given), reader(**theirs(question, context, return_tensors="pt"))
+    for name, ours, others in zip(("start", "end"), expected, (got.start_logits, got.end_logits), strict=True):
+        _difference(f"the {name} of an answer", ours, others)
+
+
+_USES: Mapping[str, Callable[..., None]] = {
+    "pretraining": _use_filler,
+    "classification": _use_classifier,
+    "reading": _use_reader,
+}
+
+
+def _pipeline(task: str, folder: Path) -> Any:
+    return transformers().pipeline(task, model=str(folder), trust_remote_code=True, device="cpu")
 
 
 def _batches(model: Model, tokenizer: Tokenizer) -> list[dict[str, Tensor]]:

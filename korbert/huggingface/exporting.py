@@ -1,16 +1,20 @@
 """A model folder as one that `transformers` loads: AutoModel..., AutoTokenizer with trust_remote_code."""
 
 import json
+import os
 import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from korbert.errors import ModelError
+from korbert.durable import may_write
+from korbert.errors import ModelError, SettingsError
 from korbert.huggingface.configs import config_to_transformers
 from korbert.huggingface.layouts import CLASSES, to_transformers
-from korbert.modeling.models import ClassificationModel, Model
+from korbert.modeling.models import ClassificationModel, Model, PretrainingModel
 from korbert.modeling.storage import load_model, serialize
 from korbert.tokenization import Tokenizer, repair, spans
+from korbert.tokenization.folder import PROBE, WORDS
 
 __all__ = ["export"]
 
@@ -19,27 +23,88 @@ _TOKENIZER_FILE = "tokenization_korbert.py"
 _OWN_IMPORT = re.compile(r"^from korbert\.tokenization\.(repair|spans) import .*\n", re.MULTILINE)
 
 
-def export(model_folder: Path, folder: Path, check: bool = False) -> dict[str, float]:
-    """Writes `folder` (made if absent) for `transformers`, which is needed for the check alone.
+def export(model_folder: str | Path, folder: str | Path, check: bool = False) -> dict[str, float]:
+    """Writes `folder` for `transformers`, which is needed for the check alone.
 
-    check: load what was written and compare on Korean texts and random ids. Returns the largest absolute difference of
-    each output, {} without check. ModelError where nothing in `transformers` computes what the model does, and where
-    the check finds a difference. Next sentence scores of a `modern` model stay behind: ModernBERT has no such head.
+    folder: made if absent; else empty, or an earlier export, whose files are replaced and whose others stay. Nothing of
+    it changes before the new files are written, and checked, aside. check: use what was written as its users do, and
+    compare with our model. Returns the largest absolute difference of each output, {} without check.
+
+    SettingsError for a folder that holds something else, or may not be written to. ModelError where nothing in
+    `transformers` computes what the model does, and where the check finds a difference. Next sentence scores of a
+    `modern` model stay behind: ModernBERT has no such head.
     """
-    if (folder / "config.json").exists() and "korbert_format" in (folder / "config.json").read_text(encoding="utf-8"):
-        raise ModelError(f"{folder}: holds a model of korbert, which the export would write over: name another folder")
+    folder = Path(folder)
+    _check_folder(folder, Path(model_folder))
+    if check:
+        from korbert.huggingface.check import transformers
+
+        transformers()  # or it refuses before the work
     model, tokenizer = load_model(model_folder)
     config = _config(model)  # refuses before anything is written
+    made = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with TemporaryDirectory(prefix=".export-", dir=folder) as aside:
+            new = Path(aside) / (folder.resolve().name or "model")  # by this name transformers calls its code
+            new.mkdir()
+            _write_files(new, model, tokenizer, config)
+            differences = _compare(model, tokenizer, new) if check else {}
+            _put_in_place(new, folder)
+    except BaseException:
+        if made:
+            folder.rmdir()
+        raise
+    return differences
+
+
+def _check_folder(folder: Path, model_folder: Path) -> None:
+    """Before the work: whether `folder` is ours to fill."""
+    if folder.resolve().is_relative_to(model_folder.resolve()):
+        raise SettingsError(f"{folder}: lies in {model_folder}, which is read: name a folder elsewhere")
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise SettingsError(f"{folder}: is no folder: name a new one")
+    held = sorted(one.name for one in folder.iterdir()) if folder.is_dir() else []
+    if held and not _is_export(folder):
+        some = ", ".join(held[:3]) + ", .." * (len(held) > 3)
+        raise SettingsError(
+            f"{folder}: holds {some}, which no export wrote: name a new folder, an empty one, or an earlier export"
+        )
+    there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    if not there.is_dir() or not may_write(there, os.W_OK | os.X_OK):
+        raise SettingsError(f"{folder}: cannot be made or written to ({there}): name another one")
+
+
+def _is_export(folder: Path) -> bool:
+    """Whether export wrote it, and nobody has trained and saved there since: transformers puts its version in."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    own = all((folder / name).is_file() for name in (_TOKENIZER_FILE, "korbert_tokenizer.json"))
+    return own and isinstance(config, dict) and not {"transformers_version", "korbert_format"} & config.keys()
+
+
+def _compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float]:
+    from korbert.huggingface.check import compare
+
+    return compare(model, tokenizer, folder)
+
+
+def _put_in_place(new: Path, folder: Path) -> None:
+    """config.json goes first and comes last: without it no half of a folder passes for a model."""
+    (folder / "config.json").unlink(missing_ok=True)
+    for name in (WORDS, PROBE):  # not every tokenizer has them
+        (folder / name).unlink(missing_ok=True)
+    for file in sorted(new.iterdir(), key=lambda file: file.name == "config.json"):
+        file.replace(folder / file.name)
+
+
+def _write_files(folder: Path, model: Model, tokenizer: Tokenizer, config: dict[str, Any]) -> None:
     _write_json(folder / "config.json", config)
     weights = to_transformers(model.state_dict(), model.config, model.kind)
     (folder / "model.safetensors").write_bytes(serialize(weights))
     _write_tokenizer(folder, model, tokenizer)
-    if not check:
-        return {}
-    from korbert.huggingface.check import compare
-
-    return compare(model, tokenizer, folder)
 
 
 def _config(model: Model) -> dict[str, Any]:
@@ -61,12 +126,14 @@ def _write_tokenizer(folder: Path, model: Model, tokenizer: Tokenizer) -> None:
     tokenizer.save(folder)
     (folder / _TOKENIZER_FILE).write_text(_tokenizer_source(), encoding="utf-8")
     segments = ["token_type_ids"] if model.config.type_vocab_size else []
-    config = {
+    config: dict[str, Any] = {
         "tokenizer_class": "KorbertTokenizer",
         "auto_map": {"AutoTokenizer": ["tokenization_korbert.KorbertTokenizer", None]},
         "model_max_length": model.config.max_position_embeddings,
         "model_input_names": ["input_ids", *segments, "attention_mask"],
     }
+    if isinstance(model, PretrainingModel):
+        config["split_special_tokens"] = False  # it is there to fill gaps, and [MASK] is how people write them
     _write_json(folder / "tokenizer_config.json", config)
 
 

@@ -20,12 +20,13 @@ __all__ = ["load_transformers"]
 _logger = logging.getLogger(__name__)
 
 
-def load_transformers(folder: Path, generator: torch.Generator | None = None) -> Model:
+def load_transformers(folder: str | Path, generator: torch.Generator | None = None) -> Model:
     """The model of a folder that `transformers` has written (BERT or ModernBERT, model.safetensors), in eval mode.
 
     Only weights: the ids are those of that folder's own tokenizer. A head that the folder lacks is drawn from
     `generator` (None: torch's own) and named in a warning of the log. ModelError where ours cannot compute the same.
     """
+    folder = Path(folder)
     theirs = _read_config(folder)
     tensors = _read_tensors(folder / "model.safetensors")
     names = theirs.get("architectures") or [""]
@@ -44,7 +45,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     try:
         theirs = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path}: cannot be read ({error}): name a folder that transformers has written") from None
     if not isinstance(theirs, dict) or theirs.get("model_type") not in ("bert", "modernbert"):
         raise ModelError(f"{path}: model_type is neither bert nor modernbert: no other is known here")

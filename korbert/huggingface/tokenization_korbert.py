@@ -165,8 +165,9 @@ class _Window:
 class KorbertTokenizer(PreTrainedTokenizer):
     """Kiwi's morphemes, each cut into pieces of a SentencePiece vocabulary; [CLS] A [SEP] or [CLS] A [SEP] B [SEP].
 
-    Special tokens typed in a text are text: '[MASK]' is not the mask. To fill gaps pass split_special_tokens=False, to
-    the call or to from_pretrained. Offsets are of the text as given; each piece of a fused morpheme (했: 하, 었) has
+    Of a model that fills gaps, '[MASK]' in a text is the mask, and so are the other special tokens what they stand for;
+    of others they are text, as nobody means them there. split_special_tokens, False or True, says so to the call or to
+    from_pretrained. Offsets are of the text as given; each piece of a fused morpheme (했: 하, 었) has
     all of its characters. With return_overflowing_tokens each window is a row, and overflow_to_sample_mapping tells
     which text it shows. Decoding joins forms and is readable, not the text as it was.
     """

@@ -12,12 +12,13 @@ Rotation = tuple[Tensor, Tensor]
 """Cosines and sines of the rotary positions, (T, D/H) each."""
 
 
-def global_mask(attention_mask: Tensor | None) -> Tensor | None:
+def global_mask(attention_mask: Tensor | None, padded: bool | None = None) -> Tensor | None:
     """Which pieces may be seen by all of their row: (B, 1, 1, T) bool, or None where nothing is padding.
 
-    attention_mask: (B, T), 0 on padding. Attention without a mask takes the fastest kernel.
+    attention_mask: (B, T), 0 on padding. Attention without a mask takes the fastest kernel. padded: whether there is a
+    0; None: looked up, which waits for the device.
     """
-    if attention_mask is None or bool(attention_mask.all()):
+    if attention_mask is None or padded is False or (padded is None and bool(attention_mask.all())):
         return None
     return attention_mask.bool()[:, None, None, :]
 

@@ -72,13 +72,16 @@ class Encoder(nn.Module):
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
         boundaries: Tensor | None = None,
+        *,
+        padded: bool | None = None,
     ) -> Tensor:
-        """All arguments: (B, T) whole numbers. Returns (B, T, D); what stands at padding is finite and means nothing.
+        """All tensors: (B, T) whole numbers. Returns (B, T, D); what stands at padding is finite and means nothing.
 
-        attention_mask: 1 on pieces, 0 on padding; None: no padding.
+        attention_mask: 1 on pieces, 0 on padding; None: no padding. padded: whether attention_mask has a 0, where that
+        is known; None: looked up, which waits for the device.
         """
         hidden = self.embeddings(input_ids, token_type_ids, boundaries)
-        masks = self._masks(input_ids, attention_mask)
+        masks = self._masks(input_ids, attention_mask, padded)
         turns = self._rotations(input_ids)
         for place, layer in enumerate(self.layers):
             everywhere = self.config.is_global(place)
@@ -86,9 +89,11 @@ class Encoder(nn.Module):
         normed: Tensor = self.final_norm(hidden)
         return normed
 
-    def _masks(self, input_ids: Tensor, attention_mask: Tensor | None) -> dict[bool, Tensor | None]:
+    def _masks(
+        self, input_ids: Tensor, attention_mask: Tensor | None, padded: bool | None
+    ) -> dict[bool, Tensor | None]:
         """Masks of layers that see everything (True) and of local ones (False)."""
-        visible = global_mask(attention_mask)
+        visible = global_mask(attention_mask, padded)
         if self._all_global():
             return {True: visible}
         reach = self.config.local_attention // 2

@@ -117,9 +117,11 @@ class ClassificationModel(nn.Module):
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
         boundaries: Tensor | None = None,
+        *,
+        padded: bool | None = None,
     ) -> Tensor:
         """Arguments as Encoder.forward. Returns the scores of the labels, (B, num_labels)."""
-        hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries)
+        hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries, padded=padded)
         pooled = hidden[:, 0] if self.pooling == "first" else mean_of_pieces(hidden, attention_mask)
         scores: Tensor = self.classifier(self.dropout(self.head(pooled)))
         return scores
@@ -150,12 +152,14 @@ class ReadingModel(nn.Module):
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
         boundaries: Tensor | None = None,
+        *,
+        padded: bool | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Arguments as Encoder.forward. Returns the scores of each piece as first and as last one, (B, T) both.
 
         Padding and question pieces have scores too: the caller leaves them out.
         """
-        hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries)
+        hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries, padded=padded)
         scores: Tensor = self.classifier(self.dropout(self.head(hidden)))  # (B, T, 2)
         return scores[..., 0], scores[..., 1]
 

@@ -1,18 +1,23 @@
 """A model folder: config.json, model.safetensors and the tokenizer that its ids come from (docs/formats.md)."""
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Annotated, Any, Literal, overload
 
 import safetensors.torch
 import torch
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from safetensors import SafetensorError
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from korbert.errors import ModelError
+from korbert.folders import model_folder
 from korbert.modeling.config import EncoderConfig
-from korbert.modeling.models import ClassificationModel, Model, PretrainingModel, ReadingModel
+from korbert.modeling.models import ClassificationModel, Model, Pooling, PretrainingModel, ReadingModel
+from korbert.sealed import read_object
 from korbert.tokenization import Tokenizer
 
 __all__ = ["FORMAT", "load_model", "read_config", "save_model", "serialize"]
@@ -21,14 +26,42 @@ FORMAT = 1
 
 _CLASSES: Mapping[str, type[Model]] = {cls.kind: cls for cls in (PretrainingModel, ClassificationModel, ReadingModel)}
 
+_Digest = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 
-def save_model(folder: Path, model: Model, tokenizer: Tokenizer, task: Mapping[str, Any] | None = None) -> None:
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class _NoHead(_Strict):
+    """A head that the encoder's config says all about."""
+
+
+class _LabelHead(_Strict):
+    num_labels: int = Field(ge=1)
+    pooling: Pooling
+    labels: list[str]
+
+
+class _Config(_Strict):
+    """config.json behind `korbert_format` and `kind`."""
+
+    encoder: dict[str, Any]
+    head: _LabelHead | _NoHead
+    task: dict[str, Any]
+    tokenizer_digest: _Digest
+    weights_sha256: _Digest
+
+
+def save_model(folder: str | Path, model: Model, tokenizer: Tokenizer, task: Mapping[str, Any] | None = None) -> None:
     """Writes `folder`, made if absent. Same weights, config and tokenizer: same bytes.
 
     task: what a user of the model has to know besides (max_length and the like), plain JSON values.
     """
+    folder = Path(folder)
     _check_vocabulary(model.config, tokenizer, folder)
     folder.mkdir(parents=True, exist_ok=True)
+    weights = serialize(model.state_dict())
     config = {
         "korbert_format": FORMAT,
         "kind": model.kind,
@@ -36,9 +69,10 @@ def save_model(folder: Path, model: Model, tokenizer: Tokenizer, task: Mapping[s
         "head": model.head_settings(),
         "task": dict(task or {}),
         "tokenizer_digest": tokenizer.digest,
+        "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
     (folder / "config.json").write_text(json.dumps(config, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    (folder / "model.safetensors").write_bytes(serialize(model.state_dict()))
+    (folder / "model.safetensors").write_bytes(weights)
     tokenizer.save(folder / "tokenizer")
 
 
@@ -48,58 +82,82 @@ def serialize(tensors: Mapping[str, Tensor]) -> bytes:
     return safetensors.torch.save(plain, metadata={"format": "pt"})
 
 
-def read_config(folder: Path) -> dict[str, Any]:
-    """config.json of a model folder: korbert_format, kind, encoder, head, task, tokenizer_digest.
+def read_config(folder: str | Path) -> dict[str, Any]:
+    """config.json of a model folder: korbert_format, kind, encoder, head, task, tokenizer_digest, weights_sha256.
 
-    ModelError where the folder is none, or of another format.
+    folder: of a model, or of an artifact that has one. ModelError where it is none, or of another format, and where an
+    entry is not what it has to be.
     """
-    path = folder / "config.json"
+    path = model_folder(folder) / "config.json"
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = read_object(path)
     except FileNotFoundError:
         raise ModelError(f"{path}: no such file: name a model folder that korbert has written") from None
     except (OSError, ValueError) as error:
         raise ModelError(f"{path}: cannot be read ({error}): write the model anew") from None
-    if not isinstance(config, dict) or "korbert_format" not in config:
+    if "korbert_format" not in config:
         raise ModelError(
             f"{path}: `korbert_format` is missing, so this is no korbert model:"
             " read a folder of transformers with korbert.huggingface.load_transformers"
         )
-    if config["korbert_format"] != FORMAT:
+    if config["korbert_format"] != FORMAT or isinstance(config["korbert_format"], bool | float):
         raise ModelError(
-            f"{path}: korbert_format {config['korbert_format']}, this version reads {FORMAT}:"
+            f"{path}: korbert_format {_short(config['korbert_format'])}, this version reads {FORMAT}:"
             " use the version of korbert that wrote it"
         )
-    if config.get("kind") not in _CLASSES:
-        raise ModelError(f"{path}: kind {config.get('kind')!r} is none of {', '.join(_CLASSES)}")
+    kind = config.get("kind")
+    if not isinstance(kind, str) or kind not in _CLASSES:
+        raise ModelError(f"{path}: kind {_short(kind)} is none of {', '.join(_CLASSES)}")
+    if "weights_sha256" not in config:
+        raise ModelError(f"{path}: has no weights_sha256, so an older korbert wrote it: make the model anew")
+    try:
+        head = _Config.model_validate({name: config[name] for name in config.keys() - {"korbert_format", "kind"}}).head
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ModelError(f"{path}: {place}: {first['msg']}: put the file back as it was written") from None
+    if isinstance(head, _LabelHead) != (kind == "classification"):
+        raise ModelError(f"{path}: head {_short(config['head'])} is none of a {kind} model: put the file back")
     return config
 
 
+def _short(value: object) -> str:
+    """What a file says, for an error: no more of it than tells what it is."""
+    said = repr(value)
+    return said if len(said) <= 80 else f"{said[:80]}..."
+
+
 @overload
 def load_model(
-    folder: Path, kind: Literal["pretraining"], device: str | torch.device = "cpu"
+    folder: str | Path, kind: Literal["pretraining"], device: str | torch.device = "cpu"
 ) -> tuple[PretrainingModel, Tokenizer]: ...
 @overload
 def load_model(
-    folder: Path, kind: Literal["classification"], device: str | torch.device = "cpu"
+    folder: str | Path, kind: Literal["classification"], device: str | torch.device = "cpu"
 ) -> tuple[ClassificationModel, Tokenizer]: ...
 @overload
 def load_model(
-    folder: Path, kind: Literal["reading"], device: str | torch.device = "cpu"
+    folder: str | Path, kind: Literal["reading"], device: str | torch.device = "cpu"
 ) -> tuple[ReadingModel, Tokenizer]: ...
 @overload
-def load_model(folder: Path, kind: None = None, device: str | torch.device = "cpu") -> tuple[Model, Tokenizer]: ...
-def load_model(folder: Path, kind: str | None = None, device: str | torch.device = "cpu") -> tuple[Model, Tokenizer]:
+def load_model(
+    folder: str | Path, kind: None = None, device: str | torch.device = "cpu"
+) -> tuple[Model, Tokenizer]: ...
+def load_model(
+    folder: str | Path, kind: str | None = None, device: str | torch.device = "cpu"
+) -> tuple[Model, Tokenizer]:
     """The model of a folder, in eval mode, and its tokenizer.
 
-    kind: what the caller can use; None takes any. ModelError where it is another, where files are missing or broken,
-    and where the tokenizer is not the one that the model was trained with.
+    kind: what the caller can use; None takes any. ModelError where it is another, where files are missing, changed or
+    broken, where weights are not finite, and where the tokenizer is not the one that the model was trained with.
     """
+    folder = model_folder(folder)
     config = read_config(folder)
     if kind is not None and config["kind"] != kind:
         raise ModelError(f"{folder}: a {config['kind']} model, a {kind} model is needed: name another folder")
-    model = _build(folder, config)
-    _fill(folder / "model.safetensors", model)
+    tensors = _read_weights(folder / "model.safetensors", config["weights_sha256"])
+    model = _build(folder, config, len(tensors))
+    _fill(folder / "model.safetensors", model, tensors)
     tokenizer = Tokenizer.load(folder / "tokenizer")
     if tokenizer.digest != config.get("tokenizer_digest"):
         raise ModelError(
@@ -110,36 +168,71 @@ def load_model(folder: Path, kind: str | None = None, device: str | torch.device
     return model.to(device).eval(), tokenizer
 
 
-def _build(folder: Path, config: Mapping[str, Any]) -> Model:
-    """The model without weights."""
+def _read_weights(path: Path, expected: str) -> dict[str, Tensor]:
     try:
-        encoder = EncoderConfig.parse(config.get("encoder"))
-        with torch.device("meta"):
-            return _CLASSES[config["kind"]](encoder, **config.get("head", {}))
-    except (ModelError, TypeError) as error:
-        raise ModelError(f"{folder / 'config.json'}: {error}") from None
-
-
-def _fill(path: Path, model: Model) -> None:
-    """Weights of a file into a model that has none."""
-    try:
-        tensors = safetensors.torch.load_file(path)
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != expected:
+            raise ModelError(
+                f"{path}: SHA-256 {found[:12]}, config.json says {expected[:12]}: the file was changed or is damaged:"
+                " put it back, or write the model anew"
+            )
+        return safetensors.torch.load_file(path)
     except FileNotFoundError:
         raise ModelError(f"{path}: no such file: the model folder is incomplete") from None
     except (OSError, SafetensorError) as error:
         raise ModelError(f"{path}: cannot be read ({error}): the file is broken, write the model anew") from None
+
+
+def _build(folder: Path, config: Mapping[str, Any], num_tensors: int) -> Model:
+    """The model without weights. num_tensors: of the weights' file; a layer has more than one."""
+    try:
+        encoder = EncoderConfig.parse(config["encoder"])
+        if encoder.num_hidden_layers > num_tensors:
+            raise ModelError(f"num_hidden_layers {encoder.num_hidden_layers}: the weights are of fewer")
+        with torch.device("meta"), _NoFilling():
+            return _CLASSES[config["kind"]](encoder, **config["head"])
+    except (ModelError, TypeError, ValueError, OverflowError, RuntimeError) as error:  # sizes that no tensor can have
+        said = str(error).partition("\n")[0]
+        raise ModelError(f"{folder / 'config.json'}: {said}") from None
+
+
+class _NoFilling(TorchFunctionMode):
+    """Leaves out torch.nn.init: tensors on "meta" have nothing to fill, and torch would load its compiler to find out,
+    which takes two seconds."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        given = kwargs or {}
+        if getattr(func, "__module__", None) == "torch.nn.init":
+            return args[0] if args else given["tensor"]
+        return func(*args, **given)
+
+
+def _fill(path: Path, model: Model, tensors: Mapping[str, Tensor]) -> None:
+    """Weights of a file into a model that has none."""
     expected = model.state_dict()
     for name in sorted(expected.keys() | tensors.keys()):
         want, have = expected.get(name), tensors.get(name)
-        if want is None or have is None or want.shape != have.shape:
+        if want is None or have is None or want.shape != have.shape or want.dtype != have.dtype:
             raise ModelError(
                 f"{path}: {name} is {_shape(have)}, config.json asks for {_shape(want)}: the two do not belong together"
+            )
+        if not torch.isfinite(have).all():
+            raise ModelError(
+                f"{path}: {name} holds numbers that are not finite, so the model can say nothing: take weights from"
+                " before, or train it anew with a lower learning_rate"
             )
     model.load_state_dict(tensors, assign=True)
 
 
 def _shape(tensor: Tensor | None) -> str:
-    return "absent" if tensor is None else "x".join(map(str, tensor.shape))
+    """2x3 of float32, "2x3 float64" of another type."""
+    if tensor is None:
+        return "absent"
+    kind = "" if tensor.dtype == torch.float32 else f" {str(tensor.dtype).removeprefix('torch.')}"
+    return "x".join(map(str, tensor.shape)) + kind
 
 
 def _check_vocabulary(config: EncoderConfig, tokenizer: Tokenizer, folder: Path) -> None:

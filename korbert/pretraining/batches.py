@@ -4,9 +4,10 @@ What a row holds depends on (seed, epoch, its number) alone, through a counter-b
 accumulation or the number of processes. Any step's batch can be made without those before it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,14 +20,25 @@ from korbert.pretraining.pairs import Pair, Pairs
 from korbert.pretraining.permutation import derived_key, permuted
 from korbert.pretraining.settings import MaskingSettings, PairSettings
 from korbert.pretraining.shards import Shards
+from korbert.training.devices import Batch
 
-__all__ = ["Phase", "PretrainingRows", "heldout_batches", "in_phases"]
+__all__ = ["Layout", "Phase", "PretrainingRows", "heldout_batches", "in_phases", "located"]
 
-Batch = Mapping[str, Tensor]
 Row = dict[str, NDArray[np.int64]]
 
 _IGNORED = -100  # label: no loss
 _FRAME = 3  # [CLS] A [SEP] B [SEP]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What is known of a batch before it travels.
+
+    lengths: (B,) pieces of each row. labels_before: (B + 1,) labels for MLM in all rows before; last, in all.
+    """
+
+    lengths: tuple[int, ...]
+    labels_before: tuple[int, ...]
 
 
 class PretrainingRows:
@@ -92,9 +104,9 @@ class PretrainingRows:
         """The rows of step `step` (0-based): the next batch_size in an endless series of shuffled epochs.
 
         They are sorted by length, so that the micro-batches hold rows of like lengths. In each are, (B, T) int64 with T
-        its longest row, input_ids, attention_mask, token_type_ids, boundaries and labels (-100: no loss); (B,)
-        next_sentence_label; and the numbers of labels in the whole step, mlm_count and nsp_count, by which
-        `pretraining_loss` divides.
+        its longest row, input_ids, attention_mask, token_type_ids, boundaries and labels (-100: no loss); (N,) row and
+        column of each label, label_rows and label_columns, row by row; (B,) next_sentence_label; the numbers of labels
+        in the whole step, mlm_count and nsp_count, by which `pretraining_loss` divides; and a Layout, layout.
         """
         places = step * batch_size + np.arange(batch_size)
         rows = [self.row(epoch, index) for epoch, index in self._shuffled(places)]
@@ -113,17 +125,26 @@ class PretrainingRows:
         return found
 
 
-def _padded(rows: Sequence[Row], pad: int) -> dict[str, Tensor]:
-    """Rows side by side, the shorter ones filled up."""
+def _padded(rows: Sequence[Row], pad: int) -> dict[str, Any]:
+    """Rows side by side, the shorter ones filled up, and where their labels are."""
     lengths = np.array([len(row["input_ids"]) for row in rows])
     present = np.arange(lengths.max()) < lengths[:, None]  # (B, T)
-    batch = {"attention_mask": torch.from_numpy(present.astype(np.int64))}
+    batch: dict[str, Any] = {"attention_mask": torch.from_numpy(present.astype(np.int64))}
     for name, filler in (("input_ids", pad), ("token_type_ids", 0), ("boundaries", 0), ("labels", _IGNORED)):
         filled = np.full(present.shape, filler, dtype=np.int64)
         filled[present] = np.concatenate([row[name] for row in rows])
         batch[name] = torch.from_numpy(filled)
     batch["next_sentence_label"] = torch.from_numpy(np.concatenate([row["next_sentence_label"] for row in rows]))
-    return batch
+    return {**batch, **located(batch["labels"], lengths)}
+
+
+def located(labels: Tensor, lengths: NDArray[np.int64]) -> dict[str, Any]:
+    """label_rows, label_columns and layout of a batch. labels: (B, T) on the processor; lengths: (B,)"""
+    chosen = labels != _IGNORED
+    label_rows, label_columns = chosen.nonzero(as_tuple=True)
+    before = np.concatenate([[0], chosen.sum(dim=1).cumsum(0).numpy()])
+    layout = Layout(tuple(lengths.tolist()), tuple(before.tolist()))
+    return {"label_rows": label_rows, "label_columns": label_columns, "layout": layout}
 
 
 def _counts(rows: Sequence[Row]) -> dict[str, Tensor]:

@@ -1,6 +1,6 @@
 """The losses of pretraining, MLM and NSP, and the same on held-out rows beside what counting pieces would give."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, cast
 
 import numpy as np
@@ -8,6 +8,9 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
+
+from korbert.pretraining.batches import Layout
+from korbert.training.devices import Batch, moved
 
 __all__ = ["evaluate", "pretraining_loss", "unigram_log_probabilities"]
 
@@ -28,15 +31,16 @@ class _Model(Protocol):
     def nsp_head(self, hidden: Tensor) -> Tensor: ...
 
 
-def pretraining_loss(model: nn.Module, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def pretraining_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
     """loss = mlm_loss + nsp_loss, each a mean over its labels; 0 where there are none. Batches as of PretrainingRows.
+
+    Waits for nothing on the device.
 
     mlm_count, nsp_count in the batch: what to divide by instead, the labels of all micro-batches of a step, so that
     their losses add up to that of the whole.
     """
     pretraining = cast(_Model, model)
-    masked, first = _encoded(pretraining, batch)
-    labels = batch["labels"][batch["labels"] != -100]
+    masked, labels, first = _encoded(pretraining, batch)
     mlm_sum = _vocabulary_loss(pretraining, masked, labels)
     pair_labels = batch["next_sentence_label"]
     nsp_sum = F.cross_entropy(pretraining.nsp_head(first), pair_labels, ignore_index=-100, reduction="sum")
@@ -48,9 +52,7 @@ def pretraining_loss(model: nn.Module, batch: Mapping[str, Tensor]) -> dict[str,
 
 
 @torch.no_grad()
-def evaluate(
-    model: nn.Module, batches: Iterable[Mapping[str, Tensor]], unigram: NDArray[np.int64]
-) -> dict[str, float | int]:
+def evaluate(model: nn.Module, batches: Iterable[Batch], unigram: NDArray[np.int64]) -> dict[str, float | int]:
     """Means over all labels of the batches: losses and accuracies of MLM and NSP; nan where there are no labels.
 
     unigram: (V,) how often each piece occurs in the training text; unigram_loss is the cross-entropy of the same MLM
@@ -61,14 +63,13 @@ def evaluate(
     expected = torch.from_numpy(unigram_log_probabilities(unigram))
     totals = torch.zeros(7, dtype=torch.float64)
     for batch in batches:
-        moved = {name: tensor.to(device) for name, tensor in batch.items()}
-        masked, first = _encoded(pretraining, moved)
-        labels = moved["labels"][moved["labels"] != -100]
-        pairs = moved["next_sentence_label"] != -100
+        there = moved(batch, device)
+        masked, labels, first = _encoded(pretraining, there)
+        pairs = there["next_sentence_label"] != -100
         for start in range(0, len(labels), _SCORED_AT_ONCE):
             part = slice(start, start + _SCORED_AT_ONCE)
             totals[:3] += _scored(_scores(pretraining, masked[part]), labels[part])
-        totals[3:6] += _scored(pretraining.nsp_head(first)[pairs], moved["next_sentence_label"][pairs])
+        totals[3:6] += _scored(pretraining.nsp_head(first)[pairs], there["next_sentence_label"][pairs])
         totals[6] -= expected[labels.cpu()].sum()
     mlm_loss, mlm_right, mlm_count, nsp_loss, nsp_right, nsp_count, unigram_loss = totals.tolist()
     return {
@@ -89,24 +90,28 @@ def unigram_log_probabilities(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return logarithms
 
 
-def _encoded(model: _Model, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-    """The vectors of the pieces with a label (N, D), and of each row's first piece (B, 1, D). No others meet a head.
+def _encoded(model: _Model, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    """Vectors of the pieces with a label (N, D), the labels (N,), and vectors of first pieces (B, 1, D).
 
-    Rows come sorted by length; each group of like lengths is encoded by itself, without the others' padding.
+    No others meet a head. Rows come sorted by length; each group of like lengths is encoded by itself, without the
+    others' padding.
     """
+    layout: Layout = batch["layout"]
+    label_rows, label_columns = batch["label_rows"], batch["label_columns"]
     masked, first = [], []
-    for rows, length in _groups(batch["attention_mask"]):
+    for rows, length in _groups(layout.lengths, batch["input_ids"].device.type):
         inputs = {name: batch[name][rows, :length] for name in _ENCODER_INPUTS}
-        hidden = model.encoder(**inputs)  # (rows, length, D)
-        masked.append(hidden[batch["labels"][rows, :length] != -100])
+        padded = min(layout.lengths[rows]) < length
+        hidden = model.encoder(**inputs, padded=padded)  # (rows, length, D)
+        here = slice(layout.labels_before[rows.start], layout.labels_before[rows.stop])
+        masked.append(hidden[label_rows[here] - rows.start, label_columns[here]])
         first.append(hidden[:, :1])
-    return torch.cat(masked), torch.cat(first)
+    return torch.cat(masked), batch["labels"][label_rows, label_columns], torch.cat(first)
 
 
-def _groups(attention_mask: Tensor) -> Iterator[tuple[slice, int]]:
+def _groups(lengths: Sequence[int], device: str) -> Iterator[tuple[slice, int]]:
     """Neighbouring rows, and the length of the longest: a new group where the padding it saves is worth its cost."""
-    worth = _GROUP_COST[attention_mask.device.type]
-    lengths = attention_mask.sum(dim=1).tolist()
+    worth = _GROUP_COST["cpu" if device == "cpu" else "cuda"]
     start, longest = 0, lengths[0]
     for row, length in enumerate(lengths):
         if (length - longest) * (row - start) > worth:

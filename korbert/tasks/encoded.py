@@ -1,5 +1,6 @@
 """Texts analysed once: the pieces and the morphemes of each, in Parquet parts that later runs find again."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from korbert.durable import write_whole
+from korbert.errors import ArtifactError
 from korbert.progress import track
 from korbert.tasks.examples import Examples
 from korbert.tasks.passages import digest_of
@@ -28,23 +30,34 @@ _SCHEMA = pa.schema(
 
 
 class Encoded:
-    """The pieces and the morphemes of a list of texts, in files `texts-<digest>.parquet` of a folder.
+    """The pieces and the morphemes of a list of texts, in files `texts-<made from>-<content>.parquet` of a folder.
 
-    The digest is over texts and tokenizer, so that a part that is there is the right one, whoever made it.
+    The first digest is over texts and tokenizer, so that a part that is there is the right one, whoever made it; the
+    second is that of the file, by which damage is found.
     """
 
     def __init__(self, folder: Path, texts: Sequence[str], tokenizer: Tokenizer) -> None:
+        self._folder = folder
         self._tokenizer = tokenizer
         parts = [texts[start : start + _PART_TEXTS] for start in range(0, len(texts), _PART_TEXTS)]
-        self._parts = [(folder / f"texts-{digest_of(tokenizer, part)}.parquet", part) for part in parts]
+        self._parts = [(f"texts-{digest_of(tokenizer, part)}", part) for part in parts]
 
     def make(self, workers: int, description: str = "analyze") -> None:
         """Analyses what has not been analysed yet, on that many threads."""
         with track(description, total=sum(len(texts) for _, texts in self._parts), unit="texts") as advance:
-            for path, texts in self._parts:
-                if not _is_whole(path, len(texts)):
-                    write_whole(path, _encode(texts, self._tokenizer, workers))
+            for name, texts in self._parts:
+                if self._find(name) is None:
+                    data = _encode(texts, self._tokenizer, workers)
+                    write_whole(self._folder / f"{name}-{_content(data)}.parquet", data)
                 advance(len(texts))
+
+    def _find(self, name: str) -> Path | None:
+        """The file of a part, if it is there as it was written; one that is not is removed."""
+        for path in self._folder.glob(f"{name}-*.parquet"):
+            if path.stem.endswith(_content(path.read_bytes())):
+                return path
+            path.unlink()
+        return None
 
     def examples(self, labels: NDArray[np.int64], max_length: int) -> Examples:
         """[CLS] pieces [SEP] of each text, cut to `max_length` as Tokenizer.encode cuts it."""
@@ -60,17 +73,16 @@ class Encoded:
         return (forms for (forms,) in self._columns("morphemes"))
 
     def _columns(self, *names: str) -> Iterator[tuple[Any, ...]]:
-        for path, _ in self._parts:
+        for name, texts in self._parts:
+            path = self._find(name)
+            if path is None:
+                raise ArtifactError(f"{self._folder}: the analysis of {len(texts):,} texts is gone: run this again")
             table = pq.read_table(path, columns=list(names))
-            yield from zip(*(table[name].to_pylist() for name in names), strict=True)
+            yield from zip(*(table[column].to_pylist() for column in names), strict=True)
 
 
-def _is_whole(path: Path, count: int) -> bool:
-    """Whether a part is there and can be read."""
-    try:
-        return bool(pq.read_metadata(path).num_rows == count)
-    except (OSError, pa.ArrowInvalid):
-        return False
+def _content(data: bytes | memoryview) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def _encode(texts: Sequence[str], tokenizer: Tokenizer, workers: int) -> memoryview:

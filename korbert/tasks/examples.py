@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
 
 __all__ = ["Batches", "Examples", "bucketed"]
 
@@ -54,8 +54,11 @@ class Examples:
         inner = ((self.input_ids[pair], self.boundaries[pair]) for pair in pairs)
         return Examples.of_rows(inner, self.labels[rows], self.pad_id)
 
-    def batch(self, rows: NDArray[np.int64]) -> dict[str, Tensor]:
-        """Those rows, padded to the longest: input_ids, attention_mask, boundaries (B, T); labels (B,); all int64."""
+    def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
+        """Those rows, padded to the longest: input_ids, attention_mask, boundaries (B, T); labels (B,); all int64.
+
+        padded: whether there is padding at all, a bool.
+        """
         lengths = self.lengths[rows]
         ids = np.full((len(rows), int(lengths.max())), self.pad_id, dtype=np.int64)
         levels = np.zeros_like(ids)
@@ -69,7 +72,8 @@ class Examples:
             "boundaries": levels,
             "labels": self.labels[rows],
         }
-        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+        padded = int(lengths.min()) < ids.shape[1]
+        return {**{name: torch.from_numpy(array) for name, array in arrays.items()}, "padded": padded}
 
     def by_length(self, batch_size: int) -> Iterator[NDArray[np.int64]]:
         """All rows once, shortest first, so that little is padded: the order for scoring."""
@@ -107,7 +111,7 @@ class Batches:
         """Steps that show every row once."""
         return -(-len(self._examples) // self._batch_size)
 
-    def __call__(self, step: int) -> list[dict[str, Tensor]]:
+    def __call__(self, step: int) -> list[dict[str, Any]]:
         """Step 0 is the first one. One micro-batch, with the keys of Examples.batch."""
         epoch, at = divmod(step, self.steps_per_epoch)
         return [self._examples.batch(self._epoch(epoch)[at])]

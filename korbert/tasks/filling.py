@@ -1,16 +1,21 @@
 """Filling gaps: what a pretrained model expects at each [MASK]."""
 
+import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Self
+from typing import Self, overload
 
 import torch
 
 from korbert.errors import ModelError
 from korbert.modeling.models import PretrainingModel
 from korbert.modeling.storage import load_model
+from korbert.tasks.texts import as_texts
 from korbert.tokenization import Tokenizer
-from korbert.tokenization.vocabulary import FIRST_PIECE
+from korbert.tokenization.encoding import Span
+from korbert.tokenization.vocabulary import FIRST_PIECE, MARK
 from korbert.training.devices import choose_device
 
 __all__ = ["Candidate", "Filler"]
@@ -18,40 +23,67 @@ __all__ = ["Candidate", "Filler"]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A piece for a gap. The probability is that among all pieces of the vocabulary."""
+    """A piece for a gap. The probability is that among all pieces of the vocabulary.
+
+    text: the whole text with the piece in its gap, and in each other gap the likeliest of that one.
+    """
 
     piece: str
     id: int
     probability: float
+    text: str
 
 
 class Filler:
-    """A pretrained model that fills gaps."""
+    """A pretrained model that fills gaps. name: what errors call the model; `load` gives it its folder's."""
+
+    name = "the model"
 
     def __init__(self, model: PretrainingModel, tokenizer: Tokenizer) -> None:
         self.model = model.eval()
         self.tokenizer = tokenizer
 
     @classmethod
-    def load(cls, folder: Path, device: str = "auto") -> Self:
+    def load(cls, folder: str | Path, device: str = "auto") -> Self:
         """From a folder that korbert has written. ModelError where it is none, or of another kind."""
-        return cls(*load_model(folder, "pretraining", choose_device(device)))
+        found = cls(*load_model(folder, "pretraining", choose_device(device)))
+        found.name = str(folder)
+        return found
 
-    def fill(self, text: str, top: int = 5) -> list[list[Candidate]]:
-        """For each [MASK] in the text, in order, the `top` likeliest pieces, the likeliest first.
+    @overload
+    def fill(self, texts: str, top: int = 5) -> list[list[Candidate]]: ...  # type: ignore[overload-overlap]
+    @overload
+    def fill(self, texts: Iterable[str], top: int = 5) -> list[list[list[Candidate]]]: ...
+    def fill(self, texts: str | Iterable[str], top: int = 5) -> list[list[Candidate]] | list[list[list[Candidate]]]:
+        """For each [MASK] in a text, in order, the `top` likeliest pieces, the likeliest first; of many texts, a list.
 
-        '오늘 [MASK] 정말 좋다' -> [[Candidate('날씨', ...), ...]]. Raises ModelError where the text has no [MASK] or is
-        longer than the model's rows.
+        '오늘 [MASK] 정말 좋다' -> [[Candidate('날씨', ...), ...]]. Raises SettingsError for what is no text. ModelError
+        where a text has no [MASK] or is longer than the model's rows, or the model gives scores that are no numbers.
         """
+        given, single = as_texts(texts, "texts")
+        found = [self._fill(text, top) for text in given]
+        return found[0] if single else found
+
+    def _fill(self, text: str, top: int) -> list[list[Candidate]]:
         encoding = self.tokenizer.encode(text, special_tokens=True)
         longest = self.model.config.max_position_embeddings
         if len(encoding.input_ids) > longest:
             raise ModelError(f"the text has {len(encoding.input_ids)} pieces, the model reads {longest}: shorten it")
         gaps = [place for place, id in enumerate(encoding.input_ids) if id == self.tokenizer.mask_id]
         if not gaps:
-            raise ModelError(f"{text!r}: has no [MASK]: write [MASK] where a word is to be filled in")
+            raise ModelError(f"{text[:60]!r}: has no [MASK]: write [MASK] where a word is to be filled in")
+        probabilities = self._probabilities(encoding.input_ids, encoding.boundaries, gaps)
+        if not probabilities.isfinite().all():
+            raise ModelError(f"{self.name}: gives scores that are no numbers: train it anew, at a lower rate")
+        found = [self._best(row, top) for row in probabilities]
+        spans = [encoding.spans[gap] for gap in gaps]
+        first = [candidates[0][0] for candidates in found]
         return [
-            self._candidates(row, top) for row in self._probabilities(encoding.input_ids, encoding.boundaries, gaps)
+            [
+                Candidate(piece, id, share, _filled(text, spans, [*first[:gap], piece, *first[gap + 1 :]]))
+                for piece, id, share in candidates
+            ]
+            for gap, candidates in enumerate(found)
         ]
 
     def _probabilities(self, ids: list[int], boundaries: list[int], gaps: list[int]) -> torch.Tensor:
@@ -62,8 +94,16 @@ class Filler:
             )  # (1, T, D)
             return self.model.mlm_head(hidden[0, gaps]).float().softmax(-1).cpu()  # (gaps, V)
 
-    def _candidates(self, probabilities: torch.Tensor, top: int) -> list[Candidate]:
+    def _best(self, probabilities: torch.Tensor, top: int) -> list[tuple[str, int, float]]:
         best = probabilities[FIRST_PIECE:].topk(min(top, len(probabilities) - FIRST_PIECE))
         ids = (best.indices + FIRST_PIECE).tolist()
-        pieces = self.tokenizer.tokens(ids)
-        return [Candidate(*found) for found in zip(pieces, ids, best.values.tolist(), strict=True)]
+        return list(zip(self.tokenizer.tokens(ids), ids, best.values.tolist(), strict=True))
+
+
+def _filled(text: str, spans: Sequence[Span], pieces: Sequence[str]) -> str:
+    """The text with a piece in place of each span; jamo join the syllable before (가 + ᆫ다 is 간다)."""
+    ends = [0, *(end for _, end in spans)]
+    starts = [*(start for start, _ in spans), len(text)]
+    between = [text[end:start] for end, start in zip(ends, starts, strict=True)]
+    shown = [piece.removeprefix(MARK) for piece in pieces]
+    return unicodedata.normalize("NFC", "".join(chain.from_iterable(zip_longest(between, shown, fillvalue=""))))

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,6 @@ __all__ = [
     "read_json",
     "read_predictions",
     "split_by_article",
-    "write_json",
 ]
 
 _FORMAT = (
@@ -64,7 +62,7 @@ class Dataset:
     questions: tuple[Question, ...]
 
 
-def read(path: Path, *, answers: AnswerPart = "spans") -> Dataset:
+def read(path: str | Path, *, answers: AnswerPart = "spans") -> Dataset:
     """The questions of an official file.
 
     answers: "texts" reads no answer_start (enough to score), "none" reads no answers (a submission).
@@ -73,7 +71,7 @@ def read(path: Path, *, answers: AnswerPart = "spans") -> Dataset:
     return parse(read_json(path), str(path), answers=answers)
 
 
-def read_predictions(path: Path) -> dict[str, str]:
+def read_predictions(path: str | Path) -> dict[str, str]:
     """A `predictions.json`: one flat object, question id to answer text."""
     predictions = read_json(path)
     if not isinstance(predictions, dict) or not all(isinstance(text, str) for text in predictions.values()):
@@ -81,31 +79,17 @@ def read_predictions(path: Path) -> dict[str, str]:
     return predictions
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Predictions and what goes with them: UTF-8, written aside and renamed, so that the file is whole or absent.
-
-    A lone surrogate, which UTF-8 cannot hold but JSON can, is written as its escape.
-    """
-    text = json.dumps(value, ensure_ascii=False, indent=1) + "\n"
-    aside = path.with_name(path.name + ".tmp")
-    with aside.open("wb") as file:
-        file.write(text.encode("utf-8", "backslashreplace"))
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
-
-
-def read_json(path: Path) -> Any:
+def read_json(path: str | Path) -> Any:
     """A JSON file as it is. CorpusError where there is none, or where it is not JSON in UTF-8."""
     try:
-        return json.loads(path.read_bytes().decode("utf-8-sig"))
+        return json.loads(Path(path).read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
         raise CorpusError(f"{path}: no such file; give a KorQuAD 1.0 JSON file") from None
     except OSError as error:
         raise CorpusError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise CorpusError(f"{path}: byte {error.start}: not UTF-8; {_FORMAT}, in UTF-8") from None
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a ValueError of another kind
         raise CorpusError(f"{path}: not JSON ({error}); {_FORMAT}") from None
 
 
@@ -202,7 +186,9 @@ def split_by_article(dataset: Dataset) -> tuple[Dataset, Dataset]:
 
     For those who have one official file only. Scores on such a part are not comparable with published ones.
     """
-    held = [int(hashlib.sha256(title.encode()).hexdigest(), 16) % 5 == 0 for title in dataset.titles]
+    held = [
+        int(hashlib.sha256(title.encode("utf-8", "surrogatepass")).hexdigest(), 16) % 5 == 0 for title in dataset.titles
+    ]
     return _select(dataset, [not h for h in held]), _select(dataset, held)
 
 

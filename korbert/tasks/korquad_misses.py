@@ -2,19 +2,27 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 from korbert.tasks.korquad import Answer, Dataset, Question
 from korbert.tasks.korquad_score import exact_match, f1
 from korbert.tasks.passages import Passage, cut, gold_pieces
 from korbert.tasks.reading import Candidate
 
-__all__ = ["Cause", "judge", "miss_cause"]
+__all__ = ["Cause", "Snippet", "judge", "miss_cause", "snippets"]
 
 Cause = Literal["unreachable", "boundary", "overlap", "elsewhere"]
 
 _FEW_CHARS = 3  # both ends together: a particle (조사), a unit, a quote
 _MISSES_SHOWN = 200
+_AROUND_CHARS = 60  # of the context, to both sides of an answer
+
+
+class Snippet(TypedDict):
+    """`text` stands at `start` of the context, in code points."""
+
+    start: int
+    text: str
 
 
 def judge(
@@ -23,7 +31,9 @@ def judge(
     """Scores in percent, counts, and the first 200 misses with their causes, in the order of the file.
 
     pairs: (question, context) of each question as pieces. n_best: question id -> its answers, the best one first.
-    answer_chars, prediction_chars: entry i counts the (first) right answers and the given ones of i characters.
+    A miss has the spans of the first right answer and of the given one (None where there is none), and the context
+    around them. answer_chars, prediction_chars: entry i counts the (first) right answers and the given ones of i
+    characters.
     """
     count = len(dataset.questions)
     f1_sum, unreachable = 0.0, 0
@@ -36,8 +46,11 @@ def judge(
         f1_sum += f1(prediction, answers)
         if not exact_match(prediction, answers):
             cause = miss_cause(span, question.answers, reachable=reachable)
+            right = question.answers[0].span
             shown = {"id": question.id, "question": question.text, "prediction": prediction, "answers": answers}
-            misses.append({**shown, "cause": cause})
+            spans = {"answer_span": right, "prediction_span": span}
+            around = snippets(context.text, [right, span] if span else [right])
+            misses.append({**shown, **spans, "snippets": around, "cause": cause})
     causes = Counter(miss["cause"] for miss in misses)
     return {
         "exact_match": 100.0 * (count - len(misses)) / count,
@@ -54,6 +67,16 @@ def judge(
 def _best(answers: Sequence[Candidate]) -> tuple[str, tuple[int, int] | None]:
     """Text and span of the best answer; an empty text and no span where there is none."""
     return (answers[0]["text"], (answers[0]["start"], answers[0]["end"])) if answers else ("", None)
+
+
+def snippets(context: str, spans: Iterable[tuple[int, int]]) -> list[Snippet]:
+    """The context around half-open spans, 60 characters to both sides, in order; one where they touch."""
+    ranges: list[tuple[int, int]] = []
+    for start, end in sorted((max(0, start - _AROUND_CHARS), end + _AROUND_CHARS) for start, end in spans):
+        if ranges and start <= ranges[-1][1]:
+            start, end = ranges[-1][0], max(ranges.pop()[1], end)
+        ranges.append((start, end))
+    return [{"start": start, "text": context[start:end]} for start, end in ranges]
 
 
 def _is_reachable(question: Question, context: Passage) -> bool:

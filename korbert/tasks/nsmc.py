@@ -16,7 +16,7 @@ LABELS = ("부정", "긍정")  # what the labels 0 and 1 of the files mean: rati
 _HEADER = "\t".join(COLUMNS)
 
 
-def read(path: Path) -> pd.DataFrame:
+def read(path: str | Path) -> pd.DataFrame:
     """The reviews of one official file, in its order: id (str), text (str, may be empty), label (int64, 0 or 1).
 
     A tab ends a field and a line feed ends a row; nothing else means anything: quotes are text, and so are `NA` and
@@ -25,6 +25,7 @@ def read(path: Path) -> pd.DataFrame:
     Raises CorpusError, naming file and line, for a missing file, another header, a row that has not three fields, a
     label other than 0 and 1, and bytes that are not UTF-8.
     """
+    path = Path(path)
     lines = _lines(path)
     if lines[0] != _HEADER:
         raise CorpusError(

@@ -1,7 +1,8 @@
 """The table of NSMC scores: encoders and a baseline, chosen on validation reviews; the test reviews are scored once."""
 
+import hashlib
 import io
-import json
+import logging
 import math
 import shutil
 from collections.abc import Callable, Iterable, Mapping
@@ -17,12 +18,17 @@ from numpy.typing import NDArray
 from korbert.durable import write_whole
 from korbert.modeling import ClassificationModel
 from korbert.progress import track
-from korbert.tasks.classification import Best, finetune, load_best, probabilities
+from korbert.sealed import sealed, unsealed
+from korbert.tasks.classification import Best, finetune, load_best, probabilities, read_best
 from korbert.tasks.encoded import Encoded
 from korbert.tasks.examples import Examples
 from korbert.tasks.settings import NsmcSettings
 
 __all__ = ["Build", "Reviews", "Row", "baseline_row", "confusion", "encoder_rows", "scores", "trained_model"]
+
+_logger = logging.getLogger(__name__)
+
+_SHA256_BYTES = 32
 
 Build = Callable[[int], ClassificationModel]  # seed -> the model before its first step
 
@@ -73,7 +79,7 @@ def encoder_rows(
     tried = [{"learning_rate": rate, **_in_facts(best)} for rate, best in trials.items()]
     rows = []
     for seed in settings.seeds:
-        best = training(chosen, seed).best(fitting, choosing)
+        best = training(chosen, seed).best(fitting, choosing, with_weights=True)
         facts = {"name": name, "seed": seed, "learning_rate": chosen, **_in_facts(best), "trials": tried}
         rows.append(Row(facts, training(chosen, seed).probability(reviews.test)))
     return rows
@@ -106,10 +112,15 @@ class _Training:
     def weights(self) -> Path:
         return self.folder / "best.safetensors"
 
-    def best(self, fitting: Examples, choosing: Examples) -> Best:
+    def best(self, fitting: Examples, choosing: Examples, *, with_weights: bool = False) -> Best:
+        """What its training came to. with_weights: they are there, too; those of a rate not chosen are removed."""
         record = self.folder / "best.json"
-        if not record.exists():
-            found = finetune(
+        known = _read_record(record)
+        kept = read_best(self.folder) if with_weights or known is None else None
+        if known is not None and (not with_weights or kept is not None):
+            return Best(**known)
+        if kept is None or not record.exists():
+            kept = finetune(
                 self.build(self.seed),
                 fitting,
                 choosing,
@@ -121,21 +132,23 @@ class _Training:
                 device=self.device,
                 description=f"nsmc {self.name}",
             )
-            write_whole(record, json.dumps(asdict(found)).encode())
-            shutil.rmtree(self.folder / "checkpoints", ignore_errors=True)
-        return Best(**json.loads(record.read_bytes()))
+        write_whole(record, sealed(asdict(kept)))
+        shutil.rmtree(self.folder / "checkpoints", ignore_errors=True)
+        return kept
 
     def probability(self, test: Examples) -> NDArray[np.float64]:
         path = self.folder / "probability.npy"
-        if not path.exists():
+        known = _load(path)
+        if known is None:
             model = self.build(self.seed).to(self.device)
             load_best(self.folder, model)
             with track(f"score {self.name}", total=len(test), unit="texts") as advance:
                 found = probabilities(
                     model, test, device=self.device, precision=self.settings.precision, advance=advance
                 )
-            _save(path, found[:, 1].astype(np.float64))
-        return _load(path)
+            known = found[:, 1].astype(np.float64)
+            _save(path, known)
+        return known
 
 
 def _folder(output: Path, name: str, rate: float, seed: int) -> Path:
@@ -150,7 +163,8 @@ def baseline_row(reviews: Reviews, settings: NsmcSettings, output: Path) -> Row:
     """TF-IDF over the same morphemes and logistic regression; C is chosen as epoch and rate are."""
     folder = output / "work" / "rows" / "tfidf"
     record = folder / "facts.json"
-    if not record.exists():
+    facts, probability = _read_record(record), _load(folder / "probability.npy")
+    if facts is None or probability is None:
         from korbert.tasks.tfidf import fit_baseline
 
         def part(mask: NDArray[np.bool_]) -> tuple[Iterable[list[str]], NDArray[np.int64]]:
@@ -168,9 +182,10 @@ def baseline_row(reviews: Reviews, settings: NsmcSettings, output: Path) -> Row:
         trials = [{"c": c, "validation_accuracy": correct / count} for c, correct in found.trials.items()]
         facts = {"name": "tfidf", "seed": settings.seeds[0], "c": found.c, "epoch": None, "trials": trials}
         facts["validation_accuracy"] = found.trials[found.c] / count
-        _save(folder / "probability.npy", found.probability)
-        write_whole(record, json.dumps(facts).encode())
-    return Row(json.loads(record.read_bytes()), _load(folder / "probability.npy"))
+        probability = found.probability
+        _save(folder / "probability.npy", probability)
+        write_whole(record, sealed(facts))
+    return Row(facts, probability)
 
 
 def scores(row: Row, labels: NDArray[np.int64], unseen: NDArray[np.bool_]) -> dict[str, Any]:
@@ -197,12 +212,33 @@ def confusion(row: Row, labels: NDArray[np.int64]) -> list[list[int]]:
     return [[int(((labels == label) & (said == answer)).sum()) for answer in (0, 1)] for label in (0, 1)]
 
 
+def _read_record(path: Path) -> dict[str, Any] | None:
+    """None where there is none, or where it is damaged, which is logged."""
+    try:
+        return unsealed(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        _logger.warning("%s: damaged (%s): made anew", path, error)
+        return None
+
+
 def _save(path: Path, array: NDArray[np.float64]) -> None:
+    """An .npy file, with its SHA-256 behind it, where numpy does not look."""
     buffer = io.BytesIO()
     np.save(buffer, array)
+    buffer.write(hashlib.sha256(buffer.getbuffer()).digest())
     write_whole(path, buffer.getbuffer())
 
 
-def _load(path: Path) -> NDArray[np.float64]:
-    array: NDArray[np.float64] = np.load(path)
+def _load(path: Path) -> NDArray[np.float64] | None:
+    """What _save was given; None where there is none, or where it is damaged, which is logged."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    if hashlib.sha256(data[:-_SHA256_BYTES]).digest() != data[-_SHA256_BYTES:]:
+        _logger.warning("%s: damaged: made anew", path)
+        return None
+    array: NDArray[np.float64] = np.load(io.BytesIO(data))
     return array

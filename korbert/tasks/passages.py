@@ -40,13 +40,13 @@ def encode_passages(
     """Each text as pieces, in order.
 
     folder: where finished parts are kept, under names that hold a digest of texts and tokenizer, so that nothing is
-    analysed twice; None keeps nothing. workers: threads for Kiwi, where the texts are many.
+    analysed twice; None keeps nothing. workers: threads for Kiwi, where the texts are more than one part.
     """
     parts = [texts[start : start + _TEXTS_PER_PART] for start in range(0, len(texts), _TEXTS_PER_PART)]
     paths = [folder and folder / f"passages-{digest_of(tokenizer, part)}.npz" for part in parts]
     kept = [_load(path, part) if path else None for path, part in zip(paths, parts, strict=True)]
     missing = [part for part, done in zip(parts, kept, strict=True) if done is None]
-    analyzed = tokenizer.pieces_of_many(chain.from_iterable(missing), workers=workers if len(missing) > 1 else 1)
+    analyzed = tokenizer.pieces_of_many(chain.from_iterable(missing), workers=workers if len(missing) > 1 else 0)
     passages: list[Passage] = []
     with track("encode", len(texts), "texts") if len(missing) > 1 else nullcontext(lambda count: None) as advance:
         for part, path, done in zip(parts, paths, kept, strict=True):

@@ -1,23 +1,25 @@
 """Reading comprehension: answers to questions, cut out of texts of any length."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Self, TypedDict
+from typing import Self, TypedDict, overload
 
 import numpy as np
 import torch
 
-from korbert.errors import ModelError
+from korbert.errors import ModelError, SettingsError
 from korbert.modeling import ReadingModel, load_model, read_config
+from korbert.processor import cores
 from korbert.progress import track
 from korbert.tasks.korquad import Dataset
 from korbert.tasks.passages import Passage, cut, encode_passages
 from korbert.tasks.reading_settings import ReadingSettings
+from korbert.tasks.texts import as_texts
 from korbert.tasks.windows import Window, choice_logits, collate, cut_windows
 from korbert.tokenization import Tokenizer
-from korbert.training.devices import choose_device
+from korbert.training.devices import choose_device, moved
 
 __all__ = ["Candidate", "Reader", "Reading", "question_pairs"]
 
@@ -46,10 +48,14 @@ class Reading(TypedDict):
 class Reader:
     """A reading model that answers questions on texts of any length.
 
-    reader = Reader.load(Path("artifacts/demo/korquad/model"))
+    reader = Reader.load("artifacts/demo/korquad")
     reader.answer("세종은 1443년에 한글을 만들었다.", "한글은 언제 만들어졌나?")
       ->  {"answer": "1443년", "span": (4, 9), "score": 0.93}
+
+    name: what errors call the model; `load` gives it its folder's.
     """
+
+    name = "the model"
 
     def __init__(
         self,
@@ -66,20 +72,38 @@ class Reader:
         self.batch_size = batch_size
 
     @classmethod
-    def load(cls, folder: Path, device: str = "auto", *, batch_size: int = 32) -> Self:
+    def load(cls, folder: str | Path, device: str = "auto", *, batch_size: int = 32) -> Self:
         """From a folder that korbert has written. ModelError where it is none, or of another kind."""
         model, tokenizer = load_model(folder, "reading", choose_device(device))
         settings = ReadingSettings.model_validate(read_config(folder)["task"])
-        return cls(model, tokenizer, settings, batch_size=batch_size)
+        found = cls(model, tokenizer, settings, batch_size=batch_size)
+        found.name = str(folder)
+        return found
 
-    def answer(self, context: str, question: str) -> Reading:
-        """The best answer; an empty one with score 0 where the context holds nothing but white space."""
-        passages = encode_passages(self.tokenizer, [question, context])
-        found = self.read([(passages[0], passages[1])])[0]
-        if not found:
-            return {"answer": "", "span": (0, 0), "score": 0.0}
-        best = found[0]
-        return {"answer": best["text"], "span": (best["start"], best["end"]), "score": best["score"]}
+    @overload
+    def answer(self, context: str, question: str) -> Reading: ...  # type: ignore[overload-overlap]
+    @overload
+    def answer(self, context: Iterable[str], question: Iterable[str]) -> list[Reading]: ...
+    def answer(self, context: str | Iterable[str], question: str | Iterable[str]) -> Reading | list[Reading]:
+        """The best answer to a question on a context, or one for each of as many questions as contexts, in order.
+
+        An empty one with score 0 where the context holds nothing but white space. SettingsError for what is no text,
+        and for other numbers of the two.
+        """
+        (contexts, single), (questions, one) = as_texts(context, "context"), as_texts(question, "question")
+        if single != one or len(contexts) != len(questions):
+            many = [
+                "one string" if alone else str(len(texts)) for alone, texts in ((single, contexts), (one, questions))
+            ]
+            raise SettingsError(
+                f"context is {many[0]} and question {many[1]}: give two strings, or lists of one length"
+            )
+        texts = list(dict.fromkeys([*questions, *contexts]))  # a context that many share is analysed once
+        passages = dict(zip(texts, encode_passages(self.tokenizer, texts, workers=cores()), strict=True))
+        pairs = zip(questions, contexts, strict=True)
+        found = self.read([(passages[question], passages[context]) for question, context in pairs])
+        readings = [_reading(candidates) for candidates in found]
+        return readings[0] if single else readings
 
     def predict(self, dataset: Dataset) -> dict[str, str]:
         """Question id -> answer, for every question of a file (`korbert.tasks.korquad.read`)."""
@@ -111,17 +135,22 @@ class Reader:
             for i in range(0, len(by_length), self.batch_size):
                 chosen = by_length[i : i + self.batch_size]
                 batch = collate(chosen, self.tokenizer, self.settings)
-                logits = choice_logits(self.model, {name: tensor.to(device) for name, tensor in batch.items()})
+                logits = choice_logits(self.model, moved(batch, device))
                 start, end = (torch.log_softmax(part.double(), dim=-1).cpu().numpy() for part in logits)
                 if np.isnan(start).any() or np.isnan(end).any():
-                    raise ModelError(
-                        "the reading model gives scores that are no numbers: train it anew, at a lower rate"
-                    )
+                    raise ModelError(f"{self.name}: gives scores that are no numbers: train it anew, at a lower rate")
                 for row, window in enumerate(chosen):
                     offset = min(len(window.question.ids), self.settings.max_query_pieces) + 2
                     inside = slice(offset, offset + window.last - window.first)
                     yield window, start[row, inside], end[row, inside]
                 advance(len(chosen))
+
+
+def _reading(candidates: Sequence[Candidate]) -> Reading:
+    if not candidates:
+        return {"answer": "", "span": (0, 0), "score": 0.0}
+    best = candidates[0]
+    return {"answer": best["text"], "span": (best["start"], best["end"]), "score": best["score"]}
 
 
 def question_pairs(

@@ -5,7 +5,7 @@ the context's pieces in the window and [CLS], which means "not in this window". 
 not dropped: an answer is looked for in all windows of a text, so the model has to know those that do not hold it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,10 +17,9 @@ from torch.nn import functional as F
 from korbert.tasks.passages import Passage, gold_pieces
 from korbert.tasks.reading_settings import SPECIAL_TOKENS, ReadingSettings
 from korbert.tokenization import Tokenizer
+from korbert.training.devices import Batch
 
 __all__ = ["Window", "choice_logits", "collate", "cut_windows", "reading_loss", "training_batches"]
-
-Batch = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,8 @@ def collate(windows: Sequence[Window], tokenizer: Tokenizer, settings: ReadingSe
     """Windows as tensors, padded to the longest one.
 
     input_ids, attention_mask, token_type_ids, boundaries: (B, T) int64; choices: (B, T) bool, True on [CLS] and on
-    pieces of the context; start_positions, end_positions: (B,) int64, the answer's first and last piece, or 0 ([CLS]).
+    pieces of the context; start_positions, end_positions: (B,) int64, the answer's first and last piece, or 0 ([CLS]);
+    padded: whether there is padding at all, a bool.
     """
     rows = [_row(window, tokenizer, settings) for window in windows]
     length = max(len(ids) for ids, _, _ in rows)
@@ -89,7 +89,8 @@ def collate(windows: Sequence[Window], tokenizer: Tokenizer, settings: ReadingSe
         if window.gold:
             gold[:, i] = np.array(window.gold) - window.first + offset
     arrays |= {"start_positions": gold[0], "end_positions": gold[1]}
-    return {name: torch.from_numpy(array) for name, array in arrays.items()}
+    padded = min(len(ids) for ids, _, _ in rows) < length
+    return {**{name: torch.from_numpy(array) for name, array in arrays.items()}, "padded": padded}
 
 
 def _row(window: Window, tokenizer: Tokenizer, settings: ReadingSettings) -> tuple[np.ndarray, np.ndarray, int]:
@@ -141,6 +142,6 @@ def reading_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
 def choice_logits(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Scores of each piece as first and as last one, (B, T) float32 both; minus infinity where there is no choice."""
     inputs = (batch[name] for name in ("input_ids", "attention_mask", "token_type_ids", "boundaries"))
-    start, end = model(*inputs)  # (B, T) both
+    start, end = model(*inputs, padded=batch["padded"])  # (B, T) both
     barred = ~batch["choices"]
     return start.float().masked_fill(barred, float("-inf")), end.float().masked_fill(barred, float("-inf"))

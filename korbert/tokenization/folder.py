@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from korbert.errors import ModelError
+from korbert.sealed import read_object
 from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.vocabulary import SPECIAL, word_entries
@@ -26,6 +27,19 @@ PROBE = "probe.json"
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # an environment variable, so that worker processes have it, too
 
 _logger = logging.getLogger(__name__)
+
+
+class _Record(BaseModel):
+    """What read() uses of the record. The keys of `files` are names in the folder, never ways out of it."""
+
+    model_config = ConfigDict(strict=True)
+
+    digest: str
+    vocabulary: dict[str, Any]
+    analyzer: dict[str, Any]
+    versions: dict[str, str]
+    accepted: dict[str, str] = {}
+    files: dict[str, str]
 
 
 class Parts(NamedTuple):
@@ -84,42 +98,50 @@ def write(folder: Path, parts: Parts, pieces: Sequence[str]) -> None:
 
 def read(folder: Path, *, accept_kiwi: bool | None = None) -> Parts:
     """What write() was given. Raises ModelError as Tokenizer.load says, which says what accept_kiwi is."""
-    record = _record(folder / RECORD)
-    for name, expected in record["files"].items():
-        _check(folder / name, expected)
     try:
-        settings = VocabularySettings(**record["vocabulary"])
-        options = AnalyzerOptions(**record["analyzer"])
+        record = _record(folder / RECORD)
+        for name, expected in record.files.items():
+            _check(folder / name, expected)
+        settings = VocabularySettings.model_validate(record.vocabulary)
+        options = AnalyzerOptions.model_validate(record.analyzer)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise ModelError(f"{folder / RECORD}: {place}: {first['msg']}: restore the file as it was saved") from error
-    probe = (folder / PROBE).read_bytes() if PROBE in record["files"] else None
-    parts = Parts((folder / MODEL).read_bytes(), settings, options, record["versions"], {}, probe)
-    if (found := digest(parts)) != record["digest"]:
+    probe = (folder / PROBE).read_bytes() if PROBE in record.files else None
+    parts = Parts((folder / MODEL).read_bytes(), settings, options, record.versions, {}, probe)
+    if (found := digest(parts)) != record.digest:
         raise ModelError(
-            f"{folder / RECORD}: the digest is {found[:12]}, {record['digest'][:12]} when it was saved:"
+            f"{folder / RECORD}: the digest is {found[:12]}, {record.digest[:12]} when it was saved:"
             " a setting was changed since; restore the file, or learn another vocabulary"
         )
     accept = bool(os.environ.get(ACCEPT)) if accept_kiwi is None else accept_kiwi
-    return parts._replace(accepted=_other_versions(folder, parts.versions, record.get("accepted", {}), accept=accept))
+    return parts._replace(accepted=_other_versions(folder, parts.versions, record.accepted, accept=accept))
 
 
-def _record(path: Path) -> dict[str, Any]:
+def _record(path: Path) -> _Record:
+    """Raises ValidationError where an entry is of another type."""
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = read_object(path)
     except FileNotFoundError:
         raise ModelError(
             f"{path.parent}: is no tokenizer, it has no {path.name}: give a folder that was saved"
         ) from None
     except (OSError, ValueError) as error:
         raise ModelError(f"{path}: cannot be read ({error}): restore the file as it was saved") from error
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        found = record.get("format") if isinstance(record, dict) else None
-        raise ModelError(f"{path}: format {found}, this korbert reads {FORMAT}: use the korbert that saved it")
+    if record.get("format") != FORMAT or isinstance(record["format"], bool | float):
+        said = repr(record.get("format"))[:80]
+        raise ModelError(f"{path}: format {said}, this korbert reads {FORMAT}: use the korbert that saved it")
     if missing := {"digest", "vocabulary", "analyzer", "versions", "files"} - record.keys():
         raise ModelError(f"{path}: has no {sorted(missing)[0]!r}: restore the file as it was saved")
-    return record
+    found = _Record.model_validate(record)
+    if strange := found.files.keys() - {MODEL, PIECES, WORDS, PROBE}:
+        raise ModelError(
+            f"{path}: files: {min(strange)[:80]!r} is no file of a tokenizer: restore the file as it was saved"
+        )
+    if missing := {MODEL, PIECES} - found.files.keys():
+        raise ModelError(f"{path}: files: {min(missing)} is missing: restore the file as it was saved")
+    return found
 
 
 def _check(path: Path, expected: str) -> None:

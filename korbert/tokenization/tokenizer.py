@@ -11,6 +11,7 @@ from typing import TypeVar, overload
 import numpy as np
 
 from korbert.errors import ModelError, SettingsError
+from korbert.folders import tokenizer_folder
 from korbert.tokenization import folder as folders
 from korbert.tokenization import probe as probes
 from korbert.tokenization.analyzer import Analyses, Analysis, Analyzer, changes
@@ -87,13 +88,13 @@ class Tokenizer:
 
     @classmethod
     def load(cls, folder: str | Path, *, accept_kiwi: bool | None = None) -> "Tokenizer":
-        """The tokenizer of a folder that `save` wrote.
+        """The tokenizer of a folder that `save` wrote, of a model's, or of an artifact's that has one.
 
         Raises ModelError where a file is absent or was changed, and where another Kiwi is installed than the one the
         vocabulary was counted with: its morphemes would differ. accept_kiwi: take it all the same, which `save` then
         records; None: where $KORBERT_ACCEPT_KIWI is set.
         """
-        return cls(*folders.read(Path(folder), accept_kiwi=accept_kiwi))
+        return cls(*folders.read(tokenizer_folder(folder), accept_kiwi=accept_kiwi))
 
     def save(self, folder: str | Path) -> None:
         """Writes vocabulary.model, pieces.txt, korbert_tokenizer.json and, with whole words, words.tsv."""

@@ -7,6 +7,7 @@ control symbols, which no text matches.
 import contextlib
 import importlib
 import io
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -37,12 +38,17 @@ MARK = "▁"  # where a morpheme or an eojeol begins, as in SentencePiece; typed
 
 TYPED = "\uffff"  # a ▁ of the text in what is looked up, so that it is no mark
 
+_OFTEN = 3  # times that a form is seen to be worth an entry
+_FAR_ABOVE = 2  # times the size that is worth having: more is said to be much
+
 _MAX_FORM_BYTES = 4096  # longer ones SentencePiece leaves out by itself
 _UNFIT = re.compile(f"[\\s\x00-\x1f{MARK}{TYPED}\u2585\ud800-\udfff]")  # ▅ is a sign of the trainer's own
 _HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb]")
 _BYTE = re.compile("<0x[0-9A-F]{2}>")
 _TOO_LARGE = re.compile(r"Vocabulary size too high.*<= (\d+)")
 _TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
+
+_logger = logging.getLogger(__name__)
 
 
 def marked(form: str, eojeol_initial: bool, mark: Mark) -> str:
@@ -75,6 +81,14 @@ def learn(
     rows = _rows(counts, settings)
     if not rows:
         raise CorpusError(f"no forms to learn from (min_count {settings.min_count}): analyze more text, or lower it")
+    if settings.size > _FAR_ABOVE * (worth := _worth_having(rows, settings)):
+        _logger.warning(
+            "vocab.size %s: far more than the text gives a reason for: about %s would hold its characters and all "
+            "forms seen %d times or more",
+            f"{settings.size:,}",
+            f"{worth:,}",
+            _OFTEN,
+        )
     model = _trained(rows, settings, settings.character_coverage, model_type)
     if surplus := _surplus(model, settings):
         rows = _recut(rows, model, surplus)
@@ -120,7 +134,7 @@ def _trained(
             minloglevel=2,
         )
     except RuntimeError as error:
-        raise _refusal(str(error), settings) from error
+        raise _refusal(str(error), rows, settings) from error
     return model.getvalue()
 
 
@@ -188,13 +202,23 @@ def _learnable(form: str, mark: Mark) -> bool:
     return bool(bare) and not _UNFIT.search(bare)
 
 
-def _refusal(text: str, settings: VocabularySettings) -> CorpusError:
+def _worth_having(rows: Sequence[tuple[str, int]], settings: VocabularySettings) -> int:
+    """How many entries the text gives a reason for: its characters, and forms seen often enough; a round number."""
+    held = {char for form, _ in rows for char in form} | {form for form, count in rows if count >= _OFTEN}
+    exact = FIRST_PIECE + len(held) + len(word_entries(settings))
+    step = int(10 ** max(0, len(str(exact)) - 2))
+    return -(-exact // step) * step
+
+
+def _refusal(text: str, rows: Sequence[tuple[str, int]], settings: VocabularySettings) -> CorpusError:
     taken = len(word_entries(settings))
     if found := _TOO_LARGE.search(text):
         allowed = int(found[1]) + taken
+        often = sum(count >= _OFTEN for _, count in rows)
         return CorpusError(
-            f"vocab.size {settings.size}: too little text for so many entries, it allows {allowed}:"
-            f" set vocab.size to {allowed} or less, or bring more text"
+            f"vocab.size {settings.size}: too little text for so many entries: of its {len(rows):,} forms {often:,} are"
+            f" seen {_OFTEN} times or more: set vocab.size to about {min(allowed, _worth_having(rows, settings))}"
+            f" ({allowed} is the most that it allows), or bring more text"
         )
     if found := _TOO_SMALL.search(text):
         needed = int(found[1]) + FIRST_PIECE + taken

@@ -1,11 +1,11 @@
 """Training states on disk: whole or absent, the last few kept, a damaged one passed over.
 
 `<folder>/step-00000400/` holds `state.safetensors` (every tensor of model and optimizer) and `record.json` (step, what
-the run was, numbers of the meters, and the SHA-256 of the tensors' file, by which damage is found).
+the run was, numbers of the meters, and two SHA-256, of the tensors' file and of the record itself, by which damage is
+found).
 """
 
 import hashlib
-import json
 import logging
 import os
 import re
@@ -19,11 +19,14 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-__all__ = ["Checkpoint", "load_newest", "save"]
+from korbert.sealed import sealed, unsealed
+
+__all__ = ["Checkpoint", "load_newest", "newest_step", "save"]
 
 _logger = logging.getLogger(__name__)
 
 _STATE, _RECORD = "state.safetensors", "record.json"
+_NAME = re.compile(r"step-(\d{8,})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +39,36 @@ class Checkpoint:
 
 
 def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
-    """Writes it aside, syncs, renames; then removes all but the `keep` newest. Remains of killed runs go first."""
+    """Writes it aside, syncs, renames; then removes all but the `keep` newest.
+
+    Remains of killed runs go first. Checkpoints of later steps go, too: they were passed over, or this one would not be
+    made again.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     final = folder / f"step-{checkpoint.step:08d}"
     aside = folder / f"{final.name}.partial"
     for leftover in (*folder.glob("*.partial"), final):
-        shutil.rmtree(leftover, ignore_errors=True)
+        _remove(leftover)
     aside.mkdir()
     _write_tensors(checkpoint.tensors, aside / _STATE)
     record = {"step": checkpoint.step, "sha256": _digest(aside / _STATE), **checkpoint.record}
-    (aside / _RECORD).write_text(json.dumps(record, ensure_ascii=False, indent=1), encoding="utf-8")
+    (aside / _RECORD).write_bytes(sealed(record))
     for path in (aside / _STATE, aside / _RECORD, aside):
         _sync(path)
     aside.rename(final)
     _sync(folder)
-    for old in _newest_first(folder)[keep:]:
-        shutil.rmtree(old)
+    found = _newest_first(folder)
+    passed_over = [step for step in found if step > checkpoint.step]
+    for step in passed_over + [step for step in found if step <= checkpoint.step][keep:]:
+        _remove(found[step])
+
+
+def _remove(path: Path) -> None:
+    """A folder, or what stands in its place."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
@@ -67,24 +84,36 @@ def _write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
 
 def load_newest(folder: Path) -> Checkpoint | None:
     """The newest checkpoint that is whole; None if there is none. A damaged one is named in the log and passed over."""
-    for path in _newest_first(folder):
+    for step, path in _newest_first(folder).items():
         try:
-            return _load(path)
-        except (OSError, ValueError, KeyError, SafetensorError) as error:
+            return _load(path, step)
+        except (OSError, ValueError, SafetensorError) as error:
             _logger.warning("%s: damaged checkpoint (%s); trying the one before", path, error)
     return None
 
 
-def _load(path: Path) -> Checkpoint:
-    record = json.loads((path / _RECORD).read_text(encoding="utf-8"))
+def _load(path: Path, step: int) -> Checkpoint:
+    try:
+        record = unsealed((path / _RECORD).read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{_RECORD} {error}") from None
+    if record.pop("step", None) != step:
+        raise ValueError(f"{_RECORD} is of another step")
     digest = _digest(path / _STATE)
-    if digest != record.pop("sha256"):
+    if digest != record.pop("sha256", None):
         raise ValueError(f"{_STATE} has SHA-256 {digest}, not the recorded one")
-    return Checkpoint(step=record.pop("step"), tensors=load_file(path / _STATE), record=record)
+    return Checkpoint(step=step, tensors=load_file(path / _STATE), record=record)
 
 
-def _newest_first(folder: Path) -> list[Path]:
-    return sorted((path for path in folder.glob("step-*") if path.suffix != ".partial"), reverse=True)
+def newest_step(folder: Path) -> int | None:
+    """Of all checkpoints, whole or damaged; None where there is none."""
+    return next(iter(_newest_first(folder)), None)
+
+
+def _newest_first(folder: Path) -> dict[int, Path]:
+    """Step -> where its checkpoint is; what has another name is none."""
+    named = [(_NAME.fullmatch(path.name), path) for path in folder.glob("step-*")]
+    return dict(sorted(((int(name[1]), path) for name, path in named if name), reverse=True))
 
 
 def _digest(path: Path) -> str:

@@ -1,16 +1,25 @@
 """Where training runs, in which precision, and the record of it."""
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from korbert.errors import SettingsError
 from korbert.processor import processor_name
 from korbert.training.settings import PrecisionName
 
-__all__ = ["autocast", "choose_device", "choose_precision", "memory_kept", "numerics"]
+__all__ = ["Batch", "autocast", "choose_device", "choose_precision", "memory_kept", "moved", "numerics", "pinned"]
+
+Batch = Mapping[str, Any]
+"""Tensors, which travel to the device, and what has to be known of them without asking it, which stays here.
+
+To ask a device (for a number, for whether all are true, for places where something is true) is to wait for all that it
+has been given to do.
+"""
 
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of mallopt(3)
 
@@ -50,6 +59,19 @@ def autocast(device: torch.device, precision: PrecisionName) -> AbstractContextM
     if choose_precision(device, precision) == "fp32":
         return nullcontext()
     return torch.autocast(device.type, dtype=torch.bfloat16)
+
+
+def moved(batch: Batch, device: torch.device) -> Batch:
+    """The batch with its tensors on the device."""
+    return {
+        name: value.to(device, non_blocking=True) if isinstance(value, Tensor) else value
+        for name, value in batch.items()
+    }
+
+
+def pinned(batch: Batch) -> Batch:
+    """The batch in memory from which a GPU fetches it by itself: otherwise each copy waits for those before it."""
+    return {name: value.pin_memory() if isinstance(value, Tensor) else value for name, value in batch.items()}
 
 
 @contextmanager

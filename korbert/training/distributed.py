@@ -9,7 +9,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-__all__ = ["World", "add_over_world", "joined", "world", "wrap"]
+from korbert.errors import SettingsError
+
+__all__ = ["World", "add_over_world", "joined", "refuse_environment", "world", "wrap"]
+
+_WAYS_OUT = "run `unset RANK WORLD_SIZE LOCAL_RANK`, or leave torchrun out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +30,28 @@ class World:
 
 
 def world() -> World:
-    """From RANK and WORLD_SIZE, which torchrun sets."""
-    return World(rank=int(os.environ.get("RANK", "0")), size=int(os.environ.get("WORLD_SIZE", "1")))
+    """From RANK and WORLD_SIZE, which torchrun sets. SettingsError where they cannot be."""
+    rank, size = (_number(name, default) for name, default in (("RANK", 0), ("WORLD_SIZE", 1)))
+    if not 0 <= rank < size or (size > 1 and "RANK" not in os.environ):
+        raise SettingsError(f"{_found()}: no process among several has these: {_WAYS_OUT}")
+    return World(rank, size)
+
+
+def refuse_environment() -> None:
+    """Raises SettingsError where variables of torchrun make this process one of several: a stage trains in one."""
+    if world() != World():
+        raise SettingsError(f"{_found()}: as of one process among several, but a stage trains in one: {_WAYS_OUT}")
+
+
+def _number(name: str, default: int) -> int:
+    try:
+        return int(os.environ.get(name, default))
+    except ValueError:
+        raise SettingsError(f"{name}={os.environ[name][:40]!r}: is no whole number: {_WAYS_OUT}") from None
+
+
+def _found() -> str:
+    return " ".join(f"{name}={os.environ[name][:40]}" for name in ("RANK", "WORLD_SIZE") if name in os.environ)
 
 
 @contextmanager
@@ -41,7 +65,7 @@ def joined(device: torch.device) -> Iterator[World]:
     # is one, whose threads would then live on to the end of Python, which now and then aborts the process (SIGABRT).
     importlib.import_module("torch.distributed.nn.functional")
     if device.type == "cuda":
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))  # what plain "cuda" means from here on
+        torch.cuda.set_device(_number("LOCAL_RANK", 0))  # what plain "cuda" means from here on
     torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
         yield here

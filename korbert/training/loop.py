@@ -7,20 +7,21 @@ to resume is to load the last checkpoint and go on with the next step, and the o
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 from torch import nn
 
-from korbert.progress import track
+from korbert.interruption import Interrupted, noted_signals
+from korbert.progress import track, untracked
 from korbert.training import checkpoints as storage
-from korbert.training.devices import autocast, choose_precision, memory_kept
+from korbert.training.devices import Batch, autocast, choose_precision, memory_kept, pinned
 from korbert.training.distributed import World, joined
 from korbert.training.records import Records, recorded
 from korbert.training.settings import OptimizerSettings, PrecisionName
-from korbert.training.updates import Batch, Loss, Plan, Updates
+from korbert.training.updates import Loss, Plan, Updates
 
 __all__ = ["Batch", "Batches", "Checkpointing", "Evaluate", "FitResult", "Loss", "fit"]
 
@@ -32,11 +33,17 @@ Evaluate = Callable[[nn.Module, int], Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Checkpointing:
-    """Where training states go, after how many steps each (and after the last), and how many of them stay."""
+    """Where training states go, and how many of them stay.
+
+    One is made after every `every_steps` updates and after the last, when `every_seconds` have passed since the one
+    before, and when a signal ends the run. clock: seconds from any moment. None of this changes what is trained.
+    """
 
     folder: Path
     every_steps: int
     keep: int = 2
+    every_seconds: float = 300.0
+    clock: Callable[[], float] = time.monotonic
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +90,9 @@ def fit(
         "pieces_per_second"} (since the line before; evaluation and checkpoints not counted).
 
     Under torchrun each process takes every WORLD_SIZE-th micro-batch; their number must be a multiple of it.
-    Raises ModelError when loss or gradient is not finite, ArtifactError when a checkpoint is of another run.
+    Raises ModelError when loss or gradient is not finite, ArtifactError when a checkpoint is of another run, and
+    Interrupted after Ctrl-C or SIGTERM: the update under way is finished and saved before. A second signal ends it at
+    once, and so does the first under torchrun, whose processes would have to end at the same step.
     """
     plan = Plan(steps, optimizer, seed, choose_precision(device, precision), log_every, evaluate_every)
     with ExitStack() as stack:
@@ -92,18 +101,29 @@ def fit(
         updates = Updates(model.to(device), loss, plan, device, here)
         found = storage.load_newest(checkpoints.folder) if checkpoints else None
         heldout = updates.restore(found) if found else {}
-        run = _Run(updates, plan, here, checkpoints, evaluate, heldout)
         first_step = found.step if found else 0
+        run = _Run(updates, plan, here, checkpoints, evaluate, heldout, first_step)
         if here.writes:
             files = recorded(first_step, metrics=metrics, timing=timing, tensorboard=tensorboard)
             run.records = stack.enter_context(files)
-        advance = stack.enter_context(track(description, steps, "steps")) if here.writes else lambda count: None
-        advance(first_step)
-        for step, micro_batches in stack.enter_context(_one_ahead(batches, range(first_step, steps))):
-            run.step(step, micro_batches)
-            advance(1)
-            if step % _GIVE_BACK_EVERY == 0:
-                give_back()
+        tracked = track(description, steps, "steps", done=first_step) if here.writes else nullcontext(untracked)
+        advance = stack.enter_context(tracked)
+        ahead = _one_ahead(_pinned(batches) if device.type == "cuda" else batches, range(first_step, steps))
+        done = first_step
+        with (
+            noted_signals() if here.size == 1 else nullcontext(lambda: None) as arrived,
+            ahead as steps_ahead,
+        ):
+            for step, micro_batches in steps_ahead:
+                run.step(step, micro_batches)
+                done = step + 1
+                advance(1, run.figures)
+                if arrived():
+                    break
+                if step % _GIVE_BACK_EVERY == 0:
+                    give_back()
+        if number := arrived():
+            raise Interrupted(number, run.stop(done, description))
     model.eval()
     return FitResult(first_step=first_step, steps=steps, heldout=run.heldout)
 
@@ -119,11 +139,14 @@ class _Run:
         checkpoints: Checkpointing | None,
         evaluate: Evaluate | None,
         heldout: Mapping[str, float],
+        first_step: int,
     ) -> None:
         self._updates, self._plan, self._writes = updates, plan, here.writes
         self._checkpoints, self._evaluate = checkpoints, evaluate
         self._seconds = 0.0
+        self._saved_step, self._saved_at = first_step, checkpoints.clock() if checkpoints else 0.0
         self.heldout = heldout
+        self.figures = ""
         self.records = Records(None, None, None)
 
     def step(self, step: int, micro_batches: Sequence[Batch]) -> None:
@@ -133,20 +156,36 @@ class _Run:
         done = step + 1
         log = done == 1 or self._due(done, self._plan.log_every)
         evaluate = self._evaluate is not None and self._due(done, self._plan.evaluate_every)
-        save = self._checkpoints is not None and self._due(done, self._checkpoints.every_steps)
+        save = self._checkpoints is not None and self._save_is_due(done, self._checkpoints)
         if log or evaluate or save:
             self._updates.refuse_bad_numbers()  # waits for the device: the seconds are those of finished work
         self._seconds += time.perf_counter() - started
         if log:
-            self.records.train(done, self._updates.means(), self._seconds, self._updates.take_pieces())
+            means, pieces = self._updates.means(), self._updates.take_pieces()
+            self.records.train(done, means, self._seconds, pieces)
+            speed = f", {pieces / self._seconds:,.0f} pieces/s" if pieces else ""
+            self.figures = f"loss {means['loss']:.4g}, rate {means['learning_rate']:.3g}{speed}"
             self._seconds = 0.0
         if evaluate and self._writes:
             self._hold_out(done)
-        if save and self._writes:
-            self._save(done)
+        if save and self._writes and self._checkpoints:
+            self._save(done, self._checkpoints)
+
+    def stop(self, done: int, description: str) -> str:
+        """Saves the state after `done` updates, unless it is; says so, or nothing where there is none to save."""
+        if self._checkpoints is None or not done:
+            return ""
+        if done > self._saved_step:
+            self._updates.refuse_bad_numbers()
+            self._save(done, self._checkpoints)
+        return f"{description}: step {done:,} is saved"
 
     def _due(self, done: int, every: int) -> bool:
         return done == self._plan.steps or (every > 0 and done % every == 0)
+
+    def _save_is_due(self, done: int, checkpoints: Checkpointing) -> bool:
+        late = self._writes and checkpoints.clock() - self._saved_at >= checkpoints.every_seconds
+        return late or self._due(done, checkpoints.every_steps)
 
     def _hold_out(self, done: int) -> None:
         assert self._evaluate is not None
@@ -155,11 +194,14 @@ class _Run:
             self.heldout = dict(self._evaluate(model, done))
         self.records.heldout(done, self.heldout)
 
-    def _save(self, done: int) -> None:
-        assert self._checkpoints is not None
+    def _save(self, done: int, checkpoints: Checkpointing) -> None:
         self.records.sync()
-        checkpoint = self._updates.checkpoint(done, self.heldout)
-        storage.save(self._checkpoints.folder, checkpoint, self._checkpoints.keep)
+        storage.save(checkpoints.folder, self._updates.checkpoint(done, self.heldout), checkpoints.keep)
+        self._saved_step, self._saved_at = done, checkpoints.clock()
+
+
+def _pinned(batches: Batches) -> Batches:
+    return lambda step: [pinned(batch) for batch in batches(step)]
 
 
 @contextmanager

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from korbert.errors import ArtifactError
+
 __all__ = ["JsonLines", "Meter"]
 
 
@@ -77,12 +79,23 @@ class JsonLines:
 
 
 def _lines_until(path: Path, step: int) -> list[str]:
-    """The leading lines whose step is at most `step`. A last line without its end was being written when a run died."""
+    """The leading lines whose step is at most `step`. A last line without its end was being written when a run died.
+
+    Raises ArtifactError where a line before it is none that was written: what it said is lost.
+    """
     kept: list[str] = []
     if step == 0:
         return kept
-    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
-        if not line.endswith("\n") or json.loads(line)["step"] > step:
+    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
+        if not line.endswith(b"\n"):
             break
-        kept.append(line)
+        try:
+            if json.loads(line)["step"] > step:
+                break
+            kept.append(line.decode())
+        except (ValueError, LookupError, TypeError, RecursionError):
+            raise ArtifactError(
+                f"{path}: line {number} is damaged: remove the file and the checkpoints beside it, and the same "
+                "command trains from the start"
+            ) from None
     return kept

@@ -1,5 +1,7 @@
 """Where the numbers of a run go: metrics, times, TensorBoard."""
 
+import logging
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -11,6 +13,8 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
 __all__ = ["Records", "recorded"]
+
+_logger = logging.getLogger(__name__)
 
 
 class Records:
@@ -65,6 +69,7 @@ def recorded(
 
             board = SummaryWriter(str(tensorboard), purge_step=first_step + 1)
             stack.callback(board.close)
+            _logger.info("curves: tensorboard --logdir %s", shlex.quote(str(tensorboard)))
         records = Records(opened[0], opened[1], board)
         records.start(first_step)
         yield records

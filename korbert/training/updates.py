@@ -11,16 +11,15 @@ from torch import Tensor, nn
 
 from korbert.errors import ArtifactError, ModelError
 from korbert.training.checkpoints import Checkpoint
-from korbert.training.devices import autocast
+from korbert.training.devices import Batch, autocast, moved
 from korbert.training.distributed import World, add_over_world, wrap
 from korbert.training.meters import Meter
 from korbert.training.optimizers import adamw, optimizer_state, restore_optimizer
 from korbert.training.schedules import warmup_then_decay
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
-__all__ = ["Batch", "Loss", "Plan", "Updates"]
+__all__ = ["Loss", "Plan", "Updates"]
 
-Batch = Mapping[str, Tensor]
 Loss = Callable[[nn.Module, Batch], Mapping[str, Tensor]]
 
 _MODEL, _OPTIMIZER = "model/", "optimizer/"  # what a checkpoint's tensors begin with
@@ -87,9 +86,8 @@ class Updates:
         totals: dict[str, Tensor] = {}
         for index, batch in enumerate(mine):
             self._pieces += _num_pieces(batch) * self._here.size
-            moved = {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
             with self._exchanging(last=index == len(mine) - 1):
-                weighed = self._weighed(moved, 1 / len(micro_batches))
+                weighed = self._weighed(moved(batch, self.device), 1 / len(micro_batches))
                 # the processes' gradients are averaged, not added
                 torch.autograd.backward(weighed["loss"] * self._here.size)
             for name, value in weighed.items():

@@ -1,13 +1,21 @@
 """Commands that use what the stages have made: tokenizers and models."""
 
+import logging
 import sys
+from collections.abc import Iterable
+from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from korbert.errors import ModelError
+from korbert.terminal import printable
 from pipelines.commands import options
+
+if TYPE_CHECKING:
+    from pipelines.records import Format
 
 __all__ = ["COMMANDS"]
 
@@ -25,10 +33,11 @@ _FILE = click.Path(path_type=Path)
 def submit(model: Path, input: Path, output: Path, device: str, debug: bool) -> None:
     """Answer a KorQuAD file.
 
-    INPUT is KorQuAD's JSON, OUTPUT becomes {id: answer} with every id. MODEL is model/ of a korquad artifact.
+    INPUT is KorQuAD's JSON, OUTPUT becomes {id: answer} with every id. MODEL is a korquad artifact, or its model/.
     """
     from pipelines.submission import submit as answer
 
+    _show_progress()
     click.echo(f"{answer(model, input, output, device=device):,} answers in {output}", err=True)
 
 
@@ -67,29 +76,38 @@ def tokenize(
 ) -> None:
     """Show TEXT as pieces: id, span, characters, tag, eojeol.
 
-    TOKENIZER is a tokenizer's folder or a model's. Without TEXT, lines of --input or of standard input.
+    TOKENIZER is a tokenizer's folder, a model's, or an artifact with one. Without TEXT, lines of --input or of standard
+    input, up to 1 MiB each.
     """
+    from korbert.durable import check_output
     from korbert.tokenization import Tokenizer
     from pipelines import tokenizing
-    from pipelines.predicting import decoded
 
     if check:
-        folder = tokenizing.tokenizer_folder(tokenizer)
-        click.echo(tokenizing.describe_change(Tokenizer.load(folder, accept_kiwi=True)))
+        click.echo(printable(tokenizing.describe_change(Tokenizer.load(tokenizer, accept_kiwi=True))))
         return
-    loaded = Tokenizer.load(tokenizing.tokenizer_folder(tokenizer))
-    lines = input or sys.stdin.buffer
-    source = texts or decoded(lines, lines.name)
+    source = _texts(texts, input)
+    if html:
+        check_output(html, tokenizer, *([Path(input.name)] if input else []))
+    loaded = Tokenizer.load(tokenizer)
     if html:
         number = tokenizing.write_page(html, loaded, source, special_tokens=special_tokens)
         click.echo(f"{html}: {number:,} texts", err=True)
         return
-    for text in source:
+    for _, text in source:
         found = loaded.encode_pieces(text, special_tokens=special_tokens)
         if as_json:
             click.echo(tokenizing.as_json(text, found))
         else:
             tokenizing.print_table(text, found)
+
+
+def _texts(arguments: tuple[str, ...], input: Any) -> Iterable[tuple[str, str]]:
+    """Place and text of each argument; without arguments, of each line of the input or of standard input."""
+    from pipelines import lines
+
+    given = input or sys.stdin.buffer
+    return lines.checked(arguments) if arguments else lines.texts(given, given.name)
 
 
 @click.command()
@@ -102,74 +120,116 @@ def tokenize(
 def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None, debug: bool) -> None:
     """Say how well any model could score with TOKENIZER.
 
-    DATASET is a KorQuAD file with answers; TOKENIZER is tokenizer/ of a vocab artifact or of a model. `pieces` is the
-    best that a first and a last piece can give, `characters` what cuts inside them add.
+    DATASET is a KorQuAD file with answers; TOKENIZER is a tokenizer's folder, a model's, or an artifact with one.
+    `pieces` is the best that a first and a last piece can give, `characters` what cuts inside them add.
     """
+    from korbert.durable import check_output, write_json
     from korbert.tasks import korquad
     from korbert.tasks.korquad_oracle import oracle as measure
     from korbert.tokenization import Tokenizer
     from pipelines.summary import show_oracle
 
+    if everything:
+        check_output(everything, dataset, tokenizer)
     found = measure(korquad.read(dataset), Tokenizer.load(tokenizer), workers=workers)
     show_oracle(found)
     if everything:
-        korquad.write_json(everything, found)
+        write_json(everything, found)
 
 
 @click.command()
 @_MODEL
 @click.argument("input", type=click.File("rb"), default="-")
+@click.option("--text", metavar="NAME", help="Column or key of the text.  [default: text, document, 문장, ..]")
+@click.option("--format", "form", type=click.Choice(["auto", "lines", "jsonl", "csv", "tsv"]), default="auto",
+              show_default=True, help="What INPUT is; auto goes by its name, or by its first line.")  # fmt: skip
 @options.device
 @options.accept_kiwi
 @options.debug
-def predict(model: Path, input: Any, device: str, debug: bool) -> None:
-    """Lines of INPUT (default: standard input) to JSON lines.
+def predict(model: Path, input: Any, text: str | None, form: "Format", device: str, debug: bool) -> None:
+    """Texts of INPUT (default: standard input) to JSON lines, in order.
 
-    A classifier takes a text a line and gives label and probabilities. A KorQuAD model takes lines of
-    {"context": .., "question": ..} and gives answer, span and score.
+    A classifier takes a text a line, JSON lines of {"text": ..}, or a table (.csv, .tsv) and gives label and
+    probabilities. A KorQuAD model takes {"context": .., "question": ..}, or a table of both, and gives answer, span and
+    score. Each result has its line, and the record's id if it has one. A line that cannot be read gives
+    {"line": .., "error": ..}; the others go on, and the exit code is 1.
     """
-    import json
-
     import korbert
+    from korbert.errors import CorpusError
+    from korbert.progress import track
+    from pipelines.lines import as_json
     from pipelines.predicting import predict_lines
 
-    for result in predict_lines(korbert.load(model, device=device), input, input.name):
-        click.echo(json.dumps(result, ensure_ascii=False))
+    _show_progress()
+    lines = failed = 0
+    loaded = korbert.load(model, device=device)
+    with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:
+        for results in predict_lines(loaded, input, input.name, form=form, text=text):
+            if results:  # blank lines give none
+                click.echo(b"\n".join(map(as_json, results)))
+            for wrong in (result for result in results if "error" in result):
+                click.echo(f"korbert: {input.name}: line {wrong['line']}: {printable(wrong['error'])}", err=True)
+                failed += 1
+            lines += len(results)
+            advance(len(results))
+    if failed:
+        raise CorpusError(f"{input.name}: {failed:,} of {lines:,} lines failed, as said above and in their results")
+
+
+def _show_progress() -> None:
+    """Where standard error is no terminal, progress goes through the log."""
+    logging.basicConfig(format="%(message)s", stream=sys.stderr)
+    logging.getLogger("korbert.progress").setLevel(logging.INFO)
 
 
 @click.command()
 @_MODEL
-@click.argument("text")
+@click.argument("texts", nargs=-1, metavar="[TEXT]...")
+@click.option("--input", type=click.File("rb"), help="A file of texts, one a line; - is standard input.")
 @click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Candidates for each gap.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON line for each text.")
 @options.device
 @options.accept_kiwi
 @options.debug
-def fill(model: Path, text: str, top: int, device: str, debug: bool) -> None:
+def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: bool, device: str, debug: bool) -> None:
     """Fill each [MASK] in TEXT with its likeliest pieces.
 
-    MODEL is model/ of a pretrain artifact, such as artifacts/demo/pretrain/model.
+    MODEL is a pretrain artifact, such as artifacts/demo/pretrain. Several texts cost hardly more than one: give them
+    all, or lines of --input or of standard input. Shown are number of the gap, probability, piece, and the whole text,
+    each other gap filled with its likeliest piece.
     """
     import korbert
     from korbert.tasks.filling import Filler
+    from pipelines import lines
 
+    source = _texts(texts, input)
     loaded = korbert.load(model, device=device)
     if not isinstance(loaded, Filler):
         raise ModelError(f"{model}: has learned a task and fills no gaps any more: give model/ of a pretrain artifact")
-    for number, candidates in enumerate(loaded.fill(text, top=top), 1):
-        for candidate in candidates:
-            click.echo(f"{number}  {candidate.probability:.4f}  {candidate.piece}")
+    for place, text in source:
+        try:
+            gaps = loaded.fill(text, top=top)
+        except ModelError as error:
+            raise ModelError(f"{place}: {error}") from None
+        if as_json:
+            click.echo(lines.as_json({"text": text, "gaps": [list(map(asdict, candidates)) for candidates in gaps]}))
+            continue
+        for number, candidates in enumerate(gaps, 1):
+            for one in candidates:
+                click.echo(f"{number}  {one.probability:.4f}  {printable(one.piece)}  {printable(one.text)}")
 
 
 @click.command()
 @_MODEL
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--check", is_flag=True, help="Load it with transformers and compare the logits.")
+@click.option("--check", is_flag=True, help="Use it with transformers as its users do, and compare.")
 @options.accept_kiwi
 @options.debug
 def export(model: Path, folder: Path, check: bool, debug: bool) -> None:
     """Write MODEL for Hugging Face's Auto classes.
 
-    MODEL is model/ of any artifact that has one; FOLDER is made.
+    MODEL is an artifact that has a model, or its model/. FOLDER is made; one that is there has to be empty, or an
+    earlier export.
     """
     from korbert.huggingface import export as write
 

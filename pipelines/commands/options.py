@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options that several commands have, and how their help shows them: what all have is named in one line."""
 
 import os
 from collections.abc import Callable
@@ -7,9 +7,25 @@ from typing import Any
 
 import click
 
-__all__ = ["ACCEPT", "accept_kiwi", "common", "debug", "device", "work"]
+__all__ = ["ACCEPT", "Command", "accept_kiwi", "corpus", "debug", "device", "place", "work", "workers"]
 
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
+
+_Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+_EVERYWHERE = ("root", "data", "accept_kiwi", "debug")  # of commands on a recipe: explained by `korbert run --help`
+
+
+class Command(click.Command):
+    """A command on a recipe whose help lists its own options, and names those that all of them have in one line."""
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        own = [one for one in self.get_params(context) if isinstance(one, click.Option) and one.name not in _EVERYWHERE]
+        records = [record for one in own if (record := one.get_help_record(context)) is not None]
+        with formatter.section("Options"):
+            formatter.write_dl(records)
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in _EVERYWHERE)
+        formatter.write_paragraph()
+        formatter.write_text(f"Options of all commands on a recipe ({names}): see `korbert run --help`.")
 
 
 def _accept(context: click.Context, parameter: click.Parameter, accepted: bool) -> None:
@@ -17,44 +33,42 @@ def _accept(context: click.Context, parameter: click.Parameter, accepted: bool) 
         os.environ[ACCEPT] = "1"  # worker processes have to know, too
 
 
+def _together(*options: _Decorator) -> _Decorator:
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
 accept_kiwi = click.option(
     "--accept-kiwi", is_flag=True, expose_value=False, callback=_accept, envvar=None,
     help="Use a tokenizer with another Kiwi than it was made with; what is saved then says so.",
 )  # fmt: skip
-
-
+debug = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 device = click.option(
-    "--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True, help="What computes."
+    "--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True, help="Device to run on."
 )
-debug = click.option("--debug", is_flag=True, help="Show the trace of an error.")
+workers = click.option("--workers", type=click.IntRange(min=1), help="Processes, or threads of Kiwi.  [default: cores]")
 
-
-def common(function: Callable[..., Any]) -> Callable[..., Any]:
-    options = (
-        click.option("--root", type=click.Path(path_type=Path), default=Path("artifacts"), show_default=True,
-                     help="Folder of all artifacts."),
-        click.option("--data", type=click.Path(path_type=Path), envvar="KORBERT_DATA", show_envvar=True,
-                     help="Folder that the recipe's paths are relative to.  [default: the recipe's folder]"),
-        click.option("--workers", type=click.IntRange(min=1), help="Processes of the corpus stages.  [default: cores]"),
-        click.option("--runner", type=click.Choice(["native", "ray"]), default="native", show_default=True,
-                     help="Where those are: on this machine, or on a Ray cluster."),
-        click.option("--address", help="Of the Ray cluster.  [default: RAY_ADDRESS, or one that is started here]"),
-        device,
-        click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
-                     help="Change the recipe, as in vocab.size=32000; may be repeated."),
-        accept_kiwi,
-        debug,
-    )  # fmt: skip
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-def work(function: Callable[..., Any]) -> Callable[..., Any]:
-    options = (
-        click.option("--rebuild", is_flag=True, help="Make the artifacts from --from to --to anew."),
-        click.option("--dry-run", is_flag=True, help="Say what would be done."),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return common(function)
+place = _together(
+    click.option("--root", type=click.Path(path_type=Path), default=Path("artifacts"), show_default=True,
+                 help="Folder of all artifacts."),
+    click.option("--data", type=click.Path(path_type=Path), envvar="KORBERT_DATA", show_envvar=True,
+                 help="Folder that the recipe's paths are relative to.  [default: the recipe's folder]"),
+    click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
+                 help="Change a value of the recipe, as in vocab.size=32000; may be repeated."),
+    accept_kiwi,
+    debug,
+)  # fmt: skip
+corpus = _together(
+    workers,
+    click.option("--runner", type=click.Choice(["native", "ray"]), default="native", show_default=True,
+                 help="Run the parts of the corpus stages on this machine, or on a Ray cluster."),
+    click.option("--address", help="Ray cluster address.  [default: RAY_ADDRESS, or a cluster started here]"),
+)  # fmt: skip
+work = _together(
+    click.option("--rebuild", is_flag=True, help="Make artifacts anew, fresh or not."),
+    click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing."),
+)

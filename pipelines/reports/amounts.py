@@ -1,6 +1,19 @@
 """Numbers as people read them. Every function takes a number and gives text."""
 
-__all__ = ["compact", "count", "decimal", "duration", "megabytes", "minutes", "percent", "ratio", "value"]
+import math
+
+__all__ = [
+    "compact",
+    "count",
+    "decimal",
+    "duration",
+    "megabytes",
+    "minutes",
+    "percent",
+    "ratio",
+    "than_unigram",
+    "value",
+]
 
 _SPACE = "\u00a0"  # keeps a unit on its number's line
 _UNKNOWN = "–"
@@ -32,6 +45,15 @@ def percent(share: float | None, places: int = 1) -> str:
 def ratio(part: float, whole: float) -> float:
     """part / whole, and 0 of nothing."""
     return part / whole if whole else 0.0
+
+
+def than_unigram(gain: float) -> str:
+    """-0.12 -> 0.12 nats worse than the unigram baseline. gain: nats, above 0 where the model is the better one."""
+    if math.isnan(gain):
+        return "not comparable with the unigram baseline"
+    if abs(gain) < 0.005:
+        return "no better than the unigram baseline"
+    return f"{abs(gain):.2f} nats {'better' if gain > 0 else 'worse'} than the unigram baseline"
 
 
 def megabytes(size: float) -> str:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from pipelines.reports import amounts
 from pipelines.reports.blocks import Bar, Bars, Block, Entry, Folded, Headline, Section, Story, Table
+from pipelines.reports.labels import label
 from pipelines.reports.lengths import Lengths
 from pipelines.reports.pictures import columns
 from pipelines.reports.record import Artifact, batches, num_rows, parts_note, sampled
@@ -99,7 +100,7 @@ def headlines(artifact: Artifact) -> tuple[Headline, ...]:
     seconds = _seconds(artifact)
     if seconds:
         lines.append(Headline(amounts.compact(documents / seconds), "documents a second"))
-    lines.append(Headline(amounts.count(failed), "failed"))
+    lines.append(Headline(_number(failed), "failed"))
     return tuple(lines)
 
 
@@ -110,7 +111,7 @@ def story(artifact: Artifact) -> Story:
     documents, failed = _documents(artifact), _failed(artifact)
     return Story(
         title=f"Kiwi analysed {amounts.count(documents)} documents and failed on {_number(failed)}",
-        lede=_lede(artifact, documents),
+        lede=_lede(artifact),
         sections=(
             Section(
                 "Lengths",
@@ -142,17 +143,15 @@ def _seconds(artifact: Artifact) -> float | None:
     return None if artifact.run.get("resumed") else artifact.seconds
 
 
-def _lede(artifact: Artifact, documents: int) -> str:
+def _lede(artifact: Artifact) -> str:
     seconds = _seconds(artifact)
     if not seconds:
         return "How long all of it took is not on record: there is no run.json, or the run was resumed."
     workers = artifact.run.get("workers")
     with_ = f" with {workers} worker{'' if workers == 1 else 's'}" if workers else ""
-    speed = f"{amounts.compact(documents / seconds)} documents"
     morphemes = artifact.record["counts"].get("morphemes")
-    if morphemes:
-        speed += f" and {amounts.compact(morphemes / seconds)} morphemes"
-    return f"It took {amounts.duration(seconds)}{with_}: {speed} a second, starting included."
+    speed = f": {amounts.compact(morphemes / seconds)} morphemes a second, startup included" if morphemes else ""
+    return f"It took {amounts.duration(seconds)}{with_}{speed}."
 
 
 def _measure(found: Iterator[pa.RecordBatch]) -> _Measured:
@@ -230,11 +229,8 @@ def _failures(artifact: Artifact) -> Iterator[Block]:
                     Entry(row["id"], facts=tuple(fact for fact in facts if fact[1]))
                 )
     table = sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))
-    if not table:
-        yield Table("Documents Kiwi failed on", ("reason", "documents"), (("none failed", "0"),), "lr")
-        return
-    yield Table(
-        "Documents Kiwi failed on", ("reason", "documents"), tuple((r, amounts.count(n)) for r, n in table), "lr"
-    )
-    for reason, number in table:
-        yield Folded(f"{reason} · {len(chosen[reason])} of {amounts.count(number)}", tuple(chosen[reason]))
+    if table:
+        rows = tuple((label(reason), amounts.count(number)) for reason, number in table)
+        yield Table("Documents Kiwi failed on", ("reason", "documents"), rows, "lr")
+    for reason, _ in table:
+        yield Folded(f"{label(reason)} · {len(chosen[reason])} shown", tuple(chosen[reason]))

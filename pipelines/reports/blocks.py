@@ -10,6 +10,7 @@ __all__ = [
     "Bar",
     "Bars",
     "Block",
+    "Code",
     "Entry",
     "Folded",
     "Headline",
@@ -24,7 +25,7 @@ __all__ = [
 
 
 _LONG_BARS = 15
-_NARROW_COLUMNS = 6  # more of them take the whole width of the page
+_NARROW_CHARS = 55  # of a table's head; more of them take the whole width of the page
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Headline:
 
 @dataclass(frozen=True)
 class Bar:
-    """One row of a bar chart. parts: share of the whole track (0 to 1) of each colour; start: where the first begins.
+    """One row of a bar chart. parts: share of the whole track (0 to 1) of each colour.
 
     korean: the label is Korean text, and is set and read aloud as such.
     """
@@ -46,7 +47,6 @@ class Bar:
     label: str
     parts: tuple[float, ...]
     text: str
-    start: float = 0.0
     korean: bool = False
 
 
@@ -116,7 +116,7 @@ class Table:
 
     @property
     def wide(self) -> bool:
-        return len(self.align) > _NARROW_COLUMNS
+        return sum(map(len, self.head)) > _NARROW_CHARS
 
 
 @dataclass(frozen=True)
@@ -133,12 +133,28 @@ class Matrix:
 
 
 @dataclass(frozen=True)
+class Code:
+    """Lines to copy. A click selects all of them."""
+
+    kind: ClassVar[str] = "code"
+    wide: ClassVar[bool] = True
+    title: str
+    text: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Entry:
-    """A text shown as an example. head: what it is; facts: (name, value) beside it."""
+    """A text shown as an example.
+
+    head: what it is. facts: (name, value) beside it. passage: what it stands in, as stretches of text, each with its
+    marks: any of "right" and "given", or none.
+    """
 
     head: str
     text: str = ""
     facts: tuple[tuple[str, str], ...] = ()
+    passage: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -151,7 +167,7 @@ class Folded:
     open: bool = False
 
 
-Block = Bars | Folded | Intervals | Matrix | Picture | Table
+Block = Bars | Code | Folded | Intervals | Matrix | Picture | Table
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,16 @@
 """The index of a recipe: its stages as boxes, from raw text to scores, each with its state and headline figures."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from korbert.errors import ArtifactError
-from pipelines.artifacts import RECORD
+from pipelines.artifacts import PAGE, RECORD
 from pipelines.reports import amounts
 from pipelines.reports.blocks import Headline
 from pipelines.reports.page import STAGES, write
-from pipelines.reports.record import Artifact
+from pipelines.reports.record import Artifact, drawing
+from pipelines.reports.usage import usage
 
 __all__ = ["index"]
 
@@ -21,12 +23,17 @@ _WORDS = {
     "nsmc": "Whether a film review is positive",
     "korquad": "Where in a text the answer stands",
 }
-_RESULTS = {"pretrain": "nat, held-out MLM loss", "nsmc": "NSMC accuracy", "korquad": "KorQuAD F1 (of 100)"}  # on top
+_RESULTS = {"pretrain": "nats, held-out MLM loss", "nsmc": "NSMC accuracy", "korquad": "KorQuAD F1 (of 100)"}  # on top
+_TASKS = ("nsmc", "korquad")  # both after pretrain: their boxes stand side by side
 
 
 @dataclass(frozen=True)
 class Box:
-    """One stage. state: "done", "stale" (made from what is no longer there), "partial", "broken" or "absent"."""
+    """One stage.
+
+    state: "done", "stale" (made from what is no longer there), "partial", "broken", "absent" or "unused" (an artifact
+    that is not in the recipe).
+    """
 
     stage: str
     words: str
@@ -41,22 +48,36 @@ class Box:
         return "" if self.seconds is None else amounts.duration(self.seconds)
 
 
-def index(recipe_folder: Path) -> Path:
-    """Writes `index.html` into `artifacts/<recipe>/` and returns its path; stages that are not there say so."""
-    boxes = [_box(recipe_folder, stage) for stage in STAGES]
+def index(recipe_folder: Path, stages: Sequence[str] | None = None) -> Path:
+    """Writes `index.html` into `artifacts/<recipe>/` and returns its path.
+
+    stages: names of the recipe's stages, in order; None: all that there are. Stages that have not run are shown, too;
+    artifacts of stages that are not in the recipe are shown in grey.
+    """
+    names = tuple(STAGES if stages is None else stages)
+    boxes = [_box(recipe_folder, stage) for stage in names]
     done = [box for box in boxes if box.state in ("done", "stale")]
+    boxes += [
+        Box(stage, _WORDS[stage], "unused", "not in the recipe", report=(recipe_folder / stage / PAGE).is_file())
+        for stage in STAGES
+        if stage not in names and (recipe_folder / stage / RECORD).is_file()
+    ]
+    tasks = [box.stage for box in boxes if box.stage in _TASKS]
     return write(
         recipe_folder / "index.html",
         "index.html",
         name=recipe_folder.resolve().name,
         boxes=boxes,
-        lede=_lede(done, boxes),
+        lede=_lede(done, len(names)),
+        usage=usage({box.stage: recipe_folder / box.stage for box in done}),
+        preview=(recipe_folder / "preview.html").is_file(),
+        beside=tasks if len(tasks) > 1 else [],
         results=[_result(box) for box in done if box.stage in _RESULTS and box.headlines],
     )
 
 
-def _lede(done: list[Box], boxes: list[Box]) -> str:
-    text = f"{len(done)} of {len(boxes)} stages are done"
+def _lede(done: list[Box], number: int) -> str:
+    text = f"{len(done)} of {number} stages {'is' if len(done) == 1 else 'are'} done"
     seconds = [box.seconds for box in done if box.seconds is not None]
     return f"{text}; their last runs took {amounts.duration(sum(seconds))} together." if seconds else f"{text}."
 
@@ -70,7 +91,7 @@ def _result(box: Box) -> Headline:
 
 def _box(recipe_folder: Path, stage: str) -> Box:
     folder = recipe_folder / stage
-    words = _WORDS[stage]
+    words = _WORDS.get(stage, "")
     if not (folder / RECORD).is_file():
         under_way = (recipe_folder / f"{stage}.partial").is_dir()
         return Box(
@@ -78,8 +99,9 @@ def _box(recipe_folder: Path, stage: str) -> Box:
         )
     try:
         artifact = Artifact.open(folder)
-        headlines = STAGES[stage].headlines(artifact)
-        changed = _changed(recipe_folder, artifact)
+        with drawing(artifact):
+            headlines = STAGES[stage].headlines(artifact) if stage in STAGES else ()
+            changed = _changed(recipe_folder, artifact)
     except ArtifactError as error:
         return Box(stage, words, "broken", str(error))
     why = f"{', '.join(changed)} changed since" if changed else ""
@@ -90,7 +112,7 @@ def _box(recipe_folder: Path, stage: str) -> Box:
         why,
         headlines,
         artifact.seconds,
-        (folder / "report.html").is_file(),
+        (folder / PAGE).is_file(),
     )
 
 

@@ -10,6 +10,7 @@ from corpus.features import Features
 from pipelines.reports import amounts
 from pipelines.reports.blocks import Bar, Bars, Block, Headline, Section, Story, Table
 from pipelines.reports.dropped import Dropped, Drops, excerpt
+from pipelines.reports.labels import label
 from pipelines.reports.lengths import Lengths
 from pipelines.reports.pictures import COLOURS, shares
 from pipelines.reports.record import Artifact, batches, num_rows, parts_note, sampled
@@ -52,16 +53,15 @@ def story(artifact: Artifact) -> Story:
     )
 
 
-_SAMPLED = "Drawn by a hash of the id, at most 20 of each reason, each beside a document that was kept."
-_EVALUATION = "What models will be judged by. Documents that hold text of it were dropped, or their lines taken out."
+_SAMPLED = "Drawn by a hash of the id, at most 20 for each reason, each beside a document that was kept."
+_EVALUATION = "What models will be scored on. Documents that hold text of it were dropped, or their lines taken out."
 
 
 def _lede(kept: int, drops: Drops) -> str:
-    read = f"{amounts.count(kept + drops.total())} documents were read and {amounts.count(kept)} go on."
+    read = f"{amounts.count(kept + drops.total())} documents were read"
     if not drops:
-        return f"{read} Nothing was dropped."
-    reason, number = _reasons(drops)[0]
-    return f"{read} The commonest reason to drop one was {reason}: {amounts.count(number)}."
+        return f"{read}. Nothing was dropped."
+    return f"{read}. The most common reason to drop one: {label(_reasons(drops)[0][0])}."
 
 
 def _by_source(artifact: Artifact) -> Counter[str]:
@@ -80,50 +80,21 @@ def _reasons(drops: Drops) -> list[tuple[str, int]]:
     return sorted(totals.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def _drop_blocks(kept: Counter[str], drops: Drops) -> Iterator[Block]:
-    yield _waterfall(kept.total(), drops)
-    yield _sources(kept, drops)
-    if drops:
-        yield _reason_bars(drops)
-        yield _reason_table(kept, drops)
-
-
-def _waterfall(kept: int, drops: Drops) -> Bars:
-    total = kept + drops.total()
-    bars = [Bar("read", (amounts.ratio(total, total),), amounts.count(total))]
-    left = total
-    for reason, number in _reasons(drops):
-        left -= number
-        share = amounts.ratio(number, total)
-        bars.append(Bar(reason, (0.0, share), f"−{amounts.count(number)}", start=amounts.ratio(left, total)))
-    bars.append(Bar("kept", (amounts.ratio(kept, total),), amounts.count(kept)))
-    return Bars(
-        "From what was read to what was kept", tuple(bars), note="Documents. Each reason takes away from the right."
-    )
-
-
 def _share(kept: int, lost: int) -> str:
     return amounts.percent(amounts.ratio(kept, kept + lost))
 
 
-def _sources(kept: Counter[str], drops: Drops) -> Bars:
-    lost: Counter[str] = Counter()
-    for (_, source), number in drops.items():
-        lost[source] += number
-    most = max((kept[source] + lost[source] for source in kept | lost), default=0)
-    bars = tuple(
-        Bar(
-            source,
-            (amounts.ratio(kept[source], most), amounts.ratio(lost[source], most)),
-            f"{amounts.count(kept[source])} kept, {_share(kept[source], lost[source])}",
-        )
-        for source in sorted(kept | lost)
-    )
-    return Bars("By source", bars, legend=("kept", "dropped"))
+def _drop_blocks(kept: Counter[str], drops: Drops) -> Iterator[Block]:
+    """Of several sources the table has the counts and the bars have shares, so that no number stands twice."""
+    sources = sorted(kept | Counter(source for _, source in drops))
+    if drops:
+        yield _reason_bars(drops, sources, kept.total() + drops.total())
+    if len(sources) > 1:
+        yield _source_bars(kept, drops, sources)
+        yield _table(kept, drops, sources)
 
 
-def _reason_bars(drops: Drops) -> Bars:
-    sources = sorted({source for _, source in drops})
+def _reason_bars(drops: Drops, sources: list[str], read: int) -> Bars:
     colours = sources if len(sources) <= COLOURS else [*sources[: COLOURS - 1], "other sources"]
     most = _reasons(drops)[0][1]
     bars = []
@@ -131,20 +102,35 @@ def _reason_bars(drops: Drops) -> Bars:
         shares = [amounts.ratio(drops[reason, source], most) for source in sources]
         if len(sources) > COLOURS:
             shares = [*shares[: COLOURS - 1], sum(shares[COLOURS - 1 :])]
-        bars.append(Bar(reason, tuple(shares), amounts.count(number)))
-    return Bars("Reasons, by source", tuple(bars), legend=tuple(colours))
+        text = amounts.percent(number / read, 2) if len(sources) > 1 else amounts.count(number)
+        bars.append(Bar(label(reason), tuple(shares), text))
+    if len(sources) < 2:
+        return Bars("Reasons to drop a document", tuple(bars))
+    return Bars("Reasons to drop a document", tuple(bars), tuple(colours), "Share of all documents read.")
 
 
-def _reason_table(kept: Counter[str], drops: Drops) -> Table:
-    sources = sorted(kept | Counter(source for _, source in drops))
+def _source_bars(kept: Counter[str], drops: Drops, sources: list[str]) -> Bars:
+    lost: Counter[str] = Counter()
+    for (_, source), number in drops.items():
+        lost[source] += number
+    most = max(kept[source] + lost[source] for source in sources)
+    bars = tuple(
+        Bar(
+            source,
+            (amounts.ratio(kept[source], most), amounts.ratio(lost[source], most)),
+            _share(kept[source], lost[source]),
+        )
+        for source in sources
+    )
+    return Bars("Share kept of each source", bars, legend=("kept", "dropped"), note="A bar is as long as its source.")
+
+
+def _table(kept: Counter[str], drops: Drops, sources: list[str]) -> Table:
     rows = [
-        (reason, *(amounts.count(drops[reason, source]) for source in sources), amounts.count(number))
-        for reason, number in _reasons(drops)
+        (label(reason), *(amounts.count(drops[reason, source]) for source in sources)) for reason, _ in _reasons(drops)
     ]
-    lost = [sum(number for (_, where), number in drops.items() if where == source) for source in sources]
-    rows.append(("all dropped", *map(amounts.count, lost), amounts.count(drops.total())))
-    rows.append(("kept", *(amounts.count(kept[source]) for source in sources), amounts.count(kept.total())))
-    return Table("Dropped documents", ("reason", *sources, "all"), tuple(rows), "l" + "r" * (len(sources) + 1))
+    rows.append(("kept", *(amounts.count(kept[source]) for source in sources)))
+    return Table("By source and reason", ("reason", *sources), tuple(rows), "l" + "r" * len(sources))
 
 
 def _repeats(artifact: Artifact, dropped: Dropped) -> Iterator[Block]:
@@ -181,7 +167,7 @@ def _personal(counts: dict[str, int]) -> Iterator[Block]:
     if found:
         most = max(found.values())
         bars = tuple(
-            Bar(name.replace("_", " "), (amounts.ratio(number, most),), amounts.count(number))
+            Bar(label(name), (amounts.ratio(number, most),), amounts.count(number))
             for name, number in sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
         )
         yield Bars("Replaced by the name of its kind", bars, note="In all that was read, dropped rows included.")

@@ -1,4 +1,4 @@
-"""Examples of what `clean` dropped, each beside what it kept, and how many near-duplicates hang together."""
+"""Examples of what `clean` dropped, each beside what it kept, and how large the clusters of near-duplicates are."""
 
 import hashlib
 from collections import Counter
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from pipelines.reports import amounts
 from pipelines.reports.blocks import Entry, Folded, Table
+from pipelines.reports.labels import label
 from pipelines.reports.record import Artifact, batches, sampled
 
 __all__ = ["Dropped", "Drops", "excerpt"]
@@ -55,7 +56,7 @@ class Dropped:
             self._chosen[reason] = sorted(drawn, key=lambda sample: sample.key)[:_SAMPLES]
 
     def samples(self, reasons: Iterable[tuple[str, int]]) -> tuple[Folded, ...]:
-        """For each reason, of so many rows, at most 20 of them, each with a kept document beside it.
+        """For each reason, at most 20 of its rows, each with a kept document beside it.
 
         Of duplicates that is what was kept instead, of others one of the same source, drawn as they were.
         """
@@ -64,7 +65,7 @@ class Dropped:
         )
         kept = self._kept()
         blocks = []
-        for reason, number in reasons:
+        for reason, _ in reasons:
             entries, turns = [], Counter[str]()
             for sample in self._chosen[reason]:
                 others = kept.get(sample.source, [""])
@@ -73,7 +74,7 @@ class Dropped:
                 twin = _is_twin(reason)
                 beside = ("kept instead", instead.get(sample.detail, "")) if twin else ("one that was kept", other)
                 entries.append(_entry(sample, beside))
-            blocks.append(Folded(f"{reason} · {len(entries)} of {amounts.count(number)}", tuple(entries)))
+            blocks.append(Folded(f"{label(reason)} · {len(entries)} shown", tuple(entries)))
         return tuple(blocks)
 
     def _texts_of(self, ids: set[str]) -> dict[str, str]:
@@ -98,7 +99,7 @@ class Dropped:
         return {source: [text for _, text in pairs] for source, pairs in drawn.items()}
 
     def clusters(self) -> Table | None:
-        """How many near-duplicates hang together, by how many documents they are; None where there are none."""
+        """Clusters of near-duplicates by size; None where there are none."""
         sizes = Counter(dropped + 1 for dropped in self._clusters.values())
         if not sizes:
             return None
@@ -109,7 +110,7 @@ class Dropped:
             count = sum(sizes[size] for size in among)
             rows.append((name, amounts.count(count), amounts.count(sum((size - 1) * sizes[size] for size in among))))
         return Table(
-            "Near-duplicates that hang together",
+            "Clusters of near-duplicates",
             ("documents", "clusters", "dropped of them"),
             tuple(rows),
             "lrr",

@@ -1,21 +1,24 @@
 """The page of `korquad`: EM and F1, what goes wrong in the misses, and the misses themselves."""
 
+import itertools
 from collections.abc import Iterator
 
 from pipelines.artifacts import Json
 from pipelines.reports import amounts
 from pipelines.reports.blocks import Bar, Bars, Block, Entry, Folded, Headline, Section, Story, Table
+from pipelines.reports.labels import label
 from pipelines.reports.pictures import Line, curves
 from pipelines.reports.record import Artifact
 
 __all__ = ["headlines", "story"]
 
 _CAUSES = {
-    "unreachable": "could hardly be right: no run of pieces cuts a right answer out",
-    "boundary": "lies over a right answer, at most three characters off (학교에 for 학교)",
-    "overlap": "shares a character with a right answer, but more is wrong",
-    "elsewhere": "shares nothing with a right answer",
+    "unreachable": "could hardly be right: no run of pieces is exactly a right answer",
+    "boundary": "overlaps a right answer and is at most three characters off (학교에 for 학교)",
+    "overlap": "overlaps a right answer, but is further off",
+    "elsewhere": "does not overlap a right answer",
 }
+_MISSES = "Each question with its context: the right answer in green, the given one in red and underlined."
 _LONGEST_CHARS = 40  # the last point of the histogram is "this long or longer"
 
 
@@ -30,22 +33,21 @@ def headlines(artifact: Artifact) -> tuple[Headline, ...]:
 
 def story(artifact: Artifact) -> Story:
     scores = artifact.json("scores.json")
+    marked = any(miss.get("snippets") for miss in scores["misses"])
     return Story(
-        title=f"{amounts.decimal(scores['exact_match'], 1)} of 100 answers match to the letter",
+        title=f"{amounts.decimal(scores['exact_match'], 1)} of 100 answers match exactly",
         lede=_lede(scores),
         sections=(
             Section("What goes wrong", tuple(_causes(scores))),
             Section("Answers and windows", tuple(_answers(scores))),
             Section("While learning", tuple(_curves(artifact))),
-            Section("Misses", tuple(_misses(scores)), "Question, what was asked for, and what came."),
+            Section("Misses", tuple(_misses(scores)), _MISSES if marked else ""),
         ),
     )
 
 
 def _lede(scores: Json) -> str:
-    number, f1 = amounts.count(scores["count"]), amounts.decimal(scores["f1"], 1)
-    text = f"Measured on {number} questions as the official script does; by the characters they share, F1 is {f1}."
-    return f"{text} {scores.get('note') or ''}".rstrip()
+    return f"Scored as the official script does; F1 counts shared characters. {scores.get('note') or ''}".rstrip()
 
 
 def _causes(scores: Json) -> Iterator[Block]:
@@ -58,12 +60,12 @@ def _causes(scores: Json) -> Iterator[Block]:
             f"{amounts.count(number)}, {amounts.percent(number / total)}",
         )
         for cause, number in causes.items()
-        if number
+        if total
     )
     if bars:
         yield Bars("Misses by cause", bars, note=f"{amounts.count(total)} answers that do not match.")
-    rows = tuple((cause, _CAUSES.get(cause, ""), amounts.count(number)) for cause, number in causes.items())
-    yield Table("What the causes mean", ("cause", "the answer given", "misses"), rows, "llr")
+        rows = tuple((cause, _CAUSES.get(cause, "")) for cause in causes)
+        yield Table("What the causes mean", ("cause", "the answer given"), rows, "ll")
 
 
 def _by_size(causes: dict[str, int]) -> dict[str, int]:
@@ -77,7 +79,7 @@ def _answers(scores: Json) -> Iterator[Block]:
     ]
     if any(line.x for line in lines):
         note = f"{_LONGEST_CHARS} stands for that many and more."
-        yield curves("Length of the answers", lines, x="characters", y="answers", floor=0, note=note)
+        yield curves("Length of the answers", lines, x="characters", y="answers", floor=0, whole_y=True, note=note)
     yield _windows(scores)
 
 
@@ -90,16 +92,10 @@ def _histogram(name: str, numbers: list[int]) -> Line:
 
 def _windows(scores: Json) -> Table:
     questions = scores["count"]
-    rows = [("questions", amounts.count(questions), "")]
-    rows.append(
-        (
-            "windows",
-            amounts.count(scores["windows"]),
-            f"{amounts.decimal(amounts.ratio(scores['windows'], questions))} a question",
-        )
-    )
-    for label, key in (("questions cut", "questions_cut"), ("answers out of reach", "gold_unreachable")):
-        rows.append((label, amounts.count(scores[key]), amounts.percent(amounts.ratio(scores[key], questions))))
+    each = f"{amounts.decimal(amounts.ratio(scores['windows'], questions))} a question"
+    rows = [("windows", amounts.count(scores["windows"]), each)]
+    for key in ("questions_cut", "gold_unreachable"):
+        rows.append((label(key), amounts.count(scores[key]), amounts.percent(amounts.ratio(scores[key], questions))))
     return Table("Windows", ("what", "number", ""), tuple(rows), "lrr")
 
 
@@ -107,7 +103,7 @@ def _curves(artifact: Artifact) -> Iterator[Block]:
     train = [point for point in artifact.lines("metrics.jsonl") if point["kind"] == "train"]
     if train:
         line = Line("loss", [point["step"] for point in train], [point["loss"] for point in train])
-        yield curves("Training loss", [line], x="step", y="nat")
+        yield curves("Training loss", [line], x="step", y="nats")
 
 
 def _misses(scores: Json) -> Iterator[Block]:
@@ -115,8 +111,7 @@ def _misses(scores: Json) -> Iterator[Block]:
     for place, cause in enumerate(_by_size(scores["by_cause"])):
         entries = tuple(_entry(miss) for miss in scores["misses"] if miss["cause"] == cause)
         if entries:
-            number = scores["by_cause"][cause]
-            yield Folded(f"{cause} · {len(entries)} of {amounts.count(number)}", entries, open=place == 0)
+            yield Folded(f"{cause} · {len(entries)} shown", entries, open=place == 0)
 
 
 def _entry(miss: Json) -> Entry:
@@ -125,4 +120,22 @@ def _entry(miss: Json) -> Entry:
         str(miss["id"]),
         miss["question"],
         (("right", " / ".join(answers)), ("given", miss["prediction"] or "(nothing)")),
+        tuple(_passage(miss)),
     )
+
+
+def _passage(miss: Json) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The context around both answers, cut where a mark begins or ends; nothing in artifacts that do not hold it."""
+    spans = {"right": miss.get("answer_span"), "given": miss.get("prediction_span")}
+    marks = {name: span for name, span in spans.items() if span}
+    for number, snippet in enumerate(miss.get("snippets", ())):
+        start, text = snippet["start"], snippet["text"]
+        if start or number:
+            yield (" … " if number else "… "), ()
+        inner = {place for span in marks.values() for place in span if start < place < start + len(text)}
+        bounds = [start, *sorted(inner), start + len(text)]
+        for low, high in itertools.pairwise(bounds):
+            marked = tuple(name for name, (first, last) in marks.items() if first <= low and high <= last)
+            yield text[low - start : high - start], marked
+    if miss.get("snippets"):
+        yield " …", ()

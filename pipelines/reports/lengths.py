@@ -39,7 +39,7 @@ class Lengths:
         return lengths(title, series, x=unit, note=note + _AREA + more), table
 
 
-_AREA = "The area under a line is the share of its documents."
+_AREA = "Outlines of equal area, one for each source."
 
 
 def _quantiles(array: np.ndarray) -> tuple[str, ...]:

@@ -17,11 +17,11 @@ from pipelines.reports.blocks import (
     Interval,
     Intervals,
     Matrix,
-    Picture,
     Section,
     Story,
     Table,
 )
+from pipelines.reports.labels import label
 from pipelines.reports.pictures import Line, curves
 from pipelines.reports.record import Artifact, batches
 
@@ -33,8 +33,8 @@ _NAMES = {"pretrained": "pretrained", "scratch": "not pretrained", "tfidf": "TF-
 _COLOURS = {"pretrained": 1, "scratch": 2, "tfidf": 3}
 _LABELS = ("negative", "positive")
 _ROWS_NOTE = (
-    "± is one standard error. Not pretrained: the same encoder from untrained weights. TF-IDF: morphemes, logistic "
-    "regression. Validation reviews chose rate, epoch and C; the test set was scored once a seed."
+    "Not pretrained: the same encoder from untrained weights. TF-IDF: morphemes, logistic regression. The test set was "
+    "scored once a seed."
 )
 
 
@@ -61,9 +61,9 @@ def story(artifact: Artifact) -> Story:
             Section("Right and wrong", tuple(_confusion(scores, predicted))),
             Section("While learning", tuple(_curves(artifact))),
             Section(
-                "The errors it was surest of",
+                "The most confident errors",
                 tuple(_errors(predicted)),
-                "Of the main row. The share is how sure it was.",
+                "Of the main row, with the probability given to the wrong label.",
             ),
         ),
     )
@@ -79,19 +79,18 @@ def _first_of_each(rows: list[Json]) -> dict[str, Json]:
 
 def _title(rows: list[Json]) -> str:
     accuracy = {name: row["test"]["all"]["accuracy"] for name, row in _first_of_each(rows).items()}
-    main = next(iter(accuracy))
-    title = f"{amounts.percent(accuracy[main])} of the reviews are judged right"
+    main = rows[0]["name"]
     if "tfidf" not in accuracy or main == "tfidf":
-        return title
+        return f"{amounts.percent(accuracy[main])} of the reviews are classified correctly"
     points = 100 * (accuracy[main] - accuracy["tfidf"])
     if abs(points) < 0.05:
-        return f"{title}, no more and no fewer than by the baseline"
-    return f"{title}, {amounts.decimal(abs(points), 1)} points {'above' if points > 0 else 'below'} the baseline"
+        return "As accurate as the TF-IDF baseline"
+    return f"{amounts.decimal(abs(points), 1)} points {'above' if points > 0 else 'below'} the TF-IDF baseline"
 
 
 def _lede(scores: Json) -> str:
-    parts = [f"{amounts.count(number)} {name}" for name, number in scores["counts"].items()]
-    return f"Reviews: {', '.join(parts)}. {scores.get('note') or ''}".rstrip()
+    parts = [f"{amounts.count(number)} {label(name)}" for name, number in scores["counts"].items()]
+    return f"{', '.join(parts)}. {scores.get('note') or ''}".rstrip()
 
 
 def _tables(scores: Json) -> Iterator[Block]:
@@ -99,10 +98,10 @@ def _tables(scores: Json) -> Iterator[Block]:
         if all(row["test"][part]["count"] for row in scores["rows"]):
             yield _intervals(scores["rows"], part, title)
     yield Table(
-        "Every row",
-        ("row", "seed", "rate or C", "epoch", "validation", "test", "unseen"),
+        "Chosen by validation accuracy",
+        ("row", "seed", "rate or C", "epoch", "validation"),
         tuple(_row(row) for row in scores["rows"]),
-        "lrrrrrr",
+        "lrrrr",
         note=_ROWS_NOTE,
     )
 
@@ -116,13 +115,10 @@ def _row(row: Json) -> tuple[str, ...]:
         "" if rate is None else f"{rate:g}",
         "" if epoch is None else f"{epoch:g}",
         amounts.percent(row["validation_accuracy"], 2),
-        *(_measured(row["test"][part]) for part in ("all", "unseen")),
     )
 
 
 def _measured(part: Json) -> str:
-    if not part["count"]:
-        return "none"
     return f"{amounts.percent(part['accuracy'], 2)} ± {amounts.decimal(100 * part['standard_error'])}"
 
 
@@ -134,12 +130,12 @@ def _intervals(rows: list[Json], part: str, title: str) -> Intervals:
             scale.place(row["test"][part]["accuracy"]),
             scale.place(row["test"][part]["accuracy"] - row["test"][part]["standard_error"]),
             scale.place(row["test"][part]["accuracy"] + row["test"][part]["standard_error"]),
-            amounts.percent(row["test"][part]["accuracy"], 2),
+            _measured(row["test"][part]),
             _COLOURS.get(row["name"], 4),
         )
         for row in rows
     )
-    note = f"{amounts.count(rows[0]['test'][part]['count'])} reviews. The whisker is one standard error to each side."
+    note = f"{amounts.count(rows[0]['test'][part]['count'])} reviews. Whiskers: one standard error to each side."
     return Intervals(title, intervals, amounts.percent(scale.left, 0), amounts.percent(scale.right, 0), note)
 
 
@@ -210,7 +206,7 @@ def _confusion(scores: Json, predicted: _Predicted) -> Iterator[Block]:
         yield _reliability(predicted)
 
 
-def _reliability(predicted: _Predicted) -> Picture:
+def _reliability(predicted: _Predicted) -> Block:
     """Share of positive reviews over the probability given for it, in ten bins; empty bins are left out."""
     bins = np.minimum((predicted.probability * _BINS).astype(int), _BINS - 1)
     sizes = np.bincount(bins, minlength=_BINS)
@@ -218,13 +214,13 @@ def _reliability(predicted: _Predicted) -> Picture:
     mean = np.bincount(bins, predicted.probability, _BINS)[shown] / sizes[shown]
     right = np.bincount(bins, predicted.labels, _BINS)[shown] / sizes[shown]
     return curves(
-        "Is it as often right as it says?",
-        [Line("measured", mean.tolist(), right.tolist()), Line("as it says", [0, 1], [0, 1], reference=True)],
+        "Calibration",
+        [Line("measured", mean.tolist(), right.tolist()), Line("perfectly calibrated", [0, 1], [0, 1], reference=True)],
         x="probability given for positive",
         y="share that is positive",
         percent=True,
         whole=False,
-        note="Above the dashed line it is too careful, below it too sure of positive ones.",
+        note="Above the dashed line the probability is too low, below it too high.",
     )
 
 
@@ -232,12 +228,18 @@ def _curves(artifact: Artifact) -> Iterator[Block]:
     found = {path.stem: artifact.lines(f"metrics/{path.name}") for path in artifact.parts("metrics/*.jsonl")}
     for title, kind, key, y, percent in (
         ("Validation accuracy", "heldout", "accuracy", "share right", True),
-        ("Training loss", "train", "loss", "nat", False),
+        ("Training loss", "train", "loss", "nats", False),
     ):
-        lines = [_line(name, rows, kind, key) for name, rows in found.items()]
+        lines = [_line(_training(name), rows, kind, key) for name, rows in found.items()]
         lines = [line for line in lines if line.x]
         if lines:
             yield curves(title, lines, x="step", y=y, percent=percent)
+
+
+def _training(stem: str) -> str:
+    """The name of a training's file in words: scratch-rate-0.0005-seed-0 -> not pretrained, rate 0.0005, seed 0."""
+    name, *choices = stem.split("-rate-", 1)
+    return ", ".join([_NAMES.get(name, name), *("rate " + one.replace("-seed-", ", seed ") for one in choices)])
 
 
 def _line(name: str, rows: list[Json], kind: str, key: str) -> Line:
@@ -246,10 +248,10 @@ def _line(name: str, rows: list[Json], kind: str, key: str) -> Line:
 
 
 def _errors(predicted: _Predicted) -> Iterator[Block]:
-    for label, name in enumerate(_LABELS):
-        entries = tuple(_entry(row) for row in predicted.rows if row["label"] == label)
+    for truth, name in enumerate(_LABELS):
+        entries = tuple(_entry(row) for row in predicted.rows if row["label"] == truth)
         if entries:
-            yield Folded(f"{name} reviews taken for {_LABELS[1 - label]} · {len(entries)}", entries, open=True)
+            yield Folded(f"{name} reviews taken for {_LABELS[1 - truth]} · {len(entries)}", entries, open=True)
 
 
 def _entry(row: dict[str, Any]) -> Entry:

@@ -6,10 +6,15 @@ from types import ModuleType
 from typing import Any
 
 import jinja2
+from markupsafe import Markup
 
+from korbert.durable import write_whole
+from korbert.terminal import printable
+from pipelines.artifacts import PAGE
 from pipelines.reports import analyze, clean, korquad, nsmc, particulars, pretrain, shard, vocab
 from pipelines.reports.blocks import Story
-from pipelines.reports.record import Artifact
+from pipelines.reports.record import Artifact, drawing
+from pipelines.reports.usage import usage
 
 __all__ = ["STAGES", "render", "write"]
 
@@ -30,24 +35,36 @@ def render(folder: Path) -> Path:
     """Writes `report.html` into a finished artifact's folder and returns its path.
 
     The same artifact (run.json included) gives the same bytes. Raises ArtifactError, naming the file, where the folder
-    holds no finished artifact or one of its files cannot be read.
+    holds no finished artifact, one of its files cannot be read, or one lacks what the page shows.
     """
     artifact = Artifact.open(folder)
     module = STAGES.get(artifact.stage)
-    story = module.story(artifact) if module else _PLAIN
-    return write(
-        folder / "report.html",
-        "report.html",
-        artifact=artifact,
-        headlines=module.headlines(artifact) if module else (),
-        story=story,
-        facts=particulars.facts(artifact),
-        origins=particulars.origins(artifact),
-    )
+    whole = folder.resolve()
+    with drawing(artifact):
+        story = module.story(artifact) if module else _PLAIN
+        headlines = module.headlines(artifact) if module else ()
+        said = [word.rstrip(",") for word in story.title.split(" ")]  # a unit is joined by another kind of space
+        return write(
+            folder / PAGE,
+            "report.html",
+            aside=whole.with_name(
+                f".{whole.name}.{PAGE}.tmp"
+            ),  # half a page in the folder would be part of the artifact
+            artifact=artifact,
+            headlines=[headline for headline in headlines if headline.value not in said],
+            story=story,
+            usage=usage({artifact.stage: folder}),
+            facts=particulars.facts(artifact),
+            origins=particulars.origins(artifact),
+        )
 
 
-def write(path: Path, template: str, **values: Any) -> Path:
-    """Fills a template and puts the page in place at once, so that nobody ever sees half a page."""
+def write(path: Path, template: str, *, aside: Path | None = None, **values: Any) -> Path:
+    """Fills a template and puts the page in place at once, so that nobody ever sees half a page. Returns the path.
+
+    Control and invisible characters, bidi marks among them, and halves of surrogate pairs are shown as their escapes.
+    aside: where the half-written page lies; None: beside it.
+    """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("pipelines.reports"),
         autoescape=True,
@@ -55,7 +72,12 @@ def write(path: Path, template: str, **values: Any) -> Path:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        finalize=_visible,
     )
-    aside = path.with_name(f"{path.name}.tmp")
-    aside.write_text(environment.get_template(template).render(**values), encoding="utf-8", newline="\n")
-    return aside.replace(path)
+    page = environment.get_template(template).render(**values)
+    write_whole(path, page.encode("utf-8", "backslashreplace"), aside=aside)
+    return path
+
+
+def _visible(value: Any) -> Any:
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from pipelines.artifacts import Json
 from pipelines.reports import amounts
 from pipelines.reports.blocks import Table
+from pipelines.reports.labels import label
 from pipelines.reports.record import Artifact
 
 __all__ = ["facts", "origins"]
@@ -14,23 +14,26 @@ _DIGEST_CHARS = 12  # enough to tell two digests apart by eye
 
 
 def facts(artifact: Artifact) -> tuple[Table, ...]:
-    """Counts, and how long it took where: short enough to be shown at once. Tables without rows are left out."""
-    return _filled(
-        Table("Counts", ("", ""), tuple(_rows(artifact.record.get("counts"))), "lr"),
-        Table("Time and machine", ("", ""), tuple(_run(artifact.run)), "ll"),
-    )
+    """How long it took where: short enough to be shown at once. Tables without rows are left out."""
+    return _filled(Table("Time and machine", ("", ""), tuple(_run(artifact)), "ll"))
 
 
 def origins(artifact: Artifact) -> tuple[Table, ...]:
-    """Settings, inputs, versions, numerics and files: folded on the page."""
+    """Counts, settings, inputs, versions, numerics and files: folded on the page."""
     record = artifact.record
     inputs = record.get("inputs") or {}
     return _filled(
+        Table("Counts", ("", ""), tuple(_labelled(record.get("counts"))), "lr"),
         Table("Settings", ("setting", "value"), tuple(_rows(record.get("settings"))), "lk"),
         Table("Artifacts read", ("stage", "digest"), tuple(_digests(inputs.get("artifacts"))), "ll"),
-        Table("Source files read", ("role", "file", "size", "SHA-256"), tuple(_sources(inputs.get("files"))), "lkrl"),
+        Table(
+            "Source files read",
+            ("role", "file", "size", "SHA-256 or version"),
+            tuple(_sources(inputs.get("files"))),
+            "lkrl",
+        ),
         Table("Versions", ("library", "version"), tuple(_rows(record.get("versions"))), "ll"),
-        Table("Numerics of training", ("", ""), tuple(_rows(record.get("numerics"))), "ll"),
+        Table("Numerics of training", ("", ""), tuple(_labelled(record.get("numerics"))), "ll"),
         Table("Files of this artifact", ("folder or file", "files", "size"), tuple(_files(record.get("files"))), "lrr"),
     )
 
@@ -42,6 +45,10 @@ def _filled(*tables: Table) -> tuple[Table, ...]:
 def _rows(values: Any) -> Iterator[tuple[str, str]]:
     if values:
         yield from ((name, amounts.value(value)) for name, value in _flat(values, ""))
+
+
+def _labelled(values: Any) -> Iterator[tuple[str, str]]:
+    return ((label(name), text) for name, text in _rows(values))
 
 
 def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
@@ -58,10 +65,11 @@ def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _run(run: Json) -> Iterator[tuple[str, str]]:
-    if isinstance(run.get("seconds"), int | float):
+def _run(artifact: Artifact) -> Iterator[tuple[str, str]]:
+    run = artifact.run
+    if artifact.seconds is not None:
         again = " (the last sitting of a run that was resumed)" if run.get("resumed") else ""
-        yield "took", amounts.duration(run["seconds"]) + again
+        yield "took", amounts.duration(artifact.seconds) + again
     if isinstance(run.get("memory_peak_bytes"), int | float):
         yield "most memory in one process", amounts.megabytes(run["memory_peak_bytes"])
     for key in ("started", "machine", "workers", "command"):
@@ -77,7 +85,8 @@ def _digests(digests: Any) -> Iterator[tuple[str, str]]:
 def _sources(files: Any) -> Iterator[tuple[str, str, str, str]]:
     for role, found in (files or {}).items():
         for file in found:
-            yield role, str(file["name"]), amounts.megabytes(file["size"]), str(file["sha256"])[:_DIGEST_CHARS]
+            version = file["version"] if "version" in file else file["sha256"]  # the former behind an address
+            yield role, str(file["name"]), amounts.megabytes(file["size"]), str(version)[:_DIGEST_CHARS]
 
 
 def _files(files: Any) -> Iterator[tuple[str, str, str]]:

@@ -15,10 +15,10 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from pipelines.reports import amounts
-from pipelines.reports.blocks import Picture
+from pipelines.reports.blocks import Picture, Table
 
 __all__ = ["COLOURS", "Line", "columns", "curves", "lengths", "shares"]
 
@@ -76,12 +76,16 @@ def curves(
     log_x: bool = False,
     log_y: bool = False,
     floor: float | None = None,
+    whole_y: bool = False,
     note: str = "",
-) -> Picture:
-    """Lines over a common axis.
+) -> Picture | Table:
+    """Lines over a common axis, or a table where no line has more than one point.
 
-    x, y: what the axes count. percent: y are shares. whole: x are whole numbers. floor: where y begins.
+    x, y: what the axes count. percent: y are shares. whole, whole_y: x and y are whole numbers. floor: where y begins.
     """
+    own = [line for line in lines if not line.reference]
+    if all(len(line.x) < 2 for line in own):
+        return _points(title, own, x, y, percent, note)
 
     def draw(axes: Axes) -> None:
         few = max((len(line.x) for line in lines), default=0) <= _FEW_POINTS
@@ -89,15 +93,33 @@ def curves(
             _draw_line(axes, line, _SERIES[colour - 1] if colour else _MUTED, few=few)
         axes.set(xscale="log" if log_x else "linear", yscale="log" if log_y else "linear")
         if not log_x:
-            axes.xaxis.set_major_locator(MaxNLocator(5, integer=whole))
+            axes.xaxis.set_major_locator(_locator(5, whole))
         if not log_y:
-            axes.yaxis.set_major_locator(MaxNLocator(5))
+            axes.yaxis.set_major_locator(_locator(5, whole_y))
         if floor is not None:
             axes.set_ylim(bottom=floor)
         _number(axes, x, y, percent=percent)
 
     legend = tuple((line.name, colour, line.reference) for line, colour in zip(lines, _colours(lines), strict=True))
     return Picture(title, _svg(title, draw), legend if len(lines) > 1 else (), note)
+
+
+def _points(title: str, lines: Sequence[Line], x: str, y: str, percent: bool, note: str) -> Table:
+    shown = [line for line in lines if line.x]
+    show = amounts.percent if percent else _figure
+    rows = tuple((line.name, _figure(line.x[0]), show(line.y[0])) for line in shown)
+    if len(lines) == 1:
+        return Table(title, (x, y), tuple(row[1:] for row in rows), "rr", note)
+    return Table(title, ("", x, y), rows, "lrr", note)
+
+
+def _figure(number: float) -> str:
+    return amounts.count(number) if abs(number) >= 1000 else _plain(number)
+
+
+def _locator(number: int, whole: bool) -> MaxNLocator:
+    """About so many ticks. whole: at whole numbers alone, even if that leaves one."""
+    return MaxNLocator(number, integer=True, min_n_ticks=1) if whole else MaxNLocator(number)
 
 
 def lengths(title: str, series: Mapping[str, np.ndarray], *, x: str, note: str = "") -> Picture:
@@ -116,7 +138,6 @@ def lengths(title: str, series: Mapping[str, np.ndarray], *, x: str, note: str =
             axes.stairs(share, edges, color=colour, fill=True, alpha=0.16)
             axes.stairs(share, edges, color=colour, linewidth=1.6)
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
         _trim(axes, list(shown.values()), edges)
         axes.yaxis.set_major_locator(NullLocator())
         _number(axes, x, "", percent=False)
@@ -148,8 +169,8 @@ def columns(title: str, heights: Sequence[float], *, x: str, y: str, first: int 
 
     def draw(axes: Axes) -> None:
         axes.bar(np.arange(first, first + len(heights)), heights, width=0.82, color=_SERIES[0])
-        axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-        axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+        axes.yaxis.set_major_locator(_locator(4, whole=True))
+        axes.xaxis.set_major_locator(_locator(8, whole=True))
         _number(axes, x, y, percent=False)
 
     return Picture(title, _svg(title, draw), (), note)
@@ -190,9 +211,12 @@ def _doublings(highest: int) -> np.ndarray:
 
 
 def _trim(axes: Axes, arrays: list[np.ndarray], edges: np.ndarray) -> None:
-    """Leaves out the empty bins before the shortest length."""
+    """Leaves out the empty bins before the shortest length. Ticks: 1, 3, 10, 30, ..., or all edges if few are left."""
     lowest = min((int(array.min()) for array in arrays), default=1)
-    axes.set_xlim(int(edges[edges <= max(lowest, 1)][-1]), int(edges[-1]))
+    left, right = int(edges[edges <= max(lowest, 1)][-1]), int(edges[-1])
+    ticks = [tick for power in range(12) for tick in (10**power, 3 * 10**power) if left <= tick <= right]
+    axes.set_xlim(left, right)
+    axes.xaxis.set_major_locator(FixedLocator(ticks if len(ticks) > 1 else edges[edges >= left].tolist()))
 
 
 def _number(axes: Axes, x: str, y: str, *, percent: bool) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from pipelines.artifacts import Json
 from pipelines.reports import amounts
-from pipelines.reports.blocks import Bar, Bars, Block, Headline, Picture, Section, Story, Table
+from pipelines.reports.blocks import Block, Headline, Section, Story, Table
 from pipelines.reports.pictures import Line, curves
 from pipelines.reports.record import Artifact
 
@@ -19,7 +19,7 @@ def headlines(artifact: Artifact) -> tuple[Headline, ...]:
     return (
         Headline(
             amounts.decimal(scores["mlm_loss"]),
-            "nat, held-out MLM loss",
+            "nats, held-out MLM loss",
             f"unigram {amounts.decimal(scores['unigram_loss'])}",
         ),
         Headline(amounts.percent(scores["mlm_accuracy"]), "MLM accuracy", _of(scores, "mlm")),
@@ -32,8 +32,9 @@ def story(artifact: Artifact) -> Story:
     lines = artifact.lines("metrics.jsonl")
     trained = [line for line in lines if line["kind"] == "train"]
     heldout = [line for line in lines if line["kind"] == "heldout"]
+    gain = amounts.than_unigram(scores["unigram_loss"] - scores["mlm_loss"])
     return Story(
-        title=_title(scores["unigram_loss"] - scores["mlm_loss"]),
+        title=f"{gain[0].upper()}{gain[1:]}",
         lede=_lede(scores),
         sections=(
             Section("On held-out text", tuple(_heldout(heldout, scores))),
@@ -44,12 +45,6 @@ def story(artifact: Artifact) -> Story:
     )
 
 
-def _title(gain: float) -> str:
-    if gain <= 0:
-        return f"No better than unigram frequencies, by {amounts.decimal(-gain)} nat"
-    return f"{amounts.decimal(gain)} nat better than unigram frequencies"
-
-
 def _lede(scores: Json) -> str:
     done = [f"{amounts.compact(scores[key])} {key}" for key in ("steps", "rows") if key in scores]
     if scores.get("rows_of_first_epoch"):
@@ -57,8 +52,8 @@ def _lede(scores: Json) -> str:
     after = f" after {', '.join(done)}" if done else ""
     size = f" of {amounts.compact(scores['parameters'])} parameters" if "parameters" in scores else ""
     return (
-        f"The model{size} guesses masked pieces of held-out text with {amounts.decimal(scores['mlm_loss'], 3)} "
-        f"nat of loss{after}. Guessing by how common each piece is gives {amounts.decimal(scores['unigram_loss'], 3)}."
+        f"How well a model{size} predicts masked pieces of held-out text{after}. "
+        "The unigram baseline knows only how common each piece is."
     )
 
 
@@ -72,8 +67,7 @@ def _of(scores: Json, objective: str) -> str:
 
 
 def _heldout(lines: list[Json], scores: Json) -> Iterator[Block]:
-    if len(lines) < 2:
-        yield _comparison(scores)
+    if len(lines) < 2:  # the table has it
         return
     steps = [line["step"] for line in lines]
     level = [float(scores["unigram_loss"])] * 2
@@ -84,22 +78,13 @@ def _heldout(lines: list[Json], scores: Json) -> Iterator[Block]:
             Line("unigram", [min(steps), max(steps)], level, reference=True),
         ],
         x="step",
-        y="nat",
+        y="nats",
         note="Fixed masks, every chosen piece masked. The unigram is that of the pieces to learn from.",
     )
     yield _accuracies(lines, steps)
 
 
-def _comparison(scores: Json) -> Bars:
-    most = max(scores["mlm_loss"], scores["unigram_loss"])
-    bars = tuple(
-        Bar(label, (amounts.ratio(scores[key], most),), f"{amounts.decimal(scores[key], 3)} nat")
-        for label, key in (("this model", "mlm_loss"), ("unigram", "unigram_loss"))
-    )
-    return Bars("Loss on the same masked pieces, shorter is better", bars, note="At the last step.")
-
-
-def _accuracies(lines: list[Json], steps: list[int]) -> Picture:
+def _accuracies(lines: list[Json], steps: list[int]) -> Block:
     return curves(
         "Held-out accuracy",
         [
@@ -117,23 +102,22 @@ def _accuracies(lines: list[Json], steps: list[int]) -> Picture:
 
 
 def _training(lines: list[Json]) -> Iterator[Block]:
-    if lines:
-        yield _curve("Training loss, MLM", lines, "mlm_loss", y="nat")
-        yield _curve("Training loss, NSP", lines, "nsp_loss", y="nat")
+    yield from _curve("Training loss, MLM", lines, "mlm_loss", y="nats")
+    yield from _curve("Training loss, NSP", lines, "nsp_loss", y="nats")
 
 
 def _course(lines: list[Json], timing: list[Json]) -> Iterator[Block]:
-    if lines:
-        yield _curve("Learning rate", lines, "learning_rate", y="rate", floor=0)
-        yield _curve("Norm of the gradient", lines, "grad_norm", y="before clipping", floor=0)
-    if timing:
-        yield _curve("Speed", timing, "pieces_per_second", y="pieces a second", floor=0)
+    yield from _curve("Learning rate", lines, "learning_rate", y="rate", floor=0)
+    yield from _curve("Norm of the gradient", lines, "grad_norm", y="before clipping", floor=0)
+    yield from _curve("Speed", timing, "pieces_per_second", y="pieces a second", floor=0)
 
 
-def _curve(title: str, lines: list[Json], key: str, *, y: str, floor: float | None = None) -> Picture:
+def _curve(title: str, lines: list[Json], key: str, *, y: str, floor: float | None = None) -> Iterator[Block]:
+    """Nothing where no line has the key."""
     points = [(line["step"], line[key]) for line in lines if line.get(key) is not None]
-    steps, values = ([point[place] for point in points] for place in (0, 1))
-    return curves(title, [Line(key, steps, values)], x="step", y=y, floor=floor)
+    if points:
+        steps, values = ([point[place] for point in points] for place in (0, 1))
+        yield curves(title, [Line("", steps, values)], x="step", y=y, floor=floor)
 
 
 def _table(lines: list[Json]) -> Iterator[Block]:

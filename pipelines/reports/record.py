@@ -1,9 +1,11 @@
 """What a report reads: an artifact's record and its data files, a batch at a time and never a whole corpus."""
 
+import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,16 +16,20 @@ from korbert.errors import ArtifactError
 from pipelines.artifacts import RECORD, RUN, Json, read_json
 from pipelines.reports import amounts
 
-__all__ = ["SAMPLED_PARTS", "Artifact", "batches", "num_rows", "parts_note", "sampled", "stream"]
+__all__ = ["SAMPLED_PARTS", "Artifact", "batches", "drawing", "num_rows", "parts_note", "sampled", "stream"]
 
 SAMPLED_PARTS = 8  # parts read for a histogram: enough for its shape, and seconds however large the corpus is
 
 _BATCH_ROWS = 4096
+_LONGEST_SECONDS = 1e9  # 32 years
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """A finished artifact. record: stage.json; run: run.json, empty where there is none."""
+    """A finished artifact. record: stage.json; run: run.json, empty where there is none.
+
+    A key that one of its JSON files lacks is an ArtifactError that names file and key.
+    """
 
     folder: Path
     record: Json
@@ -37,7 +43,7 @@ class Artifact:
             raise ArtifactError(f"{folder}: no {RECORD} in it, so there is nothing to report: run the stage first")
         if not isinstance(record.get("stage"), str):
             raise ArtifactError(f"{folder / RECORD}: names no stage: make this artifact anew with --rebuild")
-        return cls(folder, record, read_json(folder / RUN) or {})
+        return cls(folder, _named(record, folder / RECORD), read_json(folder / RUN) or {})
 
     @property
     def stage(self) -> str:
@@ -45,16 +51,16 @@ class Artifact:
 
     @property
     def seconds(self) -> float | None:
-        """How long the last run of the stage took; None where it was not written down."""
+        """How long the last run of the stage took; None where no such number was written down."""
         seconds = self.run.get("seconds")
-        return float(seconds) if isinstance(seconds, int | float) else None
+        return float(seconds) if isinstance(seconds, int | float) and 0 <= seconds < _LONGEST_SECONDS else None
 
     def json(self, name: str) -> Json:
         """The object in one of its JSON files, which must be there."""
         value = read_json(self.folder / name)
         if value is None:
             raise _missing(self.folder / name)
-        return value
+        return _named(value, self.folder / name)  # type: ignore[no-any-return]
 
     def text(self, name: str) -> str:
         """The content of one of its text files, which must be there."""
@@ -71,13 +77,47 @@ class Artifact:
         if not path.is_file():
             return []
         try:
-            return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+            found = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
         except ValueError as error:
             raise _unreadable(path, error) from error
+        return _named(found, path)  # type: ignore[no-any-return]
 
     def parts(self, pattern: str) -> list[Path]:
         """Its files that match, in order."""
         return sorted(self.folder.glob(pattern))
+
+
+class _Object(Json):
+    """A JSON object that knows its file and its place there: a key that it lacks is an ArtifactError."""
+
+    def __init__(self, values: Json, file: Path, place: str) -> None:
+        super().__init__(values)
+        self._file, self._place = file, place
+
+    def __missing__(self, key: str) -> Any:
+        name = f"{self._place}.{key}" if self._place else key
+        raise ArtifactError(f"{self._file}: no {name} in it: make this artifact anew with --rebuild")
+
+
+def _named(value: Any, file: Path, place: str = "") -> Any:
+    if isinstance(value, dict):
+        inner = {key: _named(one, file, f"{place}.{key}" if place else key) for key, one in value.items()}
+        return _Object(inner, file, place)
+    if isinstance(value, list):
+        return [_named(one, file, f"{place}[{number}]") for number, one in enumerate(value)]
+    return value
+
+
+@contextlib.contextmanager
+def drawing(artifact: Artifact) -> Iterator[None]:
+    """What goes wrong over values that are not as the stage writes them is an ArtifactError that names the artifact."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ArtifactError(
+            f"{artifact.folder}: its page cannot be drawn, as a file in it is not as the stage writes it: "
+            "make this artifact anew with --rebuild, or see with --debug where that is"
+        ) from error
 
 
 def num_rows(parts: list[Path]) -> int:

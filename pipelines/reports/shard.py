@@ -47,9 +47,9 @@ def story(artifact: Artifact) -> Story:
     every = train.pieces.total() + heldout.pieces.total()
     mean = amounts.ratio(train.pieces.total(), train.documents.total())
     return Story(
-        title=f"{amounts.count(train.pieces.total())} pieces to learn from",
-        lede=f"They stand in {amounts.count(train.documents.total())} documents, {amounts.decimal(mean, 1)} in each on "
-        f"average. Another {amounts.percent(amounts.ratio(heldout.pieces.total(), every))} of all pieces are held out.",
+        title=f"{amounts.compact(train.pieces.total())} pieces to learn from",
+        lede=f"{amounts.decimal(mean, 1)} a document on average. Of all pieces, "
+        f"{amounts.percent(amounts.ratio(heldout.pieces.total(), every))} are held out.",
         sections=(
             Section("Sources", tuple(_sources(splits))),
             Section("Lengths", _lengths(artifact)),

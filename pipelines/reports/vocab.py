@@ -22,7 +22,6 @@ _SPLIT_NOTE = "Of the held-out text: those that cost most pieces beyond their fi
 _MEASURES = (
     ("documents", "documents", amounts.count),
     ("morphemes", "morphemes", amounts.count),
-    ("whole_morpheme_share", "whole", amounts.percent),
     ("pieces_per_morpheme", "pieces / morpheme", lambda number: amounts.decimal(number, 3)),
     ("pieces_per_eojeol", "pieces / eojeol", lambda number: amounts.decimal(number, 3)),
     ("byte_share", "bytes", lambda share: amounts.percent(share, 3)),

@@ -1,11 +1,13 @@
 """analyze: documents -> sentences and morphemes, by Kiwi, once in the whole project."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from corpus.analyze import analyze
 from corpus.settings import AnalyzeSettings
-from korbert.errors import SettingsError
+from korbert.errors import ArtifactError, SettingsError
 from korbert.tokenization.user_words import read_user_words
+from pipelines.artifacts import Json
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
 
@@ -23,3 +25,18 @@ def run(settings: AnalyzeSettings, inputs: Inputs, output: Path, runtime: Runtim
         settings = settings.model_copy(update={"options": options})
         (output / USER_WORDS).write_bytes(path.read_bytes())
     return dict(analyze(settings, documents, output, workers=runtime.units))
+
+
+def check_versions(analyzed: Path, record: Json, versions: Mapping[str, str], place: str) -> None:
+    """Raises ArtifactError where the morphemes are of another Kiwi than `versions`.
+
+    record: of the artifact `analyzed`. place: where those versions are, as in "is installed".
+    """
+    made = {name: str(record["versions"].get(name, "absent")) for name in versions}
+    if others := [name for name in versions if made[name] != versions[name]]:
+        before, here = (", ".join(f"{name} {of[name]}" for name in others) for of in (made, versions))
+        raise ArtifactError(
+            f"{analyzed}: its morphemes are of {before}, and {here} {place}, which cuts text otherwise: install "
+            f"{' '.join(f'{name}=={made[name]}' for name in others)}, or analyze again with "
+            "`korbert run RECIPE --from analyze --rebuild`"
+        )

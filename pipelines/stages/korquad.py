@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from korbert.durable import write_json
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling import EncoderConfig, ReadingModel, load_model, save_model, take_encoder
 from korbert.tasks import korquad
@@ -79,7 +80,7 @@ def _answer_and_judge(
     }
     predictions = {id: answers[0]["text"] if answers else "" for id, answers in n_best.items()}
     for name, value in (("nbest", n_best), ("predictions", predictions), ("scores", scores)):
-        korquad.write_json(output / f"{name}.json", value)
+        write_json(output / f"{name}.json", value)
     return scores
 
 

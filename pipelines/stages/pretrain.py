@@ -21,7 +21,7 @@ from korbert.pretraining import (
 )
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.vocabulary import FIRST_PIECE
-from korbert.training import Checkpointing, choose_device, fit
+from korbert.training import Batch, Checkpointing, choose_device, fit
 from pipelines import artifacts
 from pipelines.recipes import PretrainStage
 from pipelines.runtime import Runtime
@@ -93,14 +93,13 @@ def _phases(settings: PretrainStage, folder: Path, ids: SpecialIds) -> list[Phas
     ]
 
 
-def _held_out(settings: PretrainStage, folder: Path, ids: SpecialIds) -> list[dict[str, torch.Tensor]]:
+def _held_out(settings: PretrainStage, folder: Path, ids: SpecialIds) -> list[Batch]:
     """Rows of the first phase's length throughout, so that all points of a curve measure one thing."""
     files = Shards(sorted((folder / "heldout").glob("*.arrow")))
     length = settings.phases[0].length
-    rows = heldout_batches(
+    return heldout_batches(
         files, ids, length, settings.masking, settings.pairs, settings.seed, limit_rows=settings.heldout_rows
     )
-    return [dict(batch) for batch in rows]
 
 
 def _piece_counts(folder: Path) -> NDArray[np.int64]:

@@ -3,17 +3,23 @@
 from pathlib import Path
 
 from corpus.shards import shard
+from korbert.tokenization import Tokenizer
+from pipelines import artifacts
 from pipelines.recipes import ShardStage
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
+from pipelines.stages.analyze import check_versions
 
 
 def run(settings: ShardStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
     """Writes train/part-*.arrow, heldout/part-*.arrow and pieces.parquet."""
+    analyzed, tokenizer = inputs.artifacts["analyze"], inputs.artifacts["vocab"] / "tokenizer"
+    record = artifacts.read_json(analyzed / artifacts.RECORD) or {}
+    check_versions(analyzed, record, Tokenizer.load(tokenizer).versions, f"is what {tokenizer} was made with")
     return dict(
         shard(
-            inputs.artifacts["analyze"] / "morphemes",
-            inputs.artifacts["vocab"] / "tokenizer",
+            analyzed / "morphemes",
+            tokenizer,
             output,
             seed=settings.seed,
             heldout_share=settings.heldout_share,

@@ -17,16 +17,22 @@ from pipelines import artifacts
 from pipelines.recipes import VocabStage
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
-from pipelines.stages.analyze import USER_WORDS
+from pipelines.stages.analyze import USER_WORDS, check_versions
 
 
-def _options(analyzed: Path) -> AnalyzerOptions:
-    """How the morphemes were made, so that the tokenizer makes the same of other text."""
+def _analyzer(analyzed: Path) -> Analyzer:
+    """What made the morphemes, so that the tokenizer makes the same of other text.
+
+    Raises ArtifactError where another Kiwi is installed: the tokenizer would be of neither.
+    """
     record = artifacts.read_json(analyzed / artifacts.RECORD) or {}
     settings = AnalyzeSettings.model_validate(record["settings"])
-    if not settings.user_words:
-        return settings.options
-    return settings.options.model_copy(update={"user_words": read_user_words(analyzed / USER_WORDS)})
+    options = settings.options
+    if settings.user_words:
+        options = options.model_copy(update={"user_words": read_user_words(analyzed / USER_WORDS)})
+    analyzer = Analyzer(options)
+    check_versions(analyzed, record, analyzer.versions, "is installed")
+    return analyzer
 
 
 def _with_user_words(settings: VocabStage, options: AnalyzerOptions) -> VocabStage:
@@ -42,8 +48,8 @@ def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) ->
     """Writes counts.parquet, tokenizer/ and coverage.json."""
     analyzed = inputs.artifacts["analyze"]
     morphemes, seed, share = analyzed / "morphemes", settings.seed, settings.heldout_share
+    analyzer = _analyzer(analyzed)
     counted = count(morphemes, output, seed=seed, heldout_share=share, workers=runtime.units)
-    analyzer = Analyzer(_options(analyzed))
     settings = _with_user_words(settings, analyzer.options)
     with track("vocab: learn", total=None, unit="pieces"):
         try:

@@ -1,5 +1,6 @@
 """What tests of the corpus stages share."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from corpus import parts
 
 sys.path.insert(0, str(Path(__file__).parent))  # `faults`, which spawned workers import too
 
@@ -23,6 +26,25 @@ def _bytes_below(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="session")
 def bytes_below() -> Callable[[Path], dict[str, bytes]]:
     return _bytes_below
+
+
+def _keys(output: Path) -> set[str]:
+    """What the finished parts of a folder were made from."""
+    return {json.loads(path.read_text("utf-8"))["key"] for path in (output / "work").glob("*/part-*.json")}
+
+
+@pytest.fixture
+def others_with(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, Callable[[], object], str], bool]:
+    """Whether no part in the folder is taken for done where another version of the library is installed."""
+
+    def run(output: Path, again: Callable[[], object], library: str) -> bool:
+        before, real = _keys(output), parts._version
+        with monkeypatch.context() as patch:
+            patch.setattr(parts, "_version", lambda name: "0.0.1" if name == library else real(name))
+            again()
+        return bool(before) and before.isdisjoint(_keys(output))
+
+    return run
 
 
 @pytest.fixture

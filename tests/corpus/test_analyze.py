@@ -126,6 +126,32 @@ def test_killed_and_run_again(tmp_path, documents, reference, bytes_below, kill_
     assert bytes_below(output) == reference
 
 
+@pytest.mark.usefixtures("whitespace")
+@pytest.mark.parametrize("library", ["kiwipiepy", "kiwipiepy_model", "pyarrow", "numpy"])
+def test_what_another_version_made_is_not_taken_for_done(tmp_path, others_with, library):
+    """Else a run that was cut off would go on with the morphemes of two analysers."""
+    documents = write_documents(tmp_path, TEXTS)
+
+    def run():
+        return analyze(SMALL, documents, tmp_path / "out", workers=1)
+
+    run()
+    assert others_with(tmp_path / "out", run, library)
+
+
+@pytest.mark.usefixtures("whitespace")
+def test_a_file_that_changed_and_kept_its_size_is_read_again(tmp_path):
+    documents = write_documents(tmp_path, ["나무가 산에 있다"])
+    (path,) = documents.glob("*")
+    analyze(SMALL, documents, tmp_path / "out", workers=1)
+    before = path.stat().st_size
+    path.unlink()
+    write_documents(tmp_path, ["바다가 강에 있다"])
+    assert path.stat().st_size == before
+    analyze(SMALL, documents, tmp_path / "out", workers=1)
+    assert read(tmp_path / "out")[0]["form"] == ["바다가", "강에", "있다"]
+
+
 def test_no_documents(tmp_path):
     with pytest.raises(CorpusError, match=r"no part-\*.parquet in there: run `korbert clean` first"):
         analyze(AnalyzeSettings(), tmp_path, tmp_path / "out", workers=1)

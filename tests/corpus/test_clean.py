@@ -2,13 +2,23 @@
 
 import gzip
 import json
+import math
 import random
 
+import faults
 import pyarrow.parquet as pq
 import pytest
+from pydantic import ValidationError
 
 from corpus.clean import clean
-from corpus.settings import CleanSettings, DuplicateSettings, FilterSettings
+from corpus.settings import (
+    AnalyzeSettings,
+    CleanSettings,
+    DuplicateSettings,
+    FilterSettings,
+    NormalizeSettings,
+    ShardSettings,
+)
 from korbert.errors import CorpusError
 
 WORDS = ["학교", "도서관", "책상", "하늘이", "사람들은", "오늘도", "읽었다", "걸었다", "바다에서", "노래했다", "좋다"]
@@ -123,6 +133,7 @@ def test_near_duplicates_and_lines_that_stand_everywhere(tmp_path, wiki):
     counts = clean(settings(), {"wiki": [wiki]}, tmp_path / "out", workers=1)
     assert counts["dropped.near_duplicate"] == 60
     assert counts["cut.documents"] == counts["cut.lines"] == 60
+    assert list(counts)[:4] == ["read", "documents", "dropped", "chars"]
     assert read(tmp_path / "out", "frequent") == [{"text": NOTICE, "documents": 60}]
     kept = {row["id"]: row["text"] for row in read(tmp_path / "out", "documents")}
     assert not any(NOTICE in text for text in kept.values())
@@ -214,6 +225,17 @@ def test_the_same_bytes_for_two_workers_and_nothing_redone(tmp_path, wiki, refer
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
+@pytest.mark.parametrize("library", ["pyarrow", "duckdb", "mwparserfromhell"])
+def test_what_another_version_made_is_not_taken_for_done(tmp_path, others_with, library):
+    path = write_jsonl(tmp_path / "a.jsonl", [{"id": 1, "text": "학교에서 책을 읽었다고 한다."}])
+
+    def run():
+        return clean(settings(), {"wiki": [path]}, tmp_path / "out", workers=1)
+
+    run()
+    assert others_with(tmp_path / "out", run, library)
+
+
 def test_packed_text_gives_the_same(tmp_path, wiki, reference, bytes_below):
     packed = tmp_path / "wiki.jsonl.gz"
     packed.write_bytes(gzip.compress(wiki.read_bytes()))
@@ -246,6 +268,55 @@ def test_killed_and_run_again(tmp_path, wiki, reference, bytes_below, kill_when,
     clean(settings(), {"wiki": [wiki]}, output, workers=1)
     assert {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in finished} == finished
     assert bytes_below(output) == reference
+
+
+def test_a_halved_part_has_the_bytes_of_a_whole_one(tmp_path, monkeypatch, bytes_below):
+    texts = [sentence(random.Random(number)) for number in range(30)]
+    path = write_jsonl(tmp_path / "a.jsonl", [{"id": n, "text": f"{NOTICE}\n{text}"} for n, text in enumerate(texts)])
+    (tmp_path / "test.tsv").write_text(f"id\tdocument\n1\t{texts[7]} {texts[8]}\n2\t{NOTICE}다\n", "utf-8")
+    evaluation = [{"name": "test", "path": "x", "text": "document"}]
+    some = settings(evaluation=evaluation, part_bytes=1 << 20, duplicates=DuplicateSettings(line_documents=5))
+    files = {"wiki": [path], "test": [tmp_path / "test.tsv"]}
+    counts = clean(some, files, tmp_path / "whole", workers=1)
+    monkeypatch.setattr("corpus.clean._read", faults.read_small_pieces)
+    assert clean(some, files, tmp_path / "halved", workers=2) == counts
+    assert bytes_below(tmp_path / "halved") == bytes_below(tmp_path / "whole")
+    assert all(path.stem == "part-00000" for path in (tmp_path / "halved" / "work").rglob("part-*.parquet"))
+
+
+@pytest.mark.parametrize(("mark", "reason"), [(faults.CRASH, "clean_crashed"), (faults.HANG, "clean_timeout")])
+def test_a_record_that_crashes_or_hangs_is_the_only_one_lost(tmp_path, monkeypatch, mark, reason):
+    texts = [
+        "학교에서 책을 읽었다고 한다.",
+        "도서관에서 노래를 들었다고 한다.",
+        f"이 글은 {mark} 하고 말한다.",
+        "바다에서 사람들이 걸었다.",
+    ]
+    path = write_jsonl(tmp_path / "a.jsonl", [{"id": n, "text": text} for n, text in enumerate(texts)])
+    monkeypatch.setattr("corpus.clean._read", faults.read_or_fail)
+    monkeypatch.setattr("corpus.clean._LEAST_SECONDS", 6.0)
+    some = settings(part_bytes=1 << 20)
+    counts = clean(some, {"wiki": [path]}, tmp_path / "out", workers=2)
+    assert (counts["documents"], counts["dropped"], counts[f"dropped.{reason}"]) == (3, 1, 1)
+    (row,) = read(tmp_path / "out", "dropped")
+    told = {"clean_crashed": "its worker process ended", "clean_timeout": "no result after 6 seconds"}[reason]
+    assert row == {
+        "id": "wiki:2",
+        "source": "wiki",
+        "reason": reason,
+        "detail": f"a.jsonl line 3: {told}",
+        "text": texts[2],
+    }
+    assert [row["id"] for row in read(tmp_path / "out", "documents")] == ["wiki:0", "wiki:1", "wiki:3"]
+
+
+def test_where_every_record_is_lost(tmp_path, monkeypatch):
+    path = write_jsonl(tmp_path / "a.jsonl", [{"id": 1, "text": f"이 글은 {faults.CRASH} 하고 말한다."}])
+    other = write_jsonl(tmp_path / "b.jsonl", [{"id": 2, "text": "학교에서 책을 읽었다고 한다."}])
+    monkeypatch.setattr("corpus.clean._read", faults.read_or_fail)
+    some = settings(sources=[{"name": "wiki", "path": "x"}, {"name": "b", "path": "x"}])
+    counts = clean(some, {"wiki": [path], "b": [other]}, tmp_path / "out", workers=1)
+    assert (counts["documents"], counts["dropped.clean_crashed"]) == (1, 1)
 
 
 def test_an_id_given_twice_is_refused_with_both_places(tmp_path, wiki):
@@ -285,6 +356,27 @@ def test_settings_that_cannot_be():
         settings(sources=[{"name": "wiki", "path": "a"}, {"name": "wiki", "path": "b"}])
     with pytest.raises(ValueError, match="min_hangul_share"):
         settings(filters=FilterSettings(min_hangul_share=2))
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (FilterSettings, {"max_word_chars": math.inf}),
+        (FilterSettings, {"min_hangul_share": math.nan}),
+        (FilterSettings, {"max_top_ngram_shares": (0.1, math.nan, 0.3)}),
+        (FilterSettings, {"max_chars": 10**5000}),
+        (DuplicateSettings, {"near": math.nan}),
+        (DuplicateSettings, {"line_documents": 10**40}),
+        (NormalizeSettings, {"max_repeats": 10**12}),
+        (AnalyzeSettings, {"deadline_seconds": math.inf}),
+        (AnalyzeSettings, {"deadline_seconds": 1e300}),
+        (AnalyzeSettings, {"part_bytes": 10**30}),
+        (ShardSettings, {"part_bytes": 10**30}),
+    ],
+)
+def test_numbers_that_no_machine_can_count_to(kind, values):
+    with pytest.raises(ValidationError):
+        kind(**values)
 
 
 @pytest.mark.slow

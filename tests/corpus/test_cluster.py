@@ -1,5 +1,6 @@
 """Work units on a Ray cluster: the same parts as processes make, and what is lost with a worker or a machine."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -74,6 +75,38 @@ def test_analysis_on_a_cluster_loses_the_same_document(tmp_path, bytes_below, mo
         counts = stage.analyze(AnalyzeSettings(), tmp_path / "documents", tmp_path / name, workers=workers)
         assert (counts["documents"], counts["failed"]) == (3, 1)
     assert bytes_below(tmp_path / "ray") == bytes_below(tmp_path / "native")
+
+
+def _listening(parent: int) -> list[str]:
+    """The addresses, as /proc has them, at which the processes below one listen."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it has just ended
+            continue
+    sockets = set()
+    for pid in parents:
+        above = pid
+        while above not in (0, 1, parent):
+            above = parents.get(above, 0)
+        if above == parent:
+            for link in Path(f"/proc/{pid}/fd").glob("*"):
+                with contextlib.suppress(OSError):
+                    sockets.add(str(link.readlink()))
+    lines = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()[1:]]
+    return [line[1].partition(":")[0] for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in sockets]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_cluster_that_is_started_here_listens_to_nobody_else():
+    if ray.is_initialized():
+        ray.shutdown()
+    before = _listening(os.getpid())
+    assert next(run_units(faults.double, [(1,)], workers=Workers(1, "ray"))).results == [(2,)]
+    found = _listening(os.getpid())
+    assert len(found) > len(before)
+    assert set(found) <= {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
 
 
 @pytest.mark.slow

@@ -37,6 +37,12 @@ def expected_counts(rows):
     return [dict(zip(columns, (*pair, counts[pair], initial[pair], holders[pair]), strict=True)) for pair in order]
 
 
+@pytest.mark.parametrize("library", ["pyarrow", "duckdb", "sentencepiece", "numpy"])
+def test_what_another_version_made_is_not_taken_for_done(morphemes, tmp_path, others_with, library):
+    run(morphemes, tmp_path / "out")
+    assert others_with(tmp_path / "out", lambda: run(morphemes, tmp_path / "out"), library)
+
+
 def test_counts_of_what_is_not_held_out(morphemes, tmp_path):
     totals = run(morphemes, tmp_path / "out")
     learned = [row for row in ROWS if not is_heldout(row["id"], SEED, SHARE)]

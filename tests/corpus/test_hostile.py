@@ -4,12 +4,14 @@ import errno
 import json
 import os
 import random
-import resource
+import subprocess
+import sys
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -114,6 +116,26 @@ def test_ten_thousand_hostile_documents(tmp_path, bytes_below):
     assert len(kept) > 50
 
 
+def memory_of_clean(path, folder):
+    """The most that a process of a run by itself takes, in MiB, and its dropped rows.
+
+    ru_maxrss of a process counts what its parent held when it started it; VmHWM does not.
+    """
+    program = folder / "program.py"
+    program.write_text(
+        "import re, resource; from pathlib import Path; from corpus.clean import clean\n"
+        "from corpus.settings import CleanSettings\n"
+        "if __name__ == '__main__':\n"
+        "    settings = CleanSettings(sources=[{'name': 'a', 'path': 'x'}])\n"
+        f"    clean(settings, {{'a': [Path({str(path)!r})]}}, Path({str(folder / 'out')!r}), workers=1)\n"
+        "    own = int(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1])\n"
+        "    print(max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) >> 10)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    told = subprocess.run([sys.executable, str(program)], env=environment, check=True, capture_output=True, text=True)
+    return int(told.stdout), read(folder / "out", "dropped")
+
+
 @pytest.mark.slow
 def test_a_line_of_200_megabytes(tmp_path):
     words = ["".join(random.Random(number).choices("가나다라마바사아자차카타파하", k=3)) for number in range(2000)]
@@ -125,13 +147,28 @@ def test_a_line_of_200_megabytes(tmp_path):
         for _ in range(200_000_000 // len(chunk) + 1):
             file.write(chunk)
         file.write(b'"}\n' + last + b"\n")
-    assert path.stat().st_size > 200_000_000
-    counts = clean(settings(), {"a": [path]}, tmp_path / "out", workers=1)
-    assert counts["documents"] == 2
-    (row,) = read(tmp_path / "out", "dropped")
-    assert (row["id"], row["reason"]) == ("a:big", "too_long")
-    assert len(row["text"].encode()) > 190_000_000
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 4 << 20  # KB
+    size = path.stat().st_size - len(first) - len(last) - 2
+    memory, (row,) = memory_of_clean(path, tmp_path)
+    assert [row["id"] for row in read(tmp_path / "out", "documents")] == ["a:first", "a:last"]
+    assert (row["id"], row["reason"]) == (None, "too_long")
+    assert row["detail"].startswith(f"big.jsonl line 2: {size:,} bytes, and a record may have 67,108,864")
+    assert len(row["text"].encode()) > 65_000
+    assert memory < 600
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["zeros.jsonl.zst", "line.txt"])
+def test_a_little_file_that_is_large_and_a_line_of_51_megabytes(tmp_path, name):
+    path = tmp_path / name
+    if path.suffix == ".zst":
+        line = json.dumps({"id": 1, "text": PROSE}).encode()
+        path.write_bytes(zstandard.compress(line + b"\n" + b"\0" * 200_000_000))
+        assert path.stat().st_size < 20_000
+    else:
+        path.write_text(PROSE + "\n" + PROSE * (51_000_000 // len(PROSE.encode())), "utf-8")
+    memory, dropped = memory_of_clean(path, tmp_path)
+    assert [row["reason"] for row in dropped][-1] == "too_long"
+    assert memory < 600
 
 
 @pytest.mark.slow
@@ -192,7 +229,7 @@ def test_a_full_disk_leaves_whole_parts_and_the_next_run_goes_on(tmp_path, monke
     assert bytes_below(tmp_path / "out") == bytes_below(tmp_path / "reference")
 
 
-def in_this_process(function, units, *, workers):
+def in_this_process(function, units, *, workers, **halving):
     """Where the disk is a made-up one: another process would not know of it."""
     from corpus.workers import Outcome
 

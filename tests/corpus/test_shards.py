@@ -34,6 +34,12 @@ def run(morphemes, folder, output, workers=1, share=SHARE):
     return shard(morphemes, folder, output, seed=SEED, heldout_share=share, workers=workers, settings=SMALL)
 
 
+@pytest.mark.parametrize("library", ["pyarrow", "duckdb", "sentencepiece", "numpy"])
+def test_what_another_version_made_is_not_taken_for_done(morphemes, folder, tmp_path, others_with, library):
+    run(morphemes, folder, tmp_path / "out")
+    assert others_with(tmp_path / "out", lambda: run(morphemes, folder, tmp_path / "out"), library)
+
+
 def read(folder):
     return [row for path in sorted(folder.glob("*.arrow")) for row in datasets.Dataset.from_file(str(path))]
 

@@ -13,7 +13,7 @@ from pipelines.artifacts import Plan
 
 
 def _plan(**settings: object) -> Plan:
-    return Plan("vocab", 1, dict(settings), {"artifacts": {"analyze": "abc"}, "files": {}})
+    return Plan("vocab", 1, dict(settings), {"artifacts": {"analyze": "abc"}, "files": {}}, {"duckdb": "2.0.0"})
 
 
 def _make(folder: Path, plan: Plan, text: str = "하늘\n") -> artifacts.Json:
@@ -22,9 +22,7 @@ def _make(folder: Path, plan: Plan, text: str = "하늘\n") -> artifacts.Json:
     (partial / "work").mkdir()
     (partial / "work" / "scratch").write_text("x")
     (partial / "tokenizer" / "pieces.txt").write_text(text)
-    return artifacts.finish(
-        partial, folder / "vocab", plan, {"counts": {}, "versions": {}, "numerics": {}}, {"seconds": 1}
-    )
+    return artifacts.finish(partial, folder / "vocab", plan, {"counts": {}, "numerics": {}}, {"seconds": 1})
 
 
 def test_finish_renames_records_and_leaves_no_scratch(tmp_path: Path) -> None:
@@ -132,3 +130,97 @@ def test_a_broken_record_is_an_error_with_a_way_out(tmp_path: Path) -> None:
     (tmp_path / "stage.json").write_text("{")
     with pytest.raises(ArtifactError, match=r"stage\.json: cannot be read .*--rebuild"):
         artifacts.read_json(tmp_path / "stage.json")
+
+
+@pytest.mark.parametrize("name", ["report.html", "report.html.tmp", ".report.html.tmp"])
+def test_a_page_decides_nothing_however_much_of_it_is_written(tmp_path: Path, name: str) -> None:
+    record = _make(tmp_path, _plan())
+    (tmp_path / "vocab" / name).write_text("<html", encoding="utf-8")
+    assert artifacts.damage(tmp_path / "vocab", record, hashes=True) is None
+    artifacts.tidy(tmp_path / "vocab.partial", tmp_path / "vocab")
+    assert (tmp_path / "vocab" / name).exists() == (name == "report.html")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"files": None}, "files: Input should be a valid dictionary"),
+        ({"files": {"a": {"size": "3", "sha256": "x"}}}, "files.a.size: Input should be a valid integer"),
+        ({"inputs": []}, "inputs: "),
+        ({"counts": {"documents": None}}, "counts.documents: "),
+        ({"digest": 3}, "digest: Input should be a valid string"),
+        ({"settings": {"size": 9}}, "its digest is not that of its content"),
+    ],
+)
+def test_a_record_that_is_none_is_said_with_its_place(tmp_path: Path, change: artifacts.Json, said: str) -> None:
+    record = _make(tmp_path, _plan(size=8))
+    artifacts.write_json(tmp_path / "vocab" / "stage.json", {**record, **change})
+    with pytest.raises(ArtifactError, match=rf"vocab/stage\.json: {said}.*--rebuild"):
+        artifacts.read_record(tmp_path / "vocab")
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "null", '{"digest": ' * 3, "[" * 100_000, "\x00", '"' + "1" * 5000])
+def test_a_record_of_another_shape(tmp_path: Path, content: str) -> None:
+    _make(tmp_path, _plan())
+    (tmp_path / "vocab" / "stage.json").write_text(content, encoding="utf-8")
+    with pytest.raises(ArtifactError, match=r"vocab/stage\.json: .*--rebuild"):
+        artifacts.read_record(tmp_path / "vocab")
+
+
+def test_a_changed_file_is_found_and_each_is_hashed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = _make(tmp_path, _plan())
+    folder, path = tmp_path / "vocab", tmp_path / "vocab" / "tokenizer" / "pieces.txt"
+    hashed: list[Path] = []
+    sha256 = artifacts.sha256
+    monkeypatch.setattr(artifacts, "sha256", lambda path: hashed.append(path) or sha256(path))
+    assert artifacts.changed_file(folder, record) is None
+    assert hashed == []  # `finish` had hashed it, and remembered size and time
+    os.utime(path, ns=(1, 1))
+    assert artifacts.changed_file(folder, record) is None
+    assert artifacts.changed_file(folder, record) is None
+    assert hashed == [path]
+    content = bytearray(path.read_bytes())
+    content[0] ^= 1
+    path.write_bytes(content)
+    assert artifacts.changed_file(folder, record) == path
+
+
+def test_half_an_artifact_belongs_to_its_library_versions(tmp_path: Path) -> None:
+    plan = _plan(size=8)
+    artifacts.begin(tmp_path / "vocab.partial", plan)
+    begun = artifacts.read_plan(tmp_path / "vocab.partial")
+    assert begun is not None
+    assert artifacts.obstacles(plan, begun) == []
+    newer = Plan(plan.stage, plan.version, plan.settings, plan.inputs, {"duckdb": "2.1.0"})
+    assert artifacts.obstacles(newer, begun) == ['versions.duckdb: "2.1.0" here, "2.0.0" when it was begun']
+    assert artifacts.differences(newer, begun) == []  # a finished artifact of another version stays
+
+
+def test_nothing_but_a_folder_gives_way_to_an_artifact(tmp_path: Path) -> None:
+    final, partial = tmp_path / "vocab", tmp_path / "vocab.partial"
+    artifacts.check_place(final, partial)
+    (tmp_path / "elsewhere").mkdir()
+    final.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ArtifactError, match=r"vocab: is a symbolic link, .* choose another --root"):
+        artifacts.check_place(final, partial)
+    final.unlink()
+    partial.write_text("mine")
+    with pytest.raises(ArtifactError, match=r"vocab\.partial: is no folder"):
+        artifacts.check_place(final, partial)
+
+
+def test_what_holds_work(tmp_path: Path) -> None:
+    artifacts.begin(tmp_path / "a.partial", _plan())
+    assert not artifacts.holds_work(tmp_path / "a.partial")
+    step = tmp_path / "a.partial" / "work" / "read"
+    step.mkdir(parents=True)
+    (step / "parts").write_text("12\n")
+    assert not artifacts.holds_work(tmp_path / "a.partial")
+    (step / "part-00000.json").write_text("{}")
+    assert artifacts.holds_work(tmp_path / "a.partial")
+    artifacts.begin(tmp_path / "a.partial", _plan(), keep="work")
+    assert artifacts.holds_work(tmp_path / "a.partial")
+    artifacts.begin(tmp_path / "a.partial", _plan())
+    assert not artifacts.holds_work(tmp_path / "a.partial")
+    (tmp_path / "a.partial" / "checkpoints" / "step-00000400").mkdir(parents=True)
+    assert artifacts.holds_work(tmp_path / "a.partial")

@@ -1,13 +1,12 @@
 """What the command says, and with which code it leaves, when something goes wrong that no stage foresaw."""
 
 import errno
+import signal
 from pathlib import Path
 
 import pytest
 
-from korbert.errors import CorpusError
 from pipelines import cli
-from pipelines.predicting import predict_lines
 
 
 def _fail_with(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,15 +40,81 @@ def test_what_nobody_foresaw_is_one_line_too(
         cli.run_command(["status", "demo", "--debug"])
 
 
-def test_lines_that_are_not_utf8_are_named(tmp_path: Path) -> None:
-    from korbert.tasks.classification import Classifier
+def test_an_end_of_file_is_no_ctrl_c(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """What click takes both for."""
+    _fail_with(EOFError("cut short"), monkeypatch)
+    assert cli.run_command(["status", "demo"]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "korbert: EOFError: cut short: the same command with --debug shows where"
+    )
 
-    model = Classifier.__new__(Classifier)
-    lines = ["\ufeff좋다\n".encode(), "나쁘다\n".encode("cp949")]
-    with pytest.raises(CorpusError, match=r"reviews\.txt: line 2, byte 1: is not UTF-8: .*iconv"):
-        next(predict_lines(model, lines, "reviews.txt"))
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM")]
+)
+@pytest.mark.parametrize("turned", [False, True], ids=["as it is", "turned into an error by a library"])
+def test_a_signal_gives_its_code_whatever_a_library_makes_of_it(
+    number: signal.Signals,
+    code: int,
+    said: str,
+    turned: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def ended(*_: object, **__: object) -> None:
+        try:
+            signal.raise_signal(number)
+        except KeyboardInterrupt as error:
+            if turned:
+                raise RuntimeError("Query interrupted") from error
+            raise
+
+    monkeypatch.setattr("pipelines.recipes.load", ended)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler), signal.getsignal(signal.SIGTERM)
+    try:
+        assert cli.run_command(["status", "demo"]) == code
+        assert signal.getsignal(signal.SIGTERM) == before[1]
+    finally:
+        signal.signal(signal.SIGINT, before[0])
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f"korbert: {said}: nothing finished is lost; the same command goes on from here"
+    )
+
+
+def test_text_of_others_in_an_error_moves_no_cursor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run_command(["score", str(tmp_path / "\x1b[2J.json"), "nowhere"]) == 1
+    assert "\\x1b[2J.json: no such file" in capsys.readouterr().err
 
 
 def test_an_address_is_of_a_ray_cluster(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run_command(["status", "demo", "--address", "here:6379"]) == 2
+    assert cli.run_command(["clean", "demo", "--address", "here:6379"]) == 2
     assert "--address is of a Ray cluster: add --runner ray" in capsys.readouterr().err
+
+
+def test_more_workers_than_any_machine_could_bear(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run_command(["clean", "demo", "--workers", "1000000"]) == 2
+    assert "--workers 1000000: this machine has " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad"])
+def test_the_help_of_a_stage_says_what_it_reads_and_writes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run_command([name, "--help"]) == 0
+    said = capsys.readouterr().out
+    assert [word for word in ("Reads ", "Writes ", f"korbert {name} mine.toml") if word not in said] == []
+    assert ("--device" in said) == (name in ("pretrain", "nsmc", "korquad"))
+    assert ("--runner" in said) == (name in ("clean", "analyze", "vocab", "shard"))
+    listed = [line.split()[0] for line in said.split("Options:")[1].splitlines() if line.startswith("  -")]
+    assert len(listed) <= 8  # what all commands on a recipe have is named in one line
+    assert "see `korbert run --help`" in said
+
+
+def test_a_new_recipe_is_written_over_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").symlink_to(tmp_path / "elsewhere.toml")
+    assert cli.run_command(["new", "mine"]) == 2
+    assert "mine.toml: is a symbolic link" in capsys.readouterr().err
+    assert not (tmp_path / "elsewhere.toml").exists()
+    assert cli.run_command(["new", "absent/mine"]) == 2
+    assert "there is no folder absent" in capsys.readouterr().err

@@ -1,11 +1,16 @@
 """`korbert clean --preview`: what it prints and the page it writes."""
 
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from corpus.preview import Preview, Shown
 from pipelines import cli
+from pipelines.previewing import print_preview, write_page
 from pipelines.recipes import SHIPPED
+from pipelines.reports import index
 
 
 def test_a_preview_of_the_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -14,9 +19,7 @@ def test_a_preview_of_the_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "drawn from" in said
     assert "dropped: too_short" in said
     page = (tmp_path / "demo" / "preview.html").read_text(encoding="utf-8")
-    assert page.count("<tr>") == 1 + 150 + sum(
-        line.startswith("<tr><th>") and "<td" in line for line in page.split("\n")
-    )
+    assert len(re.findall(r'<li class="row', page)) == 150
     assert "<ins>" in page
     assert not (tmp_path / "demo" / "clean").exists()
 
@@ -31,3 +34,90 @@ def test_text_is_shown_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str
     page = (tmp_path / "mine" / "preview.html").read_text(encoding="utf-8")
     assert "&lt;태그&gt;" in page
     assert "이메일" in page
+
+
+def _row(before: str, after: str, number: int = 1, reason: str | None = None) -> Shown:
+    return Shown(f"wiki:{number}", f"wiki.jsonl:{number}", before, after, reason, "3 characters" if reason else None)
+
+
+def _page(tmp_path: Path, *rows: Shown) -> str:
+    write_page(tmp_path / "preview.html", "시험", Preview(list(rows), Counter(email=1), {"wiki": 9}))
+    return (tmp_path / "preview.html").read_text(encoding="utf-8")
+
+
+def _open(page: str) -> str:
+    """What is seen before anything is unfolded, as text."""
+    folded = re.sub(r"(<details[^>]*>\s*<summary>.*?</summary>).*?</details>", r"\1", page, flags=re.DOTALL)
+    return re.sub(r"<style>.*?</style>|<[^>]*>", "", folded, flags=re.DOTALL)
+
+
+LONG = "".join(f"문장 {number}번이다. " for number in range(400))
+
+
+def test_what_changed_is_shown_with_a_little_around_it(tmp_path: Path) -> None:
+    page = _page(tmp_path, _row(f"{LONG}a@b.kr로 보내라.{LONG}", f"{LONG}<이메일>로 보내라.{LONG}"))
+    assert re.search(r"<del>a@b.kr로</del><ins>&lt;이메일&gt;로</ins> 보내라", page)
+    shown = _open(page)
+    assert shown.count("문장") < 20
+    assert LONG[-38:] in shown
+    assert LONG[-60:] not in shown
+    assert LONG[:60] not in shown
+
+
+def test_spaces_that_change_can_be_told_apart(tmp_path: Path) -> None:
+    page = _page(tmp_path, _row("높이 47\u00a0cm이다.\n\n\n둘\t셋", "높이 47 cm이다.\n\n둘 셋"))
+    assert r"<del>\xa0</del><ins>␣</ins>cm" in page
+    assert "<del>⏎⏎⏎</del><ins>⏎⏎</ins>둘<del>⇥</del><ins>␣</ins>셋" in page
+
+
+def test_many_changes_are_cut_short(tmp_path: Path) -> None:
+    before = "".join(f"{LONG[:150]}  둘{number}  {LONG[:150]}" for number in range(12))
+    page = _page(tmp_path, _row(before, re.sub("  +", " ", before)))
+    assert _open(page).count("문장") < 120
+    assert re.search(r"and \d+ more changes", page)
+
+
+def test_a_change_far_behind_is_shown_and_nothing_that_is_none(tmp_path: Path) -> None:
+    page = _page(tmp_path, _row(f"{LONG}{LONG}\x07{LONG}{LONG}", f"{LONG}{LONG}{LONG}{LONG}"))
+    assert re.findall(r"<(del|ins)>(.*?)</", page) == [("del", "\\x07")]
+
+
+def test_what_stays_as_it_is_is_one_folded_list(tmp_path: Path) -> None:
+    page = _page(tmp_path, *(_row(LONG, LONG, number) for number in range(30)))
+    assert "30 rows stay as they are" in _open(page)
+    assert "문장" not in _open(page)
+    assert page.count("<details") == 1
+
+
+def test_dropped_rows_stand_below_their_reason(tmp_path: Path) -> None:
+    rows = [_row(LONG, "", number, "too_little_hangul") for number in range(3)] + [_row("굿", "굿", 9, "too_short")]
+    shown = _open(_page(tmp_path, *rows))
+    assert shown.index("too little Hangul") < shown.index("too short")
+    assert LONG[:100] in shown
+    assert LONG[:300] not in shown
+
+
+def test_thirty_rows_fit_on_a_few_screens(tmp_path: Path) -> None:
+    rows = [_row(f"{LONG}\x07{LONG}", f"{LONG}{LONG}", number) for number in range(30)]
+    assert len(_open(_page(tmp_path, *rows))) < 30 * 250
+
+
+def test_the_terminal_gets_no_escape_sequence(capsys: pytest.CaptureFixture[str]) -> None:
+    evil = "\x1b]0;내 창\x07\u202e"
+    rows = [
+        _row(f"{evil}앞", "앞"),
+        _row("앞", f"{evil}앞"),
+        Shown(f"a{evil}", evil, "x", "x", "bad_text", f"{evil}자리"),
+        Shown(None, f"b{evil}", "x", "x", "bad_text", None),
+    ]
+    print_preview(Preview(rows, Counter({f"종류{evil}": 1}), {f"위키{evil}": 4}))
+    said = capsys.readouterr().out
+    assert not set(said) & set("\x1b\x07\u202e")
+    assert "\\x1b]0;" in said
+
+
+def test_the_index_leads_to_the_preview(tmp_path: Path) -> None:
+    _page(tmp_path, _row("가", "가"))
+    assert '<a href="preview.html">' in index(tmp_path).read_text(encoding="utf-8")
+    (tmp_path / "preview.html").unlink()
+    assert "preview.html" not in index(tmp_path).read_text(encoding="utf-8")

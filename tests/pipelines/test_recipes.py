@@ -1,5 +1,6 @@
 """A recipe says what it means, or is refused with the nearest right key."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,63 @@ def test_a_folder_of_the_same_name_hides_no_shipped_recipe(tmp_path: Path, monke
 def test_a_recipe_that_is_not_there(given: str, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         recipes.load(given)
+
+
+@pytest.mark.parametrize("given", ["...toml", ".hidden.toml", "..toml", "a\nb.toml", "\x1b[31m.toml"])
+def test_a_name_that_no_folder_of_artifacts_can_have(
+    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / given).write_text(MINIMAL, encoding="utf-8")
+    with pytest.raises(SettingsError, match="a recipe's name is that of its folder of artifacts"):
+        recipes.load(given)
+
+
+def test_a_recipe_is_found_by_its_name_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    _write(tmp_path, MINIMAL)
+    assert recipes.load("mine").name == "mine"
+    with pytest.raises(SettingsError, match=r"mind: no such recipe: .* \(did you mean mine\?\)"):
+        recipes.load("mind")
+    (tmp_path / "demo.toml").write_text(MINIMAL, encoding="utf-8")
+    with pytest.raises(SettingsError, match=r"demo: is a shipped recipe, and demo\.toml is here: say demo\.toml"):
+        recipes.load("demo")
+    assert recipes.find("demo.toml") == Path("demo.toml")
+
+
+def test_an_entry_of_a_list_is_changed_by_its_number(tmp_path: Path) -> None:
+    path = _write(tmp_path, MINIMAL)
+    assert recipes.load(path, ["pretrain.phases.0.steps=7"]).pretrain.phases[0].steps == 7
+    with pytest.raises(SettingsError, match=r"pretrain\.phases has no '9' in the recipe"):
+        recipes.load(path, ["pretrain.phases.9.steps=7"])
+
+
+@pytest.mark.parametrize(
+    ("change", "meant"),
+    [("pretrain.steps=7", "pretrain.phases.0.steps"), ("pretrain.learning_rate=1", "pretrain.optimizer.learning_rate")],
+)
+def test_a_key_one_level_too_high_is_pointed_to(tmp_path: Path, change: str, meant: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(f"no such key (did you mean {meant}?)")):
+        recipes.load(_write(tmp_path, MINIMAL), [change])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("pretrain.optimizer.learning_rate=inf", "pretrain.optimizer.learning_rate: inf is no number"),
+        ("vocab.heldout_share=nan", "vocab.heldout_share: nan is no number"),
+        ("clean.part_bytes=" + "9" * 30, "clean.part_bytes: 999999999999999999999999999999 is no number"),
+        ("clean.part_bytes=" + "9" * 5000, "too many digits or brackets"),
+        ("vocab.words=" + "[" * 50_000, "vocab.words"),
+    ],
+)
+def test_numbers_without_bounds_are_refused_by_name(tmp_path: Path, change: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(said)) as caught:
+        recipes.load(_write(tmp_path, MINIMAL), [change])
+    assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("text", ["seed = " + "1" * 5000, "seed = " + "[" * 50_000, "seed = inf\n" + MINIMAL])
+def test_a_file_with_such_numbers_is_named(tmp_path: Path, text: str) -> None:
+    with pytest.raises(SettingsError, match=r"mine\.toml: "):
+        recipes.load(_write(tmp_path, text))

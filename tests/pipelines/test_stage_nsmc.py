@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -242,6 +243,28 @@ def test_a_killed_run_goes_on_and_ends_in_the_same_bytes(
     assert first == 0
     assert second > 0
     assert _digests(tmp_path) == _digests(finished[0])
+
+
+@pytest.mark.parametrize("change", ["flipped", "cut"])
+@pytest.mark.parametrize("name", ["best.safetensors", "best.json", "probability.npy", "facts.json"])
+def test_what_is_damaged_is_made_anew(
+    tmp_path: Path,
+    inputs: Inputs,
+    finished: tuple[Path, Counts],
+    name: str,
+    change: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    output = Path(shutil.copytree(finished[0], tmp_path / "again"))
+    damaged = list((output / "work" / "rows").glob(f"*/{name}"))
+    assert damaged
+    for path in damaged:
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data if change == "flipped" else data[:-20])
+    _run(inputs, output)
+    assert _digests(output) == _digests(finished[0])
+    assert all(f"{path}: damaged" in caplog.text for path in damaged)
 
 
 @pytest.mark.slow

@@ -75,14 +75,34 @@ def test_submit_answers_every_question(answered):
 def test_submit_refuses_before_it_works(model, asked, tmp_path):
     with pytest.raises(SettingsError, match=r"there is no folder .*nowhere: make it"):
         submit(model, asked, tmp_path / "nowhere" / "predictions.json")
-    with pytest.raises(SettingsError, match="is a folder: name a file for the answers"):
+    with pytest.raises(SettingsError, match="is a folder, which is not written over: name a file"):
         submit(model, asked, tmp_path)
     (tmp_path / "broken.json").write_text('{"data": [{"paragraphs": 3}]}', encoding="utf-8")
     with pytest.raises(CorpusError, match=r'broken\.json: data\[0\]: "paragraphs" is a whole number'):
         submit(model, tmp_path / "broken.json", tmp_path / "predictions.json")
     with pytest.raises(ModelError, match="no such file"):
-        submit(tmp_path, asked, tmp_path / "predictions.json")
+        submit(tmp_path / "empty", asked, tmp_path / "predictions.json")
     assert not (tmp_path / "predictions.json").exists()
+
+
+def test_submit_replaces_nothing_but_a_file_of_answers(model, asked, tmp_path):
+    own = tmp_path / "asked.json"
+    own.write_bytes(asked.read_bytes())
+    (tmp_path / "hard.json").hardlink_to(own)
+    (tmp_path / "link.json").symlink_to(own)
+    os.mkfifo(tmp_path / "pipe")
+    before = {path: path.lstat().st_ino for path in (*tmp_path.iterdir(), model / "config.json")}
+    for name, said in (
+        ("asked.json", "is the file that is read"),
+        ("hard.json", "is the file that is read"),
+        ("link.json", "is a symbolic link, which is not written over"),
+        ("pipe", "is a named pipe, which is not written over"),
+        (model / "config.json", "lies in .*model, which is read: name a file elsewhere"),
+    ):
+        with pytest.raises(SettingsError, match=said):
+            submit(model, own, tmp_path / name)
+    assert {path: path.lstat().st_ino for path in before} == before
+    assert own.read_bytes() == asked.read_bytes()
 
 
 def test_submit_refuses_a_model_of_another_kind(tiny_tokenizer, asked, tmp_path):
@@ -103,6 +123,10 @@ def test_score_of_two_files(tmp_path):
         score(tmp_path / "predictions.json", tmp_path / "predictions.json")
     with pytest.raises(CorpusError, match=r"dev\.json: not a predictions file"):
         score(tmp_path / "dev.json", tmp_path / "dev.json")
+    for content in ('{"a": 1e999}', '{"a": NaN}', '{"a": null}', '{"a": ' + "9" * 5_000 + "}", "[" * 100_000):
+        (tmp_path / "predictions.json").write_text(content)
+        with pytest.raises(CorpusError, match=r"predictions\.json: not (JSON|a predictions file)"):
+            score(str(tmp_path / "dev.json"), str(tmp_path / "predictions.json"))
 
 
 def test_the_folder_holds_what_is_handed_in(model, tmp_path):

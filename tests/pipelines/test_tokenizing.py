@@ -1,6 +1,7 @@
 """Text shown as pieces: nothing is left out, nothing is shown twice."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -97,3 +98,81 @@ def test_accept_kiwi_is_handed_to_processes(
     assert "--accept-kiwi" in capsys.readouterr().err
     assert cli.run_command(["tokenize", str(tmp_path), "가", "--accept-kiwi"]) == 0
     assert options.ACCEPT == folder.ACCEPT
+
+
+@pytest.fixture(scope="module")
+def vocab(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A vocab artifact."""
+    folder = tmp_path_factory.mktemp("vocab")
+    tiny_tokenizer.save(folder / "tokenizer")
+    return folder
+
+
+def test_escape_sequences_stay_in_the_text(vocab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run_command(["tokenize", str(vocab), "가\x1b]0;x\x07\u202e나"]) == 0
+    table = capsys.readouterr().out
+    assert not {"\x1b", "\x07", "\u202e"} & set(table)
+    assert "\\x1b" in table
+
+
+@pytest.mark.parametrize("options", [["--json"], [], ["--html", "page.html"]], ids=["json", "table", "page"])
+def test_a_line_that_is_too_long_is_named(
+    vocab: Path, tmp_path: Path, options: list[str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lines.txt").write_text("가\n" + "나" * 500_000 + "\n", encoding="utf-8")
+    assert cli.run_command(["tokenize", str(vocab), "--input", "lines.txt", *options]) == 1
+    assert capfd.readouterr().err == (
+        "korbert: lines.txt: line 2: is longer than 1,048,576 bytes: put it on several lines\n"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["lines.txt"]
+
+
+def test_a_page_has_an_end(
+    vocab: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokenizing, "_MOST_PAGE_CHARS", 5)
+    page = tmp_path / "page.html"
+    assert cli.run_command(["tokenize", str(vocab), "가나", "다라", "마바", "--html", str(page)]) == 2
+    assert "text 3: a page holds 5 characters: give fewer texts, or use --json" in capfd.readouterr().err
+    assert not page.exists()
+
+
+def test_a_text_that_is_not_utf8(vocab: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for form in ([], ["--json"]):
+        assert cli.run_command(["tokenize", str(vocab), "가", os.fsdecode(b"\xb0\xa1"), *form]) == 2
+        assert "text 2: character 1 is not UTF-8" in capfd.readouterr().err
+
+
+def test_only_a_page_is_written_over(vocab: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    lines, pipe = tmp_path / "lines.txt", tmp_path / "pipe"
+    lines.write_text("가\n", encoding="utf-8")
+    os.mkfifo(pipe)
+    for page, said in (
+        (lines, "is the file that is read"),
+        (pipe, "is a named pipe"),
+        (tmp_path / "nowhere" / "page.html", "there is no folder"),
+        (vocab / "tokenizer" / "pieces.txt", "which is read: name a file elsewhere"),
+    ):
+        assert cli.run_command(["tokenize", str(vocab), "--input", str(lines), "--html", str(page)]) == 2
+        assert said in capfd.readouterr().err
+    assert lines.read_text(encoding="utf-8") == "가\n"
+
+
+def test_the_oracle_writes_over_no_input_and_shows_no_escapes(
+    vocab: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    context = "학교에 간다\x1b[2J"
+    answer = {"text": "다\x1b[2J", "answer_start": context.index("다")}  # within ᆫ다
+    qas = [{"id": "q\x1b[1m", "question": "?", "answers": [answer]}]
+    path = tmp_path / "dev.json"
+    path.write_text(json.dumps({"data": [{"title": "", "paragraphs": [{"context": context, "qas": qas}]}]}))
+    before = path.read_bytes()
+    assert cli.run_command(["oracle", str(vocab), str(path), "--all", str(path)]) == 2
+    assert "is the file that is read" in capfd.readouterr().err
+    assert path.read_bytes() == before
+    assert cli.run_command(["oracle", str(vocab), str(path), "--all", str(tmp_path / "missed.json")]) == 0
+    shown = capfd.readouterr().out
+    assert "q\\x1b[1m" in shown
+    assert "\x1b" not in shown
+    assert json.loads((tmp_path / "missed.json").read_text(encoding="utf-8"))["count"] == 1

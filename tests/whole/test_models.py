@@ -74,10 +74,11 @@ def test_misuse_is_said(
 
 def test_predict_reads_lines(whole: Whole) -> None:
     done = _korbert("predict", whole.folder / "nsmc" / "model", given="정말 좋다\n\n별로다\n")
-    assert [set(json.loads(line)) for line in done.stdout.splitlines()] == [{"label", "probabilities"}] * 3
+    keys = {"line", "text", "label", "probabilities"}
+    assert [set(json.loads(line)) for line in done.stdout.splitlines()] == [keys] * 3
     line = json.dumps({"context": "서울은 한국의 수도이다.", "question": "수도는?"}, ensure_ascii=False)
     done = _korbert("predict", whole.folder / "korquad" / "model", given=line + "\n")
-    assert set(json.loads(done.stdout)) == {"answer", "span", "score"}
+    assert set(json.loads(done.stdout)) == {"line", "question", "answer", "span", "score"}
 
 
 def test_submit_and_score_agree_with_the_stage(whole: Whole, data: Path, tmp_path: Path) -> None:

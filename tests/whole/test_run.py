@@ -1,5 +1,6 @@
 """The whole pipeline by its command: fresh, stale, drifted, damaged, misused."""
 
+import contextlib
 import json
 import os
 import resource
@@ -150,31 +151,51 @@ def _ctrl_c_is_heeded() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
+def _alive(group: int) -> list[str]:
+    """Processes of a group, those aside that have ended and that nobody has asked about."""
+    stats = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            stats.append(path.read_text(encoding="utf-8").rpartition(")")[2].split())
+    return [" ".join(stat[:3]) for stat in stats if int(stat[2]) == group and stat[0] != "Z"]
+
+
 @pytest.mark.usefixtures("_ctrl_c_is_heeded")
+@pytest.mark.parametrize(("number", "how"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "ended by SIGTERM")])
 @pytest.mark.parametrize(
     ("stage", "ready", "told"),
     [("analyze", _has_part, "parts are done"), ("pretrain", _has_checkpoint, "is saved")],
     ids=["analyze", "pretrain"],
 )
-def test_ctrl_c_says_that_it_can_go_on(
-    whole: Whole, tmp_path: Path, stage: str, ready: Callable[[Path], bool], told: str
+def test_both_signals_say_that_it_can_go_on(
+    whole: Whole, tmp_path: Path, stage: str, ready: Callable[[Path], bool], told: str, number: int, how: str
 ) -> None:
-    """A terminal sends the signal to all processes of the group, the workers too."""
+    """A terminal sends Ctrl-C to all processes of the group, the workers too."""
     made = whole.copy(tmp_path, STAGES[: STAGES.index(stage)])
     with made.start("run", "--to", stage) as running:
         _wait_for(running, lambda: ready(made.folder / f"{stage}.partial"))
-        os.killpg(running.pid, signal.SIGINT)
+        os.killpg(running.pid, number)
     said = (made.root / "stderr.txt").read_text(encoding="utf-8")
-    assert running.returncode == 130
-    assert said.splitlines()[-1] == (
-        "korbert: interrupted: nothing finished is lost; the same command goes on from here"
-    )
+    assert running.returncode == 128 + number
+    lost = "nothing finished is lost; the same command goes on from here"
+    if stage == "pretrain":
+        newest = max((made.folder / "pretrain.partial" / "checkpoints").glob("step-????????"))
+        step = int(newest.name.removeprefix("step-"))
+        lost = f"pretrain: step {step} is saved; the same command goes on from there"
+    assert said.splitlines()[-1] == f"korbert: {how}: {lost}"
     assert "Traceback" not in said
+    deadline = time.monotonic() + 30
+    while left := _alive(running.pid):  # the tracker of Python's resources is a moment behind
+        assert time.monotonic() < deadline, f"processes are left: {left}"
+        time.sleep(0.05)
     status = made.run("status").stdout
     assert "a run was cut off" in status
     assert told in status
     assert f"{stage}: resuming" in made.run("run", "--to", stage).stderr
     assert made.record(stage)["digest"] == whole.record(stage)["digest"]
+    if stage == "pretrain":
+        timing = (made.folder / "pretrain" / "timing.jsonl").read_text(encoding="utf-8").splitlines()
+        assert [line["step"] for line in map(json.loads, timing) if line["kind"] == "start"] == [0, step]
 
 
 def test_a_missing_source_file(whole: Whole, tmp_path: Path) -> None:

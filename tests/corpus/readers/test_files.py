@@ -1,5 +1,8 @@
 """Files by name, folder, glob and address."""
 
+import os
+from pathlib import Path
+
 import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -96,3 +99,21 @@ def test_an_address_that_nothing_here_can_open(tmp_path, address):
     pytest.importorskip("fsspec")
     with pytest.raises(CorpusError, match=rf"{address}: cannot be reached \(.*\): install that package"):
         find_files(address, tmp_path)
+
+
+def test_a_name_that_is_no_utf_8_is_refused_and_shown(tmp_path):
+    """As `unzip` leaves what was packed under a Korean Windows."""
+    folder = tmp_path / "글"
+    folder.mkdir()
+    path = Path(os.fsdecode(os.fsencode(folder) + b"/" + "가나.txt".encode("cp949")))
+    path.write_text("글", "utf-8")
+    expected = r"\xb0\xa1\xb3\xaa.txt: its name is no UTF-8, as in archives made under Windows (CP949): rename it"
+    for find in (
+        lambda: find_files("글", tmp_path),
+        lambda: find_files("글/*.txt", tmp_path),
+        lambda: list(chunks(SourceSettings(name="s", path="x"), [path], 1 << 20)),
+    ):
+        with pytest.raises(CorpusError) as refusal:
+            find()
+        assert str(refusal.value).startswith(f"{folder}/{expected}")
+        str(refusal.value).encode()

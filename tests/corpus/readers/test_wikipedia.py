@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from corpus.readers import chunks, rows
-from corpus.readers.wikitext import prose
+from corpus.readers.wikitext import prose, unclosed
 from corpus.settings import SourceSettings
 from korbert.errors import CorpusError
 
@@ -75,3 +75,39 @@ def test_a_page_that_is_no_xml_is_alone_in_being_lost(tmp_path):
 )
 def test_markup(wikitext, expected):
     assert prose(wikitext) == expected
+
+
+PAGE = "<page><title>산</title><ns>0</ns><id>{}</id><revision><text>{}</text></revision></page>"
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "detail"),
+    [
+        ("{{a|" * 8_000, "8,000 brackets and tags in it are never closed"),
+        ("}}" * 8_000 + "{{a|[[b|" * 4_000, "8,000 brackets and tags in it are never closed"),
+        ("{|\n|-\n" * 4_000, "4,000 brackets and tags in it are never closed"),
+        ("&lt;ref&gt;" * 8_000, "8,000 brackets and tags in it are never closed"),
+        ("&lt;div class='a" * 8_000, "8,000 brackets and tags in it are never closed"),
+        ("{{{" * 600 + "가" + "}}}" * 600, "its wikitext is nested too deep to be parsed"),
+    ],
+)
+def test_a_page_that_would_take_minutes_to_parse(tmp_path, wikitext, detail):
+    path = tmp_path / "a.xml"
+    path.write_text(PAGE.format(1, "가") + PAGE.format(2, wikitext) + PAGE.format(3, "나"), "utf-8")
+    first, bad, last = read(path)
+    assert (first.text, bad.id, bad.reason, last.text) == ("가", "2", "bad_text", "나")
+    assert bad.detail == f"a.xml page 2 (산): {detail}"
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "number"),
+    [
+        ("{{a|b}} [[c]] <ref name='d'/> <ref>e</ref> <br> <b>f</b>\n{|\n| g\n|}", 0),
+        ("{{a|[[b]]", 1),
+        ("}} ]] |} </ref> {{a", 1),
+        ("{{{a}}} <ref name=b> <i", 2),
+        ("a < b > c", 0),
+    ],
+)
+def test_what_is_never_closed(wikitext, number):
+    assert unclosed(wikitext) == number

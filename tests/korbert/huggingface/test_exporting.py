@@ -1,13 +1,16 @@
+import errno
 import json
+import os
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-import safetensors.torch
 import torch
 import transformers
 
-from korbert.errors import ModelError
+from korbert.errors import ModelError, SettingsError
 from korbert.huggingface.check import TOLERANCE
 from korbert.huggingface.exporting import export
 from korbert.modeling.config import EncoderConfig
@@ -136,21 +139,125 @@ def test_mean_pooling_on_bert_is_refused(tiny_tokenizer: Tokenizer, tmp_path: Pa
         export(written(tmp_path / "ours", model, tiny_tokenizer), tmp_path / "theirs")
 
 
-def test_a_model_of_ours_is_not_written_over(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
-    source = written(tmp_path, ReadingModel(small(tiny_tokenizer, "modern")), tiny_tokenizer)
-    with pytest.raises(ModelError, match="holds a model of korbert, which the export would write over: name another"):
-        export(source, source)
+@pytest.fixture(scope="module")
+def ours(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An artifact with a model, such as artifacts/demo/pretrain."""
+    folder = tmp_path_factory.mktemp("pretrain")
+    written(folder / "model", PretrainingModel(small(tiny_tokenizer, "modern")), tiny_tokenizer)
+    return folder
+
+
+def _files(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_only_an_empty_folder_or_an_earlier_export_is_written_to(ours: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    export(ours, tmp_path / "empty")
+    (tmp_path / "empty" / "README.md").write_text("한국어 모형")
+    (tmp_path / "empty" / "words.tsv").write_text("of an earlier tokenizer")
+    export(str(ours), str(tmp_path / "empty"))
+    names = {path.name for path in (tmp_path / "empty").iterdir()}
+    assert names >= {"README.md", "config.json", "model.safetensors", "tokenization_korbert.py"}
+    assert not names & {"words.tsv"}
+    assert not [name for name in names if name.startswith(".")]
+
+    config = tmp_path / "empty" / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"transformers_version": "5.23.0"}))
+    (tmp_path / "others").mkdir()
+    (tmp_path / "others" / "config.json").write_text('{"model_type": "bert"}')
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text("[" * 100_000)
+    (tmp_path / "file").write_text("글")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    before = _files(tmp_path)
+    for name, said in (
+        ("empty", "holds README.md, config.json, korbert_tokenizer.json, .., which no export wrote: name a new folder"),
+        ("others", "holds config.json, which no export wrote"),
+        ("broken", "holds config.json, which no export wrote"),
+        ("file", "is no folder: name a new one"),
+        ("pipe", "is no folder: name a new one"),
+        ("dangling", "is no folder: name a new one"),
+        ("file/below", r"cannot be made or written to \(.*file\): name another one"),
+        (ours, "lies in .*pretrain0, which is read: name a folder elsewhere"),
+        (ours / "model" / "theirs", "lies in .*pretrain0, which is read: name a folder elsewhere"),
+    ):
+        with pytest.raises(SettingsError, match=said):
+            export(ours, tmp_path / name)
+    assert _files(tmp_path) == before
+
+
+def test_a_folder_that_may_not_be_written_to_is_refused_before_the_work(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        was = os.geteuid()
+        (Path(name) / "closed").mkdir(mode=0o555)
+        if was == 0:
+            os.seteuid(65534)  # root may write anywhere
+        try:
+            with pytest.raises(SettingsError, match=r"cannot be made or written to \(.*closed\): name another one"):
+                export("nowhere", Path(name) / "closed" / "theirs")
+        finally:
+            os.seteuid(was)
+
+
+def test_a_check_without_transformers_is_refused_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(ModelError, match=r"the check needs transformers: pip install 'korbert\[hf\]'"):
+        export("nowhere", tmp_path / "theirs", check=True)
+
+
+def test_an_export_that_fails_leaves_what_was_there(
+    ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export(ours, tmp_path / "earlier")
+    before = _files(tmp_path)
+
+    def full(path: Path, content: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr("korbert.huggingface.exporting._write_json", full)
+    for name in ("earlier", "new"):
+        with pytest.raises(OSError, match="No space left"):
+            export(ours, tmp_path / name)
+    assert _files(tmp_path) == before
+    assert not (tmp_path / "new").exists()
 
 
 def test_the_check_finds_a_difference(
     tiny_tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = written(tmp_path / "ours", ReadingModel(small(tiny_tokenizer, "bert")), tiny_tokenizer)
-    export(source, tmp_path / "theirs")
-    path = tmp_path / "theirs" / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"layer_norm_eps": 0.1}))
-    monkeypatch.setattr("korbert.huggingface.exporting._write_json", lambda path, content: None)
+
+    def altered(path: Path, content: dict[str, Any]) -> None:
+        path.write_text(json.dumps(content | ({"layer_norm_eps": 0.1} if path.name == "config.json" else {})))
+
+    monkeypatch.setattr("korbert.huggingface.exporting._write_json", altered)
     with pytest.raises(ModelError, match=r"start_logits differs by \d\.\de-\d\d from the model's"):
+        export(source, tmp_path / "theirs", check=True)
+    assert not (tmp_path / "theirs").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "said"),
+    [
+        (PretrainingModel, "split_special_tokens", r"its tokenizer cuts .*\[MASK\]"),
+        (ClassificationModel, "id2label", "the text-classification pipeline differs by nan"),
+    ],
+)
+def test_the_check_uses_what_users_use(
+    tiny_tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, key: str, said: str
+) -> None:
+    source = written(tmp_path / "ours", kind(small(tiny_tokenizer, "modern")), tiny_tokenizer)
+
+    def without(path: Path, content: dict[str, Any]) -> None:
+        path.write_text(json.dumps({name: value for name, value in content.items() if name != key}))
+
+    monkeypatch.setattr("korbert.huggingface.exporting._write_json", without)
+    with pytest.raises(ModelError, match=said):
         export(source, tmp_path / "theirs", check=True)
 
 
@@ -165,4 +272,4 @@ def test_the_check_finds_weights_that_are_not_taken(
     monkeypatch.setattr("korbert.huggingface.exporting.to_transformers", renamed)
     with pytest.raises(ModelError, match=r"BertForQuestionAnswering does not take all weights: .*x\.classifier\.bias"):
         export(source, tmp_path / "theirs", check=True)
-    assert "x.classifier.bias" in safetensors.torch.load_file(tmp_path / "theirs" / "model.safetensors")
+    assert not (tmp_path / "theirs").exists()

@@ -13,7 +13,7 @@ from korbert.huggingface.exporting import export
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import Model, PretrainingModel, ReadingModel
 from korbert.modeling.storage import save_model
-from korbert.tasks import korquad
+from korbert.tasks import Filler, korquad
 from korbert.tokenization import Tokenizer
 
 _SIZES = {
@@ -64,13 +64,19 @@ def test_a_collator_masks_what_is_no_special_token(filler: Path, sample: Path) -
     assert (batch["input_ids"][chosen] == tokenizer.mask_token_id).float().mean() > 0.6
 
 
-def test_the_fill_mask_pipeline_fills_gaps(filler: Path) -> None:
-    tokenizer = _tokenizer(filler, split_special_tokens=False)
-    model = transformers.AutoModelForMaskedLM.from_pretrained(filler)
-    pipe = transformers.pipeline("fill-mask", model=model, tokenizer=tokenizer, device="cpu")
-    found = pipe("오늘 [MASK] 정말 좋다", top_k=3)
-    assert len(found) == 3
-    assert all(one["token_str"] in tokenizer.get_vocab() for one in found)
+def test_the_fill_mask_pipeline_fills_gaps_as_ours_does(filler: Path) -> None:
+    text = "오늘 [MASK] 정말 좋다"
+    pipe = transformers.pipeline("fill-mask", model=str(filler), trust_remote_code=True, device="cpu")
+    found = {one["token"]: one["score"] for one in pipe(text, top_k=400)}
+    (ours,) = Filler.load(filler.parent / "ours", "cpu").fill(text, top=3)
+    assert [found[one.id] for one in ours] == pytest.approx([one.probability for one in ours])
+    plain = "영화가 정말 좋았다. 2020년作ㅋㅋ"
+    assert pipe.tokenizer(plain)["input_ids"] == pipe.tokenizer(plain, split_special_tokens=True)["input_ids"]
+
+
+def test_what_answers_questions_takes_special_tokens_for_text(reader: Path) -> None:
+    tokenizer = _tokenizer(reader)
+    assert tokenizer.mask_token_id not in tokenizer("오늘 [MASK] 정말 좋다")["input_ids"]
 
 
 def _windows(tokenizer: Any, dataset: korquad.Dataset) -> datasets.Dataset:

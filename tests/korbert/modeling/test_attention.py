@@ -13,6 +13,14 @@ def test_without_padding_there_is_no_mask():
     assert local_mask(None, 5, 64, CPU) is None
 
 
+def test_a_mask_that_is_known_is_not_looked_at():
+    mask = torch.ones(2, 5, dtype=torch.long, device="meta")
+    assert global_mask(mask, padded=False) is None
+    assert global_mask(mask, padded=True).shape == (2, 1, 1, 5)
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        global_mask(mask)  # asks the device
+
+
 def test_global_mask_hides_padding():
     mask = global_mask(torch.tensor([[1, 1, 0], [1, 1, 1]]))
     assert mask is not None

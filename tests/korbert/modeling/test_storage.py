@@ -1,4 +1,6 @@
+import hashlib
 import json
+import random
 import shutil
 from pathlib import Path
 from typing import Any
@@ -117,7 +119,7 @@ def test_a_model_of_another_kind_is_refused(written: Path) -> None:
 
 
 def test_another_tokenizer_is_refused(copy: Path) -> None:
-    change_config(copy, tokenizer_digest="0123456789abcdef")
+    change_config(copy, tokenizer_digest="0123456789abcdef" * 4)
     with pytest.raises(ModelError, match=r"tokenizer: digest \w{12}, the model was trained with 0123456789ab: put"):
         load_model(copy)
 
@@ -129,16 +131,29 @@ def test_another_tokenizer_is_refused(copy: Path) -> None:
         ("config.json", "{", r"config\.json: cannot be read \(.*\): write the model anew"),
         ("config.json", '{"model_type": "bert"}', r"`korbert_format` is missing, so this is no korbert model"),
         ("config.json", '{"korbert_format": 9}', r"korbert_format 9, this version reads 1: use the version"),
+        ("config.json", '{"korbert_format": true}', r"korbert_format True, this version reads 1"),
         ("config.json", '{"korbert_format": 1, "kind": "x"}', "kind 'x' is none of pretraining, classification, read"),
+        ("config.json", '{"korbert_format": 1, "kind": ["x"]}', r"config\.json: kind \['x'\] is none of pretraining"),
+        ("config.json", '{"korbert_format": 1, "kind": "reading"}', "no weights_sha256, so an older korbert wrote it"),
+        ("config.json", "[1, 2]", r"config\.json: `korbert_format` is missing"),
+        ("config.json", "9" * 5000, r"config\.json: cannot be read \(.*digits"),
+        ("config.json", "[" * 100_000, r"config\.json: cannot be read \(is nested too deeply\): write the model anew"),
+        ("config.json", '{"korbert_format": NaN}', r"config\.json: cannot be read \(NaN is no finite number\)"),
+        ("config.json", '{"korbert_format": 1e999}', r"config\.json: cannot be read \(1e999 is no finite number\)"),
+        ("config.json", '{"korbert_format": "\udcff"}', r"config\.json: cannot be read \(.*utf-8.*\): write the model"),
         ("model.safetensors", None, r"model\.safetensors: no such file: the model folder is incomplete"),
-        ("model.safetensors", "spoilt", r"model\.safetensors: cannot be read \(.*\): the file is broken, write"),
+        (
+            "model.safetensors",
+            "spoilt",
+            r"model\.safetensors: SHA-256 \w{12}, config\.json says \w{12}: the file was ch",
+        ),
     ],
 )
 def test_broken_folders_are_told(copy: Path, file: str, content: str | None, message: str) -> None:
     if content is None:
         (copy / file).unlink()
     else:
-        (copy / file).write_text(content, encoding="utf-8")
+        (copy / file).write_text(content, encoding="utf-8", errors="surrogateescape")
     with pytest.raises(ModelError, match=message):
         load_model(copy)
 
@@ -155,11 +170,82 @@ def test_a_setting_that_is_unknown_is_told(copy: Path) -> None:
         ({"classifier.bias": torch.zeros(3)}, r"classifier\.bias is 3, config\.json asks for 2: the two do not belong"),
         ({"extra.weight": torch.zeros(3, 4)}, r"extra\.weight is 3x4, config\.json asks for absent"),
         ({"classifier.bias": None}, r"classifier\.bias is absent, config\.json asks for 2"),
+        ({"classifier.bias": torch.zeros(2).double()}, r"classifier\.bias is 2 float64, config\.json asks for 2: the"),
     ],
 )
 def test_weights_that_do_not_fit_are_told(copy: Path, change: dict[str, torch.Tensor | None], message: str) -> None:
     path = copy / "model.safetensors"
     tensors = safetensors.torch.load_file(path) | change
-    safetensors.torch.save_file({name: tensor for name, tensor in tensors.items() if tensor is not None}, path)
+    write_weights(copy, {name: tensor for name, tensor in tensors.items() if tensor is not None})
     with pytest.raises(ModelError, match=message):
         load_model(copy)
+
+
+def write_weights(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
+    """Others in place of a model's, with their digest."""
+    data = safetensors.torch.save(tensors)
+    (folder / "model.safetensors").write_bytes(data)
+    change_config(folder, weights_sha256=hashlib.sha256(data).hexdigest())
+
+
+def test_a_flipped_bit_anywhere_in_the_weights_is_told(copy: Path) -> None:
+    path = copy / "model.safetensors"
+    whole, draw = path.read_bytes(), random.Random(3)
+    for place in (0, len(whole) - 1, *(draw.randrange(len(whole)) for _ in range(20))):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << draw.randrange(8)
+        path.write_bytes(flipped)
+        with pytest.raises(ModelError, match=r"model\.safetensors: SHA-256 .*: put it back, or write the model anew"):
+            load_model(copy)
+    path.write_bytes(whole)
+    load_model(copy)
+
+
+def test_weights_that_are_no_safetensors_are_told(copy: Path) -> None:
+    (copy / "model.safetensors").write_bytes(b"spoilt")
+    change_config(copy, weights_sha256=hashlib.sha256(b"spoilt").hexdigest())
+    with pytest.raises(ModelError, match=r"model\.safetensors: cannot be read \(.*\): the file is broken, write"):
+        load_model(copy)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
+def test_weights_that_are_not_finite_are_told(copy: Path, bad: float) -> None:
+    tensors = safetensors.torch.load_file(copy / "model.safetensors")
+    tensors["classifier.bias"][1] = bad
+    write_weights(copy, tensors)
+    with pytest.raises(ModelError, match=r"safetensors: classifier\.bias holds numbers that are not finite, so the"):
+        load_model(copy)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"encoder": []}, r"encoder: Input should be a valid dictionary"),
+        ({"encoder": {}}, r"encoder is not as expected: vocab_size: Field required"),
+        ({"encoder": {"hidden_size": 10**40}}, r"config\.json: .*[Oo]verflow"),
+        ({"encoder": {"hidden_size": 2**40, "num_attention_heads": 1}}, r"config\.json: "),
+        ({"encoder": {"num_hidden_layers": 10**9}}, r"config\.json: num_hidden_layers 1000000000: the weights are of"),
+        ({"encoder": {"layer_norm_eps": None}}, r"encoder is not as expected: layer_norm_eps"),
+        ({"head": "mean"}, r"config\.json: head"),
+        ({"head": None}, r"config\.json: head"),
+        ({"head": {}}, r"config\.json: head \{\} is none of a classification model: put the file back"),
+        ({"head": {"num_labels": "2", "pooling": "mean", "labels": ["가", "나"]}}, r"config\.json: head"),
+        ({"head": {"num_labels": -2, "pooling": "mean", "labels": ["가", "나"]}}, r"config\.json: head"),
+        ({"head": {"num_labels": 2, "pooling": "max", "labels": ["가", "나"]}}, r"config\.json: head"),
+        ({"head": {"num_labels": 2, "pooling": "mean", "labels": ["가", 1]}}, r"config\.json: head"),
+        ({"head": {"num_labels": 2, "pooling": "mean", "labels": ["가"]}}, r"1 names for 2 labels: give one for each"),
+        ({"task": []}, r"config\.json: task: Input should be a valid dictionary"),
+        ({"tokenizer_digest": 3}, r"config\.json: tokenizer_digest: Input should be a valid string"),
+        ({"weights_sha256": None}, r"config\.json: weights_sha256: Input should be a valid string"),
+        ({"weights_sha256": "0" * 63}, r"config\.json: weights_sha256: String should match pattern"),
+        ({"note": "mine"}, r"config\.json: note: Extra inputs are not permitted: put the file back as it was written"),
+    ],
+)
+def test_entries_of_other_types_are_told(copy: Path, changes: dict[str, Any], message: str) -> None:
+    if changes.get("encoder"):
+        changes = {"encoder": read_config(copy)["encoder"] | changes["encoder"]}
+    change_config(copy, **changes)
+    with pytest.raises(ModelError, match=message) as told:
+        load_model(copy)
+    assert f"{copy / 'config.json'}: " in str(told.value)
+    assert "\n" not in str(told.value)

@@ -52,7 +52,8 @@ def test_every_epoch_masks_and_pairs_anew(rows):
 
 def test_shapes_and_padding(rows, ids):
     (batch,) = rows.batch(2, 8)
-    assert sorted(batch) == sorted([*KEYS, "mlm_count", "nsp_count", "weight"])
+    known = ["label_rows", "label_columns", "layout"]
+    assert sorted(batch) == sorted([*KEYS, *known, "mlm_count", "nsp_count", "weight"])
     lengths = batch["attention_mask"].sum(dim=1)
     assert lengths.tolist() == sorted(lengths.tolist())
     assert batch["input_ids"].shape == (8, int(lengths.max()))
@@ -60,6 +61,16 @@ def test_shapes_and_padding(rows, ids):
     assert (batch["input_ids"][padding] == ids.pad).all()
     assert (batch["labels"][padding] == -100).all()
     assert all(batch[name].dtype == torch.int64 for name in KEYS)
+
+
+def test_a_layout_says_where_rows_end_and_labels_are(rows):
+    for batch in rows.batch(1, 16, micro_batches=3):
+        chosen, layout = batch["labels"] != -100, batch["layout"]
+        assert list(layout.lengths) == batch["attention_mask"].sum(dim=1).tolist()
+        assert layout.labels_before[0] == 0
+        assert np.diff(layout.labels_before).tolist() == chosen.sum(dim=1).tolist()
+        places = batch["label_rows"], batch["label_columns"]
+        assert torch.equal(batch["labels"][places], batch["labels"][chosen])  # all of them, row by row
 
 
 def test_rows_do_not_depend_on_batch_size_or_accumulation(rows):
@@ -100,7 +111,8 @@ def test_heldout_batches_are_fixed_and_hide_all_that_is_asked(corpus, ids):
     assert sum(len(batch["input_ids"]) for batch in first) == 100
     assert max(len(batch["input_ids"]) for batch in first) <= 32
     for one, other in zip(first, second, strict=True):
-        assert all(torch.equal(one[name], other[name]) for name in one)
+        assert one["layout"] == other["layout"]
+        assert all(torch.equal(one[name], other[name]) for name in one.keys() - {"layout"})
         assert (one["input_ids"][one["labels"] != -100] == ids.mask).all()
         assert (one["input_ids"][one["labels"] == -100] != ids.mask).all()
 

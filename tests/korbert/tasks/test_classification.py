@@ -1,14 +1,16 @@
 """Learning labels, keeping the best epoch, giving labels to new texts."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 
-from korbert.errors import ModelError
+from korbert.errors import ModelError, SettingsError
 from korbert.modeling import ClassificationModel, EncoderConfig, PretrainingModel, save_model
 from korbert.tasks import Classifier
 from korbert.tasks.classification import Best, finetune, load_best, probabilities
@@ -117,6 +119,39 @@ def test_a_finished_training_is_not_run_again(tmp_path: Path) -> None:
     assert [line["step"] for line in starts if line["kind"] == "start"] == [0, 8]
 
 
+def _flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _untold(path: Path) -> None:
+    """Weights alone, without the measure."""
+    safetensors.torch.save_file(safetensors.torch.load_file(path), path)
+
+
+@pytest.mark.parametrize("damage", [_flip, _cut, _empty, _untold, Path.unlink])
+def test_lost_weights_of_the_best_epoch_are_made_anew(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    """Going on behind the epoch that they are of would keep those of a worse one."""
+    settings = ClassificationSettings(batch_size=64, epochs=3, precision="fp32", checkpoint_every=1)
+    first = _finetune(tmp_path, settings, rate=1e-12)  # nothing changes, so that the first epoch is kept
+    damage(tmp_path / "work" / "best.safetensors")
+    with pytest.raises(ModelError, match=r"best\.safetensors: is absent or damaged: run the same command again"):
+        load_best(tmp_path / "work", _model())
+    again = _finetune(tmp_path, settings, rate=1e-12)
+    assert first[1:] == again[1:]
+    assert again[1].epoch == 1
+    assert all(torch.equal(one, two) for one, two in zip(first[0].parameters(), again[0].parameters(), strict=True))
+
+
 def test_probabilities_depend_on_no_other_row() -> None:
     model, examples = _model(num_labels=3).train(), _examples(40, 4)
     found = probabilities(model, examples, device=CPU)
@@ -154,6 +189,37 @@ def test_a_classifier_gives_every_label_its_probability(model_folder: Path) -> N
     backwards = classifier.predict(REVIEWS[::-1])[::-1]
     for one, other in zip(predictions, backwards, strict=True):
         assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-6)
+
+
+def test_one_text_or_many(model_folder: Path) -> None:
+    classifier = Classifier.load(str(model_folder), "cpu")
+    alone = classifier.predict(REVIEWS[0])
+    assert alone == classifier.predict(REVIEWS[:1])[0]
+    assert classifier.predict(tuple(REVIEWS)) == classifier.predict(text for text in REVIEWS)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (None, "texts is None: give a string, or a list of strings"),
+        (7, "texts is int 7: give a string"),
+        (b"\xea\xb0\x80", r"texts is bytes b'.*: give a string"),
+        ({"text": "가"}, "texts is dict .*: give a string"),
+        (["가", None], r"texts\[1\] is None: give strings alone"),
+        ([["가"]], r"texts\[0\] is list \['가'\]: give strings alone"),
+    ],
+)
+def test_what_is_no_text_is_named(model_folder: Path, given: Any, said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        Classifier.load(model_folder, "cpu").predict(given)
+
+
+def test_scores_that_are_no_numbers_name_the_model(model_folder: Path, tiny_tokenizer: Tokenizer) -> None:
+    classifier = Classifier.load(model_folder, "cpu")
+    with torch.no_grad():
+        classifier.model.classifier.bias.fill_(float("nan"))
+    with pytest.raises(ModelError, match=rf"{model_folder}: gives scores that are no numbers: train it anew"):
+        classifier.predict("좋다")
 
 
 def test_a_classifier_reads_texts_as_they_were_learned(

@@ -5,10 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from korbert.durable import write_json
 from korbert.errors import CorpusError
 from korbert.tasks import korquad
 from korbert.tasks.korquad import Answer
-from korbert.tasks.korquad_misses import judge, miss_cause
+from korbert.tasks.korquad_misses import judge, miss_cause, snippets
 from korbert.tasks.passages import Passage
 
 CONTEXT = "세종은 1443년에 한글을 만들었다.\r\n🙂 그것은 훈민정음이다."
@@ -114,6 +115,10 @@ def test_a_file_that_is_not_korquad(tmp_path, path, new, message):
         (b"id\tdocument\tlabel\n", r"train.json: not JSON \(Expecting value: line 1 column 1"),
         (b"", "train.json: not JSON"),
         (b'{"data": "\xb0\xa1"}', "train.json: byte 10: not UTF-8"),
+        (b'{"data": ' + b"9" * 5_000 + b"}", r"train.json: not JSON \(Exceeds the limit \(4300 digits\)"),
+        (b'{"data": ' + b"[" * 100_000, r"train.json: not JSON \(maximum recursion depth"),
+        (b'{"data": NaN}', r'train.json: "data" is float and should be a list'),
+        (b'{"data": 1e999}', r'train.json: "data" is float and should be a list'),
     ],
 )
 def test_a_file_that_is_not_json_of_that_kind(tmp_path, content, message):
@@ -133,9 +138,14 @@ def test_a_folder(tmp_path):
         korquad.read(tmp_path)
 
 
+def test_a_path_may_be_a_string(tmp_path):
+    path = write(tmp_path, TWO)
+    assert korquad.read(str(path)) == korquad.read(path)
+
+
 def test_predictions_are_written_whole_and_read_again(tmp_path):
     predictions = {"q1": "1443년", "q2": "훈민정음 🙂", "q3": "", "q\ud800": "깨진 \udc80 글자\r\n"}
-    korquad.write_json(tmp_path / "predictions.json", predictions)
+    write_json(tmp_path / "predictions.json", predictions)
     assert korquad.read_predictions(tmp_path / "predictions.json") == predictions
     assert "훈민정음" in (tmp_path / "predictions.json").read_text(encoding="utf-8")
     assert [path.name for path in tmp_path.iterdir()] == ["predictions.json"]
@@ -150,6 +160,11 @@ def test_predictions_that_are_none(tmp_path, value):
 def articles(*titles):
     data = [document(question(f"{title}-{i}"), title=title)["data"][0] for i, title in enumerate(titles)]
     return korquad.parse({"data": data}, "official.json")
+
+
+def test_a_lone_surrogate_in_a_title():
+    train, valid = korquad.split_by_article(articles("가\ud800", "나"))
+    assert {*train.titles, *valid.titles} == {"가\ud800", "나"}
 
 
 def test_split_by_article_follows_the_titles():
@@ -235,3 +250,30 @@ def test_judge_tells_answers_that_no_piece_can_give():
     whole = Passage(CONTEXT, np.arange(1), np.zeros(1, dtype=np.uint8), np.array([(0, len(CONTEXT))], dtype=np.int32))
     found = judge(dataset, [(whole, whole)], {"q1": [candidate(0, len(CONTEXT))]})
     assert (found["gold_unreachable"], found["by_cause"]["unreachable"]) == (1, 1)
+
+
+def test_a_miss_stands_in_what_is_around_it():
+    dataset = korquad.parse(document(*(question(f"q{i}") for i in range(2))), "train.json")
+    found = judge(dataset, [(characters("무엇"), characters(CONTEXT))] * 2, {"q0": [candidate(0, 2)], "q1": []})
+    first, second = found["misses"]
+    assert (first["answer_span"], first["prediction_span"]) == ((4, 9), (0, 2))
+    assert first["snippets"] == [{"start": 0, "text": CONTEXT}]
+    assert second["prediction_span"] is None
+
+
+@pytest.mark.parametrize(
+    ("spans", "ranges"),
+    [
+        ([(100, 110)], [(40, 170)]),
+        ([(0, 5)], [(0, 65)]),
+        ([(295, 300)], [(235, 300)]),
+        ([(100, 110), (105, 120)], [(40, 180)]),
+        ([(250, 260), (20, 30)], [(0, 90), (190, 300)]),  # in the order of the text
+        ([(20, 30), (150, 160)], [(0, 220)]),  # 90 = 90: they touch
+    ],
+)
+def test_snippets_reach_60_characters_to_both_sides(spans, ranges):
+    text = "".join(chr(ord("가") + place) for place in range(300))
+    found = snippets(text, spans)
+    assert [(one["start"], one["start"] + len(one["text"])) for one in found] == ranges
+    assert all(text[one["start"] :].startswith(one["text"]) for one in found)

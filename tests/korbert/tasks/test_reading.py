@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from korbert.errors import ModelError
+from korbert.errors import ModelError, SettingsError
 from korbert.modeling import EncoderConfig, ReadingModel, save_model
 from korbert.tasks import korquad
 from korbert.tasks.korquad_misses import judge
@@ -44,7 +44,7 @@ class Scripted(torch.nn.Module):
         self.anchor = torch.nn.Parameter(torch.zeros(1))
         self.starts, self.ends = starts, ends
 
-    def forward(self, input_ids, *rest):
+    def forward(self, input_ids, *rest, padded):
         table = [torch.zeros(input_ids.shape), torch.zeros(input_ids.shape)]
         for scores, script in zip(table, (self.starts, self.ends), strict=True):
             for id, score in script.items():
@@ -191,6 +191,31 @@ def test_a_reader_gives_the_span_of_its_answer(reader):
     assert CONTEXT[start:end] == found["answer"] != ""
     assert 0 < found["score"] < 1
     assert reader.answer(" ", "언제?") == {"answer": "", "span": (0, 0), "score": 0.0}
+
+
+def test_one_pair_or_many(reader):
+    questions = ["한글은 언제 만들어졌나?", "누가?"]
+    found = reader.answer([CONTEXT, CONTEXT], questions)
+    for reading, question in zip(found, questions, strict=True):
+        alone = reader.answer(CONTEXT, question)
+        assert reading["span"] == alone["span"]
+        assert reading["score"] == pytest.approx(alone["score"])
+    assert reader.answer([], []) == []
+
+
+@pytest.mark.parametrize(
+    ("context", "question", "said"),
+    [
+        (None, "언제?", "context is None: give a string, or a list of strings"),
+        (CONTEXT, 3, "question is int 3"),
+        (CONTEXT, ["언제?"], "context is one string and question 1: give two strings, or lists of one length"),
+        ([CONTEXT], ["언제?", "누가?"], "context is 1 and question 2: give two strings"),
+        ([CONTEXT, None], ["언제?", "누가?"], r"context\[1\] is None: give strings alone"),
+    ],
+)
+def test_what_is_no_pair_is_named(reader, context, question, said):
+    with pytest.raises(SettingsError, match=said):
+        reader.answer(context, question)
 
 
 def test_a_shared_context_is_analysed_once(tiny_tokenizer):

@@ -1,5 +1,6 @@
 """Folders of tokenizers: what was changed, is missing or was made with another Kiwi is refused."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -53,6 +54,11 @@ def test_a_changed_record_is_refused(saved: Path, fields: dict[str, object], mes
         (None, "is no tokenizer, it has no korbert_tokenizer.json"),
         ("{", "cannot be read"),
         ("[]", "format None, this korbert reads 1"),
+        ('{"format": true}', "format True, this korbert reads 1"),
+        ('{"format": "1"}', "format '1', this korbert reads 1"),
+        ("9" * 5000, r"korbert_tokenizer\.json: cannot be read \(.*digits"),
+        ("[" * 100_000, r"korbert_tokenizer\.json: cannot be read \(is nested too deeply\)"),
+        ('{"format": NaN}', r"korbert_tokenizer\.json: cannot be read \(NaN is no finite number\)"),
         ('{"format": 1}', "has no 'analyzer'"),
     ],
 )
@@ -61,6 +67,39 @@ def test_a_folder_that_is_no_tokenizer(tmp_path: Path, text: str | None, message
         (tmp_path / "korbert_tokenizer.json").write_text(text, encoding="utf-8")
     with pytest.raises(ModelError, match=message):
         Tokenizer.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("digest", None, "digest: Input should be a valid string"),
+        ("digest", 5, "digest: Input should be a valid string"),
+        ("vocabulary", [], "vocabulary: Input should be a valid dictionary"),
+        ("vocabulary", {"mark": ["eojeol"]}, "mark: Input should be "),
+        ("analyzer", "z_coda", "analyzer: Input should be a valid dictionary"),
+        ("analyzer", {"user_words": 3}, "user_words: Input should be "),
+        ("versions", ["kiwipiepy"], "versions: Input should be a valid dictionary"),
+        ("versions", {"kiwipiepy": 1}, r"versions\.kiwipiepy: Input should be a valid string"),
+        ("accepted", [], "accepted: Input should be a valid dictionary"),
+        ("files", [], "files: Input should be a valid dictionary"),
+        ("files", {"vocabulary.model": None}, r"files\.vocabulary\.model: Input should be a valid string"),
+        ("files", {}, "files: pieces.txt is missing: restore the file as it was saved"),
+    ],
+)
+def test_entries_of_other_types_are_refused(saved: Path, name: str, value: object, message: str) -> None:
+    change(saved / "korbert_tokenizer.json", **{name: value})
+    with pytest.raises(ModelError, match=rf"korbert_tokenizer\.json: {message}"):
+        Tokenizer.load(saved)
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_no_file_outside_the_folder_is_read(saved: Path, tmp_path: Path, absolute: bool) -> None:
+    (tmp_path / "secret").write_text("another's", encoding="utf-8")
+    name = str(tmp_path / "secret") if absolute else "../secret"
+    files = json.loads((saved / "korbert_tokenizer.json").read_text(encoding="utf-8"))["files"]
+    change(saved / "korbert_tokenizer.json", files=files | {name: hashlib.sha256(b"another's").hexdigest()})
+    with pytest.raises(ModelError, match=r"korbert_tokenizer\.json: files: '.*secret' is no file of a tokenizer"):
+        Tokenizer.load(saved)
 
 
 OTHERS = {"kiwipiepy": "9.9.9", "kiwipiepy_model": "9.9.9"}

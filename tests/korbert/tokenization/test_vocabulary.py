@@ -123,13 +123,34 @@ def test_words_take_the_last_ids_and_are_not_learned() -> None:
     assert "가나" not in learned
 
 
-def test_too_little_text_says_which_size_it_allows() -> None:
-    with pytest.raises(CorpusError, match=r"vocab\.size 102400: too little text .* it allows \d+") as refusal:
-        learn(COUNTS, VocabularySettings())
-    allowed = int(re.findall(r"it allows (\d+)", str(refusal.value))[0])
-    assert len(pieces_of(learn(COUNTS, VocabularySettings(size=allowed)))) == allowed
-    with pytest.raises(CorpusError, match=f"allows {allowed}"):
-        learn(COUNTS, VocabularySettings(size=allowed + 1))
+RARE = [(f"{one}힣{two}", 1 + place % 2) for place, (one, two) in enumerate(product(SYLLABLES, repeat=2))]
+
+
+def test_too_little_text_says_which_size_is_worth_having() -> None:
+    """Forms seen once or twice are no reason for an entry, though SentencePiece could make one of them."""
+    with pytest.raises(CorpusError, match=r"vocab\.size 102400: too little text") as refusal:
+        learn([*COUNTS, *RARE], VocabularySettings())
+    assert "of its 200 forms 100 are seen 3 times or more: set vocab.size to about 500 (" in str(refusal.value)
+    assert 384 + 11 + 100 <= 500  # bytes and the like, characters, forms
+    learn([*COUNTS, *RARE], VocabularySettings(size=500))
+    allowed = int(re.findall(r"\((\d+) is the most", str(refusal.value))[0])
+    assert len(pieces_of(learn([*COUNTS, *RARE], VocabularySettings(size=allowed)))) == allowed
+    with pytest.raises(CorpusError, match=rf"\({allowed} is the most that it allows"):
+        learn([*COUNTS, *RARE], VocabularySettings(size=allowed + 1))
+
+
+def test_the_advised_size_is_one_that_can_be() -> None:
+    with pytest.raises(CorpusError, match=r"set vocab\.size to about (\d+) \(\1 is the most"):
+        learn([("가나", 9)], VocabularySettings())
+
+
+def test_a_size_far_above_it_warns_and_is_taken(caplog: pytest.LogCaptureFixture) -> None:
+    rare = [("".join(one), 1) for one in product(SYLLABLES, repeat=4)][::7]
+    assert len(pieces_of(learn([*COUNTS, *rare], VocabularySettings(size=1_000)))) == 1_000
+    assert caplog.messages == []
+    assert len(pieces_of(learn([*COUNTS, *rare], VocabularySettings(size=1_001)))) == 1_001
+    (told,) = caplog.messages
+    assert told.startswith("vocab.size 1,001: far more than the text gives a reason for: about 500 would hold")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 import errno
 import json
 import logging
+import random
+import shutil
 
 import pytest
 import torch
@@ -80,12 +82,57 @@ def _remove(path):
     (path / "state.safetensors").unlink()
 
 
-def _strip(path):
-    record = json.loads((path / "record.json").read_text())
-    (path / "record.json").write_text(json.dumps({"sha256": record["sha256"]}))
+def _no_folder(path):
+    shutil.rmtree(path)
+    path.write_text("step")
 
 
-@pytest.mark.parametrize("damage", [_truncate, _flip, _empty, _remove, _strip])
+def changed(**changes):
+    """Changes entries of the record, None removes them; what was sealed is not sealed again."""
+
+    def damage(path):
+        record = json.loads((path / "record.json").read_text()) | changes
+        record = {name: value for name, value in record.items() if value is not None}
+        (path / "record.json").write_text(json.dumps(record, indent=1))
+
+    return damage
+
+
+def record_of(text):
+    def damage(path):
+        (path / "record.json").write_bytes(text)
+
+    return damage
+
+
+DAMAGES = {
+    "cut tensors": _truncate,
+    "a flipped bit": _flip,
+    "both empty": _empty,
+    "no tensors": _remove,
+    "a file in place of the folder": _no_folder,
+    "no plan": changed(plan=None),
+    "another step": changed(step=7),
+    "a step that is text": changed(step="2"),
+    "a plan that is a list": changed(plan=[]),
+    "a rate that is no number": changed(rate=float("nan")),
+    "a rate that is infinite": changed(rate=float("inf")),
+    "one entry more": changed(more=1),
+    "an older korbert's": changed(record_sha256=None),
+    "a seal that is a number": changed(record_sha256=1),
+    "no digest of the tensors": changed(sha256=None),
+    "a list": record_of(b"[]"),
+    "nothing in it": record_of(b"{}"),
+    "null": record_of(b"null"),
+    "text": record_of(b'"record_sha256"'),
+    "cut short": record_of(b'{"step": 2, "sha2'),
+    "a long number": record_of(b'{"record_sha256": ' + b"9" * 5000 + b"}"),
+    "deep": record_of(b"[" * 100_000),
+    "not UTF-8": record_of(b'{"record_sha256": "\xff"}'),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_one_is_passed_over(tmp_path, caplog, damage):
     for step in (1, 2):
         save(tmp_path, checkpoint(step), keep=2)
@@ -95,6 +142,73 @@ def test_a_damaged_one_is_passed_over(tmp_path, caplog, damage):
     assert "step-00000002: damaged checkpoint (" in caplog.text
     damage(tmp_path / "step-00000001")
     assert load_newest(tmp_path) is None
+
+
+def test_every_changed_byte_is_found(tmp_path, caplog):
+    save(tmp_path, checkpoint(2), keep=2)
+    draw = random.Random(5)
+    for name in ("record.json", "state.safetensors"):
+        path = tmp_path / "step-00000002" / name
+        whole = path.read_bytes()
+        for place in range(len(whole)):
+            changed = bytearray(whole)
+            changed[place] ^= 1 << draw.randrange(8)
+            path.write_bytes(changed)
+            assert load_newest(tmp_path) is None, (name, place)
+        path.write_bytes(whole)
+    assert load_newest(tmp_path).step == 2
+
+
+def test_another_spelling_of_the_same_record_is_not_as_it_was_written(tmp_path, caplog):
+    """Otherwise a changed byte might be taken for none: 1e-05 and 1E-05 are one number."""
+    save(tmp_path, Checkpoint(2, {}, {"plan": {}, "rate": 1e-05}), keep=2)
+    path = tmp_path / "step-00000002" / "record.json"
+    path.write_text(path.read_text().replace("1e-05", "1E-05"))
+    assert load_newest(tmp_path) is None
+    assert "step-00000002: damaged checkpoint (record.json is not as it was written)" in caplog.text
+
+
+def test_an_older_one_is_said_to_be_older(tmp_path, caplog):
+    save(tmp_path, checkpoint(2), keep=2)
+    changed(record_sha256=None)(tmp_path / "step-00000002")
+    assert load_newest(tmp_path) is None
+    assert "record.json has no record_sha256: it is no record, or was written by an older korbert" in caplog.text
+
+
+def test_what_is_named_otherwise_is_no_checkpoint(tmp_path, caplog):
+    """Neither read nor counted nor removed."""
+    (tmp_path / "step-xyz").mkdir()
+    (tmp_path / "step-00000009.old").mkdir()
+    for step in (1, 2, 3):
+        save(tmp_path, checkpoint(step), keep=2)
+    assert load_newest(tmp_path).step == 3
+    assert names(tmp_path) == ["step-00000002", "step-00000003", "step-00000009.old", "step-xyz"]
+    assert not caplog.text
+
+
+def test_steps_are_numbers(tmp_path):
+    for step in (99_999_999, 100_000_000):
+        save(tmp_path, checkpoint(step), keep=2)
+    assert load_newest(tmp_path).step == 100_000_000
+
+
+@pytest.mark.parametrize("keep", [1, 2])
+def test_damaged_ones_do_not_crowd_out_what_is_made_anew(tmp_path, keep):
+    for step in (3, 4):
+        save(tmp_path, checkpoint(step), keep=2)
+        _flip(tmp_path / f"step-0000000{step}")
+    save(tmp_path, checkpoint(1), keep=keep)
+    assert load_newest(tmp_path).step == 1
+    assert names(tmp_path) == ["step-00000001"]
+
+
+def test_a_file_in_place_of_a_checkpoint_is_replaced(tmp_path):
+    (tmp_path / "step-00000001.partial").write_text("of someone")
+    (tmp_path / "step-00000001").write_text("of someone")
+    (tmp_path / "step-00000000").write_text("of someone")
+    save(tmp_path, checkpoint(1), keep=1)
+    assert load_newest(tmp_path).step == 1
+    assert names(tmp_path) == ["step-00000001"]
 
 
 def test_a_damaged_one_is_replaced_when_its_step_comes_again(tmp_path):

@@ -7,8 +7,8 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from korbert.errors import ModelError
-from korbert.training.distributed import World, add_over_world, joined, world, wrap
+from korbert.errors import ModelError, SettingsError
+from korbert.training.distributed import World, add_over_world, joined, refuse_environment, world, wrap
 
 CPU = torch.device("cpu")
 TOY = Path(__file__).with_name("toy.py")
@@ -31,6 +31,42 @@ def test_ranks_come_from_torchrun(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "4")
     assert world() == World(rank=3, size=4)
     assert not world().writes
+
+
+@pytest.mark.parametrize(
+    ("rank", "size", "message"),
+    [
+        ("1", "1", r"^RANK=1 WORLD_SIZE=1: no process among several has these: run `unset RANK WORLD_SIZE LOCAL_RANK`"),
+        ("1", None, "^RANK=1: no process among several has these"),
+        (None, "2", "^WORLD_SIZE=2: no process among several has these"),
+        ("-1", "2", "^RANK=-1 WORLD_SIZE=2: no process"),
+        ("0", "0", "^RANK=0 WORLD_SIZE=0: no process"),
+        ("one", "2", "^RANK='one': is no whole number: run `unset"),
+        ("0", "", "^WORLD_SIZE='': is no whole number"),
+        ("0", "9" * 5000, "^WORLD_SIZE='9{40}': is no whole number"),
+    ],
+)
+def test_an_environment_that_cannot_be_is_refused(monkeypatch, rank, size, message):
+    for name, value in (("RANK", rank), ("WORLD_SIZE", size)):
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError, match=message):
+        world()
+    with pytest.raises(SettingsError, match=message):
+        refuse_environment()
+
+
+def test_a_stage_refuses_to_be_one_of_several(monkeypatch):
+    for name in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    refuse_environment()
+    for name, value in (("RANK", "0"), ("WORLD_SIZE", "1")):  # one process under torchrun is one process
+        monkeypatch.setenv(name, value)
+    refuse_environment()
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(SettingsError, match=r"^RANK=0 WORLD_SIZE=2: as of one process among several, but a stage trai"):
+        refuse_environment()
 
 
 def test_micro_batches_have_to_be_shared_evenly():

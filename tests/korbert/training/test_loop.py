@@ -1,8 +1,11 @@
 import importlib.util
 import json
+import logging
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -12,6 +15,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from korbert.errors import ArtifactError, ModelError
+from korbert.interruption import Interrupted
 from korbert.training import Checkpointing, OptimizerSettings, fit
 from korbert.training.loop import _one_ahead
 
@@ -90,6 +94,124 @@ def test_killed_from_outside_at_any_moment(tmp_path, straight, seconds):
         process.wait()
     subprocess.run([sys.executable, TOY, tmp_path], check=True)
     same_outcome(tmp_path, straight)
+
+
+@pytest.mark.usefixtures("_ctrl_c_is_heeded")
+@pytest.mark.parametrize("number", ["INT", "TERM"])
+def test_a_signal_ends_it_behind_the_update_under_way_and_loses_nothing(tmp_path, straight, number):
+    """Step 23 is no multiple of anything: of log_every 5, checkpoints 7, evaluate_every 9."""
+    command = [sys.executable, TOY, tmp_path]
+    ended = subprocess.run([*command, "--kill-at", "23", "--signal", number], capture_output=True, text=True)
+    (step,) = (
+        int(path.name.removeprefix("step-"))
+        for path in tmp_path.glob("checkpoints/step-*")
+        if path.name != "step-00000021"
+    )
+    assert step in (22, 23, 24)  # the signal came while the update before was under way, or was about to be
+    assert (ended.returncode, ended.stderr) == (1, f"ended: training: step {step} is saved\n")
+    subprocess.run(command, check=True)
+    same_outcome(tmp_path, straight)
+    assert [line["step"] for line in lines(tmp_path / "timing.jsonl") if line["kind"] == "start"] == [0, step]
+
+
+@pytest.fixture
+def _ctrl_c_is_heeded():
+    """By what is started, too: a shell has what it runs in the background ignore the signal, and that is inherited."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_ctrl_c_is_heeded")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_is_noted_and_the_handlers_come_back(tmp_path, number):
+    before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
+    calls = iter(range(100))
+
+    def loss(model, batch):
+        if next(calls) == 4:
+            signal.raise_signal(number)
+        return toy.loss(model, batch)
+
+    kept = Checkpointing(tmp_path, every_steps=100)
+    with pytest.raises(Interrupted, match=r"^toy: step 5 is saved$") as ended:
+        fitted(toy.network(), loss=loss, checkpoints=kept, description="toy")
+    assert ended.value.number == number
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000005"]
+    assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == before
+    with pytest.raises(Interrupted, match=r"^$"):  # without checkpoints there is nothing to say
+        fitted(toy.network(), loss=lambda model, batch: signal.raise_signal(number) or toy.loss(model, batch))
+
+
+@pytest.mark.usefixtures("_ctrl_c_is_heeded")
+def test_a_second_ctrl_c_ends_it_at_once(tmp_path):
+    calls = iter(range(100))
+
+    def loss(model, batch):
+        if next(calls) == 4:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+        return toy.loss(model, batch)
+
+    with pytest.raises(KeyboardInterrupt) as ended:
+        fitted(toy.network(), loss=loss, checkpoints=Checkpointing(tmp_path, every_steps=3))
+    assert not isinstance(ended.value, Interrupted)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000003"]
+
+
+def test_a_signal_that_is_ignored_stays_ignored(tmp_path):
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        fitted(toy.network(), loss=lambda model, batch: signal.raise_signal(signal.SIGINT) or toy.loss(model, batch))
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_outside_the_main_thread_signals_are_left_alone():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(fitted(toy.network())))
+    thread.start()
+    thread.join()
+    assert found[0].steps == 8
+
+
+def test_a_loss_that_is_no_number_is_said_though_a_signal_came(tmp_path):
+    def broken(model, batch):
+        signal.raise_signal(signal.SIGTERM)
+        return {"loss": toy.loss(model, batch)["loss"] * float("nan")}
+
+    with pytest.raises(ModelError, match="step 1: the loss or its gradient is not a finite number"):
+        fitted(toy.network(), loss=broken, checkpoints=Checkpointing(tmp_path, every_steps=3), log_every=100)
+    assert not list(tmp_path.iterdir())
+
+
+def test_checkpoints_are_made_every_few_minutes_too(tmp_path):
+    clock = [1000.0]
+
+    def slow(model, batch):
+        clock[0] += 100.0
+        return toy.loss(model, batch)
+
+    kept = Checkpointing(tmp_path / "kept", every_steps=5, keep=9, clock=lambda: clock[0])
+    timed, plain = toy.network(), toy.network()
+    fitted(timed, loss=slow, checkpoints=kept, metrics=tmp_path / "timed.jsonl", log_every=2)
+    # after 300 s; by number of steps; 300 s behind that, which is the last, too
+    assert sorted(path.name for path in kept.folder.iterdir()) == ["step-00000003", "step-00000005", "step-00000008"]
+    fitted(plain, metrics=tmp_path / "plain.jsonl", log_every=2)
+    assert all(torch.equal(one, two) for one, two in zip(weights(timed), weights(plain), strict=True))
+    assert (tmp_path / "timed.jsonl").read_bytes() == (tmp_path / "plain.jsonl").read_bytes()
+
+
+def test_progress_shows_loss_rate_and_speed_as_they_are_logged(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("korbert.progress._SECONDS_BETWEEN_LINES", 0.0)
+    with caplog.at_level(logging.INFO):
+        fitted(toy.network(), steps=5, log_every=2, description="toy", tensorboard=tmp_path / "두 곡선")
+    assert caplog.messages[0] == f"curves: tensorboard --logdir '{tmp_path / '두 곡선'}'"
+    shown = [message for message in caplog.messages if message.startswith("toy: ")]
+    assert len(shown) == 5
+    pattern = r"toy: {} of 5 steps, (loss [0-9.]+, rate 0\.[0-9]+, [0-9,]+ pieces/s), \d+ s left"
+    figures = [re.fullmatch(pattern.format(step), line)[1] for step, line in enumerate(shown, 1)]
+    assert figures[1] == figures[2] != figures[3]  # what was logged last
 
 
 def test_tensorboard_and_checkpoints_change_no_number(tmp_path):

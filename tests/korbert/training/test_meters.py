@@ -1,7 +1,9 @@
 import json
 
+import pytest
 import torch
 
+from korbert.errors import ArtifactError
 from korbert.training.meters import JsonLines, Meter
 
 
@@ -44,6 +46,14 @@ def test_a_line_without_its_end_is_cut_off(tmp_path):
     path.write_text('{"step": 1}\n{"step": 2', encoding="utf-8")
     JsonLines(path, 5).close()
     assert path.read_text(encoding="utf-8") == '{"step": 1}\n'
+
+
+@pytest.mark.parametrize("line", [b'{"step": 2', b"\xff", b"[]", b"null", b"{}", b'{"step": "2"}', b"[" * 99_999, b""])
+def test_a_damaged_line_is_named(tmp_path, line):
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b'{"step": 1}\n' + line + b'\n{"step": 3}\n')
+    with pytest.raises(ArtifactError, match=r"metrics\.jsonl: line 2 is damaged: remove the file and the checkpoints"):
+        JsonLines(path, 5)
 
 
 def test_a_run_from_the_start_starts_its_file_anew(tmp_path):

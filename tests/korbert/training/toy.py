@@ -1,8 +1,9 @@
-"""A tiny training run as a program, for tests that kill it: `python toy.py FOLDER [--kill-at STEP]`."""
+"""A tiny training run as a program, for tests that end it: `python toy.py FOLDER [--kill-at STEP] [--signal TERM]`."""
 
 import argparse
 import os
 import signal
+import sys
 from pathlib import Path
 
 import torch
@@ -39,13 +40,19 @@ def evaluate(model: nn.Module, step: int) -> dict[str, float]:
 
 
 def train(
-    folder: Path, *, kill_at: int | None = None, tensorboard: bool = True, parts: int = 1, dropout: bool = True
+    folder: Path,
+    *,
+    kill_at: int | None = None,
+    number: int = signal.SIGKILL,
+    tensorboard: bool = True,
+    parts: int = 1,
+    dropout: bool = True,
 ) -> tuple[nn.Module, FitResult]:
-    """kill_at: SIGKILL to itself when that step's batch is asked for."""
+    """kill_at: the signal goes to itself when that step's batch is asked for."""
 
     def batches_until_death(step: int) -> list[dict[str, torch.Tensor]]:
         if step == kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), number)
         return batches(step, parts=parts)
 
     model = network()
@@ -74,11 +81,21 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--kill-at", type=int)
+    parser.add_argument("--signal", default="KILL")
     parser.add_argument("--parts", type=int, default=1)
     parser.add_argument("--no-dropout", action="store_true")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
-    trained, _ = train(chosen.folder, kill_at=chosen.kill_at, parts=chosen.parts, dropout=not chosen.no_dropout)
+    try:
+        trained, _ = train(
+            chosen.folder,
+            kill_at=chosen.kill_at,
+            number=signal.Signals[f"SIG{chosen.signal}"],
+            parts=chosen.parts,
+            dropout=not chosen.no_dropout,
+        )
+    except KeyboardInterrupt as ended:
+        sys.exit(f"ended: {ended}")
     threads = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
     assert not any("gloo" in name for name in threads), f"threads that outlive the training: {threads}"
     if os.environ.get("RANK", "0") == "0":

@@ -1,5 +1,7 @@
 """Numbers as people read them."""
 
+import math
+
 import pytest
 
 from pipelines.reports import amounts
@@ -37,3 +39,17 @@ def test_numbers(function, number, text):
 def test_a_ratio_of_nothing_is_zero():
     assert amounts.ratio(1, 4) == 0.25
     assert amounts.ratio(0, 0) == 0
+
+
+@pytest.mark.parametrize(
+    ("gain", "text"),
+    [
+        (1.014, "1.01 nats better than the unigram baseline"),
+        (-0.12, "0.12 nats worse than the unigram baseline"),
+        (0.004, "no better than the unigram baseline"),
+        (-0.004, "no better than the unigram baseline"),
+        (math.nan, "not comparable with the unigram baseline"),
+    ],
+)
+def test_a_gain_has_a_direction_in_words(gain, text):
+    assert amounts.than_unigram(gain) == text

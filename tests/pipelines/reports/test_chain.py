@@ -8,7 +8,7 @@ from pipelines.reports import index, render
 
 def _boxes(page: str) -> dict[str, str]:
     """Stage -> state, from the classes of the boxes."""
-    boxes = re.findall(r'<li class="box (\w+)">.*?<h2>(?:<a[^>]*>)?(\w+)', page, flags=re.DOTALL)
+    boxes = re.findall(r'<li class="box (\w+)(?: task)?">.*?<h2>(?:<a[^>]*>)?(\w+)', page, flags=re.DOTALL)
     return {stage: state for state, stage in boxes}
 
 
@@ -33,6 +33,29 @@ def test_the_chain_with_all_states(maker):
     assert "analyze changed since" in page
     assert "scores.json: is missing" in page
     assert "5 of 7 stages are done; their last runs took 6&nbsp;min" in page.replace("\u00a0", "&nbsp;")
+
+
+def test_only_stages_of_the_recipe_are_counted_and_shown(maker):
+    for stage in ("clean", "analyze", "vocab"):
+        maker(stage)
+    page = index(maker.recipe, ("clean", "analyze", "vocab", "shard", "pretrain")).read_text(encoding="utf-8")
+    assert "3 of 5 stages are done" in page
+    assert list(_boxes(page)) == ["clean", "analyze", "vocab", "shard", "pretrain"]
+
+
+def test_an_artifact_that_the_recipe_has_no_more_is_shown_as_such_and_not_counted(maker):
+    for stage in ("clean", "nsmc"):
+        maker(stage)
+    page = index(maker.recipe, ["clean"]).read_text(encoding="utf-8")
+    assert "1 of 1 stages is done" in page
+    assert _boxes(page) == {"clean": "done", "nsmc": "unused"}
+    assert "not in the recipe" in page
+    assert "78.3" not in page  # its scores are no result of this recipe
+
+
+def test_a_stage_without_figures_of_its_own_has_a_box(maker):
+    page = index(maker.recipe, ["clean", "distill"])
+    assert _boxes(page.read_text(encoding="utf-8")) == {"clean": "absent", "distill": "absent"}
 
 
 def test_links_lead_to_the_pages_that_are_there(maker):

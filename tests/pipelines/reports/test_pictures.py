@@ -45,8 +45,43 @@ def test_the_settings_of_the_user_change_nothing():
 @pytest.mark.parametrize(
     "options", [{}, {"log_x": True, "log_y": True}, {"percent": True, "floor": 0}, {"whole": False}]
 )
-def test_a_line_of_one_point_can_be_drawn(options):
-    assert "<svg" in curves("t", [Line("a", [1], [1.0])], x="x", y="y", **options).svg
+def test_lines_of_one_point_are_rows_of_a_table(options):
+    if not options:
+        assert curves("Speed", [Line("", [10], [12164.7])], x="step", y="pieces").rows == (("10", "12,165"),)
+    level = Line("unigram", [1, 300], [7.25, 7.25], reference=True)
+    found = curves(
+        "t",
+        [Line("a", [300], [0.25]), Line("b", [1], [0.5]), Line("c", [], []), level],
+        x="step",
+        y="nat",
+        note="n",
+        **options,
+    )
+    assert found.kind == "table"
+    assert found.head == ("", "step", "nat")
+    assert found.rows[0] == ("a", "300", "25.0\u00a0%" if options.get("percent") else "0.25")
+    assert [row[0] for row in found.rows] == ["a", "b"]
+    assert found.note == "n"
+    assert curves("t", [Line("a", [1], [1]), Line("b", [1, 2], [1, 2])], x="x", y="y", **options).kind == "picture"
+
+
+def _ticks(picture):
+    """Numbers on both axes: every text of the picture that is one."""
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", picture.svg)
+    return [float(text.replace(",", "")) for text in texts if re.fullmatch(r"[\d,.]+(e-?\d+)?", text)]
+
+
+@pytest.mark.parametrize("heights", [[1, 0, 2], [1, 1, 1], [3, 3], [0, 0, 1], [250, 40], [1]])
+def test_what_is_counted_has_no_tick_of_half_a_thing(heights):
+    pictures = [columns("t", heights, x="characters", y="pieces", first=1)]
+    if len(heights) > 1:
+        line = Line("a", list(range(len(heights))), heights)
+        pictures.append(curves("t", [line], x="characters", y="answers", whole_y=True))
+        pictures.append(curves("t", [line], x="characters", y="answers", whole_y=True, floor=0))
+    pictures.append(lengths("t", {"a": np.array(heights) + 3}, x="characters"))
+    for picture in pictures:
+        assert _ticks(picture)
+        assert all(number == round(number) for number in _ticks(picture))
 
 
 def test_many_points_are_averaged_in_equal_groups():

@@ -2,7 +2,8 @@
 
 import pytest
 
-from pipelines.reports.record import batches, num_rows, parts_note, sampled, stream
+from pipelines.reports import index
+from pipelines.reports.record import Artifact, batches, num_rows, parts_note, sampled, stream
 
 
 @pytest.mark.parametrize(
@@ -28,3 +29,14 @@ def test_rows_are_counted_and_read_in_order(maker):
 def test_streams_are_read_batch_by_batch(maker):
     sizes = [batch.num_rows for batch in stream(maker.open("shard").parts("train/*.arrow"))]
     assert sizes == [16, 16, 16, 2] * 2
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [("4.5", 4.5), ("3", 3.0), ("NaN", None), ("Infinity", None), ("1" + "0" * 400, None), ('"x"', None), ("-1", None)],
+)
+def test_a_time_that_cannot_be_is_none(maker, written, seconds):
+    folder = maker("korquad")
+    (folder / "run.json").write_text(f'{{"seconds": {written}}}')
+    assert Artifact.open(folder).seconds == seconds
+    index(maker.recipe)

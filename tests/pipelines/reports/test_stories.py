@@ -1,17 +1,26 @@
 """What the pages of the stages say is what their artifacts hold."""
 
 import json
+import re
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
-import pytest
+import pyarrow.parquet as pq
 
-from pipelines.reports import analyze, clean, korquad, nsmc, pretrain, shard, vocab
+from pipelines.reports import amounts, analyze, clean, korquad, nsmc, pretrain, shard, vocab
+from pipelines.reports.page import render
 
 
 def _blocks(story):
     """Title -> block."""
     return {block.title: block for section in story.sections for block in section.blocks}
+
+
+def _said(page, end):
+    """The text of a page up to a heading, without what pictures say."""
+    text = re.sub(r"<style>.*?</style>|<title>.*?</title>|<svg.*?</svg>|<[^>]*>", " ", page, flags=re.DOTALL)
+    return text[: text.index(end)]
 
 
 def _plain(text):
@@ -24,27 +33,34 @@ def _change(path, **changes):
 
 def test_clean_counts_what_was_dropped(maker):
     blocks = _blocks(clean.story(maker.open("clean")))
-    texts = [(bar.label, bar.text) for bar in blocks["From what was read to what was kept"].bars]
-    assert texts == [
-        ("read", "218"),
-        ("too_short", "−25"),
-        ("exact_duplicate", "−9"),
-        ("hangul_below_min", "−4"),
-        ("kept", "180"),
+    texts = [(bar.label, bar.text) for bar in blocks["Reasons to drop a document"].bars]
+    assert [(name, _plain(text)) for name, text in texts] == [
+        ("too short", "11.47 %"),
+        ("exact duplicate", "4.13 %"),
+        ("hangul below min", "1.83 %"),
     ]
-    *reasons, dropped, kept = blocks["Dropped documents"].rows
-    assert dropped[-1] == "38"
-    assert kept[-1] == "180"
-    assert sum(int(row[-1]) for row in reasons) == 38
+    *reasons, kept = blocks["By source and reason"].rows
+    assert sum(int(cell) for row in reasons for cell in row[1:]) == 38
+    assert sum(int(cell) for cell in kept[1:]) == 180
 
 
-def test_clean_waterfall_goes_down_to_what_was_kept(maker):
-    first, *reasons, last = _blocks(clean.story(maker.open("clean")))["From what was read to what was kept"].bars
-    ends = [bar.start + sum(bar.parts) for bar in reasons]
-    starts = [bar.start for bar in reasons]
-    assert first.parts == (1.0,)
-    assert ends == pytest.approx([1.0, *starts[:-1]])
-    assert starts[-1] == pytest.approx(last.parts[0])
+def test_clean_says_each_number_once(maker):
+    page = render(maker("clean")).read_text(encoding="utf-8")
+    said = Counter(re.findall(r"[\d,.]+\d|\d", _said(page, "What dropped texts look like")))
+    for number in ("218", "180", "38", "82.6", "11.47"):
+        assert said[number] == 1, number
+
+
+def test_clean_of_one_source_compares_no_sources(maker):
+    folder = maker("clean")
+    for path in [*folder.glob("documents/*"), *folder.glob("dropped/*")]:
+        table = pq.read_table(path)
+        names = pa.array(["wiki"] * table.num_rows)
+        pq.write_table(table.set_column(table.column_names.index("source"), "source", names), path)
+    blocks = _blocks(clean.story(maker.open("clean")))
+    assert not blocks.keys() & {"By source and reason", "Share kept of each source"}
+    assert blocks["Reasons to drop a document"].legend == ()
+    assert [bar.text for bar in blocks["Reasons to drop a document"].bars] == ["25", "9", "4"]
 
 
 def test_clean_samples_do_not_depend_on_parts(maker):
@@ -58,8 +74,8 @@ def test_clean_samples_do_not_depend_on_parts(maker):
     maker.write_parquet(path, rows[:13])
     maker.write_parquet(path.with_name("part-00001.parquet"), rows[13:])
     after = _blocks(clean.story(maker.open("clean")))
-    assert len(before["too_short · 20 of 25"].entries) == 20
-    assert before["too_short · 20 of 25"] == after["too_short · 20 of 25"]
+    assert len(before["too short · 20 shown"].entries) == 20
+    assert before["too short · 20 shown"] == after["too short · 20 shown"]
 
 
 def test_clean_shows_each_dropped_text_beside_what_was_kept(maker):
@@ -81,7 +97,7 @@ def test_clean_shows_each_dropped_text_beside_what_was_kept(maker):
     record = json.loads((folder / "stage.json").read_text())
     _change(folder / "stage.json", counts=record["counts"] | counts)
     blocks = _blocks(clean.story(maker.open("clean")))
-    assert blocks["Near-duplicates that hang together"].rows == (
+    assert blocks["Clusters of near-duplicates"].rows == (
         ("2", "2", "2"),
         ("3 to 5", "1", "3"),
         ("6 to 10", "0", "0"),
@@ -100,10 +116,10 @@ def test_clean_shows_each_dropped_text_beside_what_was_kept(maker):
     ]
     texts = {row["id"]: row["text"] for batch in clean.batches(maker.open("clean").parts("documents/*"), ["id", "text"])
              for row in batch.to_pylist()}  # fmt: skip
-    for entry in blocks["near_duplicate · 20 of 65"].entries:
+    for entry in blocks["near duplicate · 20 shown"].entries:
         facts = dict(entry.facts)
         assert facts["kept instead"].removesuffix(" …") == texts[facts["detail"]][:320].rstrip()
-    beside = [dict(entry.facts)["one that was kept"] for entry in blocks["too_short · 20 of 25"].entries]
+    beside = [dict(entry.facts)["one that was kept"] for entry in blocks["too short · 20 shown"].entries]
     assert len(set(beside)) > 5
     assert all(any(text.startswith(other.removesuffix(" …")) for text in texts.values()) for other in beside)
 
@@ -145,11 +161,26 @@ def test_analyze_names_tags_and_failures(maker):
     story = analyze.story(maker.open("analyze"))
     blocks = _blocks(story)
     assert blocks["The commonest tags"].bars[0].label == "NNP 고유 명사"
-    assert blocks["Documents Kiwi failed on"].rows == (("kiwi_timeout", "1"),)
+    assert blocks["Documents Kiwi failed on"].rows == (("Kiwi timed out", "1"),)
     assert "with 2 workers" in story.lede
     assert story.title.endswith("failed on 1")
     assert analyze._gloss("VV-I") == "동사, 불규칙"
     assert analyze._gloss("새것") == ""
+
+
+def test_analyze_without_failures_says_so_once(maker):
+    (maker("analyze") / "failed" / "part-00000.parquet").unlink()
+    story = analyze.story(maker.open("analyze"))
+    assert story.title.endswith("failed on none")
+    assert "Documents Kiwi failed on" not in _blocks(story)
+    page = render(maker.recipe / "analyze").read_text(encoding="utf-8")
+    assert _said(page, "How it was made").count(" none") == 1
+
+
+def test_vocab_says_each_share_once(maker):
+    blocks = _blocks(vocab.story(maker.open("vocab")))
+    shares = [bar.text for bar in blocks["Morphemes that are one piece"].bars]
+    assert not {cell for row in blocks["By source"].rows for cell in row} & set(shares)
 
 
 def test_analyze_gives_no_speed_of_a_run_that_was_resumed(maker):
@@ -190,7 +221,7 @@ def test_shard_sums_pieces_by_source(maker):
         for ids in batch.column("input_ids").to_pylist()
     ]
     story = shard.story(artifact)
-    assert story.title == f"{sum(sizes):,} pieces to learn from"
+    assert story.title == f"{amounts.compact(sum(sizes))} pieces to learn from"
     rows = _blocks(story)["Documents and pieces"].rows
     assert sum(int(row[3].replace(",", "")) for row in rows if row[0] == "to learn from") == sum(sizes)
     assert _blocks(story)["Use of the vocabulary"].rows[1] == ("met at least once", "400", "100.0\u00a0%")
@@ -198,7 +229,7 @@ def test_shard_sums_pieces_by_source(maker):
 
 def test_pretrain_says_how_far_it_is_from_the_unigram(maker):
     story = pretrain.story(maker.open("pretrain"))
-    assert story.title == "0.89 nat better than unigram frequencies"
+    assert story.title == "0.89 nats better than the unigram baseline"
     assert "2.4 M parameters" in _plain(story.lede)
     assert "1.71 passes" in story.lede
     assert _blocks(story)["Held-out MLM loss"].legend == (("model", 1, False), ("unigram", 0, True))
@@ -207,26 +238,49 @@ def test_pretrain_says_how_far_it_is_from_the_unigram(maker):
 
 def test_pretrain_that_learned_nothing_is_not_praised(maker):
     _change(maker("pretrain") / "scores.json", mlm_loss=7.5)
-    assert pretrain.story(maker.open("pretrain")).title == "No better than unigram frequencies, by 0.19 nat"
+    assert pretrain.story(maker.open("pretrain")).title == "0.19 nats worse than the unigram baseline"
+    _change(maker.recipe / "pretrain" / "scores.json", mlm_loss=7.312)
+    assert pretrain.story(maker.open("pretrain")).title == "No better than the unigram baseline"
 
 
-def test_pretrain_measured_once_shows_bars_in_place_of_curves(maker):
+def test_pretrain_measured_once_has_no_curve(maker):
     folder = maker("pretrain")
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     (folder / "metrics.jsonl").write_text(lines[-1] + "\n")
     (folder / "timing.jsonl").unlink()
     blocks = _blocks(pretrain.story(maker.open("pretrain")))
-    assert set(blocks) == {"Loss on the same masked pieces, shorter is better", "Measurements"}
+    assert set(blocks) == {"Measurements"}
+    assert len(blocks["Measurements"].rows) == 1
+
+
+def test_nsmc_of_one_epoch_has_a_row_for_each_training_and_no_dots(maker):
+    for path in (maker("nsmc") / "metrics").iterdir():
+        maker.write_lines(path, [json.loads(line) for line in path.read_text().splitlines()][:-2])
+    blocks = _blocks(nsmc.story(maker.open("nsmc")))
+    assert [_plain(cell) for cell in blocks["Validation accuracy"].rows[0]][1:] == ["300", "72.5 %"]
+    assert blocks["Training loss"].kind == "picture"
+
+
+def test_korquad_counts_answers_in_whole_numbers(maker):
+    _change(maker("korquad") / "scores.json", answer_chars=[0, 0, 1], prediction_chars=[0, 1])
+    svg = _blocks(korquad.story(maker.open("korquad")))["Length of the answers"].svg
+    assert not re.findall(r">\d+\.\d+<", svg)
 
 
 def test_nsmc_compares_with_the_baseline(maker):
     story = nsmc.story(maker.open("nsmc"))
-    assert _plain(story.title) == "78.3 % of the reviews are judged right, 1.9 points below the baseline"
+    assert _plain(story.title) == "1.9 points below the TF-IDF baseline"
     intervals = _blocks(story)["All test reviews"]
     assert [row.label for row in intervals.rows] == ["pretrained", "not pretrained", "TF-IDF baseline"]
     assert _plain(intervals.left) == "70 %"
     assert _plain(intervals.right) == "85 %"
     assert all(0 <= row.low < row.at < row.high <= 1 for row in intervals.rows)
+
+
+def test_nsmc_names_its_trainings_in_words():
+    assert nsmc._training("scratch-rate-0.0005-seed-1") == "not pretrained, rate 0.0005, seed 1"
+    assert nsmc._training("pretrained-rate-5e-05-seed-0") == "pretrained, rate 5e-05, seed 0"
+    assert nsmc._training("다른 것") == "다른 것"
 
 
 def test_nsmc_shows_the_surest_errors_first(maker):
@@ -252,23 +306,47 @@ def test_nsmc_with_several_seeds_and_no_unseen_reviews(maker):
     blocks = _blocks(nsmc.story(maker.open("nsmc")))
     assert [row.label for row in blocks["All test reviews"].rows][:2] == ["pretrained, seed 1", "pretrained, seed 2"]
     assert "Test reviews whose text was seen nowhere before" not in blocks
-    assert blocks["Every row"].rows[0][-1] == "none"
 
 
 def test_korquad_shows_misses_by_cause(maker):
     story = korquad.story(maker.open("korquad"))
     blocks = _blocks(story)
-    assert [bar.label for bar in blocks["Misses by cause"].bars] == ["elsewhere", "boundary", "overlap"]
-    entry = blocks["elsewhere · 11 of 11"].entries[0]
+    assert [bar.label for bar in blocks["Misses by cause"].bars] == ["elsewhere", "boundary", "overlap", "unreachable"]
+    entry = blocks["elsewhere · 11 shown"].entries[0]
     assert entry.text == "그 다리는 언제 놓였나?"
     assert entry.facts == (("right", "1936년"), ("given", "1936년에 놓"))
-    assert blocks["overlap · 5 of 5"].entries[0].facts[1] == ("given", "(nothing)")
+    assert blocks["overlap · 5 shown"].entries[0].facts[1] == ("given", "(nothing)")
+
+
+def test_korquad_marks_both_answers_where_they_stand(maker):
+    path = maker("korquad") / "scores.json"
+    context = "그 다리는 <1930년>에 짓기 시작하여 1936년에 놓였다."
+    right, given = context.index("1936년"), context.index("1930년")
+    miss = json.loads(path.read_text())["misses"][0] | {
+        "answer_span": [right, right + 5],
+        "prediction_span": [given, given + 5],
+        "snippets": [{"start": 0, "text": context[:20]}, {"start": 22, "text": context[22:]}],
+    }
+    near = miss | {"id": "q2", "prediction_span": [right, right + 6], "snippets": [{"start": 0, "text": context}]}
+    none = near | {"id": "q3", "prediction_span": None}
+    _change(path, misses=[miss, near, none])
+    page = render(maker.recipe / "korquad").read_text(encoding="utf-8")
+    assert 'lt;<mark class="given">1930년</mark>&gt;에 짓기' in page
+    assert '<mark class="right">1936년</mark>에 놓였다.' in page
+    assert '<mark class="right given">1936년</mark><mark class="given">에</mark> 놓였다.' in page
+
+
+def test_korquad_of_an_older_artifact_has_misses_without_context(maker):
+    page = render(maker("korquad")).read_text(encoding="utf-8")
+    assert "그 다리는 언제 놓였나?" in page
+    assert "<mark" not in page
+    assert "in green" not in page
 
 
 def test_korquad_without_a_miss_has_a_page(maker):
     _change(maker("korquad") / "scores.json", misses=[], by_cause={"elsewhere": 0}, exact_match=100.0, f1=100.0)
     story = korquad.story(maker.open("korquad"))
-    assert story.title == "100.0 of 100 answers match to the letter"
+    assert story.title == "100.0 of 100 answers match exactly"
     assert "Misses by cause" not in _blocks(story)
 
 

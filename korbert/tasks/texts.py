@@ -1,0 +1,27 @@
+"""What the models take: one text or many."""
+
+from collections.abc import Iterable, Mapping
+
+from korbert.errors import SettingsError
+
+__all__ = ["as_texts"]
+
+
+def as_texts(given: object, name: str) -> tuple[list[str], bool]:
+    """The texts as a list, and whether one was given, not many. name: what errors call the argument.
+
+    SettingsError for what is neither a string nor an iterable of strings, naming what it is.
+    """
+    if isinstance(given, str):
+        return [given], True
+    if isinstance(given, bytes | bytearray | Mapping) or not isinstance(given, Iterable):
+        raise SettingsError(f"{name} is {_shown(given)}: give a string, or a list of strings")
+    texts = list(given)
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise SettingsError(f"{name}[{place}] is {_shown(text)}: give strings alone")
+    return texts, False
+
+
+def _shown(value: object) -> str:
+    return "None" if value is None else f"{type(value).__name__} {value!r:.40}"

@@ -1,0 +1,163 @@
+"""What `korbert predict` reads: plain lines, JSON lines, CSV and TSV, as records with their lines, good or bad."""
+
+import csv
+import json
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import PurePath
+from typing import IO, Any, Literal
+
+from korbert.errors import CorpusError, SettingsError
+from pipelines import lines
+from pipelines.lines import Line
+
+__all__ = ["FORMATS", "Format", "Keys", "Record", "records"]
+
+Format = Literal["auto", "lines", "jsonl", "csv", "tsv"]
+FORMATS = ("auto", "lines", "jsonl", "csv", "tsv")
+Keys = Mapping[str, tuple[str, ...]]
+"""What is read of a record -> the names that it may have in a file, the first one first."""
+
+_ENDINGS: Mapping[str, Format] = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_BATCH_ROWS = 1_000  # of a table
+
+
+@dataclass(frozen=True)
+class Record:
+    """What stands at a line (of a CSV file, where it begins): its fields, or what is wrong with it.
+
+    cut: the fields hold the beginning of the line alone.
+    """
+
+    line: int
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    cut: bool = False
+    error: str | None = None
+
+
+def records(file: IO[bytes], name: str, form: Format, keys: Keys) -> Iterator[list[Record]]:
+    """The records of a file, some at a time.
+
+    form: "auto" goes by the ending of the name; without one of those, a first line that begins with { makes JSON lines.
+    Raises SettingsError, which lists the columns, where a table lacks one of `keys`; CorpusError where its first line
+    cannot be read.
+    """
+    batches = lines.batches(file)
+    first = next(batches, [])
+    if form == "auto":
+        looks: Format = "jsonl" if "text" not in keys or any(line.data[:1] == b"{" for line in first[:1]) else "lines"
+        form = _ENDINGS.get(PurePath(name).suffix.lower(), looks)
+    together = chain([first], batches)
+    if form == "lines" and "text" not in keys.get("text", ()):
+        names = ", ".join(names[0] for names in keys.values())
+        raise SettingsError(
+            f"{name}: plain lines have no {names}: give a table or JSON lines, and say so with --format"
+        )
+    if form == "lines":
+        return ([_of_text(line) for line in batch] for batch in together)
+    if form == "jsonl":
+        return ([_of_json(line) for line in batch] for batch in together)
+    return _table(chain.from_iterable(together), name, form, keys)
+
+
+def _of_text(line: Line) -> Record:
+    try:
+        return Record(line.number, {"text": lines.decoded(line)}, line.cut)
+    except CorpusError as error:
+        return Record(line.number, error=str(error))
+
+
+def _of_json(line: Line) -> Record:
+    if line.cut:
+        return Record(line.number, error=f"is longer than {lines.LONGEST:,} bytes")
+    try:
+        value = json.loads(lines.decoded(line))
+    except CorpusError as error:
+        return Record(line.number, error=str(error))
+    except (ValueError, RecursionError) as error:
+        return Record(line.number, error=f"is not JSON ({error}): --format lines takes lines for texts")
+    if not isinstance(value, dict):
+        return Record(line.number, error=f"is {type(value).__name__} in JSON, not an object")
+    return Record(line.number, value)
+
+
+def _table(given: Iterator[Line], name: str, form: Format, keys: Keys) -> Iterator[list[Record]]:
+    rows = _tsv(given) if form == "tsv" else _csv(given)
+    head = next(rows, None)
+    if head is None:
+        return
+    number, columns = head
+    if isinstance(columns, str):
+        raise CorpusError(f"{name}: line {number}, which names the columns: {columns}")
+    missing = [names[0] for names in keys.values() if not set(names) & set(columns)]
+    if missing:
+        hint = "say which one holds the texts with --text" if "text" in keys else "name them so"
+        raise SettingsError(
+            f"{name}: no column {' and '.join(missing)} among {', '.join(columns)}: {hint}, or if the first line names"
+            " no columns, use --format lines"
+        )
+    while part := list(islice(rows, _BATCH_ROWS)):
+        yield [_of_row(number, fields, columns) for number, fields in part]
+
+
+def _of_row(number: int, fields: list[str] | str, columns: list[str]) -> Record:
+    if isinstance(fields, str):
+        return Record(number, error=fields)
+    if len(fields) != len(columns):
+        return Record(number, error=f"{len(fields)} fields where the first line has {len(columns)}")
+    return Record(number, dict(zip(columns, fields, strict=True)))
+
+
+def _tsv(given: Iterator[Line]) -> Iterator[tuple[int, list[str] | str]]:
+    """First line of each row that is not blank, and its fields or what is wrong with it. A quote is a character."""
+    for line in given:
+        text = _decoded(line)
+        if line.cut:
+            yield line.number, _TOO_LONG
+        elif text.strip():
+            yield line.number, _checked(text.split("\t"))
+
+
+def _csv(given: Iterator[Line]) -> Iterator[tuple[int, list[str] | str]]:
+    """As _tsv. A quoted field may hold line ends; where its quote is a mistake, that line alone is given up."""
+    csv.field_size_limit(lines.LONGEST)
+    again: deque[Line] = deque()  # what was read behind such a quote
+    taken: list[Line] = []
+
+    def feed() -> Iterator[str]:
+        while line := again.popleft() if again else next(given, None):
+            taken.append(line)
+            if line.cut:
+                raise csv.Error(_TOO_LONG)
+            yield _decoded(line) + "\n"
+
+    while True:
+        try:
+            for fields in csv.reader(feed(), strict=True):
+                if "".join(fields).strip():
+                    yield taken[0].number, _checked(fields)
+                taken.clear()
+            return
+        except csv.Error:
+            yield taken[0].number, _TOO_LONG if taken[0].cut else _BAD_QUOTE
+            again.extendleft(reversed(taken[1:]))
+            taken.clear()
+
+
+_TOO_LONG = f"is longer than {lines.LONGEST:,} bytes"
+_BAD_QUOTE = "a quoted field does not end, or goes on after its quote"
+
+
+def _decoded(line: Line) -> str:
+    return line.data.decode(errors="surrogateescape")
+
+
+def _checked(fields: list[str]) -> list[str] | str:
+    """The fields, or what is wrong where bytes of them are no UTF-8."""
+    try:
+        "".join(fields).encode()
+    except UnicodeEncodeError:
+        return f"is not UTF-8: {' '.join(fields)[:40]!a}: convert the file, as with iconv -f cp949"
+    return fields

@@ -1,0 +1,149 @@
+"""A record longer than it may be is a row with a reason; what follows it is read, and no more of it is held."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus.readers import chunks, records, rows
+from corpus.settings import FilterSettings, SourceSettings
+from korbert.errors import CorpusError
+
+LONGEST = 2048
+GOOD = "강가에는 포구가 생겨 쌀과 소금이 모였다."
+LONG = "가나다라" * 400  # 4,800 bytes
+PAGE = "<page><title>산</title><ns>0</ns><id>{}</id><revision><text>{}</text></revision></page>"
+
+
+def read(path, part_bytes=512, **source):
+    settings = SourceSettings(name="s", path="x", **source)
+    found = list(chunks(settings, [path], part_bytes, LONGEST))
+    most = part_bytes + LONGEST * (8 if source.get("kind") == "korquad" else 1) + 1024  # of an Arrow stream's own
+    assert all(len(segment.data) <= most for chunk in found for segment in chunk.segments)
+    return [row for chunk in found for row in rows(chunk)]
+
+
+def told(row):
+    return row.reason, row.detail, row.id
+
+
+@pytest.fixture(autouse=True)
+def _little_is_shown(monkeypatch):
+    for module in ("records", "cutting", "delimited", "wikipedia", "tables"):
+        monkeypatch.setattr(f"corpus.readers.{module}.SHOWN_BYTES", 100)
+    monkeypatch.setattr(records, "_PASSED_BYTES", 64)
+    monkeypatch.setattr("corpus.readers.cutting._PASSED_BYTES", 64)
+    monkeypatch.setattr("corpus.readers.wikipedia._READ_BYTES", 64)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "source", "place", "size"),
+    [
+        ("a.jsonl", '{{"id": 1, "text": "{good}"}}\n{long}\n{{"id": 2, "text": "{good}"}}\n', {}, "line 2", 4801),
+        ("a.txt", "{good}\n{long}\n{good}", {}, "line 2", 4801),
+        ("a.txt", "{good}\n\n{good}\n{long}\n{long}\n \n{good}", {"documents": "blank"}, "line 3", 9662),
+        ("a.csv", 'id,text\n1,{good}\n2,"{long}"\n3,{good}\n', {}, "line 3", 4805),
+        ("a.tsv", "id\ttext\n1\t{good}\n2\t{long}\n3\t{good}\n", {}, "line 3", 4803),
+        ("a.xml", "<mediawiki>{page1}\n{page2}\n{page3}</mediawiki>", {"kind": "wikipedia"}, "page 2", 4885),
+    ],
+)
+@pytest.mark.parametrize("part_bytes", [64, 1024, LONGEST])
+def test_the_rows_around_it_are_read(tmp_path, name, content, source, place, size, part_bytes):
+    pages = {f"page{number}": PAGE.format(number, LONG if number == 2 else GOOD) for number in (1, 2, 3)}
+    (tmp_path / name).write_text(content.format(good=GOOD, long=LONG, **pages), "utf-8")
+    before, bad, after = read(tmp_path / name, part_bytes, **source)
+    assert (before.text, before.reason, after.text, after.reason) == (GOOD, None, GOOD, None)
+    detail = f"{name} {place}: {size:,} bytes, and a record may have 2,048: of its text only the beginning is kept"
+    assert told(bad) == ("too_long", detail, None)
+    assert 97 <= len(bad.text.encode()) <= 100
+    assert "가나다" in bad.text or bad.text.startswith(GOOD)
+
+
+def test_a_whole_file(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text(LONG, "utf-8")
+    (row,) = read(path, documents="file")
+    assert told(row)[:2] == (
+        "too_long",
+        "a.txt: 4,800 bytes, and a record may have 2,048: of its text only the beginning is kept",
+    )
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"data": [{"paragraphs": [{"context": GOOD}] * 300}]}), "utf-8")
+    (row,) = read(path, kind="korquad")
+    assert row.reason == "too_long"
+    path.write_text(json.dumps({"data": [{"paragraphs": [{"context": GOOD}] * 50}]}), "utf-8")  # contexts are records
+    assert [row.reason for row in read(path, kind="korquad")] == [None] * 50
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())])
+def test_a_cell(tmp_path, kind):
+    path = tmp_path / "a.parquet"
+    texts = [GOOD, LONG, GOOD, "", LONG]
+    pq.write_table(pa.table({"id": [f"r{number}" for number in range(5)], "text": pa.array(texts).cast(kind)}), path)
+    found = read(path, 1024)
+    assert [row.reason for row in found] == [None, "too_long", None, None, "too_long"]
+    assert [row.id for row in found] == ["r0", None, "r2", "r3", None]
+    assert found[4].detail.startswith("a.parquet row 5: 4,800 bytes, ")
+    assert found[4].text == LONG[:33]
+
+
+def test_the_header_of_a_table_and_a_dump_without_pages(tmp_path):
+    (tmp_path / "a.csv").write_text("id,text," + "x" * (1 << 20) + "\n1,가,나\n", "utf-8")
+    assert [row.text for row in read(tmp_path / "a.csv")] == ["가"]
+    (tmp_path / "a.xml").write_bytes(b"\0" * 100_000)
+    with pytest.raises(CorpusError, match="no <page> in there"):
+        read(tmp_path / "a.xml")
+    (tmp_path / "a.xml").write_text(PAGE.format(1, GOOD) + PAGE.format(2, LONG)[:-7], "utf-8")
+    with pytest.raises(CorpusError, match=r"a\.xml: ends inside page 2: the file is cut off"):
+        read(tmp_path / "a.xml")
+
+
+def test_bytes_that_are_no_text_in_its_beginning(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"\xff" + LONG.encode())
+    (row,) = read(tmp_path / "a.txt", encoding="utf-8")
+    assert row.text == "\\xff" + LONG[:32]
+    (tmp_path / "a.txt").write_bytes(b"\xff" + LONG.encode("cp949"))
+    (row,) = read(tmp_path / "a.txt", encoding="cp949")
+    assert row.text == "\\xff" + LONG[:32]
+
+
+@given(st.lists(st.integers(0, 12), max_size=30), st.integers(1, 40), st.booleans(), st.booleans())
+def test_no_line_is_lost_or_changed(tmp_path_factory, sizes, part_bytes, to_blank, ends):
+    """Each record is there as it is, or is told to be as long as it is."""
+    path = tmp_path_factory.mktemp("lines") / "a.txt"
+    lines = [("가나다라마바사아자차카타"[:size]) for size in sizes]
+    path.write_text("\n".join(lines) + "\n" * ends, "utf-8")
+    source = SourceSettings(name="s", path="x", documents="blank" if to_blank else "line")
+    longest = max(20, part_bytes)
+    found = [row for chunk in chunks(source, [path], part_bytes, longest) for row in rows(chunk)]
+    paragraphs, number = [], 1
+    for group in "\n".join(lines).split("\n\n") if to_blank else lines:
+        text = group.strip("\n")
+        skipped = len(group) - len(group.lstrip("\n"))
+        if text:
+            paragraphs.append((f"a.txt line {number + skipped}", text))
+        number += group.count("\n") + (2 if to_blank else 1)
+    assert [row.detail.partition(": ")[0] or row.place for row in found] == [place for place, _ in paragraphs]
+    for row, (_, text) in zip(found, paragraphs, strict=True):
+        if row.reason is None:
+            assert row.text == text
+            assert len(text.encode()) <= longest
+        else:
+            assert text.startswith(row.text)
+            assert len(text.encode()) + 2 > longest
+
+
+def test_what_may_be_kept_may_be_read():
+    assert FilterSettings().max_record_bytes == 1 << 26
+    assert FilterSettings(max_chars=100_000_000).max_record_bytes == 600_000_000
+
+
+def test_zeros_are_not_held(tmp_path):
+    path = tmp_path / "a.jsonl.zst"
+    path.write_bytes(zstandard.compress(b"\0" * 20_000_000))
+    (row,) = read(path)
+    assert row.detail.startswith("a.jsonl.zst line 1: 20,000,000 bytes, ")

@@ -1,0 +1,306 @@
+"""400 altered files of artifacts, of work under way and of models: what reads them refuses, or gives what it gave.
+
+One alone: `pytest tests/hostile -m "" -k "flips and 137"`. A failure says where its folder was kept.
+"""
+
+import json
+import random
+import shlex
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.hostile.inputs import MODELS, SEED
+from tests.hostile.judging import faults_of, shown
+from tests.hostile.mutations import flip
+from tests.hostile.pipeline import READS, STAGES, Base, record_of
+from tests.hostile.running import Outcome, run_here, run_outside
+
+COUNT, FAST = 400, 14
+
+# What is harmed, in turn. The first fourteen run by default.
+KINDS = ("data", "record", "model", "checkpoint", "data", "beside", "part", "data", "record", "model", "checkpoint",
+         "data", "plan", "data", "data", "model", "record", "checkpoint", "data", "model")  # fmt: skip
+
+NEXT = {
+    "clean": ("analyze",),
+    "analyze": ("vocab", "shard"),
+    "vocab": ("shard", "pretrain"),
+    "shard": ("pretrain",),
+    "pretrain": ("korquad", "nsmc"),
+    "nsmc": (),
+    "korquad": (),
+}  # what builds on it
+
+
+def kind_of(number: int) -> str:
+    return KINDS[number % len(KINDS)]
+
+
+@dataclass
+class Harmed:
+    """A folder in which one file is other than it was."""
+
+    base: Base
+    folder: Path
+    rng: random.Random
+    told: list[str]  # what was done, and what was run
+
+    @property
+    def artifacts(self) -> Path:
+        return self.folder / "artifacts" / "tiny"
+
+    def harm(self, path: Path) -> None:
+        """A flipped bit most often."""
+        data = path.read_bytes()
+        ways: Sequence[tuple[str, bytes]] = (
+            ("a bit is flipped", flip(data, self.rng)),
+            ("the last byte is gone", data[:-1]),
+            ("64 zeros", _zeros(data, self.rng)),
+            ("one byte more", data + b"\n"),
+            ("empty", b""),
+        )
+        how, changed = self.rng.choices(ways, (14, 2, 2, 1, 1))[0]
+        if changed == data:
+            how, changed = ways[0]
+        path.write_bytes(changed or (b"" if data else b"\0"))
+        self.told.append(f"{path.relative_to(self.folder)}: {how}")
+
+    def harm_near(self, path: Path, key: str) -> None:
+        """A flipped bit in what a JSON file holds under a key."""
+        data = path.read_bytes()
+        place = data.index(f'"{key}": '.encode()) + len(key) + 4 + self.rng.randrange(40)
+        path.write_bytes(data[:place] + flip(data[place : place + 1], self.rng) + data[place + 1 :])
+        self.told.append(f"{path.relative_to(self.folder)}: a bit is flipped near {key}, byte {place}")
+
+    def one_of(self, files: Sequence[Path]) -> Path:
+        return self.rng.choice(sorted(files))
+
+    def run(self, *arguments: str, stdin: bytes = b"", outside: bool = False) -> Outcome:
+        outcome = (run_outside if outside else run_here)(arguments, self.folder, stdin)
+        self.told.append(f"cd {self.folder} && {shlex.join(['korbert', *arguments])}: left with {outcome.code}")
+        self.told += [f"| {line[:500]}" for line in outcome.err.rstrip("\n").splitlines()[-3:]]
+        return outcome
+
+    def run_stage(self, stage: str, *, outside: bool = False) -> Outcome:
+        return self.run(stage, "data/tiny.toml", "--root", "artifacts", "--workers", "1", outside=outside)
+
+    def status(self) -> Outcome:
+        outcome = self.run("status", "data/tiny.toml", "--root", "artifacts", "--verify")
+        self.told += [f"> {line[:300]}" for line in outcome.out.splitlines()]
+        return outcome
+
+
+def _zeros(data: bytes, rng: random.Random) -> bytes:
+    begin = rng.randrange(len(data) + 1)
+    return data[:begin] + bytes(min(64, len(data) - begin)) + data[begin + 64 :]
+
+
+def _state(outcome: Outcome, stage: str) -> str:
+    """What `status` says of a stage."""
+    lines = [line.split() for line in outcome.out.splitlines() if line.startswith(f"{stage} ")]
+    return lines[0][1] if lines else "nothing"
+
+
+def _status_says(harmed: Harmed, stage: str, damaged: bool | None, name: str = "") -> Iterator[str]:
+    """`status --verify` never fails, and knows a damaged artifact from a fresh one. None: either will do.
+
+    name: of the file, which it says.
+    """
+    outcome = harmed.status()
+    if outcome.code != 0:
+        yield f"status leaves with {outcome.code}: {outcome.message[:300]}"
+        return
+    state = _state(outcome, stage)
+    if damaged and state == "fresh":
+        yield f"status --verify calls {stage} fresh"
+    elif damaged and name not in outcome.out:
+        yield f"status --verify does not name {name}"
+    if damaged is False and state != "fresh":
+        yield f"status --verify calls {stage} {state}, and nothing that counts was harmed"
+
+
+def _next_is_right(harmed: Harmed, stage: str, following: str | None, names: Sequence[str]) -> Iterator[str]:
+    """What builds on the stage refuses by name, or makes what it always made."""
+    if following:
+        outcome = harmed.run_stage(following, outside=stage == "shard")  # what maps files may crash
+        yield from faults_of(outcome, names=names)
+        if outcome.code == 0:
+            yield from _same(harmed, following)
+
+
+def _same(harmed: Harmed, stage: str) -> Iterator[str]:
+    if not (harmed.artifacts / stage / "stage.json").is_file():
+        yield f"{stage} is not there"
+    elif record_of(harmed.artifacts / stage)["digest"] != harmed.base.digest(stage):
+        yield f"{stage} is another artifact than without the harm, and nobody says so"
+
+
+def _below(harmed: Harmed, stage: str) -> str | None:
+    """Copies the stage, and all that something next to read it is made from. Returns that, if there is any."""
+    following = harmed.rng.choice(NEXT[stage]) if NEXT[stage] else None
+    needed = {stage, *READS[stage], *(READS[following] if following else ())}
+    harmed.base.copy(harmed.folder, [name for name in STAGES if name in needed])
+    return following
+
+
+def _data(harmed: Harmed) -> Iterator[str]:
+    """A data file of an artifact."""
+    stage = harmed.rng.choice(STAGES)
+    following = _below(harmed, stage)
+    path = harmed.artifacts / stage / harmed.rng.choice(sorted(record_of(harmed.artifacts / stage)["files"]))
+    harmed.harm(path)
+    yield from _status_says(harmed, stage, damaged=True, name=path.name)
+    yield from _next_is_right(harmed, stage, following, (path.name, str(path.relative_to(harmed.folder).parent)))
+
+
+_COVERED = ("format", "stage", "stage_version", "settings", "inputs", "files", "digest")
+
+
+def _record(harmed: Harmed) -> Iterator[str]:
+    """stage.json. What lies outside its digest (counts, versions) may be believed."""
+    stage = harmed.rng.choice(STAGES)
+    following = _below(harmed, stage)
+    path = harmed.artifacts / stage / "stage.json"
+    before = json.loads(path.read_text(encoding="utf-8"))
+    if harmed.rng.random() < 0.5:
+        harmed.harm_near(
+            path, harmed.rng.choice(("digest", "digest", "counts", "versions", "numerics", "stage_version"))
+        )
+    else:
+        harmed.harm(path)
+    try:
+        after = json.loads(path.read_text(encoding="utf-8"))
+        damaged = None if all(after.get(name) == before[name] for name in _COVERED) else True
+    except (ValueError, AttributeError):
+        damaged = True
+    yield from _status_says(harmed, stage, damaged=damaged)
+    yield from _next_is_right(harmed, stage, following, (stage,))
+
+
+def _beside(harmed: Harmed) -> Iterator[str]:
+    """What no digest covers makes nothing stale, whatever becomes of it."""
+    stage = harmed.rng.choice(STAGES)
+    following = _below(harmed, stage)
+    files = [
+        path for path in (harmed.artifacts / stage).rglob("*") if path.is_file() and _is_beside(path, harmed, stage)
+    ]
+    path = harmed.one_of(files)
+    harmed.harm(path)
+    yield from _status_says(harmed, stage, damaged=None if path.name == "run.json" else False)
+    yield from _next_is_right(harmed, stage, following, (stage,))
+
+
+def _is_beside(path: Path, harmed: Harmed, stage: str) -> bool:
+    name = path.relative_to(harmed.artifacts / stage).parts[0]
+    return name in ("run.json", "report.html", "timing.jsonl", "tensorboard")
+
+
+def _cut_off(harmed: Harmed, stage: str) -> Path:
+    """What is left of a stage that was cut off halfway."""
+    harmed.base.copy(harmed.folder, READS[stage])
+    harmed.base.copy_stage(harmed.folder, f"{stage}.partial")
+    return harmed.artifacts / f"{stage}.partial"
+
+
+def _files(folder: Path, fits: Callable[[Path], bool]) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and fits(path)]
+
+
+def _checkpoint(harmed: Harmed) -> Iterator[str]:
+    """A training state is passed over where it is damaged: the run ends where it always ended."""
+    stage = harmed.rng.choice(("pretrain", "pretrain", "nsmc", "korquad"))
+    partial = _cut_off(harmed, stage)
+    files = _files(partial, lambda path: path.parent.name.startswith("step-"))
+    records = [path for path in files if path.name == "record.json"]
+    path = harmed.one_of(records if harmed.rng.random() < 0.5 else files)
+    harmed.harm(path)
+    yield from _goes_on(harmed, stage, (0,))
+
+
+def _part(harmed: Harmed) -> Iterator[str]:
+    """A finished part is made again where it is damaged."""
+    stage = harmed.rng.choice(("clean", "analyze"))
+    partial = _cut_off(harmed, stage)
+    harmed.harm(harmed.one_of(_files(partial, lambda path: path.name != "plan.json")))
+    yield from _goes_on(harmed, stage, (0,))
+
+
+def _plan(harmed: Harmed) -> Iterator[str]:
+    """What an artifact under way is to be."""
+    stage = harmed.rng.choice(("clean", "analyze", "pretrain"))
+    partial = _cut_off(harmed, stage)
+    harmed.harm(partial / "plan.json")
+    yield from _goes_on(harmed, stage, (0, 1, 2))
+
+
+def _goes_on(harmed: Harmed, stage: str, codes: Sequence[int]) -> Iterator[str]:
+    yield from _status_says(harmed, stage, damaged=None)
+    outcome = harmed.run_stage(stage)
+    yield from faults_of(outcome, names=(stage,), codes=codes)
+    if outcome.code == 0:
+        yield from _same(harmed, stage)
+
+
+def _model(harmed: Harmed) -> Iterator[str]:
+    """A model's folder: its command refuses, or says what it said of the unharmed one."""
+    stage = harmed.rng.choice(tuple(MODELS))
+    folder = harmed.folder / "model"
+    shutil.copytree(harmed.base.artifacts / stage / "model", folder)
+    shutil.copy(harmed.base.data / "valid.json", harmed.folder / "valid.json")
+    exports = harmed.rng.random() < 0.2
+    right = _said(harmed, stage, exports=exports)
+    path = harmed.one_of(_files(folder, lambda path: True))
+    if harmed.rng.random() < 0.4:  # where most bytes are
+        path = folder / "model.safetensors"
+    harmed.harm(path)
+    said = _said(harmed, stage, exports=exports)
+    outcome = said[0]
+    yield from faults_of(outcome, names=(path.name, "model"))
+    if outcome.code == 0 and (outcome.out, said[1]) != (right[0].out, right[1]):
+        yield "another answer than that of the unharmed model, and nobody says so"
+
+
+def _said(harmed: Harmed, stage: str, *, exports: bool) -> tuple[Outcome, dict[str, bytes]]:
+    """What comes out of the model: standard output, and files."""
+    results = harmed.folder / "results"
+    shutil.rmtree(results, ignore_errors=True)
+    results.mkdir()
+    match "export" if exports else MODELS[stage]:
+        case "export":
+            outcome = harmed.run("export", "model", "results/exported")
+        case "fill":
+            outcome = harmed.run("fill", "model", "나는 [MASK]에 간다.", "--top", "50")
+        case "predict":
+            outcome = harmed.run("predict", "model", stdin="재미있다\n지루하다\n연기가 좋다\n".encode())
+        case _:
+            outcome = harmed.run("submit", "model", "valid.json", "results/answers.json")
+    return outcome, {str(path.relative_to(results)): path.read_bytes() for path in _files(results, lambda path: True)}
+
+
+_DO = {
+    "data": _data,
+    "record": _record,
+    "beside": _beside,
+    "checkpoint": _checkpoint,
+    "part": _part,
+    "plan": _plan,
+    "model": _model,
+}
+
+CASES = [
+    pytest.param(number, id=f"{number:03d}-{kind_of(number)}", marks=() if number < FAST else pytest.mark.slow)
+    for number in range(COUNT)
+]
+
+
+@pytest.mark.parametrize("number", CASES)
+def test_flips(cut_off: Base, tmp_path: Path, number: int) -> None:
+    harmed = Harmed(cut_off, tmp_path, random.Random(f"{SEED}/flips/{number}"), [])
+    faults = list(_DO[kind_of(number)](harmed))
+    if faults:
+        pytest.fail(shown("\n".join([*(f"FAULT: {fault[:600]}" for fault in faults), *harmed.told])), pytrace=False)
+    shutil.rmtree(tmp_path)

@@ -1,0 +1,85 @@
+"""500 command lines and files that nobody should have given: each ends in a named error or in the right result.
+
+One alone: `pytest tests/hostile -m "" -k "inputs and 137"`. A failure says where its folder was kept.
+"""
+
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.hostile.inputs import COUNT, SLOTS, Case, Writers, draw, slot_of
+from tests.hostile.judging import changes_of, faults_of, leftovers_of, shown
+from tests.hostile.pipeline import Base, look, record_of
+from tests.hostile.running import Outcome, run_here, run_outside
+
+CASES = [
+    pytest.param(number, id=f"{number:03d}-{slot_of(number)}", marks=() if number < len(SLOTS) else pytest.mark.slow)
+    for number in range(COUNT)
+]
+
+
+@pytest.mark.parametrize("number", CASES)
+def test_inputs(cut_off: Base, tmp_path: Path, number: int) -> None:
+    case = draw(cut_off, tmp_path, number)
+    before = look(tmp_path)
+    outcome = _run(case)
+    faults = [*_faults(case, outcome), *_changed(case, before), *_mended(case, outcome)]
+    if faults:
+        pytest.fail(_told(case, outcome, faults), pytrace=False)
+    shutil.rmtree(tmp_path)
+
+
+def _run(case: Case) -> Outcome:
+    run = run_outside if case.outside else run_here
+    with Writers(case.pipes):
+        return run(case.arguments, case.folder, case.stdin, case.seconds)
+
+
+def _faults(case: Case, outcome: Outcome) -> Iterator[str]:
+    lines = "\n" in "".join(case.arguments)
+    yield from faults_of(outcome, names=case.names, codes=case.codes, lines=lines)
+    for oracle in (case.right if outcome.code == 0 else None, case.always):
+        if oracle is not None:
+            try:
+                yield from oracle(case.folder, outcome)
+            except Exception as error:
+                yield f"what came out cannot be looked at: {error!r}"
+
+
+def _changed(case: Case, before: dict[str, str]) -> Iterator[str]:
+    after = look(case.folder)
+    yield from changes_of(before, after, case.allowed)
+    yield from leftovers_of(after)
+
+
+def _mended(case: Case, outcome: Outcome) -> Iterator[str]:
+    """What has made nothing locks nothing: with the right file the command gives what it always gave.
+
+    Where parts of the stage were finished, they may stand for the other file: then it may refuse, by name.
+    """
+    if case.mended is None or case.stage is None or outcome.code == 0:
+        return
+    partial = case.folder / "artifacts" / "tiny" / f"{case.stage}.partial"
+    finished = [*partial.rglob("part-*.json"), *partial.rglob("step-*")]
+    case.mended()
+    again = run_here(case.arguments, case.folder)
+    if finished and again.code == 2:
+        yield from faults_of(again, names=(case.stage,))
+    elif again.code != 0:
+        yield f"with the right file it leaves with {again.code}: {again.message}"
+    elif record_of(case.folder / "artifacts" / "tiny" / case.stage)["digest"] != case.base.digest(case.stage):
+        yield "with the right file it gives another artifact"
+
+
+def _told(case: Case, outcome: Outcome, faults: list[str]) -> str:
+    lines = [f"FAULT: {fault[:600]}" for fault in faults]
+    lines.append(f"cd {case.folder} && {shlex.join(['korbert', *(_short(one) for one in case.arguments)])}")
+    lines.append(f"left with {outcome.code}; standard input {case.stdin[:200]!r}")
+    return shown("\n".join([*lines, *(f"| {line[:600]}" for line in outcome.err.rstrip("\n").splitlines()[-4:])]))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:100]}...({len(text):,} characters)"

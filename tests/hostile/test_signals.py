@@ -1,0 +1,166 @@
+"""60 kills and signals at random moments: the same command again ends where an unbroken run does.
+
+One alone: `pytest tests/hostile -m "" -k "signals and 37"`. A failure says where its folder was kept.
+"""
+
+import contextlib
+import os
+import random
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.hostile.inputs import SEED
+from tests.hostile.judging import faults_of, leftovers_of, shown
+from tests.hostile.pipeline import READS, STAGES, Base, look, record_of
+from tests.hostile.running import Outcome, run_here, start
+
+COUNT, FAST = 60, 6
+SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
+CODES = {signal.SIGKILL: -signal.SIGKILL, signal.SIGINT: 130, signal.SIGTERM: 143}
+COMMANDS = ("analyze", "pretrain", "clean", "run", "korquad", "shard", "nsmc", "vocab", "pretrain", "run")
+SECONDS_FOR_WORKERS = 10  # in which processes of a command that has ended are to be gone
+_MOST_SECONDS = 120
+
+
+@pytest.fixture(autouse=True)
+def _signals_are_heeded() -> Iterator[None]:
+    """By what is started, too: a shell has what it runs in the background ignore Ctrl-C, and that is inherited."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+CASES = [
+    pytest.param(
+        number,
+        id=f"{number:02d}-{COMMANDS[number % len(COMMANDS)]}-{SIGNALS[number // 2 % 3].name}",
+        marks=() if number < FAST else pytest.mark.slow,
+    )
+    for number in range(COUNT)
+]
+
+
+@pytest.mark.parametrize("number", CASES)
+def test_signals(base: Base, tmp_path: Path, number: int) -> None:
+    rng = random.Random(f"{SEED}/signals/{number}")
+    command, sent = COMMANDS[number % len(COMMANDS)], SIGNALS[number // 2 % 3]
+    made = _made_by(command, rng)
+    base.copy(tmp_path, READS[made[0]])
+    arguments = [command, "data/tiny.toml", "--root", "artifacts", *(("--to", made[-1]) if command == "run" else ())]
+    begun, outcome, told = _broken(base, tmp_path, [*arguments, "--workers", "2"], made, sent, rng)
+    faults = [
+        *_ended(outcome, sent, begun=begun),
+        *_same_again(base, tmp_path, [*arguments, "--workers", "1"], made),
+        *leftovers_of(look(tmp_path)),
+    ]
+    if outcome.code is not None and (left := told.pop("processes", "")):
+        faults.append(f"processes left after {SECONDS_FOR_WORKERS} s: {left}")
+    if faults:
+        lines = [f"FAULT: {fault[:600]}" for fault in faults]
+        typed = f"cd {tmp_path} && {shlex.join(['korbert', *arguments])}: {sent.name} {told['moment']}"
+        ends = [f"| {line[:400]}" for line in outcome.err.splitlines()[-6:]]
+        pytest.fail(shown("\n".join([*lines, typed, f"left with {outcome.code}", *ends])), pytrace=False)
+    shutil.rmtree(tmp_path)
+
+
+def _made_by(command: str, rng: random.Random) -> tuple[str, ...]:
+    """The stages that the command makes: of `run` two or three in a row."""
+    if command != "run":
+        return (command,)
+    first = rng.randrange(len(STAGES) - 3)
+    return STAGES[first : first + rng.randrange(2, 4)]
+
+
+def _broken(
+    base: Base, folder: Path, arguments: list[str], made: tuple[str, ...], sent: signal.Signals, rng: random.Random
+) -> tuple[bool, Outcome, dict[str, str]]:
+    """Starts the command and ends it at a random moment of a random stage of it, or one time in six as it starts.
+
+    The signal goes to the whole group, as a terminal and a scheduler send it, or to the parent alone. Returns whether a
+    stage was at work by then.
+    """
+    stage, early, alone = rng.choice(made), rng.random() < 1 / 6, rng.random() < 0.5
+    seconds = rng.uniform(0, 1) * (1.0 if early else base.seconds(stage) + 1.0)  # workers take a second to start
+    partial = folder / "artifacts" / "tiny" / f"{stage}.partial"
+    messages = folder / "stderr.txt"
+    with messages.open("wb") as err:
+        running = start(arguments, folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err)
+    try:
+        deadline = time.monotonic() + _MOST_SECONDS
+        while not early and not partial.exists() and running.poll() is None and time.monotonic() < deadline:
+            if (folder / "artifacts" / "tiny" / stage / "stage.json").exists():
+                break
+            time.sleep(0.002)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            running.wait(seconds)
+        begun = any((folder / "artifacts" / "tiny").glob("*.partial"))
+        with contextlib.suppress(ProcessLookupError):
+            if alone:
+                running.send_signal(sent)
+            else:
+                os.killpg(running.pid, sent)
+        try:
+            code: int | None = running.wait(60)
+        except subprocess.TimeoutExpired:
+            code = None
+        left = _left_of(running.pid)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+    err_text = messages.read_text(encoding="utf-8", errors="replace")
+    messages.unlink()
+    whom = "to the parent" if alone else "to the group"
+    told = {"moment": f"{whom} {seconds:.3f} s {'after the start' if early else f'into {stage}'}", "processes": left}
+    return begun, Outcome(code, "", err_text), told
+
+
+def _left_of(group: int) -> str:
+    """The processes of a group that are still there after some seconds; those that only wait to be buried are not."""
+    deadline = time.monotonic() + SECONDS_FOR_WORKERS
+    while left := [pid for pid in Path("/proc").glob("[0-9]*") if _group_of(pid) == group]:
+        if time.monotonic() > deadline:
+            return ", ".join(path.name for path in left)
+        time.sleep(0.05)
+    return ""
+
+
+def _group_of(process: Path) -> int | None:
+    try:
+        state, _, group = (process / "stat").read_text().rpartition(")")[2].split()[:3]
+    except (OSError, ValueError):
+        return None
+    return None if state == "Z" else int(group)
+
+
+def _ended(outcome: Outcome, sent: signal.Signals, *, begun: bool) -> Iterator[str]:
+    """With the code of the signal and, but for a kill, one line that says so. Before it began, Python's own will do.
+
+    Ctrl-C inside `exec` of a text, as modules do that are being imported, ends Python by the signal itself whoever
+    catches it: to a shell that is 130, too.
+    """
+    if outcome.code is None:
+        yield "did not end within 60 s of the signal"
+    elif outcome.code == 0 or (outcome.code == -sent and (not begun or sent == signal.SIGKILL)):
+        return  # it was done before, or had not begun
+    elif outcome.code != CODES[sent] and outcome.code != -signal.SIGINT:
+        yield f"left with {outcome.code}, not {CODES[sent]}"
+    if begun and sent != signal.SIGKILL:
+        yield from faults_of(outcome, codes=(0, 130, 143, -sent))
+
+
+def _same_again(base: Base, folder: Path, arguments: list[str], made: tuple[str, ...]) -> Iterator[str]:
+    again = run_here(arguments, folder, seconds=_MOST_SECONDS)
+    if again.code != 0:
+        yield f"the same command again leaves with {again.code}: {again.message[:400]}"
+        return
+    for stage in made:
+        if record_of(folder / "artifacts" / "tiny" / stage)["digest"] != base.digest(stage):
+            yield f"{stage} is another artifact than without the signal"

@@ -1,0 +1,94 @@
+"""What is never written over, and that nothing half written is ever seen."""
+
+import contextlib
+import os
+import socket
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from korbert.durable import check_output, write_json, write_whole
+from korbert.errors import SettingsError
+
+
+def kinds_of_things(folder: Path) -> Iterator[tuple[Path, str]]:
+    """What may be there in place of a file, and what an error calls it."""
+    os.mkfifo(folder / "pipe")
+    yield folder / "pipe", "is a named pipe"
+    (folder / "target").write_text("남의 글", encoding="utf-8")
+    (folder / "link").symlink_to(folder / "target")
+    yield folder / "link", "is a symbolic link"
+    (folder / "dangling").symlink_to(folder / "nowhere")
+    yield folder / "dangling", "is a symbolic link"
+    (folder / "folder").mkdir()
+    yield folder / "folder", "is a folder"
+    yield folder / "target" / "below", "there is no folder"
+    yield folder / ("가" * 85), "File name too long"  # 255 bytes: it fits, the one written aside would not
+    with contextlib.suppress(OSError, ValueError), socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(folder / "socket"))  # too long a path on some systems
+        yield folder / "socket", "is a socket"
+    with contextlib.suppress(PermissionError):
+        os.mknod(folder / "device", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        yield folder / "device", "is a device"
+
+
+def test_only_a_file_is_written_over(tmp_path: Path) -> None:
+    for path, said in kinds_of_things(tmp_path):
+        before = path.lstat() if os.path.lexists(path) else None
+        with pytest.raises(SettingsError, match=said) as caught:
+            check_output(path)
+        assert str(path) in str(caught.value)
+        if before:
+            with pytest.raises(SettingsError, match=said):
+                write_whole(path, b"1")
+            assert path.lstat() == before
+    assert (tmp_path / "target").read_text(encoding="utf-8") == "남의 글"
+
+
+def test_what_is_read_is_not_written_over(tmp_path: Path) -> None:
+    asked, other = tmp_path / "asked.json", tmp_path / "folder" / ".." / "asked.json"
+    asked.write_text("{}")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "hard.json").hardlink_to(asked)
+    for path in (asked, other, tmp_path / "hard.json"):
+        with pytest.raises(SettingsError, match="is the file that is read: name another one for the result"):
+            check_output(path, tmp_path / "nowhere", asked)
+    with pytest.raises(SettingsError, match=r"new\.json: lies in .*folder, which is read: name a file elsewhere"):
+        check_output(tmp_path / "folder" / "new.json", asked, tmp_path / "folder")
+    check_output(tmp_path / "new.json", asked, tmp_path / "folder")
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """One that another user may enter, as pytest's are not."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o777)
+        yield Path(name)
+
+
+def test_a_folder_and_a_file_that_may_not_be_written_to(open_folder: Path) -> None:
+    closed, kept = open_folder / "closed", open_folder / "kept.json"
+    closed.mkdir(mode=0o555)
+    kept.write_text("{}")
+    kept.chmod(0o444)
+    was = os.geteuid()
+    if was == 0:
+        os.seteuid(65534)  # root may write anywhere
+    try:
+        with pytest.raises(SettingsError, match=r"out\.json: the folder .*closed may not be written to: name another"):
+            check_output(closed / "out.json")
+        with pytest.raises(SettingsError, match=r"kept\.json: is protected from writing: name another file"):
+            check_output(kept)
+    finally:
+        os.seteuid(was)
+
+
+def test_json_that_utf8_cannot_hold_and_numbers_that_json_has_not(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {"q\ud800": "가"})
+    assert (tmp_path / "a.json").read_bytes() == '{\n "q\\ud800": "가"\n}\n'.encode()
+    with pytest.raises(ValueError, match="JSON compliant"):
+        write_json(tmp_path / "a.json", float("nan"))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]

@@ -1,0 +1,53 @@
+"""Artifacts given for the models and tokenizers that they hold."""
+
+from pathlib import Path
+
+import pytest
+
+from korbert.errors import ModelError
+from korbert.folders import model_folder, tokenizer_folder
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Path:
+    """The folders of a recipe's artifacts, with empty files where the real ones are."""
+    for name in (
+        "clean/stage.json",
+        "vocab/tokenizer/korbert_tokenizer.json",
+        "pretrain/model/config.json",
+        "pretrain/model/tokenizer/korbert_tokenizer.json",
+        "korquad/model/config.json",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize("given", ["pretrain", "pretrain/model"])
+def test_a_model(demo: Path, given: str) -> None:
+    assert model_folder(demo / given) == model_folder(str(demo / given)) == demo / "pretrain" / "model"
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("vocab", "vocab/tokenizer"),
+        ("vocab/tokenizer", "vocab/tokenizer"),
+        ("pretrain", "pretrain/model/tokenizer"),
+        ("pretrain/model", "pretrain/model/tokenizer"),
+    ],
+)
+def test_a_tokenizer(demo: Path, given: str, found: str) -> None:
+    assert tokenizer_folder(str(demo / given)) == demo / found
+
+
+def test_a_recipes_folder_is_refused_with_those_that_could_be_meant(demo: Path) -> None:
+    with pytest.raises(ModelError, match=r"is no model, but has some below: give \S+/korquad or \S+/pretrain$"):
+        model_folder(demo)
+    with pytest.raises(ModelError, match=r"is no tokenizer, but has some below: give \S+/pretrain or \S+/vocab$"):
+        tokenizer_folder(demo)
+
+
+@pytest.mark.parametrize("given", ["clean", "nowhere", "clean/stage.json"])
+def test_what_has_neither_is_left_to_its_reader(demo: Path, given: str) -> None:
+    assert model_folder(demo / given) == tokenizer_folder(demo / given) == demo / given

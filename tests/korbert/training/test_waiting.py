@@ -1,0 +1,78 @@
+"""An update asks the device for nothing: on `meta`, where tensors have no values, asking is an error."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from korbert.modeling import ClassificationModel, EncoderConfig, PretrainingModel, ReadingModel
+from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, pretraining_loss
+from korbert.tasks.classification import classification_loss
+from korbert.tasks.examples import Batches, Examples
+from korbert.tasks.reading_settings import ReadingSettings
+from korbert.tasks.windows import cut_windows, reading_loss, training_batches
+from korbert.training import OptimizerSettings, updates
+from korbert.training.distributed import World
+from korbert.training.updates import Plan, Updates
+from tests.korbert.pretraining.conftest import IDS, like_a_corpus, write_shards
+from tests.korbert.tasks.test_windows import letters
+
+META = torch.device("meta")
+
+
+def config(architecture):
+    return EncoderConfig(
+        architecture=architecture,
+        vocab_size=IDS.vocab_size,
+        hidden_size=16,
+        num_hidden_layers=4,  # global and local ones
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=160,
+        local_attention=16,
+        hidden_dropout_prob=0.1,
+        attention_probs_dropout_prob=0.1,
+    )
+
+
+def pretraining(architecture, folder):
+    written = write_shards(folder, like_a_corpus(20, np.random.default_rng(1)))
+    rows = PretrainingRows(written.files, IDS, 128, MaskingSettings(), PairSettings(), seed=3)
+    return PretrainingModel(config(architecture)), pretraining_loss, rows.batch(0, 24, micro_batches=2)
+
+
+def classification(architecture, folder):
+    rows = [([2, *range(5, 5 + length), 3], [0] * (length + 2)) for length in (3, 9, 9, 30)]
+    examples = Examples.of_rows(rows, [0, 1, 1, 0], pad_id=0)
+    pooling = {"bert": "first", "modern": "mean"}[architecture]
+    return ClassificationModel(config(architecture), 2, pooling), classification_loss, Batches(examples, 4, 0)(0)
+
+
+def reading(architecture, folder):
+    settings = ReadingSettings(max_length=64, stride=9, max_query_pieces=9)
+    windows = cut_windows(letters("누가"), letters("나" * 100), settings, answer=(2, 4))
+    special = SimpleNamespace(pad_id=0, cls_id=2, sep_id=3)
+    batches = training_batches(windows, special, settings, batch_size=4, micro_batches=2, seed=0)
+    return ReadingModel(config(architecture)), reading_loss, batches(0)
+
+
+@pytest.mark.parametrize("task", [pretraining, classification, reading])
+@pytest.mark.parametrize("architecture", ["bert", "modern"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_an_update_waits_for_nothing_on_the_device(tmp_path, monkeypatch, task, architecture, precision):
+    model, loss, micro_batches = task(architecture, tmp_path)
+    monkeypatch.setattr(updates, "adamw", plain_adamw)
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: precision == "bf16")  # `meta` has no autocast
+    plan = Plan(9, OptimizerSettings(), 0, "fp32", 10, 0)
+    run = Updates(model.to(META), loss, plan, META, World())
+    for step in range(2):
+        run.update(step, micro_batches)
+    assert run.take_pieces() == 2 * sum(int(batch["attention_mask"].sum()) for batch in micro_batches)
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        run.refuse_bad_numbers()  # the proof of the proof: this asks
+
+
+def plain_adamw(model, settings):
+    """The fused kind is for devices that compute."""
+    return torch.optim.AdamW(model.parameters(), lr=settings.learning_rate)

@@ -1,0 +1,238 @@
+"""`korbert predict` and `korbert fill`: each line its result, and a bad one costs nothing but itself."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import korbert
+from korbert.errors import ModelError, SettingsError
+from korbert.loading import Loaded
+from korbert.modeling import ClassificationModel, EncoderConfig, PretrainingModel, ReadingModel, save_model
+from korbert.tasks.classification import Classifier
+from korbert.tokenization import Tokenizer
+from pipelines.cli import run_command
+from pipelines.predicting import MOST_CHARS, predict_lines
+
+CONTEXT = "서울은 한국의 수도이다."
+
+
+@pytest.fixture(scope="module")
+def folders(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Artifacts of models that have learned nothing."""
+    root = tmp_path_factory.mktemp("tiny")
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = EncoderConfig.model_validate({"vocab_size": tiny_tokenizer.vocab_size, **sizes})
+    generator = torch.Generator().manual_seed(0)
+    save_model(root / "pretrain" / "model", PretrainingModel(config, generator), tiny_tokenizer)
+    labels = ["부정", "긍정"]
+    save_model(
+        root / "nsmc" / "model", ClassificationModel(config, 2, labels=labels, generator=generator), tiny_tokenizer
+    )
+    save_model(root / "korquad" / "model", ReadingModel(config, generator), tiny_tokenizer)
+    return root
+
+
+@pytest.fixture(scope="module")
+def classifier(folders: Path) -> Loaded:
+    return korbert.load(folders / "nsmc", "cpu")
+
+
+@pytest.fixture(scope="module")
+def reader(folders: Path) -> Loaded:
+    return korbert.load(folders / "korquad", "cpu")
+
+
+def results(model: Loaded, data: str | bytes, name: str = "input", **options: Any) -> list[dict[str, Any]]:
+    file = io.BytesIO(data.encode() if isinstance(data, str) else data)
+    return [result for part in predict_lines(model, file, name, **options) for result in part]
+
+
+def errors(found: list[dict[str, Any]]) -> dict[int, str]:
+    return {result["line"]: result["error"] for result in found if "error" in result}
+
+
+def test_results_have_line_and_text_in_order(classifier: Classifier) -> None:
+    texts = ["정말 좋다", "", "별로다 ㅋㅋ", '"따옴표"', "null"]
+    found = results(classifier, "\r\n".join(texts))
+    assert [(one["line"], one["text"]) for one in found] == list(enumerate(texts, 1))
+    for one, expected in zip(found, classifier.predict(texts), strict=True):
+        assert one["label"] == expected["label"]
+        assert one["probabilities"] == pytest.approx(expected["probabilities"], abs=1e-6)
+
+
+def test_a_line_that_is_not_utf8_costs_nothing_but_itself(classifier: Classifier) -> None:
+    found = results(classifier, "좋다\n".encode() + "나쁘다\n".encode("cp949") + "좋다\n".encode())
+    assert [one["line"] for one in found] == [1, 2, 3]
+    assert list(errors(found)) == [2]
+    assert "byte 1 is not UTF-8" in errors(found)[2]
+    assert found[0]["probabilities"] == found[2]["probabilities"]
+
+
+def test_json_lines(classifier: Classifier) -> None:
+    lines = [
+        '{"id": "a", "text": "좋다"}',
+        '{"id": 7, "document": "좋다", "label": 1e999}',
+        '{"text": null, "id": "b"}',
+        '{"text": 3}',
+        '{"body": "좋다"}',
+        '["좋다"]',
+        '{"text": "좋다"',
+        '{"text": "' + "가" * 400_000 + '"}',
+        '{"text": ' + "9" * 5_000 + "}",
+        "[" * 100_000,
+        '{"text": "좋다\\ud800", "id": true}',
+    ]
+    found = results(classifier, "\n".join(lines))
+    assert [one["line"] for one in found] == [*range(1, 12)]
+    assert [one.get("id") for one in found[:3]] == ["a", 7, "b"]
+    assert found[0]["probabilities"] == found[1]["probabilities"]
+    assert found[10]["text"] == "좋다\ud800"
+    said = [
+        "'text' is null, not a string",
+        "'text' is a number, not",
+        "has no 'text'",
+        "is list in JSON",
+        "is not JSON",
+    ]
+    said += ["is longer than 1,048,576 bytes", r"is not JSON (Exceeds the limit", "is not JSON (maximum recursion"]
+    assert list(errors(found)) == [*range(3, 11)]
+    assert [part in error for part, error in zip(said, errors(found).values(), strict=True)] == [True] * 8
+    assert errors(results(classifier, '{"body": "좋다"}', text="body")) == {}
+    assert results(classifier, '{"text": 3}', form="lines")[0]["text"] == '{"text": 3}'
+
+
+def test_tables(classifier: Classifier) -> None:
+    data = 'id,문장,label\n1,"좋다, 정말\n""최고""",1\n\n2,별로다\n3,"아\n4,좋다,1\n5,좋다,0\n'
+    found = results(classifier, data, "리뷰.CSV")
+    assert [(one["line"], one.get("id"), one.get("text")) for one in found] == [
+        (2, "1", '좋다, 정말\n"최고"'),
+        (5, None, None),
+        (6, None, None),
+        (7, "4", "좋다"),
+        (8, "5", "좋다"),
+    ]
+    assert errors(found) == {
+        5: "2 fields where the first line has 3",
+        6: "a quoted field does not end, or goes on after its quote",
+    }
+    (one,) = results(classifier, 'id\tdocument\tlabel\n8\t"좋다" 하고\t1\n', "ratings.txt", form="tsv")
+    assert (one["id"], one["text"]) == ("8", '"좋다" 하고')
+    wrong = results(classifier, "text\n좋다\n".encode() + "나쁘다\n".encode("cp949"), "a.csv")
+    assert "is not UTF-8" in errors(wrong)[3]
+    assert errors(results(classifier, "text\n" + "가" * 400_000 + "\n좋다\n", "a.csv")) == {
+        2: "is longer than 1,048,576 bytes"
+    }
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "options", "said"),
+    [
+        ("번호,후기\n1,좋다\n", "a.csv", {}, "a.csv: no column text among 번호, 후기: say which .* with --text"),
+        ("id,text\n1,좋다\n", "a.csv", {"text": "후기"}, "no column 후기 among id, text"),
+        ("좋다\n", "a.txt", {"text": "후기"}, "a.txt: plain lines have no 후기: give a table or JSON lines"),
+    ],
+)
+def test_columns_that_are_not_there(
+    classifier: Classifier, data: str, name: str, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(SettingsError, match=said):
+        results(classifier, data, name, **options)
+
+
+def test_of_a_long_text_the_beginning_is_read(classifier: Classifier) -> None:
+    long, just = "ㅋ" * 2_000_000, "ㅋ" * MOST_CHARS
+    found = results(classifier, f"{long}\n{just}\n{just}가\n")
+    assert [one.get("cut") for one in found] == [True, None, True]
+    assert {one["text"] for one in found} == {just}
+    for one in found[1:]:
+        assert one["probabilities"] == pytest.approx(found[0]["probabilities"], abs=1e-6)
+
+
+def test_questions(reader: Loaded) -> None:
+    good = {"id": "q1", "context": CONTEXT, "question": "수도는?"}
+    lines = [good, good | {"context": None}, {"question": "수도는?"}, good | {"id": "q2"}]
+    found = results(reader, "\n".join(json.dumps(line, ensure_ascii=False) for line in lines))
+    assert [set(one) - {"line"} for one in (found[0], found[3])] == [{"id", "question", "answer", "span", "score"}] * 2
+    assert found[0]["answer"] == CONTEXT[slice(*found[0]["span"])] == found[3]["answer"]
+    assert errors(found) == {2: "'context' is null, not a string", 3: "has no 'context'"}
+    table = results(reader, f"id,question,context\nq1,수도는?,{CONTEXT}\n", "a.csv")
+    assert table[0]["answer"] == found[0]["answer"]
+    with pytest.raises(SettingsError, match="plain lines have no question, context"):
+        results(reader, "수도는?", form="lines")
+    with pytest.raises(SettingsError, match="--text is for a model that classifies"):
+        results(reader, "수도는?", text="text")
+
+
+def test_scores_that_are_no_numbers_give_no_result(folders: Path) -> None:
+    broken = korbert.load(folders / "nsmc", "cpu")
+    assert isinstance(broken, Classifier)
+    with torch.no_grad():
+        broken.model.classifier.bias.fill_(float("nan"))
+    with pytest.raises(ModelError, match=r"nsmc: gives scores that are no numbers"):
+        results(broken, "좋다")
+
+
+def test_many_lines_are_those_one_by_one(classifier: Classifier, sample: Path) -> None:
+    rows = (sample / "nsmc" / "ratings_train.txt").read_text(encoding="utf-8").split("\n")[1:3001]
+    texts = [row.split("\t")[1] for row in rows]
+    found = results(classifier, "\n".join(texts))
+    assert [one["text"] for one in found] == texts
+    for place in (0, 1, 1_500, 2_999):
+        alone = classifier.predict(texts[place])
+        assert found[place]["probabilities"] == pytest.approx(alone["probabilities"], abs=1e-5)
+
+
+def test_the_command_says_what_failed_and_goes_on(
+    folders: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "reviews.jsonl"
+    path.write_text('{"text": "좋다\\ud800"}\n{"text": "\\u001b[31m"}\n{"text": null}\n', encoding="utf-8")
+    assert run_command(["predict", str(folders / "nsmc"), str(path)]) == 1
+    out, err = capfd.readouterr()
+    assert [json.loads(line)["line"] for line in out.splitlines()] == [1, 2, 3]
+    assert err.splitlines() == [
+        f"korbert: {path}: line 3: 'text' is null, not a string",
+        f"korbert: {path}: 1 of 3 lines failed, as said above and in their results",
+    ]
+
+
+def test_a_slow_writer_sees_results_at_once(folders: Path) -> None:
+    command = [sys.executable, "-m", "korbert", "predict", str(folders / "nsmc"), "--device", "cpu"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        for text in ("좋다", "나쁘다"):
+            process.stdin.write(f"{text}\n".encode())
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["text"] == text
+        process.stdin.close()
+    assert process.returncode == 0
+
+
+def test_fill_takes_many_and_shows_the_texts(folders: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    model, path = str(folders / "pretrain"), tmp_path / "lines.txt"
+    assert run_command(["fill", model, "오늘 [MASK] 정말", "\x1b[31m[MASK]", "--top", "2"]) == 0
+    shown = capfd.readouterr().out.splitlines()
+    assert len(shown) == 4
+    assert all(line.startswith("1  0.") for line in shown)
+    *_, piece, text = shown[0].split("  ")
+    assert text == f"오늘 {piece} 정말"
+    assert "\\x1b[31m" in shown[2]
+
+    path.write_text("오늘 [MASK] 정말 [MASK]\n[MASK]\n오늘\n", encoding="utf-8")
+    assert run_command(["fill", model, "--input", str(path), "--json", "--top", "1"]) == 1
+    out, err = capfd.readouterr()
+    first, second = map(json.loads, out.splitlines())
+    assert [len(gap) for gap in first["gaps"]] == [1, 1]
+    assert set(first["gaps"][0][0]) == {"piece", "id", "probability", "text"}
+    assert second["text"] == "[MASK]"
+    assert err.startswith(f"korbert: {path}: line 3: '오늘': has no [MASK]")
+    assert run_command(["fill", model, os.fsdecode(b"\xb0\xa1 [MASK]")]) == 2
+    assert "text 1: character 1 is not UTF-8" in capfd.readouterr().err
