@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 from pebble import ProcessPool
 
+from korbert.interruption import noted_signals
+
 __all__ = ["Processes", "processes"]
 
 U = TypeVar("U")
@@ -64,16 +66,21 @@ def processes(workers: int, initializer: Callable[..., None] | None, initargs: t
 
 
 def _start(pool: ProcessPool) -> None:
-    """Starts the workers so that Ctrl-C in a terminal reaches the parent alone, which then ends them.
+    """Starts the workers. A signal takes effect once all are started; Ctrl-C in a terminal reaches the parent alone.
 
-    Pebble's workers ignore it, but only once they have come up; a blocked signal stays blocked in what is started.
+    An exception between a worker's start and what it is sent leaves a worker that ends with a traceback. Any thread of
+    the process may receive the signal that raises it, so blocking it in this thread is not enough. Pebble's workers
+    ignore Ctrl-C, but only once they have come up; a blocked signal stays blocked in what is started.
     """
-    resource_tracker.ensure_running()  # or its start below would unblock the signal
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        started: bool = pool.active
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    with noted_signals() as arrived:
+        resource_tracker.ensure_running()  # or its start below would unblock the signal
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            started: bool = pool.active
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    if (number := arrived()) is not None:
+        signal.raise_signal(number)
     if not started:
         raise BrokenProcessPool("the workers did not start")
 

@@ -109,6 +109,39 @@ def test_ctrl_c_in_a_terminal_ends_workers_without_a_word_from_them(tmp_path):
     assert path.stat().st_size == size
 
 
+@pytest.mark.usefixtures("_as_in_a_terminal")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_workers_are_started_ends_them_without_a_word_from_them(tmp_path, number):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import faults, os, signal, sys, threading, time\n"
+        "from multiprocessing import util\n"
+        "from corpus.workers import run_units\n"
+        "from korbert.interruption import Interrupted, raised_signals\n"
+        "\n"
+        "start = util.spawnv_passfds\n"
+        "\n"
+        "def start_and_signal(path, args, fds):\n"
+        "    pid = start(path, args, fds)\n"
+        "    if any('spawn_main' in str(arg) for arg in args):\n"
+        "        util.spawnv_passfds = start\n"
+        f"        os.kill(os.getpid(), signal.{number.name})\n"
+        "        time.sleep(0.5)  # until the other thread has taken it\n"
+        "    return pid\n"
+        "\n"
+        "if __name__ == '__main__':\n"
+        "    util.spawnv_passfds = start_and_signal\n"
+        "    threading.Thread(target=time.sleep, args=(600,), daemon=True).start()  # does not block the signal\n"
+        "    try:\n"
+        "        with raised_signals():\n"
+        "            list(run_units(faults.hangs_on_seven, [(7,)] * 2, workers=2))\n"
+        "    except Interrupted as error:\n"
+        "        sys.exit(error.number + 100)\n"
+    )
+    ended = subprocess.run([sys.executable, program], env=_environment(), capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (number + 100, "")
+
+
 def _program(tmp_path, path, **options):
     """A process of its own whose two workers write for a minute."""
     program = tmp_path / "program.py"
@@ -117,8 +150,11 @@ def _program(tmp_path, path, **options):
         "if __name__ == '__main__':\n"
         f"    list(run_units(faults.append_slowly, [{str(path)!r}] * 2, workers=2))\n"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    return subprocess.Popen([sys.executable, str(program)], env=environment, **options)
+    return subprocess.Popen([sys.executable, str(program)], env=_environment(), **options)
+
+
+def _environment():
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
 def _wait_for_writers(path):
