@@ -27,8 +27,8 @@ import pyarrow as pa
 from texts import read_texts
 
 from corpus import analyze as stage
-from corpus.normalize import normalize
-from corpus.parts import write_parquet
+from corpus.cleaning.normalize import normalize
+from corpus.execution.parts import write_parquet
 from corpus.settings import AnalyzeSettings, NormalizeSettings
 from korbert.tokenization.settings import AnalyzerOptions
 

@@ -31,15 +31,15 @@ import pyarrow as pa
 import zstandard
 from memory import RECIPE, family
 
-from corpus.clean import _all_chunks
-from corpus.contamination import make_index
-from corpus.duplicates import text_hash
-from corpus.features import Features, batches, measured
-from corpus.filters import FILTERS, drop_reasons
-from corpus.joining import measures
-from corpus.normalize import normalize_many
-from corpus.parts import write_parquet
-from corpus.personal import mask
+from corpus.cleaning.clean import _all_chunks
+from corpus.cleaning.contamination import make_index
+from corpus.cleaning.duplicates import text_hash
+from corpus.cleaning.features import Features, batches, measured
+from corpus.cleaning.filters import FILTERS, drop_reasons
+from corpus.cleaning.joining import measures
+from corpus.cleaning.normalize import normalize_many
+from corpus.cleaning.personal import mask
+from corpus.execution.parts import write_parquet
 from corpus.readers import rows
 from corpus.settings import CleanSettings
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from corpus import shards as stage
-from corpus.parts import part_files
+from corpus.execution.parts import part_files
 from corpus.settings import ShardSettings
 from korbert.tokenization.tokenizer import Tokenizer
 

@@ -6,12 +6,12 @@ from korbert._lazy import attach
 
 if TYPE_CHECKING:
     from corpus.analyze import analyze
-    from corpus.clean import clean
+    from corpus.cleaning.clean import clean
     from corpus.counts import count, coverage, form_counts
     from corpus.documents import is_heldout
+    from corpus.execution.workers import Workers
     from corpus.settings import AnalyzeSettings, CleanSettings, ShardSettings, SourceSettings, VocabSettings
     from corpus.shards import shard
-    from corpus.workers import Workers
 
 __all__ = [
     "AnalyzeSettings",
@@ -37,9 +37,9 @@ __getattr__ = attach(
         "ShardSettings": "settings",
         "SourceSettings": "settings",
         "VocabSettings": "settings",
-        "Workers": "workers",
+        "Workers": "execution.workers",
         "analyze": "analyze",
-        "clean": "clean",
+        "clean": "cleaning.clean",
         "count": "counts",
         "coverage": "counts",
         "form_counts": "counts",

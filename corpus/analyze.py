@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from corpus.morphemes import SCHEMA, Ints
-from corpus.parts import (
+from corpus.execution.parts import (
     Counts,
     Part,
     content_of,
@@ -29,8 +28,9 @@ from corpus.parts import (
     unfinished,
     write_parquet,
 )
+from corpus.execution.workers import Lost, Outcome, Workers, run_units
+from corpus.morphemes import SCHEMA, Ints
 from corpus.settings import AnalyzeSettings
-from corpus.workers import Lost, Outcome, Workers, run_units
 from korbert.errors import CorpusError
 from korbert.progress import track
 from korbert.tokenization.analyzer import Analyzer, changes

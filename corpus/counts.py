@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpus.database import connect, same_size_batches
+from corpus.execution.database import connect, same_size_batches
+from corpus.execution.parts import Counts, Part, content_of, key_of, unfinished, write_parquet, write_tables
+from corpus.execution.workers import Workers, local_threads, run_units
 from corpus.morphemes import Bools, Codes, Ints, Morphemes, morpheme_files, read_morphemes
-from corpus.parts import Counts, Part, content_of, key_of, unfinished, write_parquet, write_tables
-from corpus.workers import Workers, local_threads, run_units
 from korbert.errors import CorpusError
 from korbert.progress import track
 from korbert.tokenization.settings import VocabularySettings

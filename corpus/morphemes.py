@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpus.documents import is_heldout
-from corpus.parts import part_files, read_table
+from corpus.execution.parts import part_files, read_table
 from korbert.errors import CorpusError
 from korbert.tokenization.analyzer import changes
 

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpus.database import connect
-from corpus.parts import part_files
+from corpus.execution.database import connect
+from corpus.execution.parts import part_files
 
 __all__ = ["found_in"]
 

@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpus.morphemes import Ints, Morphemes, morpheme_files, read_morphemes
-from corpus.parts import (
+from corpus.execution.parts import (
     Counts,
     Part,
     content_of,
@@ -26,8 +25,9 @@ from corpus.parts import (
     write_parquet,
     written_aside,
 )
+from corpus.execution.workers import Workers, run_units
+from corpus.morphemes import Ints, Morphemes, morpheme_files, read_morphemes
 from corpus.settings import ShardSettings
-from corpus.workers import Workers, run_units
 from korbert.errors import CorpusError
 from korbert.progress import track
 from korbert.tokenization.encoding import CONTINUATION, EOJEOL, MORPHEME, SENTENCE

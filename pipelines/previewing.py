@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.markup import escape
 
-from corpus.preview import Preview, Shown
+from corpus.cleaning.preview import Preview, Shown
 from korbert.terminal import printable
 
 __all__ = ["print_preview", "write_page"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from korbert.processor import cores
 
 if TYPE_CHECKING:
-    from corpus.workers import Workers
+    from corpus.execution.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,6 @@ class Runtime:
     @property
     def units(self) -> "Workers":
         """Who does the work units of the corpus stages."""
-        from corpus.workers import Workers
+        from corpus.execution.workers import Workers
 
         return Workers(self.workers, self.runner, self.address)

@@ -94,7 +94,7 @@ def test_the_columns_are_there() -> None:
 
 
 def test_every_reason_to_drop_is_there() -> None:
-    from corpus.filters import FILTERS
+    from corpus.cleaning.filters import FILTERS
 
     files = [*(ROOT / "corpus" / "readers").glob("*.py"), *(ROOT / "corpus").glob("*.py")]
     sources = "".join(path.read_text(encoding="utf-8") for path in files)

@@ -197,7 +197,7 @@ def _stage_command(name: str, stage: _Stage) -> click.Command:
 
 
 def _preview(chain: "Chain", count: int) -> None:
-    from corpus.preview import preview
+    from corpus.cleaning.preview import preview
     from pipelines.previewing import print_preview, write_page
     from pipelines.reports import index
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow.compute as pc
 
-from corpus.features import Features
+from corpus.cleaning.features import Features
 from pipelines.reports import amounts
 from pipelines.reports.blocks import Bar, Bars, Block, Headline, Section, Story, Table
 from pipelines.reports.dropped import Dropped, Drops, excerpt

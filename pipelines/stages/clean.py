@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from corpus.clean import clean
+from corpus.cleaning.clean import clean
 from corpus.settings import CleanSettings
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from corpus import parts
+from corpus.execution import parts
 
 sys.path.insert(0, str(Path(__file__).parent))  # `faults`, which spawned workers import too
 

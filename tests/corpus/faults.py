@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from corpus import analyze, clean
+from corpus import analyze
+from corpus.cleaning import clean
 from korbert.errors import CorpusError
 from korbert.tokenization.analyzer import Analyses, Analysis
 

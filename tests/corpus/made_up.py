@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from corpus.execution.parts import write_parquet
 from corpus.morphemes import SCHEMA
-from corpus.parts import write_parquet
 from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.tokenizer import Tokenizer
 from korbert.tokenization.vocabulary import learn, marked

@@ -7,8 +7,8 @@ import pytest
 
 from corpus import analyze as stage
 from corpus.analyze import analyze
+from corpus.execution.parts import write_parquet
 from corpus.morphemes import SCHEMA
-from corpus.parts import write_parquet
 from corpus.settings import AnalyzeSettings
 from korbert.errors import CorpusError
 from korbert.tokenization.analyzer import Analyzer

@@ -175,7 +175,7 @@ def quick() -> Iterator[None]:
         return kept[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("corpus.processes.processes", processes)
+        patch.setattr("corpus.execution.processes.processes", processes)
         patch.setattr(Analyzer, "_load", load_once)
         patch.setattr(os, "fsync", lambda handle: None)
         try:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corpus.preview import Preview, Shown
+from corpus.cleaning.preview import Preview, Shown
 from pipelines import cli
 from pipelines.previewing import print_preview, write_page
 from pipelines.recipes import SHIPPED

@@ -1,0 +1,166 @@
+"""Personal data in text: found by its form and, where it has one, by its check digit; replaced by the name of its kind.
+
+What counts: e-mail addresses; phone numbers of persons and offices (not the lines of companies, 1588-0000, which read
+like years); resident registration numbers whose date and check digit are right, or that are said to be one, since those
+given out after October 2020 have no check digit; card numbers by Luhn's rule; bank accounts beside a bank's name or the
+word for account.
+"""
+
+import re
+from bisect import bisect, insort
+from calendar import monthrange
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from corpus.cleaning.normalize import APART, worked_on_together
+from corpus.settings import PersonalSettings
+
+__all__ = ["MASKS", "mask", "spans"]
+
+MASKS = {
+    "email": "<이메일>",
+    "resident_number": "<주민등록번호>",
+    "card": "<카드번호>",
+    "phone": "<전화번호>",
+    "account": "<계좌번호>",
+}
+
+_LATEST_BIRTH = 2040  # a later year is no date of birth: 880123-4… is a bar code's beginning
+_WIDE = str.maketrans("０１２３４５６７８９－．（）＠＋　", "0123456789-.()@+ ")
+_WIDE_CHAR = re.compile("[０-９＠]")
+
+_DASH = "\\-\u2010-\u2015\u2212\u3161"  # ㅡ is typed for a dash
+_GAP = rf"[ .·/){_DASH}]{{0,3}}"
+_BAR = rf"[ .·/){_DASH}]{{1,3}}"
+_ALONE = rf"(?<![0-9])(?<![0-9][.{_DASH}])"  # no digit before, nor one and a dash
+_ENDS = rf"(?![0-9])(?![.{_DASH}][0-9])"
+
+_AT = r"(?: ?@ ?| ?[\[(] ?(?:at|앳|골뱅이) ?[\])] ?| ?골뱅이 ?)"
+_DOT = r"(?:\.| ?[\[(] ?(?:dot|닷|점) ?[\])] ?)"
+_EMAIL = re.compile(
+    rf"(?<![A-Za-z0-9._%+-])[A-Za-z0-9_](?:[A-Za-z0-9._%+-]{{0,62}}[A-Za-z0-9_-])?{_AT}"
+    rf"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{{0,61}}[A-Za-z0-9])?{_DOT}){{1,4}}[A-Za-z]{{2,12}}(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
+_AT_SAID = re.compile(r"[Tt] ?[\])]|앳 ?[\])]|골뱅이")
+_LONG_NUMBER = re.compile(rf"[0-9][0-9 .·/(){_DASH}]{{6,}}[0-9]")  # without one no number is looked for
+
+_RESIDENT = re.compile(rf"{_ALONE}(\d\d)(\d\d)(\d\d) ?[{_DASH}]? ?([1-8])(\d{{6}}){_ENDS}", re.ASCII)
+_RESIDENT_SAID = re.compile(rf"(?:주민|외국인)[^0-9\n{APART}]{{0,15}}$")
+_CARD = re.compile(
+    rf"{_ALONE}(?:\d{{4}}(?:[ {_DASH}]?\d{{4}}){{3}}|\d{{4}}[ {_DASH}]?\d{{6}}[ {_DASH}]?\d{{5}}){_ENDS}"
+)
+
+_COUNTRY = rf"(?:\+|\b00) ?82{_GAP}(?:\(0\))?{_GAP}"
+_AREA = r"(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4]|70|80|50[2-8]?)"
+_CALL = r"(?:전화|연락|문의|휴대폰|핸드폰|팩스|☎|☏|\b(?:tel|fax|phone|hp|mobile|[th])\b\.?)"
+_PHONE = re.compile(
+    rf"{_ALONE}(?:"
+    rf"(?:{_COUNTRY}0?|\(?0)1[016789]{_GAP}\d{{3,4}}{_GAP}\d{{4}}"
+    rf"|(?:{_COUNTRY}0?|\(?0){_AREA}{_BAR}\d{{3,4}}{_BAR}\d{{4}}"
+    rf"|0{_AREA}\d{{7,8}}"
+    rf"|\d{{3,4}}{_BAR}\d{{4}}"
+    rf"){_ENDS}",
+    re.ASCII | re.IGNORECASE,
+)
+_CALLED = re.compile(rf"{_CALL}(?:처|번호)? ?[:.)\]]? ?$", re.ASCII | re.IGNORECASE)
+_CERTAIN_PHONE = re.compile(rf"(?:{_COUNTRY}|\(?0(?:1[016789]|{_AREA}{_BAR}))", re.ASCII)
+
+_BANK = (
+    r"(?:(?:국민|신한|우리|하나|기업|제일|씨티|대구|부산|경남|광주|전북|제주|산업|외환|카카오|토스|케이|아이엠|한국)"
+    r" ?(?:은행|뱅크)|농협|카뱅|토뱅|새마을금고|우체국|신협|수협)"
+)
+_ACCOUNT_WORD = rf"(?:{_BANK}|계좌|예금주|입금|송금)"
+_ACCOUNT = re.compile(rf"{_ALONE}(?:\d{{2,6}}(?:[ {_DASH}]\d{{1,8}}){{1,4}}|\d{{10,16}}){_ENDS}", re.ASCII)
+_ACCOUNT_BEFORE = re.compile(rf"{_ACCOUNT_WORD}[^0-9\n{APART}]{{0,15}}$", re.IGNORECASE)
+_ACCOUNT_AFTER = re.compile(rf" ?[(,:]? ?(?:{_BANK}|예금주|계좌)", re.IGNORECASE)
+_BATCH_CHARS = 1 << 14
+_AROUND = 3  # characters of a number beyond its digits and what stands between them: (, +
+_NEAR = 30  # characters before a number that tell what it is
+
+
+def mask(texts: Iterable[str], settings: PersonalSettings) -> tuple[list[str], Counter[str]]:
+    """The texts with each find replaced by MASKS of its kind, and how many there were of each kind."""
+    counts: Counter[str] = Counter()
+    found = worked_on_together(texts, _BATCH_CHARS, lambda text: _masked(text, settings, counts))
+    return list(found), counts
+
+
+def _masked(text: str, settings: PersonalSettings, counts: Counter[str]) -> str:
+    pieces, done = [], 0
+    for start, end, kind in spans(text):
+        if getattr(settings, kind):
+            pieces += [text[done:start], MASKS[kind]]
+            done = end
+            counts[kind] += 1
+    return "".join([*pieces, text[done:]]) if pieces else text
+
+
+def spans(text: str) -> list[tuple[int, int, str]]:
+    """Start, end and kind of each find, in order; none overlap."""
+    folded = text.translate(_WIDE) if _WIDE_CHAR.search(text) else text
+    found: list[tuple[int, int, str]] = []
+    if "@" in folded or _AT_SAID.search(folded):
+        found += [(*match.span(), "email") for match in _EMAIL.finditer(folded)]
+    for run in _LONG_NUMBER.finditer(folded):
+        for kind, pattern, holds in _NUMBERS:
+            for match in pattern.finditer(folded, max(0, run.start() - _AROUND), run.end() + _AROUND):
+                start, end = match.span()
+                if holds(match) and _is_free(start, end, found):
+                    insort(found, (start, end, kind))
+    return found
+
+
+def _is_free(start: int, end: int, found: list[tuple[int, int, str]]) -> bool:
+    """Whether none of the finds, which are in order, overlaps the stretch."""
+    place = bisect(found, (start, end, ""))
+    before = place == 0 or found[place - 1][1] <= start
+    return before and (place == len(found) or found[place][0] >= end)
+
+
+def _is_resident_number(match: re.Match[str]) -> bool:
+    year, month, day, kind = (int(match[group]) for group in (1, 2, 3, 4))
+    year += 2000 if kind in (3, 4, 7, 8) else 1900
+    if not (1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1] and year <= _LATEST_BIRTH):
+        return False
+    digits = _digits(match[0])
+    rest = sum(digit * weight for digit, weight in zip(digits, (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5), strict=False)) % 11
+    checks = {(11 - rest) % 10} | ({(13 - rest) % 10} if kind >= 5 else set())
+    return digits[-1] in checks or _RESIDENT_SAID.search(_before(match)) is not None
+
+
+def _is_card(match: re.Match[str]) -> bool:
+    digits = _digits(match[0])
+    if digits[0] not in (2, 3, 4, 5, 6, 9) or len(set(digits)) < 3:
+        return False
+    doubled = [digit if place % 2 else sum(divmod(2 * digit, 10)) for place, digit in enumerate(digits[::-1], 1)]
+    return sum(doubled) % 10 == 0
+
+
+def _is_phone(match: re.Match[str]) -> bool:
+    return _CERTAIN_PHONE.match(match[0]) is not None or _CALLED.search(_before(match)) is not None
+
+
+def _is_account(match: re.Match[str]) -> bool:
+    if not 10 <= len(_digits(match[0])) <= 16:
+        return False
+    return (
+        _ACCOUNT_BEFORE.search(_before(match)) is not None
+        or _ACCOUNT_AFTER.match(match.string, match.end()) is not None
+    )
+
+
+_NUMBERS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], bool]], ...] = (
+    ("resident_number", _RESIDENT, _is_resident_number),
+    ("card", _CARD, _is_card),
+    ("phone", _PHONE, _is_phone),
+    ("account", _ACCOUNT, _is_account),
+)
+
+
+def _before(match: re.Match[str]) -> str:
+    return match.string[max(0, match.start() - _NEAR) : match.start()]
+
+
+def _digits(text: str) -> list[int]:
+    return [int(char) for char in text if char in "0123456789"]

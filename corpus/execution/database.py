@@ -1,0 +1,149 @@
+"""DuckDB with a bound on memory and a folder to spill into. Integer aggregates only: sums of doubles vary."""
+
+import os
+import re
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from corpus.execution.parts import read_table, unreadable, write_tables
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["connect", "same_size_batches", "view_without", "write_query"]
+
+_MEMORY_LIMIT = "512MB"
+_BATCH_ROWS = 1 << 16
+_GLOB = re.compile(r"[*?[]")
+_ENDING = frozenset((signal.SIGINT, signal.SIGTERM))
+
+
+@contextmanager
+def connect(output: Path | None, threads: int, **views: Sequence[Path]) -> Iterator["DuckDBPyConnection"]:
+    """A database in memory that spills into the scratch folder of `output`; None: where the system keeps such files.
+
+    views: by name, the Parquet files whose rows each has; none for no files. Their columns are those of the files
+    alone, whatever folders are called: DuckDB takes a path for a pattern, and a folder `id=5` for a column. Ctrl-C ends
+    a query at once, with KeyboardInterrupt. Raises ArtifactError where one of the files is damaged.
+    """
+    import duckdb  # not at the top: workers import this module and never connect
+
+    scratch = None if output is None else output / "work"
+    if scratch is not None:
+        scratch.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix="spill-", dir=scratch) as spill:
+        settings: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": _MEMORY_LIMIT,
+            "threads": threads,
+            "temp_directory": spill,
+            "preserve_insertion_order": False,
+            "autoinstall_known_extensions": False,
+        }
+        with duckdb.connect(config=settings) as connection, _interruptible(connection):
+            try:
+                for name, files in views.items():
+                    if files:
+                        literal = [_literal(path) for path in files]
+                        rows = connection.read_parquet(literal, hive_partitioning=False, union_by_name=name == "gone")
+                        rows.create_view(name)
+                yield connection
+            except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
+                if "interrupt" in str(error).lower():  # DuckDB's InterruptException, a RuntimeError, or one of Arrow's
+                    raise KeyboardInterrupt from error
+                for path in (
+                    () if isinstance(error, duckdb.OutOfMemoryException) else chain.from_iterable(views.values())
+                ):
+                    if str(path.absolute()) in str(error):
+                        raise unreadable(path, error) from error
+                    read_table(path)  # which names it where it is damaged
+                raise
+
+
+@contextmanager
+def _interruptible(connection: "DuckDBPyConnection") -> Iterator[None]:
+    """Ends the connection's query when a signal comes.
+
+    Python's own handlers wait until the query is done, which may take hours. What the system does at once is write the
+    signal's number into a pipe; a thread waits for it there.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+
+    def watch() -> None:
+        while numbers := os.read(reading, 64):
+            if not _ENDING.isdisjoint(numbers):
+                connection.interrupt()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(writing)
+        watcher.join()
+        os.close(reading)
+
+
+def _literal(path: Path) -> str:
+    """A path as DuckDB has to be given it, to find that file alone."""
+    text = str(path.absolute())  # it would take ~ for the user's folder
+    return "".join(f"[{char}]" if char in "*?[\\" else char for char in text) if _GLOB.search(text) else text
+
+
+def same_size_batches(reader: pa.RecordBatchReader, rows: int = _BATCH_ROWS) -> Iterator[pa.Table]:
+    """The reader's rows in tables of exactly `rows`, the last one shorter: row groups that depend on the rows alone."""
+    held: list[pa.RecordBatch] = []
+    for batch in reader:
+        while batch.num_rows:
+            taken = batch.slice(0, rows - sum(one.num_rows for one in held))
+            held.append(taken)
+            batch = batch.slice(taken.num_rows)
+            if sum(one.num_rows for one in held) == rows:
+                yield _joined(held)
+                held = []
+    if held:
+        yield _joined(held)
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    return pa.Table.from_batches(batches).combine_chunks()
+
+
+def view_without(database: "DuckDBPyConnection", name: str, columns: str = "*") -> None:
+    """A view `name` of the rows of the view `all_NAME` less those whose (part, position) the view `gone` has.
+
+    columns: as in SELECT.
+    """
+    gone = "ANTI JOIN gone USING (part, position)" if _has_view(database, "gone") else ""
+    database.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM all_{name} {gone}")
+
+
+def _has_view(database: "DuckDBPyConnection", name: str) -> bool:
+    found = database.execute("SELECT count(*) FROM duckdb_views() WHERE view_name = ?", [name]).fetchone()
+    return found is not None and bool(found[0])
+
+
+def write_query(
+    database: "DuckDBPyConnection",
+    query: str,
+    schema: pa.Schema,
+    path: Path,
+    output: Path,
+    given: Mapping[str, object] | None = None,
+) -> int:
+    """What the query finds as one file; returns the number of rows. given: values of its parameters."""
+    reader = database.sql(query, params=dict(given or {})).to_arrow_reader()
+    return write_tables(path, schema, same_size_batches(reader), output)

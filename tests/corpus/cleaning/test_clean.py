@@ -1,0 +1,387 @@
+"""The clean stage: what is kept, what is dropped and why, resumed after a kill, the same for any number of workers."""
+
+import gzip
+import json
+import math
+import random
+
+import faults
+import pyarrow.parquet as pq
+import pytest
+from pydantic import ValidationError
+
+from corpus.cleaning.clean import clean
+from corpus.settings import (
+    AnalyzeSettings,
+    CleanSettings,
+    DuplicateSettings,
+    FilterSettings,
+    NormalizeSettings,
+    ShardSettings,
+)
+from korbert.errors import CorpusError
+
+WORDS = ["학교", "도서관", "책상", "하늘이", "사람들은", "오늘도", "읽었다", "걸었다", "바다에서", "노래했다", "좋다"]
+ALL = DuplicateSettings(equal=False, near=0, template_share=1, line_documents=0)
+NOTICE = "이 글은 어디에나 붙어 있는 안내문입니다."
+
+
+def sentence(generator):
+    return " ".join(generator.choices(WORDS, k=generator.randint(3, 9))) + "."
+
+
+def write_jsonl(path, documents):
+    lines = [json.dumps(document, ensure_ascii=False) for document in documents]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def wiki(tmp_path_factory):
+    generator = random.Random(0)
+    texts = [sentence(generator) for _ in range(600)]
+    for _ in range(60):  # two near-duplicates each, below a line that stands in all
+        words = generator.choices(WORDS, k=40)
+        texts += [f"{NOTICE}\n{' '.join(words)}", f"{NOTICE}\n{' '.join(words)} {generator.choice(WORDS)}"]
+    generator.shuffle(texts)
+    path = tmp_path_factory.mktemp("source") / "wiki.jsonl"
+    return write_jsonl(path, [{"id": f"w{n}", "text": text} for n, text in enumerate(texts)])
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory, wiki, bytes_below):
+    """The files that one undisturbed worker makes of `wiki`."""
+    output = tmp_path_factory.mktemp("reference")
+    clean(settings(), {"wiki": [wiki]}, output, workers=1)
+    files = bytes_below(output)
+    assert len(files) > 30
+    return files
+
+
+def settings(**changed):
+    return CleanSettings(**({"sources": [{"name": "wiki", "path": "x"}], "part_bytes": 2048} | changed))
+
+
+def read(folder, name):
+    return pq.read_table(folder / name).to_pylist()
+
+
+def test_what_is_kept_and_what_is_dropped(tmp_path):
+    path = tmp_path / "a.jsonl"
+    good = {"id": "b", "text": "\u1112\u1161\u11a8\u1100\u116d에서  책을 읽었다.\r\n\r\n그리고 잤다.  "}
+    write_jsonl(path, [good, {"id": "short", "text": "네."}, {"id": "en", "text": "An English text only."}])
+    with path.open("ab") as file:
+        file.write(b'{"id": "cut", "text": "\n' + b'{"id": "latin", "text": "\xe9t\xe9"}\n{"id": 3, "text": []}\n')
+    text = tmp_path / "b.txt"
+    text.write_text("\ufeff학교에서 책을 읽었다.\n학교에서 책을 읽었다.\n하늘이 파랗고 바다도 파랗다.\n")
+    sources = [{"name": "wiki", "path": "x"}, {"name": "lines", "path": "x"}]
+    counts = clean(settings(sources=sources), {"wiki": [path], "lines": [text]}, tmp_path / "out", workers=1)
+    assert read(tmp_path / "out", "documents") == [
+        {"id": "wiki:b", "source": "wiki", "text": "학교에서 책을 읽었다.\n\n그리고 잤다."},
+        {"id": "lines:1", "source": "lines", "text": "학교에서 책을 읽었다."},
+        {"id": "lines:3", "source": "lines", "text": "하늘이 파랗고 바다도 파랗다."},
+    ]
+    dropped = {row["reason"]: row for row in read(tmp_path / "out", "dropped")}
+    assert dropped["too_short"] | {"detail": ""} == {
+        "id": "wiki:short",
+        "source": "wiki",
+        "reason": "too_short",
+        "detail": "",
+        "text": "네.",
+    }
+    assert dropped["bad_json"]["text"] == '{"id": "cut", "text": "'
+    assert dropped["bad_json"]["id"] is None
+    assert dropped["bad_json"]["detail"].startswith("a.jsonl line 4: ")
+    assert dropped["bad_encoding"]["text"] == '{"id": "latin", "text": "\\xe9t\\xe9"}'
+    assert (dropped["bad_text"]["id"], dropped["bad_text"]["detail"]) == (
+        "wiki:3",
+        "a.jsonl line 6: 'text' is a list, not a text",
+    )
+    assert (dropped["exact_duplicate"]["id"], dropped["exact_duplicate"]["detail"]) == ("lines:2", "lines:1")
+    assert counts == {
+        "chars": 21 + 12 + 16,
+        "documents": 3,
+        "dropped": 6,
+        "read": 9,
+        **{f"dropped.{reason}": 1 for reason in sorted(dropped)},
+        "kept.lines": 2,
+        "kept.wiki": 1,
+    }
+    assert set(dropped) == {"too_short", "too_little_hangul", "bad_json", "bad_encoding", "bad_text", "exact_duplicate"}
+
+
+def test_personal_data_is_replaced_and_counted(tmp_path):
+    texts = [
+        "영화 파일 보내 주세요 a@b.kr 부탁합니다",
+        "전화 주세요 010-1234-5678, 02-123-4567",
+        "짧다 c@d.kr",
+        "아무것도 없는 긴 문장이다",
+    ]
+    path = write_jsonl(tmp_path / "a.jsonl", [{"id": n, "text": text} for n, text in enumerate(texts)])
+    counts = clean(settings(), {"wiki": [path]}, tmp_path / "out", workers=1)
+    assert {name: number for name, number in counts.items() if name.startswith("masked.")} == {
+        "masked.email": 2,
+        "masked.phone": 2,
+    }
+    assert [row["text"] for row in read(tmp_path / "out", "documents")][:2] == [
+        "영화 파일 보내 주세요 <이메일> 부탁합니다",
+        "전화 주세요 <전화번호>, <전화번호>",
+    ]
+
+
+def test_near_duplicates_and_lines_that_stand_everywhere(tmp_path, wiki):
+    counts = clean(settings(), {"wiki": [wiki]}, tmp_path / "out", workers=1)
+    assert counts["dropped.near_duplicate"] == 60
+    assert counts["cut.documents"] == counts["cut.lines"] == 60
+    assert list(counts)[:4] == ["read", "documents", "dropped", "chars"]
+    assert read(tmp_path / "out", "frequent") == [{"text": NOTICE, "documents": 60}]
+    kept = {row["id"]: row["text"] for row in read(tmp_path / "out", "documents")}
+    assert not any(NOTICE in text for text in kept.values())
+    for row in read(tmp_path / "out", "dropped"):
+        if row["reason"] == "near_duplicate":
+            assert kept[row["detail"]].startswith(row["text"].removeprefix(f"{NOTICE}\n"))
+
+
+def test_a_document_of_lines_that_stand_everywhere_is_dropped(tmp_path):
+    texts = [f"{NOTICE}\n{number}번째 글에는 다른 말이 적혀 있다." for number in range(3)] + [f"{NOTICE}\n짧다."]
+    path = write_jsonl(tmp_path / "a.jsonl", [{"id": n, "text": text} for n, text in enumerate(texts)])
+    some = settings(duplicates=DuplicateSettings(line_documents=3))
+    counts = clean(some, {"wiki": [path]}, tmp_path / "out", workers=1)
+    assert counts["dropped.frequent_lines"] == 1
+    (row,) = read(tmp_path / "out", "dropped")
+    assert (row["id"], row["text"]) == ("wiki:3", texts[3])
+    assert row["detail"] == "1 of its lines stand in more than 3 documents"
+
+
+EVALUATION = [{"name": "test", "path": "x", "text": "document"}, {"name": "reading", "path": "x", "kind": "korquad"}]
+CONTEXT = "보부상은 장시를 돌며 물건을 팔았고 강가에는 포구가 생겨 쌀과 소금이 모였다."
+
+
+@pytest.mark.parametrize("unit", ["document", "line"])
+def test_text_of_evaluation_sets_is_taken_out(tmp_path, unit, bytes_below):
+    review = "배우들의 연기가 정말로 훌륭했던 영화"
+    (tmp_path / "test.tsv").write_text(
+        f"id\tdocument\n1\t{review}\n2\t좋다\n3\t아무도 보지 않은 다른 영화들의 이야기\n", "utf-8"
+    )
+    reading = {"data": [{"paragraphs": [{"context": CONTEXT}]}]}
+    (tmp_path / "reading.json").write_text(json.dumps(reading), "utf-8")
+    texts = [
+        f"{review}!!",
+        f"장시의 역사\n{CONTEXT}\n그 뒤의 이야기도 길게 이어진다.",
+        "이 글은 아무 데도 나오지 않는 글이다.",
+    ]
+    path = write_jsonl(tmp_path / "a.jsonl", [{"id": n, "text": text} for n, text in enumerate(texts)])
+    files = {"wiki": [path], "test": [tmp_path / "test.tsv"], "reading": [tmp_path / "reading.json"]}
+    some = settings(evaluation=EVALUATION, decontamination={"unit": unit})
+    counts = clean(some, files, tmp_path / "out", workers=1)
+    found = {name: number for name, number in counts.items() if name.startswith(("evaluation", "contaminated"))}
+    assert found == {
+        "contaminated.reading": 1,
+        "contaminated.test": 1,
+        "evaluation.test.texts": 3,
+        "evaluation.test.looked_for": 2,
+        "evaluation.test.found": 1,
+        "evaluation.reading.texts": 1,
+        "evaluation.reading.looked_for": 1,
+        "evaluation.reading.found": 1,
+    }
+    dropped = {row["id"]: row["detail"] for row in read(tmp_path / "out", "dropped")}
+    kept = [row["text"] for row in read(tmp_path / "out", "documents")]
+    assert dropped["wiki:0"] == f"test: {review}"
+    if unit == "document":
+        assert dropped["wiki:1"] == "reading: 보부상은 장시를 돌며 물건을 팔았고 강가에는 포구가 생겨"
+        assert kept == texts[2:]
+    else:
+        assert kept == ["장시의 역사\n그 뒤의 이야기도 길게 이어진다.", texts[2]]
+    before = bytes_below(tmp_path / "out")
+    clean(some, files, tmp_path / "out", workers=2)
+    assert bytes_below(tmp_path / "out") == before
+    (tmp_path / "test.tsv").write_text("id\tdocument\n1\t다른 파일에 적혀 있던 전혀 다른 글 하나\n", "utf-8")
+    assert clean(some, files, tmp_path / "out", workers=1)["evaluation.test.found"] == 0
+
+
+def test_a_source_in_another_encoding_than_its_recipe_says(tmp_path):
+    path = tmp_path / "old.csv.gz"
+    text = "id,text\n" + "".join(f"{number},학교에서 책을 {number}번 읽었다.\n" for number in range(50))
+    path.write_bytes(gzip.compress(text.encode("cp949")))
+    source = {"name": "old", "path": "x"}
+    assert clean(settings(sources=[source]), {"old": [path]}, tmp_path / "auto", workers=1)["documents"] == 50
+    wrong = settings(sources=[source | {"encoding": "utf-8"}])
+    with pytest.raises(
+        CorpusError, match=r"source 'old': 700 of 1,480 bytes are no text in the encoding that was given"
+    ):
+        clean(wrong, {"old": [path]}, tmp_path / "given", workers=1)
+    some = settings(sources=[source | {"encoding": "utf-8", "max_undecodable": 1.0}])
+    with pytest.raises(CorpusError, match=r"no document is left \(50 dropped.bad_encoding\)"):
+        clean(some, {"old": [path]}, tmp_path / "allowed", workers=1)
+
+
+def test_the_same_bytes_for_two_workers_and_nothing_redone(tmp_path, wiki, reference, bytes_below):
+    output = tmp_path / "out"
+    clean(settings(), {"wiki": [wiki]}, output, workers=2)
+    assert bytes_below(output) == reference
+    before = {path: path.stat().st_mtime_ns for path in output.glob("d*/*")}
+    clean(settings(), {"wiki": [wiki]}, output, workers=2)
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+@pytest.mark.parametrize("library", ["pyarrow", "duckdb", "mwparserfromhell"])
+def test_what_another_version_made_is_not_taken_for_done(tmp_path, others_with, library):
+    path = write_jsonl(tmp_path / "a.jsonl", [{"id": 1, "text": "학교에서 책을 읽었다고 한다."}])
+
+    def run():
+        return clean(settings(), {"wiki": [path]}, tmp_path / "out", workers=1)
+
+    run()
+    assert others_with(tmp_path / "out", run, library)
+
+
+def test_packed_text_gives_the_same(tmp_path, wiki, reference, bytes_below):
+    packed = tmp_path / "wiki.jsonl.gz"
+    packed.write_bytes(gzip.compress(wiki.read_bytes()))
+    clean(settings(), {"wiki": [packed]}, tmp_path / "out", workers=1)
+    assert bytes_below(tmp_path / "out") == reference
+
+
+def test_other_settings_leave_no_part_behind(tmp_path, wiki, reference, bytes_below):
+    other = settings(part_bytes=1024, filters=FilterSettings(min_chars=20), duplicates=ALL)
+    counts = clean(other, {"wiki": [wiki]}, tmp_path / "out", workers=1)
+    assert counts["dropped"] == counts["dropped.too_short"] > 0
+    clean(settings(), {"wiki": [wiki]}, tmp_path / "out", workers=1)
+    assert bytes_below(tmp_path / "out") == reference
+    clean(other, {"wiki": [wiki]}, tmp_path / "out", workers=1)
+    assert {name.split("/")[0] for name in bytes_below(tmp_path / "out")} == {"documents", "dropped"}
+
+
+@pytest.mark.parametrize("step", ["read", pytest.param("sift", marks=pytest.mark.slow)])
+def test_killed_and_run_again(tmp_path, wiki, reference, bytes_below, kill_when, step):
+    output = tmp_path / "out"
+    script = (
+        "from pathlib import Path; from corpus.cleaning.clean import clean; from corpus.settings import CleanSettings\n"
+        f"settings = CleanSettings.model_validate_json({settings().model_dump_json()!r})\n"
+        f"clean(settings, {{'wiki': [Path({str(wiki)!r})]}}, Path({str(output)!r}), workers=2)"
+    )
+    records = output / "work" / step
+    kill_when(script, lambda: len(list(records.glob("part-*.json"))) >= 2)
+    finished = {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in records.glob("part-*.json")}
+    assert len(finished) < len(reference) / 2
+    clean(settings(), {"wiki": [wiki]}, output, workers=1)
+    assert {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in finished} == finished
+    assert bytes_below(output) == reference
+
+
+def test_a_halved_part_has_the_bytes_of_a_whole_one(tmp_path, monkeypatch, bytes_below):
+    texts = [sentence(random.Random(number)) for number in range(30)]
+    path = write_jsonl(tmp_path / "a.jsonl", [{"id": n, "text": f"{NOTICE}\n{text}"} for n, text in enumerate(texts)])
+    (tmp_path / "test.tsv").write_text(f"id\tdocument\n1\t{texts[7]} {texts[8]}\n2\t{NOTICE}다\n", "utf-8")
+    evaluation = [{"name": "test", "path": "x", "text": "document"}]
+    some = settings(evaluation=evaluation, part_bytes=1 << 20, duplicates=DuplicateSettings(line_documents=5))
+    files = {"wiki": [path], "test": [tmp_path / "test.tsv"]}
+    counts = clean(some, files, tmp_path / "whole", workers=1)
+    monkeypatch.setattr("corpus.cleaning.clean._read", faults.read_small_pieces)
+    assert clean(some, files, tmp_path / "halved", workers=2) == counts
+    assert bytes_below(tmp_path / "halved") == bytes_below(tmp_path / "whole")
+    assert all(path.stem == "part-00000" for path in (tmp_path / "halved" / "work").rglob("part-*.parquet"))
+
+
+@pytest.mark.parametrize(("mark", "reason"), [(faults.CRASH, "clean_crashed"), (faults.HANG, "clean_timeout")])
+def test_a_record_that_crashes_or_hangs_is_the_only_one_lost(tmp_path, monkeypatch, mark, reason):
+    texts = [
+        "학교에서 책을 읽었다고 한다.",
+        "도서관에서 노래를 들었다고 한다.",
+        f"이 글은 {mark} 하고 말한다.",
+        "바다에서 사람들이 걸었다.",
+    ]
+    path = write_jsonl(tmp_path / "a.jsonl", [{"id": n, "text": text} for n, text in enumerate(texts)])
+    monkeypatch.setattr("corpus.cleaning.clean._read", faults.read_or_fail)
+    monkeypatch.setattr("corpus.cleaning.clean._LEAST_SECONDS", 6.0)
+    some = settings(part_bytes=1 << 20)
+    counts = clean(some, {"wiki": [path]}, tmp_path / "out", workers=2)
+    assert (counts["documents"], counts["dropped"], counts[f"dropped.{reason}"]) == (3, 1, 1)
+    (row,) = read(tmp_path / "out", "dropped")
+    told = {"clean_crashed": "its worker process ended", "clean_timeout": "no result after 6 seconds"}[reason]
+    assert row == {
+        "id": "wiki:2",
+        "source": "wiki",
+        "reason": reason,
+        "detail": f"a.jsonl line 3: {told}",
+        "text": texts[2],
+    }
+    assert [row["id"] for row in read(tmp_path / "out", "documents")] == ["wiki:0", "wiki:1", "wiki:3"]
+
+
+def test_where_every_record_is_lost(tmp_path, monkeypatch):
+    path = write_jsonl(tmp_path / "a.jsonl", [{"id": 1, "text": f"이 글은 {faults.CRASH} 하고 말한다."}])
+    other = write_jsonl(tmp_path / "b.jsonl", [{"id": 2, "text": "학교에서 책을 읽었다고 한다."}])
+    monkeypatch.setattr("corpus.cleaning.clean._read", faults.read_or_fail)
+    some = settings(sources=[{"name": "wiki", "path": "x"}, {"name": "b", "path": "x"}])
+    counts = clean(some, {"wiki": [path], "b": [other]}, tmp_path / "out", workers=1)
+    assert (counts["documents"], counts["dropped.clean_crashed"]) == (1, 1)
+
+
+def test_an_id_given_twice_is_refused_with_both_places(tmp_path, wiki):
+    other = write_jsonl(tmp_path / "other.jsonl", [{"id": "x", "text": "네."}, {"id": "w7", "text": "다른 글."}])
+    expected = r"wiki.jsonl line 8 and .*other.jsonl line 2: both have the id 'wiki:w7': make ids unique"
+    with pytest.raises(CorpusError, match=expected):
+        clean(settings(), {"wiki": [wiki, other]}, tmp_path / "out", workers=1)
+
+
+def test_a_file_that_is_cut_stops_the_stage(tmp_path, wiki):
+    packed = tmp_path / "wiki.jsonl.gz"
+    packed.write_bytes(gzip.compress(wiki.read_bytes())[:-20])
+    with pytest.raises(CorpusError, match=r"wiki.jsonl.gz: ends inside frame 1"):
+        clean(settings(), {"wiki": [packed]}, tmp_path / "out", workers=1)
+
+
+def test_missing_and_empty_files(tmp_path):
+    empty = tmp_path / "wiki.jsonl"
+    empty.write_bytes(b"\n\n")
+    output = tmp_path / "out"
+    with pytest.raises(CorpusError, match=r"none.jsonl: no such file: check the path of 'wiki'"):
+        clean(settings(), {"wiki": [tmp_path / "none.jsonl"]}, output, workers=1)
+    with pytest.raises(CorpusError, match=r"'wiki': no file"):
+        clean(settings(), {"wiki": []}, output, workers=1)
+    with pytest.raises(CorpusError, match=r"wiki.jsonl: no document"):
+        clean(settings(), {"wiki": [empty]}, output, workers=1)
+    empty.write_bytes(b"")
+    with pytest.raises(CorpusError, match=r"wiki.jsonl: nothing in there: name files that hold text"):
+        clean(settings(), {"wiki": [empty]}, output, workers=1)
+    write_jsonl(empty, [{"id": "a", "text": "네"}])
+    with pytest.raises(CorpusError, match=r"no document is left \(1 dropped.too_short\)"):
+        clean(settings(), {"wiki": [empty]}, output, workers=1)
+
+
+def test_settings_that_cannot_be():
+    with pytest.raises(ValueError, match="two sources or evaluation sets are named 'wiki'"):
+        settings(sources=[{"name": "wiki", "path": "a"}, {"name": "wiki", "path": "b"}])
+    with pytest.raises(ValueError, match="min_hangul_share"):
+        settings(filters=FilterSettings(min_hangul_share=2))
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (FilterSettings, {"max_word_chars": math.inf}),
+        (FilterSettings, {"min_hangul_share": math.nan}),
+        (FilterSettings, {"max_top_ngram_shares": (0.1, math.nan, 0.3)}),
+        (FilterSettings, {"max_chars": 10**5000}),
+        (DuplicateSettings, {"near": math.nan}),
+        (DuplicateSettings, {"line_documents": 10**40}),
+        (NormalizeSettings, {"max_repeats": 10**12}),
+        (AnalyzeSettings, {"deadline_seconds": math.inf}),
+        (AnalyzeSettings, {"deadline_seconds": 1e300}),
+        (AnalyzeSettings, {"part_bytes": 10**30}),
+        (ShardSettings, {"part_bytes": 10**30}),
+    ],
+)
+def test_numbers_that_no_machine_can_count_to(kind, values):
+    with pytest.raises(ValidationError):
+        kind(**values)
+
+
+@pytest.mark.slow
+def test_a_slice_of_the_real_corpus(korbert_data, tmp_path):
+    files = {"wiki": [korbert_data / "corpus" / "wiki-0.jsonl.zst"]}
+    counts = clean(settings(part_bytes=8 << 20), files, tmp_path / "out", workers=2)
+    assert counts["read"] > 70_000
+    assert counts["documents"] > 0.95 * counts["read"]

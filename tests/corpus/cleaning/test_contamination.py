@@ -1,0 +1,129 @@
+"""What counts as text of an evaluation set, and what does not."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+from corpus.cleaning.contamination import load_index, make_index
+from corpus.cleaning.features import batches
+from corpus.settings import CleanSettings
+from korbert.errors import CorpusError
+
+LONG = "조선 후기에는 상업이 발달하면서 장시가 전국으로 퍼졌고 보부상은 장시를 돌며 물건을 팔았다."
+SHORT = "배우들의 연기가 정말로 훌륭했던 영화였습니다"
+
+
+def settings(*names, **changed):
+    sets = [{"name": name, "path": f"{name}.jsonl"} for name in names]
+    return CleanSettings(sources=[{"name": "mine", "path": "x"}], evaluation=sets, decontamination=changed)
+
+
+@pytest.fixture
+def index(tmp_path):
+    """Makes the index of sets of texts: name -> texts."""
+
+    def make(sets, **changed):
+        files = {}
+        for name, texts in sets.items():
+            files[name] = [tmp_path / f"{name}.jsonl"]
+            lines = (json.dumps({"text": text}, ensure_ascii=False) for text in texts)
+            files[name][0].write_text("\n".join(lines), "utf-8")
+        return make_index(settings(*sets, **changed), files)
+
+    return make
+
+
+def find(index, *texts):
+    return [leak for batch, features in batches(texts) for leak in index.find(batch, features)]
+
+
+def names(index, *texts):
+    return [None if leak is None else leak.names for leak in find(index, *texts)]
+
+
+def test_eight_terms_in_a_row_are_a_leak_and_seven_are_none(index):
+    found = index({"test": [LONG]})
+    terms = LONG.rstrip(".").split()
+    inside = "앞의 말 " + " ".join(terms[2:10]) + " 뒤의 말"
+    (leak,) = find(found, inside)
+    assert leak.names == ("test",)
+    assert leak.shared == " ".join(terms[2:10])
+    assert names(found, " ".join(terms[2:9]), " ".join(terms[:7]) + " 다른 " + " ".join(terms[7:])) == [None, None]
+
+
+def test_punctuation_capitals_and_line_ends_do_not_hide_it(index):
+    found = index({"test": ["The Best 영화 가운데 하나인 이 작품은 정말로 좋았다고 생각한다"]})
+    assert names(found, "«the best» 영화 가운데, 하나인\n이 작품은... 정말로 좋았다고!! 생각한다?") == [("test",)]
+
+
+def test_a_short_text_must_stand_whole(index):
+    found = index({"test": [SHORT]})
+    assert names(found, f"어제 본 {SHORT}. 추천!", "배우들의 연기가 정말로 훌륭했던", SHORT) == [
+        ("test",),
+        None,
+        ("test",),
+    ]
+
+
+def test_stock_phrases_are_no_leak(index):
+    kept = ["재밌어요", "정말 재미있게 잘 봤습니다", "아 아 아 아 아", "진짜 진짜 진짜 진짜 진짜 진짜 진짜 진짜", LONG]
+    found = index({"test": kept})
+    assert names(found, *kept) == [None, None, None, None, ("test",)]
+    assert found.texts() == {"test": (5, 1)}
+
+
+def test_every_set_that_has_it_is_named(index):
+    found = index({"one": [LONG], "two": [SHORT, LONG], "three": [SHORT]})
+    assert names(found, LONG, SHORT, LONG + " " + SHORT) == [("one", "two"), ("two", "three"), ("one", "two", "three")]
+
+
+def test_the_lines_that_hold_it(index):
+    found = index({"test": [LONG, SHORT]})
+    first, second = LONG[:30], LONG[30:]
+    (leak,) = find(found, f"제목\n\n{first}\n{second}\n다른 이야기\n{SHORT}")
+    assert leak.lines == (2, 3, 5)
+
+
+def test_how_many_texts_were_found(index):
+    others = [f"{number}번째로 적어 둔 {SHORT} 그리고 더 이어지는 말들" for number in range(20)]
+    found = index({"a": [LONG, *others], "b": others[:3]})
+    leaks = [leak.hashes for leak in find(found, LONG, others[2], "아무 것도 아닌 글") if leak]
+    seen = found.seen(np.unique(np.concatenate(leaks)))
+    assert seen == {"a": 1 + len(others), "b": 3}  # the others share a run of eight terms
+    assert found.seen(np.empty(0, np.uint64)) == {"a": 0, "b": 0}
+
+
+def test_a_saved_index_finds_the_same(index, tmp_path):
+    found = index({"a": [LONG], "b": [SHORT]})
+    found.save(tmp_path / "index.npz", tmp_path)
+    again = load_index(tmp_path / "index.npz")
+    assert names(again, LONG, SHORT, "없는 글") == names(found, LONG, SHORT, "없는 글") == [("a",), ("b",), None]
+    assert again.texts() == found.texts()
+
+
+def test_against_a_plain_search(index):
+    """Random documents of few different words, so that runs of eight do and do not occur."""
+    generator = random.Random(3)
+    words = ["가나다", "라마바", "사아자", "차카타", "파하거", "너더러"]
+    texts = [" ".join(generator.choices(words, k=generator.randint(9, 14))) for _ in range(400)]
+    documents = [" ".join(generator.choices(words, k=60)) for _ in range(400)]
+    found = index({"test": texts})
+    runs = {tuple(text.split()[place : place + 8]) for text in texts for place in range(len(text.split()) - 7)}
+    telling = {run for run in runs if 2 * len(set(run)) > 8}
+    expected = [
+        any(tuple(document.split()[place : place + 8]) in telling for place in range(53)) for document in documents
+    ]
+    assert 0 < sum(expected) < len(expected)
+    assert [leak is not None for leak in find(found, *documents)] == expected
+
+
+def test_sets_with_nothing_to_look_for_are_refused(index, tmp_path):
+    with pytest.raises(CorpusError, match="evaluation set 'test': no text is long enough"):
+        index({"test": ["재밌어요", "최고"]})
+    (tmp_path / "test.jsonl").write_text('{"document": "글"}\n', "utf-8")
+    with pytest.raises(CorpusError, match=r"evaluation set 'test': no text in its files \(.*'text' is missing"):
+        make_index(settings("test"), {"test": [tmp_path / "test.jsonl"]})
+    with pytest.raises(ValueError, match="least_terms 9 is more than terms 8"):
+        settings("test", least_terms=9)

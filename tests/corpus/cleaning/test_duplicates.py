@@ -1,0 +1,233 @@
+import contextlib
+import random
+import threading
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from corpus.cleaning.duplicates import (
+    find_equal,
+    find_near,
+    refuse_repeated_ids,
+    rows_of_part,
+    signature_table,
+    text_hash,
+)
+from corpus.cleaning.features import measured
+from corpus.execution.parts import write_parquet
+from korbert.errors import CorpusError
+
+
+def write_parts(folder, documents, per_part):
+    """Parts as the first step of `clean` leaves them. documents: (id, text, reason)."""
+    paths = []
+    for part, first in enumerate(range(0, len(documents), per_part)):
+        rows = documents[first : first + per_part]
+        hashes = [text_hash(text) for _, text, _ in rows]
+        columns = {
+            "id": pa.array([id for id, _, _ in rows], pa.string()),
+            "reason": pa.array([reason for _, _, reason in rows], pa.string()),
+            "place": [f"a.jsonl line {first + number}" for number in range(1, len(rows) + 1)],
+            "part": pa.array([part] * len(rows), pa.int32()),
+            "position": pa.array(range(len(rows)), pa.int32()),
+            "hash_high": pa.array([high for high, _ in hashes], pa.uint64()),
+            "hash_low": pa.array([low for _, low in hashes], pa.uint64()),
+        }
+        paths.append(write_parquet(folder / f"part-{part:05d}.parquet", pa.table(columns), folder))
+    return paths
+
+
+def found(folder, documents, per_part, threads):
+    paths = write_parts(folder, documents, per_part)
+    number = find_equal(paths, folder, threads, folder / "duplicates.parquet")
+    return kept_by_id(folder / "duplicates.parquet", documents, per_part, number)
+
+
+def kept_by_id(path, documents, per_part, number):
+    """id of a document that goes -> id of the one that stays."""
+    kept = {}
+    for part, first in enumerate(range(0, len(documents), per_part)):
+        for row in rows_of_part(path, part).to_pylist():
+            assert row["part"] == part
+            kept[documents[first + row["position"]][0]] = row["kept"]
+    assert len(kept) == number
+    return kept
+
+
+def test_the_smallest_id_is_kept_whatever_the_order_the_parts_and_the_threads(tmp_path):
+    documents = [(f"s:{number:03}", f"글 {number % 50}", None) for number in range(200)]
+    expected = {f"s:{number:03}": f"s:{number % 50:03}" for number in range(50, 200)}
+    for turn, (per_part, threads) in enumerate([(7, 1), (64, 2), (200, 1)]):
+        random.Random(turn).shuffle(documents)
+        assert found(tmp_path / str(turn), documents, per_part, threads) == expected
+
+
+def test_ids_are_compared_by_code_point(tmp_path):
+    documents = [("s:9", "글", None), ("s:10", "글", None), ("s:Z", "글", None), ("s:가", "글", None)]
+    assert found(tmp_path, documents, 2, 1) == {"s:9": "s:10", "s:Z": "s:10", "s:가": "s:10"}
+
+
+def test_what_is_dropped_already_has_no_duplicates_and_is_none(tmp_path):
+    documents = [("s:1", "글", "too_short"), ("s:2", "글", None), (None, "글", "bad_json"), ("s:3", "글", None)]
+    assert found(tmp_path, documents, 2, 1) == {"s:3": "s:2"}
+
+
+def test_no_duplicates(tmp_path):
+    assert found(tmp_path, [("s:1", "가", None), ("s:2", "나", None)], 1, 1) == {}
+
+
+def test_repeated_ids_are_refused_with_their_first_two_places(tmp_path):
+    documents = [("s:b", "1", None), (None, "2", "bad_json"), (None, "3", "bad_json"), ("s:a", "4", "too_short")]
+    paths = write_parts(tmp_path / "good", documents, 2)
+    refuse_repeated_ids(paths, tmp_path, threads=1)
+    paths = write_parts(tmp_path / "bad", [*documents, ("s:c", "5", None), ("s:a", "6", None), ("s:a", "7", None)], 2)
+    expected = r"^a.jsonl line 4 and a.jsonl line 6: both have the id 's:a': make ids unique"
+    with pytest.raises(CorpusError, match=expected):
+        refuse_repeated_ids(paths, tmp_path, threads=1)
+
+
+def test_hashes_tell_texts_apart():
+    assert len({text_hash(f"글 {number}") for number in range(1000)}) == 1000
+    assert all(0 <= half < 1 << 64 for half in text_hash("글"))
+
+
+def test_little_memory_spills_and_finds_the_same(tmp_path, monkeypatch):
+    number = 1_000_000
+    generator = np.random.default_rng(0)
+    hashes = np.tile(generator.integers(0, 1 << 63, (number // 2, 2), np.uint64), (2, 1))
+    order = generator.permutation(number)
+    columns = {"id": [f"s:{place}" for place in order], "reason": pa.nulls(number, pa.string())}
+    columns |= {"part": np.zeros(number, np.int32), "position": np.arange(number, dtype=np.int32)}
+    columns |= {"hash_high": hashes[order, 0], "hash_low": hashes[order, 1]}
+    part = write_parquet(tmp_path / "part-00000.parquet", pa.table(columns), tmp_path, 1 << 13)
+    assert find_equal([part], tmp_path, 1, tmp_path / "much.parquet") == number // 2
+    monkeypatch.setattr("corpus.execution.database._MEMORY_LIMIT", "64MB")
+    spilt = Spilt(tmp_path / "work")
+    with spilt:
+        assert find_equal([part], tmp_path, 1, tmp_path / "little.parquet") == number // 2
+    assert spilt.most > 1 << 20
+    assert (tmp_path / "little.parquet").read_bytes() == (tmp_path / "much.parquet").read_bytes()
+
+
+class Spilt:
+    """Watches what DuckDB puts beside, while the block runs."""
+
+    def __init__(self, work):
+        self.most = 0
+        self._work = work
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+
+    def _watch(self):
+        while not self._done.wait(0.01):
+            with contextlib.suppress(FileNotFoundError):
+                sizes = [path.stat().st_size for folder in self._work.glob("spill-*") for path in folder.rglob("*")]
+                self.most = max(self.most, sum(sizes))
+
+    def __enter__(self):
+        self._thread.start()
+
+    def __exit__(self, *_):
+        self._done.set()
+        self._thread.join()
+
+
+# --- nearly equal ---
+
+WORDS = [
+    f"{noun}{ending}" for noun in ("강", "산", "들", "바다", "하늘", "길", "집") for ending in "은이을에도와로만의"
+]
+
+
+def near(folder, documents, *, per_part=50, threads=1, least=0.8, without=()):
+    signed = []
+    for part, first in enumerate(range(0, len(documents), per_part)):
+        some = documents[first : first + per_part]
+        columns = {"id": [id for id, _ in some], "text": [text for _, text in some]}
+        columns |= {
+            name: pa.array(values, pa.int32())
+            for name, values in (("part", [part] * len(some)), ("position", range(len(some))))
+        }
+        path = folder / "signatures" / f"part-{part:05d}.parquet"
+        (table,) = measured(pa.table(columns), partial(signature_table, least_terms=3))
+        signed.append(write_parquet(path, table, folder))
+    number = find_near(signed, least, folder, threads, folder / "near.parquet", without=without)
+    return kept_by_id(folder / "near.parquet", documents, per_part, number)
+
+
+def planted(generator, count):
+    """(text, text with some words changed), of all similarities."""
+    for number in range(count):
+        words = [generator.choice(WORDS) + generator.choice(WORDS) for _ in range(generator.randint(40, 150))]
+        changed = list(words)
+        for place in generator.sample(range(len(words)), number % 13 * len(words) // 100):
+            changed[place] = "다른" + generator.choice(WORDS)
+        yield " ".join(words), " ".join(changed[: len(words) - number % 2])
+
+
+def jaccard(one, other):
+    first, second = ({tuple(text.split()[n : n + 3]) for n in range(len(text.split()) - 2)} for text in (one, other))
+    return len(first & second) / len(first | second)
+
+
+def test_planted_near_duplicates_against_the_exact_similarity(tmp_path):
+    pairs = list(planted(random.Random(0), 800))
+    exact = [jaccard(*pair) for pair in pairs]
+    documents = [
+        (f"s:{number:04}{side}", text)
+        for number, pair in enumerate(pairs)
+        for side, text in zip("ab", pair, strict=True)
+    ]
+    random.Random(1).shuffle(documents)
+    gone = near(tmp_path, documents)
+    assert all(id[:-1] == kept[:-1] for id, kept in gone.items())  # nothing but the planted pairs
+    hit = [f"s:{number:04}a" in gone or f"s:{number:04}b" in gone for number in range(len(pairs))]
+    alike = [similarity >= 0.8 for similarity in exact]
+    assert 200 < sum(alike) < 600
+    recall = sum(found and near for found, near in zip(hit, alike, strict=True)) / sum(alike)
+    precision = sum(found and near for found, near in zip(hit, alike, strict=True)) / sum(hit)
+    assert recall > 0.9  # what lies at the limit itself may go either way
+    assert precision > 0.9
+    assert all(found for found, similarity in zip(hit, exact, strict=True) if similarity >= 0.92)
+    assert not any(found for found, similarity in zip(hit, exact, strict=True) if similarity <= 0.68)
+
+
+def test_the_longest_of_a_chain_is_kept_and_ties_go_by_id(tmp_path):
+    words = [f"낱말{number}" for number in range(100)]
+    chain = [
+        ("s:c", words[0:60]),
+        ("s:b", words[4:64]),
+        ("s:a", words[8:70]),
+        ("t:2", words[80:100]),
+        ("t:1", words[80:100]),
+    ]
+    documents = [(id, " ".join(text)) for id, text in chain] + [("u:1", "홀로 서 있는 글 하나")]
+    assert jaccard(documents[0][1], documents[2][1]) < 0.8
+    assert near(tmp_path, documents) == {"s:c": "s:a", "s:b": "s:a", "t:2": "t:1"}
+
+
+def test_neither_order_nor_parts_nor_threads_change_what_is_kept(tmp_path):
+    documents = [
+        (f"s:{number:04}", text) for number, pair in enumerate(planted(random.Random(2), 300)) for text in pair
+    ]
+    documents = [(f"{id}{place}", text) for place, (id, text) in enumerate(documents)]
+    expected = near(tmp_path / "first", documents)
+    assert len(expected) > 50
+    for turn, (per_part, threads) in enumerate([(7, 1), (1000, 2), (64, 2)]):
+        random.Random(turn).shuffle(documents)
+        assert near(tmp_path / str(turn), documents, per_part=per_part, threads=threads) == expected
+
+
+def test_documents_that_are_gone_keep_nothing(tmp_path):
+    text = " ".join(f"낱말{number}" for number in range(50))
+    documents = [("s:1", text + " 끝"), ("s:2", text), ("s:3", text)]
+    schema = pa.schema([("part", pa.int32()), ("position", pa.int32())])
+    without = write_parquet(tmp_path / "equal.parquet", pa.table({"part": [0], "position": [0]}, schema), tmp_path)
+    assert near(tmp_path, documents) == {"s:2": "s:1", "s:3": "s:1"}
+    assert near(tmp_path, documents, without=[without]) == {"s:3": "s:2"}
+
+
+def test_nothing_is_nearly_another(tmp_path):
+    assert near(tmp_path, [("s:1", "하나 둘 셋 넷"), ("s:2", "다섯 여섯 일곱 여덟"), ("s:3", "짧다")]) == {}

@@ -1,0 +1,117 @@
+"""Measures over many texts at once, against plain loops over one."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corpus.cleaning.features import DIGIT, HAN, HANGUL, JAMO, KANA, LATIN, OTHER, SPACE, SYMBOL, Features, hashes_of
+
+TEXTS = st.lists(
+    st.lists(st.sampled_from(["가", "나다", "a.", "12", "ㅋㅋ", "𠀀", " ", "\n", "-"]), max_size=40).map(" ".join),
+    max_size=5,
+)
+
+
+def words_of(text):
+    return text.split()
+
+
+def lines_of(text):
+    return [line for line in text.split("\n") if line.strip()]
+
+
+def visible(text):
+    return sum(map(len, text.split()))
+
+
+def top_share(text, size):
+    words = text.split()
+    grams = Counter(tuple(words[place : place + size]) for place in range(len(words) - size + 1))
+    most = max((count * sum(map(len, gram)) for gram, count in grams.items() if count > 1), default=0)
+    return most / max(1, visible(text))
+
+
+def repeated_share(text, size):
+    words, seen, covered = text.split(), set(), set()
+    for place in range(len(words) - size + 1):
+        gram = tuple(words[place : place + size])
+        if gram in seen:
+            covered.update(range(place, place + size))
+        seen.add(gram)
+    return sum(len(words[place]) for place in covered) / max(1, visible(text))
+
+
+def repeated_lines(text):
+    lines = [line for line in text.split("\n") if line.strip()]
+    repeated = [line for place, line in enumerate(lines) if line in lines[:place]]
+    return len(repeated) / max(1, len(lines)), sum(map(visible, repeated)) / max(1, visible(text))
+
+
+@settings(max_examples=200)
+@given(TEXTS)
+def test_equal_to_loops(texts):
+    found = Features(texts)
+    assert found.visible.tolist() == list(map(visible, texts))
+    assert found.count(found.words).tolist() == [len(words_of(text)) for text in texts]
+    assert found.count(found.lines).tolist() == [len(lines_of(text)) for text in texts]
+    for size in (1, 2, 3, 5):
+        np.testing.assert_allclose(found.top_ngram_share(size), [top_share(text, size) for text in texts])
+        np.testing.assert_allclose(found.repeated_ngram_share(size), [repeated_share(text, size) for text in texts])
+    shares = np.array([repeated_lines(text) for text in texts]).reshape(-1, 2)
+    np.testing.assert_allclose(found.line_share(found.repeated_lines), shares[:, 0])
+    np.testing.assert_allclose(found.line_char_share(found.repeated_lines), shares[:, 1])
+    bullets = [
+        sum(line.strip().startswith("-") for line in lines_of(text)) / max(1, len(lines_of(text))) for text in texts
+    ]
+    np.testing.assert_allclose(found.line_share(found.bullet_lines), bullets)
+    closed = [
+        sum(line.rstrip()[-1] in ".ㅋ" for line in lines_of(text)) / max(1, len(lines_of(text))) for text in texts
+    ]
+    np.testing.assert_allclose(found.line_share(found.closed_lines), closed)
+
+
+@pytest.mark.parametrize(
+    ("chars", "kind"),
+    [
+        ("가힣", HANGUL),
+        ("ㄱㅋㅏᄀ", JAMO),
+        ("aZéＡ", LATIN),
+        ("0９", DIGIT),
+        ("漢𠀀", HAN),
+        ("あア", KANA),
+        ("жλ", OTHER),
+        (".,~♡👍\u200d\uffff", SYMBOL),
+        (" \t\u3000\xa0", SPACE),
+    ],
+)
+def test_kinds(chars, kind):
+    assert (
+        Features(list(chars)).kind_counts[:, kind].tolist() == [2 if kind == SPACE else 1] * len(chars) or kind == SPACE
+    )
+    assert Features([chars]).kind_counts[0, kind] == len(chars) + (kind == SPACE)  # the line feed after each text
+
+
+def test_equal_words_have_equal_hashes_wherever_they_stand_and_others_do_not():
+    words = [f"낱말{number}" for number in range(20_000)] + ["가" * length for length in range(1, 200)]
+    codes = np.frombuffer(" ".join(words + words).encode("utf-32-le"), "<u4")
+    ends = np.append(np.flatnonzero(codes == 32), len(codes))
+    starts = np.append(0, ends[:-1] + 1)
+    hashes = hashes_of(codes, starts, ends)
+    assert (hashes[: len(words)] == hashes[len(words) :]).all()
+    assert len(np.unique(hashes)) == len(words)
+
+
+def test_nothing():
+    found = Features([])
+    assert len(found) == 0
+    assert (
+        found.visible.tolist()
+        == found.top_ngram_share(2).tolist()
+        == found.line_share(found.repeated_lines).tolist()
+        == []
+    )
+    empty = Features(["", " \n "])
+    assert empty.repeated_ngram_share(5).tolist() == empty.line_share(empty.bullet_lines).tolist() == [0.0, 0.0]

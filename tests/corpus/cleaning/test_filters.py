@@ -1,0 +1,144 @@
+"""Which texts are dropped, for which reason, and that each limit can be moved out of the way."""
+
+import json
+
+import pytest
+
+from corpus.cleaning.features import Features, batches
+from corpus.cleaning.filters import _FRAME, _RIGHTS, FILTERS, _page_words, drop_reasons
+from corpus.settings import FilterSettings
+
+PROSE = (
+    "조선 후기에는 상업이 발달하면서 장시가 전국으로 퍼졌다. 보부상은 장시를 돌며 물건을 팔았다.\n"
+    "정부는 처음에 이를 막으려 했으나, 세금을 거두는 편이 낫다고 여겨 점차 허용하였다.\n"
+    "강가에는 포구가 생겨 쌀과 소금, 생선이 모였다. 배로 실어 나르는 상인들은 큰돈을 벌었다.\n"
+)
+
+WORDS = [f"{noun}{ending}" for noun in ("강", "산", "들", "바다", "하늘", "길") for ending in "은이을에도와로만"]
+
+CASES = [
+    ("네.", "too_short", "2 visible characters"),
+    ("This is English with 한글.", "too_little_hangul", "Hangul share 0.11"),
+    ("ㅋㅋㅋㅋㅋ ★★★★☆☆ -_-;; ^^", "too_little_hangul", "Hangul share 0.00"),
+    ("영화!!! ★★★★☆☆ ♡♡♡♡ -_-;; ^^", "too_many_symbols", "0.91 of the visible characters are symbols"),
+    ("한글과 漢字를 섞어 漢文을 쓰던 時代의 文書", "mixed_languages", "0.44"),
+    ("가" * 260 + " " + "나" * 260, "too_long_words", "260.0 characters on average"),
+    ("오늘은 날씨가 맑다.\n" * 5, "repeated_lines", "0.80"),
+    ("정말 좋은 영화 " * 20, "repeated_words", "of its limit"),
+    (
+        " ".join(WORDS + WORDS[20:35]),
+        "repeated_passages",
+        "of their limit",
+    ),
+    ("이용약관 | 개인정보 처리방침\n회원가입 | 로그인\n기사 본문\n무단 전재 및 재배포 금지", "boilerplate", "0.89"),
+    ("서울시\n부산시\n대구시\n인천시\n광주시\n대전시", "list_like", "0.00 of the lines"),
+    (
+        "".join(f"- {word} 가는 길이다.\n" for word in ("학교", "회사", "시장", "공원", "병원", "극장")),
+        "bullets",
+        "1.00",
+    ),
+]
+
+
+def reasons(*texts, settings=None):
+    settings = settings or FilterSettings()
+    found = batches(texts, settings.repetition_min_words)
+    return [reason for batch, features in found for reason in drop_reasons(batch, features, settings)]
+
+
+@pytest.mark.parametrize(("text", "reason", "detail"), CASES)
+def test_each_reason(text, reason, detail):
+    (found,) = reasons(text)
+    assert found is not None
+    assert found[0] == reason
+    assert detail in found[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PROSE,
+        "ㅋㅋㅋㅋㅋ 진짜 재밌다!!! 강추~~",
+        "연기도 좋고 음악도 좋고 다 좋은데 너무 길다ㅠㅠ",
+        "최고의영화입니다꼭보세요두번보세요",
+        "띄어쓰기를하지않은긴평입니다" * 10,
+        "넘 좋은...!ㅠㅠㅠㅠ 헐ㅋㅋㅋㅋㅋ",
+        "..... 이건 진짜 ..... 명작이다",
+        "영웅님 오늘도 응원합니다~♥️♥️♥️♥️♥️♥️",
+        "內面의衝動에 대한 表出을 거침없이 표현한 영화",
+        "BTS의 Dynamite는 2020년 8월 21일에 나온 노래이다.",
+        "첫 번째 줄이다\n둘째 줄이다\n",
+        "저작권자들이 보면 열받는 영화겠군",
+        "로그인을 해야 볼 수 있는 영화라니",
+        "왠만해선 로그인 안하는데.. 이것도 영화냐 로그인하게 만드네",
+        "안젤리나 졸리를 유명하게 만든 영화라는데 이게 어떻게 안젤리나 졸리를 유명하게 만들었는지 모르겠다",
+        "이용약관에 동의하고 회원 가입을 한 이용자도 로그인을 할 수 없었으며, 고객센터에 항의가 이어졌다.",
+        "셧다운제는 청소년 보호 정책의 하나이다. 회원 가입과 로그인에 나이를 확인하도록 "
+        + PROSE.replace("\n", " ")
+        + "끝",
+    ],
+)
+def test_what_is_kept(text):
+    assert reasons(text) == [None]
+
+
+def test_many_texts_are_judged_as_each_alone():
+    texts = [text for text, *_ in CASES] * 3 + [PROSE, ""] * 50
+    alone = [reason for text in texts for reason in reasons(text)]
+    assert reasons(*texts) == alone
+
+
+def test_each_filter_has_a_case_and_can_be_left_out():
+    assert [reason for _, reason, _ in CASES if reason != "too_little_hangul"] == [
+        one.reason for one in FILTERS if one.reason != "too_little_hangul"
+    ]
+    off = FilterSettings(
+        min_chars=0,
+        min_hangul_share=0,
+        max_symbol_share=1,
+        max_other_script_share=1,
+        max_word_chars=1e9,
+        max_repeated_line_share=1,
+        repetition_min_words=10**9,
+        max_boilerplate_share=1,
+        min_closed_line_share=0,
+        max_bullet_share=1,
+    )
+    assert set(reasons(*(text for text, *_ in CASES), settings=off)) == {None}
+    assert json.loads(off.model_dump_json())["max_top_ngram_shares"] == [0.42, 0.34, 0.28]
+
+
+def test_a_document_of_any_size_is_judged_by_its_beginning():
+    text = PROSE + "가" * 10_000_000
+    assert reasons(text) == [("too_long", f"{len(text):,} characters")]
+    (found,) = reasons(text, settings=FilterSettings(max_chars=20_000_000))
+    assert found is not None
+    assert found[0] == "too_long_words"
+
+
+PAGE_WORDS = (
+    "무단 전재|재배포 금지|저작권자 ⓒ|All rights reserved|all Rights|Copyright (c)|copyright 2020|쿠키 정책"
+    "|자바스크립트를 켜|개인정보 처리방침|이용약관|청소년보호정책|본문 바로가기|메뉴바로가기|사이트맵|회원가입|로그인"
+    "|로그아웃|아이디 찾기|비밀번호찾기|고객센터|이전글|다음 글|목록보기|맨 위로|맨위로|기사제보|구독신청|마이페이지"
+    "|카카오톡 공유|페이스북공유|트위터 공유|밴드공유|공유하기|인쇄하기|스크랩|글쓴이 :|작성자:|작성일 :|등록일:"
+    "|첨부파일|조회수 3|추천 5|댓글 7|홈 >|홈>|HOME >"
+)
+
+
+def test_words_of_a_page_are_found_where_a_plain_search_finds_them():
+    """The beginnings that are looked at first must be those of every alternative of the patterns."""
+    for phrase in PAGE_WORDS.split("|"):
+        text = f"가나 {phrase} 다라\n{phrase}{phrase}"
+        features = Features([text])
+        found = [places.tolist() for places in _page_words(features)]
+        assert found == [[match.start() for match in one.finditer(features.joined)] for one in (_RIGHTS, _FRAME)], (
+            phrase
+        )
+        assert found[0] or found[1] or phrase == "all Rights", phrase
+
+
+def test_words_of_a_page_in_real_text(sample):
+    features = Features([json.loads(line)["text"] for line in (sample / "wiki.jsonl").read_text("utf-8").splitlines()])
+    found = [places.tolist() for places in _page_words(features)]
+    assert found == [[match.start() for match in one.finditer(features.joined)] for one in (_RIGHTS, _FRAME)]
+    assert found[1]

@@ -1,0 +1,78 @@
+"""Lines of many documents: which are found, where, and what is left of a text without them."""
+
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from corpus.cleaning.features import measured
+from corpus.cleaning.frequent_lines import find_frequent, line_table, without_lines
+from corpus.execution.parts import write_parquet
+
+NOTICE = "이 글은 어디에나 붙어 있는 안내문이다."
+
+
+def find(folder, documents, most=2, least_chars=5, gone=(), per_part=2):
+    lines, rows = [], []
+    for part, first in enumerate(range(0, len(documents), per_part)):
+        texts = documents[first : first + per_part]
+        positions = pa.array(range(len(texts)), pa.int32())
+        table = pa.table({"part": pa.array([part] * len(texts), pa.int32()), "position": positions, "text": texts})
+        name = f"part-{part:05d}.parquet"
+        rows.append(write_parquet(folder / "rows" / name, table, folder))
+        (found,) = measured(table, partial(line_table, least_chars=least_chars))
+        lines.append(write_parquet(folder / "lines" / name, found, folder))
+    without = []
+    if gone:
+        part, position = zip(*gone, strict=True)
+        table = pa.table({"part": pa.array(part, pa.int32()), "position": pa.array(position, pa.int32())})
+        without = [write_parquet(folder / "gone.parquet", table, folder)]
+    places, texts = folder / "places.parquet", folder / "texts.parquet"
+    number = find_frequent(lines, rows, most, folder, 1, without=without, places=places, texts=texts)
+    found = pq.read_table(texts).to_pylist()
+    assert number == len(found)
+    return [tuple(row.values()) for row in pq.read_table(places).to_pylist()], [tuple(row.values()) for row in found]
+
+
+def test_a_line_of_many_documents_is_found_wherever_it_stands(tmp_path):
+    documents = [f"첫 글의 첫 줄\n\n{NOTICE}", f"{NOTICE}\n둘째 글", f"셋째 글\n{NOTICE}\n끝 줄이다", "넷째 글"]
+    places, texts = find(tmp_path, documents)
+    assert places == [(0, 0, 2), (0, 1, 0), (1, 0, 1)]
+    assert texts == [(NOTICE, 3)]
+
+
+def test_a_document_counts_once_however_often_it_has_the_line(tmp_path):
+    assert find(tmp_path, [f"{NOTICE}\n{NOTICE}\n{NOTICE}", f"글 하나\n{NOTICE}"]) == ([], [])
+
+
+def test_short_lines_and_lines_of_few_documents_stay(tmp_path):
+    assert find(tmp_path, ["같은 줄\n가"] * 5) == ([], [])
+    assert find(tmp_path, ["같은 줄이다\n가"] * 2) == ([], [])
+    assert find(tmp_path, ["같은 줄이다\n가"] * 3)[1] == [("같은 줄이다", 3)]
+
+
+def test_documents_that_are_gone_do_not_count(tmp_path):
+    documents = [NOTICE, f"{NOTICE}\n나", f"{NOTICE}\n다"]
+    assert find(tmp_path, documents, gone=[(1, 0)]) == ([], [])
+    assert find(tmp_path, documents)[0] == [(0, 0, 0), (0, 1, 0), (1, 0, 0)]
+
+
+def test_the_commonest_comes_first_and_ties_by_text(tmp_path):
+    documents = ["나나나나나\n가가가가가\n다다다다다"] * 3 + ["다다다다다"]
+    assert find(tmp_path, documents)[1] == [("다다다다다", 4), ("가가가가가", 3), ("나나나나나", 3)]
+
+
+@pytest.mark.parametrize(
+    ("text", "gone", "left"),
+    [
+        ("가\n나\n다", [1], "가\n다"),
+        ("가\n\n나\n\n다", [2], "가\n\n다"),
+        ("가\n나", [0, 1], ""),
+        ("가\n\n나", [0], "나"),
+        ("가\n\n나", [2], "가"),
+        ("가\n나", [], "가\n나"),
+    ],
+)
+def test_what_is_left(text, gone, left):
+    assert without_lines(text, gone) == left

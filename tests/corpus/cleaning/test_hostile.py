@@ -1,0 +1,269 @@
+"""Input that nobody would write and everybody has: it is kept or dropped with a reason, and nothing stops the run."""
+
+import errno
+import json
+import os
+import random
+import subprocess
+import sys
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus.cleaning import features, frequent_lines
+from corpus.cleaning.clean import clean
+from corpus.cleaning.contamination import make_index
+from corpus.cleaning.features import batches, measured
+from corpus.cleaning.frequent_lines import line_table
+from corpus.execution import parts
+from corpus.readers.frames import open_bytes
+from corpus.settings import CleanSettings
+from korbert.errors import CorpusError
+
+
+def settings(**changed):
+    return CleanSettings(**({"sources": [{"name": "a", "path": "x"}]} | changed))
+
+
+def read(folder, name):
+    return [row for path in sorted((folder / name).glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+
+
+PROSE = "강가에는 포구가 생겨 쌀과 소금, 생선이 모였다. 배로 실어 나르는 상인들은 큰돈을 벌었다."
+ODD = [
+    "\0",
+    "\u202e",
+    "\u2066",
+    "\ufeff",
+    "\u200d",
+    "\u200b",
+    "\u0300",
+    "\ufffd",
+    "\ufff9",
+    "\x85",
+    "\u2028",
+    "🇰🇷",
+    "👩‍👩‍👧",
+    "𠀀",
+]
+LINES = [
+    b'{"id": "x", "text": ',
+    b"[" * 20_000,
+    b'{"id": {"a": {"b": [1, 2]}}, "text": "t"}',
+    b'{"id": "NUMBER", "text": ["a", "b"]}',
+    b'{"id": 3.5, "text": "t"}',
+    b"null",
+    b'"text"',
+    b"\xff\xfe\x00\x01",
+    b'{"id": "NUMBER", "text": "\\ud83d"}',
+    b'{"id": "\\udc00", "text": "t"}',
+    b"{}",
+    b"\x00\x00\x00",
+    b'{"id": NaN, "text": Infinity}',
+    "{'id': '작은따옴표', 'text': '글'}".encode(),
+]
+
+
+def hostile(generator, number):
+    """One line of a file of JSON lines, good or bad."""
+    kind = number % 20
+    if kind < 5:
+        return generator.choice(LINES).replace(b"NUMBER", str(number).encode())
+    text = PROSE
+    if kind < 12:
+        for _ in range(generator.randint(1, 30)):
+            place = generator.randrange(len(text) + 1)
+            text = text[:place] + generator.choice(ODD) * generator.choice((1, 1, 50)) + text[place:]
+    elif kind < 15:
+        text = "".join(chr(generator.randrange(0x20, 0xD800)) for _ in range(generator.randint(0, 300)))
+    elif kind < 17:
+        text = generator.choice(
+            ("7", "ㅋ", "가", "a", ".", " ", "\n", "<", "&amp;", "@", "010-1234-5678 ")
+        ) * generator.choice((10, 5000))
+    elif kind == 17:
+        text = "\n".join(
+            generator.choices(("", " ", "목록", "- 하나", "http://a.b/c", PROSE), k=generator.randint(0, 200))
+        )
+    return json.dumps({"id": f"h{number}", "text": text}, ensure_ascii=generator.random() < 0.5).encode(
+        "utf-8", "surrogatepass"
+    )
+
+
+def test_ten_thousand_hostile_documents(tmp_path, bytes_below):
+    generator = random.Random(0)
+    lines = [hostile(generator, number) for number in range(10_000)]
+    lines[5000] = json.dumps({"id": "syllables", "text": "가" * (1 << 20)}).encode()
+    lines[5001] = json.dumps({"id": "digits", "text": "1" * (1 << 20)}).encode()
+    lines[5002] = json.dumps({"id": "lines", "text": "가\n" * (1 << 19)}).encode()
+    path = tmp_path / "hostile.jsonl"
+    path.write_bytes(b"\n".join(lines))
+    evaluation = [{"name": "prose", "path": "x", "kind": "text"}]
+    (tmp_path / "prose.txt").write_text("상인들은 큰돈을 벌었다고 적혀 있는 전혀 다른 글이 여기에 있다.", "utf-8")
+    some = settings(sources=[{"name": "a", "path": "x", "max_undecodable": 1}], evaluation=evaluation)
+    files = {"a": [path], "prose": [tmp_path / "prose.txt"]}
+    counts = clean(some, files, tmp_path / "out", workers=2)
+    kept, dropped = read(tmp_path / "out", "documents"), read(tmp_path / "out", "dropped")
+    assert len(kept) + len(dropped) == counts["read"] == len(lines)
+    assert all(row["reason"] for row in dropped)
+    assert all(row["text"] and "\0" not in row["text"] and "\u202e" not in row["text"] for row in kept)
+    assert {"bad_json", "bad_text", "bad_id", "bad_encoding", "too_short", "exact_duplicate"} <= {
+        row["reason"] for row in dropped
+    }
+    assert len(kept) > 50
+
+
+def memory_of_clean(path, folder):
+    """The most that a process of a run by itself takes, in MiB, and its dropped rows.
+
+    ru_maxrss of a process counts what its parent held when it started it; VmHWM does not.
+    """
+    program = folder / "program.py"
+    program.write_text(
+        "import re, resource; from pathlib import Path; from corpus.cleaning.clean import clean\n"
+        "from corpus.settings import CleanSettings\n"
+        "if __name__ == '__main__':\n"
+        "    settings = CleanSettings(sources=[{'name': 'a', 'path': 'x'}])\n"
+        f"    clean(settings, {{'a': [Path({str(path)!r})]}}, Path({str(folder / 'out')!r}), workers=1)\n"
+        "    own = int(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1])\n"
+        "    print(max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) >> 10)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    told = subprocess.run([sys.executable, str(program)], env=environment, check=True, capture_output=True, text=True)
+    return int(told.stdout), read(folder / "out", "dropped")
+
+
+@pytest.mark.slow
+def test_a_line_of_200_megabytes(tmp_path):
+    words = ["".join(random.Random(number).choices("가나다라마바사아자차카타파하", k=3)) for number in range(2000)]
+    chunk = (" ".join(random.Random(0).choices(words, k=100_000)) + " ").encode()
+    path = tmp_path / "big.jsonl"
+    with path.open("wb") as file:
+        first, last = (json.dumps({"id": name, "text": PROSE + name}).encode() for name in ("first", "last"))
+        file.write(first + b'\n{"id": "big", "text": "')
+        for _ in range(200_000_000 // len(chunk) + 1):
+            file.write(chunk)
+        file.write(b'"}\n' + last + b"\n")
+    size = path.stat().st_size - len(first) - len(last) - 2
+    memory, (row,) = memory_of_clean(path, tmp_path)
+    assert [row["id"] for row in read(tmp_path / "out", "documents")] == ["a:first", "a:last"]
+    assert (row["id"], row["reason"]) == (None, "too_long")
+    assert row["detail"].startswith(f"big.jsonl line 2: {size:,} bytes, and a record may have 67,108,864")
+    assert len(row["text"].encode()) > 65_000
+    assert memory < 600
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["zeros.jsonl.zst", "line.txt"])
+def test_a_little_file_that_is_large_and_a_line_of_51_megabytes(tmp_path, name):
+    path = tmp_path / name
+    if path.suffix == ".zst":
+        line = json.dumps({"id": 1, "text": PROSE}).encode()
+        path.write_bytes(zstandard.compress(line + b"\n" + b"\0" * 200_000_000))
+        assert path.stat().st_size < 20_000
+    else:
+        path.write_text(PROSE + "\n" + PROSE * (51_000_000 // len(PROSE.encode())), "utf-8")
+    memory, dropped = memory_of_clean(path, tmp_path)
+    assert [row["reason"] for row in dropped][-1] == "too_long"
+    assert memory < 600
+
+
+@pytest.mark.slow
+def test_twenty_thousand_small_files(tmp_path):
+    folder = tmp_path / "files"
+    folder.mkdir()
+    generator = random.Random(0)
+    words = [
+        f"{noun}{ending}" for noun in ("강", "산", "들", "바다", "하늘", "길", "집") for ending in "은이을에도와로만의"
+    ]
+    for number in range(20_000):
+        (folder / f"{number:05}.txt").write_text(" ".join(generator.choices(words, k=12)), "utf-8")
+    some = settings(sources=[{"name": "a", "path": "x", "documents": "file"}])
+    counts = clean(some, {"a": sorted(folder.glob("*.txt"))}, tmp_path / "out", workers=2)
+    assert counts["read"] == 20_000
+    assert counts["documents"] + counts["dropped"] == 20_000
+    assert counts["documents"] > 19_000
+
+
+def test_a_file_that_may_not_be_read(tmp_path):
+    path = tmp_path / "secret.txt"
+    path.write_text("글", "utf-8")
+    path.chmod(0)
+    tmp_path.chmod(0o755)
+    was = os.geteuid()
+    if was == 0:
+        os.seteuid(65534)  # root may read anything
+    try:
+        with pytest.raises(CorpusError, match=r"secret.txt: .*[Pp]ermission denied"), open_bytes(path) as file:
+            file.read()
+    finally:
+        os.seteuid(was)
+
+
+def test_a_full_disk_leaves_whole_parts_and_the_next_run_goes_on(tmp_path, monkeypatch, bytes_below):
+    lines = [json.dumps({"id": number, "text": f"{number}번째 글이다. {PROSE}"}) for number in range(60)]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(lines), "utf-8")
+    some = settings(part_bytes=2048, duplicates={"near": 0})
+    clean(some, {"a": [path]}, tmp_path / "reference", workers=1)
+    real, left = parts.written_aside, [3]
+
+    def write(path, write, output):
+        left[0] -= path.suffix == ".parquet"
+        if left[0] < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        return real(path, write, output)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("corpus.execution.parts.written_aside", write)
+        for module in ("clean", "sifting"):
+            patch.setattr(f"corpus.cleaning.{module}.run_units", in_this_process)
+        with pytest.raises(OSError, match="No space left on device") as caught:
+            clean(some, {"a": [path]}, tmp_path / "out", workers=1)
+    assert str(tmp_path / "out") in str(caught.value)
+    assert not list((tmp_path / "out").glob("documents/*"))
+    clean(some, {"a": [path]}, tmp_path / "out", workers=1)
+    assert bytes_below(tmp_path / "out") == bytes_below(tmp_path / "reference")
+
+
+def in_this_process(function, units, *, workers, **halving):
+    """Where the disk is a made-up one: another process would not know of it."""
+    from corpus.execution.workers import Outcome
+
+    for unit in units:
+        yield Outcome(unit, [function(unit)])
+
+
+LONG = "보부상은 장시를 돌며 물건을 팔았고 강가에는 포구가 생겨 쌀과 소금이 모였다"
+
+
+@pytest.mark.slow
+def test_text_of_an_evaluation_set_is_found_deep_in_a_long_document(tmp_path):
+    (tmp_path / "test.jsonl").write_text(json.dumps({"text": LONG}), "utf-8")
+    some = settings(evaluation=[{"name": "test", "path": "x"}])
+    index = make_index(some, {"test": [tmp_path / "test.jsonl"]})
+    filler = "\n".join(f"{number}번째 줄에는 다른 이야기가 있다." for number in range(400_000))
+    for before in (len(filler), (1 << 22) - 40, (1 << 22) - (1 << 12) - 5):  # at the seams, too
+        text = filler[:before] + "\n" + LONG + "\n" + filler[before:]
+        ((batch, features),) = batches([text])
+        (leak,) = index.find(batch, features)
+        assert leak.names == ("test",)
+        assert {text.split("\n")[line] for line in leak.lines} == {LONG}
+
+
+@given(st.lists(st.sampled_from(["가나다라마", "바사아자차카", "짧다", "", "x" * 30]), min_size=1, max_size=40))
+def test_lines_of_a_long_document_are_those_of_a_short_one(given_lines):
+    number = pa.array([0], pa.int32())
+    rows = pa.table({"text": ["\n".join(given_lines)], "part": number, "position": number})
+    (whole,) = measured(rows, partial(line_table, least_chars=3))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(features, "MOST_CHARS", 25)
+        patch.setattr(frequent_lines, "MOST_CHARS", 25)
+        patch.setattr(frequent_lines, "BATCH_CHARS", 11)
+        (cut,) = measured(rows, partial(line_table, least_chars=3))
+    fits = [len(given_lines[number]) <= 25 for number in whole["line"].to_pylist()]
+    assert cut.to_pylist() == [row for row, short in zip(whole.to_pylist(), fits, strict=True) if short]

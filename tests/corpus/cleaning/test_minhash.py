@@ -1,0 +1,101 @@
+"""Signatures against sets of runs of three terms, made with a regular expression."""
+
+import random
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus.cleaning.features import Features
+from corpus.cleaning.minhash import BANDS, SIGNATURE_BYTES, similarity
+from corpus.cleaning.minhash import signatures as of_features
+
+WORDS = [
+    f"{noun}{ending}" for noun in ("강", "산", "들", "바다", "하늘", "길", "집") for ending in "은이을에도와로만의"
+]
+
+
+def signatures(texts, least_terms):
+    return of_features(Features(texts), least_terms)
+
+
+def shingles(text):
+    terms = re.findall(r"[^\W_]+", text.lower())
+    return {tuple(terms[place : place + 3]) for place in range(len(terms) - 2)}
+
+
+def jaccard(one, other):
+    return len(shingles(one) & shingles(other)) / len(shingles(one) | shingles(other))
+
+
+def pairs(count):
+    """Texts and the same with some words changed, of all similarities."""
+    generator = random.Random(1)
+    for number in range(count):
+        words = [generator.choice(WORDS) + generator.choice(WORDS) for _ in range(generator.randint(30, 200))]
+        changed = list(words)
+        for place in generator.sample(range(len(words)), number % 12 * len(words) // 60):
+            changed[place] = "다른" + generator.choice(WORDS)
+        yield " ".join(words), " ".join(changed)
+
+
+def test_the_similarity_is_that_of_the_sets():
+    first, second = zip(*pairs(240), strict=True)
+    exact = np.array([jaccard(*pair) for pair in zip(first, second, strict=True)])
+    one, other = signatures(first, 3), signatures(second, 3)
+    error = similarity(one.bytes, other.bytes) - exact
+    assert exact.min() < 0.35
+    assert np.sqrt((error**2).mean()) < 0.045  # of 125 draws, sqrt(0.25 / 125) at the most
+    assert abs(error.mean()) < 0.01
+
+
+def test_bands_are_shared_as_often_as_they_should_be():
+    first, second = zip(*pairs(600), strict=True)
+    exact = np.array([jaccard(*pair) for pair in zip(first, second, strict=True)])
+    shared = (signatures(first, 3).bands == signatures(second, 3).bands).any(axis=1)
+    expected = 1 - (1 - exact**5) ** BANDS
+    assert shared[exact >= 0.8].all()
+    assert abs(shared.sum() - expected.sum()) < 4 * np.sqrt((expected * (1 - expected)).sum()) + 1
+
+
+def test_neither_punctuation_nor_capitals_nor_the_other_texts_matter():
+    texts = ["가나 다라 마바 Abc 사아.", "«가나», 다라! 마바 aBC 사아", "하나 둘 셋 넷 다섯 여섯"]
+    found = signatures(texts, 3)
+    assert found.texts.tolist() == [0, 1, 2]
+    assert (found.bytes[0] == found.bytes[1]).all()
+    assert (found.bands[0] == found.bands[1]).all()
+    alone = signatures(texts[2:], 3)
+    assert (alone.bands[0] == found.bands[2]).all()
+    assert not (found.bands[0] == found.bands[2]).any()
+
+
+@pytest.mark.parametrize("least", [3, 4])
+def test_texts_of_too_few_terms_have_none(least):
+    found = signatures(["", "하나 둘", "하나 둘 셋", "가. 나. 다. 라.", "...!!!"], least)
+    assert found.texts.tolist() == ([2, 3] if least == 3 else [3])
+    assert found.bands.shape == (len(found.texts), BANDS)
+    assert found.bytes.shape == (len(found.texts), SIGNATURE_BYTES)
+
+
+def test_no_texts_have_no_signatures():
+    assert signatures([], 3).bands.shape == (0, BANDS)
+
+
+@given(st.lists(st.lists(st.sampled_from(WORDS), max_size=40).map(" ".join), max_size=8))
+def test_a_text_has_one_signature_wherever_it_stands(texts):
+    whole = signatures(texts, 3)
+    for place, text in enumerate(texts):
+        alone = signatures([text], 3)
+        assert (alone.bands == whole.bands[whole.texts == place]).all()
+
+
+def test_a_long_text_is_the_same_in_blocks():
+    """More runs than are hashed at once, so that the minima of blocks are joined."""
+    generator = random.Random(2)
+    words = [generator.choice(WORDS) + str(number) for number in range(20_000)]
+    text = " ".join(words)
+    moved = " ".join(words[10_000:] + words[:10_000])
+    found = signatures([text, "짧은 글 하나 여기", moved], 3)
+    assert similarity(found.bytes[:1], found.bytes[2:])[0] > 0.98

@@ -1,0 +1,71 @@
+"""Personal data: a written set of cases, one a line, finds as {kind|characters}; all numbers are made up."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus.cleaning.normalize import APART
+from corpus.cleaning.personal import MASKS, mask, spans
+from corpus.settings import PersonalSettings
+
+CASES = (Path(__file__).parent / "personal_cases.txt").read_text(encoding="utf-8").splitlines()
+MARKED = re.compile(r"\{(\w+)\|([^}]*)\}")
+
+
+def marked(case):
+    """The text of a case, and (start, end, kind) of what is to be found in it."""
+    text, wanted, done = "", [], 0
+    for match in MARKED.finditer(case):
+        text += case[done : match.start()]
+        wanted.append((len(text), len(text) + len(match[2]), match[1]))
+        text += match[2]
+        done = match.end()
+    return text + case[done:], wanted
+
+
+def test_recall_and_precision():
+    wanted, found, right = Counter(), Counter(), Counter()
+    for case in CASES:
+        text, expected = marked(case)
+        got = spans(text)
+        wanted.update(kind for *_, kind in expected)
+        found.update(kind for *_, kind in got)
+        right.update(kind for *_, kind in set(expected) & set(got))
+    assert len(CASES) >= 300
+    assert set(wanted) == set(MASKS)
+    for kind in MASKS:
+        assert right[kind] / wanted[kind] >= 0.95, kind
+        assert right[kind] / found[kind] >= 0.95, kind
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_case(case):
+    text, expected = marked(case)
+    assert [(text[start:end], kind) for start, end, kind in spans(text)] == [
+        (text[start:end], kind) for start, end, kind in expected
+    ]
+
+
+def test_masks_and_counts():
+    texts = ["문의 010-1234-5678, a@b.kr", "없음", "02-123-4567"]
+    found, counts = mask(texts, PersonalSettings())
+    assert found == ["문의 <전화번호>, <이메일>", "없음", "<전화번호>"]
+    assert counts == {"phone": 2, "email": 1}
+    found, counts = mask(texts, PersonalSettings(phone=False))
+    assert found == ["문의 010-1234-5678, <이메일>", "없음", "02-123-4567"]
+    assert counts == {"email": 1}
+
+
+@given(st.lists(st.text(st.sampled_from("0123456789-. ()@계좌농협전화abc\u0966\uff10\n" + APART)), max_size=4))
+def test_what_is_masked_is_gone_and_nothing_else_changes(texts):
+    found, counts = mask(texts, PersonalSettings())
+    for text, masked in zip(texts, found, strict=True):
+        cuts = [0, *(place for start, end, _ in spans(text) for place in (start, end)), len(text)]
+        assert re.split("|".join(MASKS.values()), masked) == [
+            text[a:b] for a, b in zip(cuts[::2], cuts[1::2], strict=True)
+        ]
+    assert counts.total() == sum(len(spans(text)) for text in texts)

@@ -1,0 +1,53 @@
+"""A look at what a recipe would do, before it does it."""
+
+import json
+
+import pytest
+
+from corpus.cleaning.clean import clean
+from corpus.cleaning.preview import preview
+from corpus.settings import CleanSettings
+from korbert.errors import CorpusError
+
+
+def settings(*names):
+    return CleanSettings(sources=tuple({"name": name, "path": "x"} for name in names))
+
+
+@pytest.fixture
+def files(tmp_path):
+    texts = [f"{number}번째 문서는 학교에서 읽은 책 이야기이다" for number in range(200)]
+    texts[::20] = ["네"] * 10
+    texts[1::20] = [f"{number}번 방으로 연락 주세요 010-1234-{number:04} &amp; 안녕히" for number in range(10)]
+    (tmp_path / "a.jsonl").write_text(
+        "".join(json.dumps({"id": number, "text": text}) + "\n" for number, text in enumerate(texts)) + "[]\n"
+    )
+    (tmp_path / "b.txt").write_text("첫째 줄은 이만큼이나 길다\n둘째 줄도 이만큼이나 길다\n", encoding="utf-8")
+    return {"a": [tmp_path / "a.jsonl"], "b": [tmp_path / "b.txt"]}
+
+
+def test_all_rows_become_what_clean_makes_of_them(files, tmp_path):
+    found = preview(settings("a", "b"), files, 1_000)
+    counts = clean(settings("a", "b"), files, tmp_path / "out", workers=1)
+    assert found.read == {"a": 201, "b": 2}
+    assert len(found.rows) == counts["read"] == 203
+    assert found.reasons == {"too_short": 10, "bad_json": 1}
+    assert found.masked == {"phone": 10}
+    assert sum(row.reason is None for row in found.rows) == counts["documents"]
+    changed = [row for row in found.rows if row.changed]
+    assert len(changed) == 10
+    assert changed[0].after == "0번 방으로 연락 주세요 <전화번호> & 안녕히"
+    assert {row.id for row in found.rows if row.reason == "bad_json"} == {None}
+
+
+def test_the_same_sample_each_time_and_as_many_of_each_source(files):
+    found = preview(settings("a", "b"), files, 20)
+    assert [row.id for row in found.rows] == [row.id for row in preview(settings("a", "b"), files, 20).rows]
+    assert sum(row.place.startswith("a.jsonl") for row in found.rows) == 10
+    assert len(preview(settings("a"), files, 7).rows) == 7
+
+
+def test_a_source_without_rows(tmp_path):
+    (tmp_path / "a.jsonl").write_text("\n")
+    with pytest.raises(CorpusError, match="source 'a': no rows in the beginnings of its files"):
+        preview(settings("a"), {"a": [tmp_path / "a.jsonl"]}, 5)

@@ -1,0 +1,89 @@
+"""Documents that a machine filled in, and prose that only sounds alike."""
+
+import random
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from corpus.cleaning.features import measured
+from corpus.cleaning.templates import find_templates, run_table
+from corpus.execution.parts import write_parquet
+
+NOUNS = ["강", "산", "들", "바다", "하늘", "길", "집", "학교", "시장", "공원", "도서관", "기차역"]
+FORM = (
+    "{name} 역은 {place} 지역에 있는 철도역이다. 단선 승강장 {number}면 {number}선의 구조를 갖춘 지상역이다. "
+    "역 앞에는 버스 정류장과 택시 승강장이 있으며 하루에 {number}번 열차가 서고 {number}명이 타고 내린다. "
+    "역무원은 아침부터 저녁까지 일하며 표는 기계에서 살 수 있다."
+)
+
+
+def filled(generator):
+    words = ["".join(generator.choices("가나다라마바사아자차카타파하", k=3)) for _ in range(2)]
+    return FORM.format(name=words[0], place=words[1], number=generator.randint(1, 999))
+
+
+def prose(generator):
+    return " ".join(generator.choice(NOUNS) + generator.choice("은이을에도와로만의") for _ in range(60)) + "."
+
+
+def found(folder, texts, *, most=20, share=0.5, least=30, gone=(), per_part=40, threads=1):
+    runs = []
+    for part, first in enumerate(range(0, len(texts), per_part)):
+        some = texts[first : first + per_part]
+        columns = {"part": pa.array([part] * len(some), pa.int32()), "position": pa.array(range(len(some)), pa.int32())}
+        path = folder / "runs" / f"part-{part:05d}.parquet"
+        (table,) = measured(pa.table(columns | {"text": some}), partial(run_table, least_terms=least))
+        runs.append(write_parquet(path, table, folder))
+    without = []
+    if gone:
+        part, position = zip(*(divmod(number, per_part) for number in gone), strict=True)
+        table = pa.table({"part": pa.array(part, pa.int32()), "position": pa.array(position, pa.int32())})
+        without = [write_parquet(folder / "gone.parquet", table, folder)]
+    number = find_templates(runs, most, share, folder, threads, folder / "found.parquet", without=without)
+    rows = pq.read_table(folder / "found.parquet").to_pylist()
+    assert len(rows) == number
+    return {row["part"] * per_part + row["position"]: row["detail"] for row in rows}
+
+
+def test_forms_that_were_filled_in_are_found_and_prose_is_not(tmp_path):
+    generator = random.Random(0)
+    texts = [filled(generator) for _ in range(60)] + [prose(generator) for _ in range(200)]
+    gone = found(tmp_path, texts)
+    assert set(gone) == set(range(60))
+    assert all(detail.endswith("of its runs of words stand in more than 20 documents") for detail in gone.values())
+    assert all(0.5 < float(detail.split()[0]) <= 1 for detail in gone.values())
+
+
+def test_a_form_of_few_documents_stays(tmp_path):
+    generator = random.Random(1)
+    texts = [filled(generator) for _ in range(20)] + [prose(generator) for _ in range(50)]
+    assert found(tmp_path, texts, most=20) == {}
+    assert len(found(tmp_path, texts, most=19)) == 20
+
+
+def test_a_quotation_of_a_form_is_no_form(tmp_path):
+    generator = random.Random(2)
+    texts = [filled(generator) for _ in range(40)]
+    texts.append(" ".join(prose(generator) for _ in range(3)) + " " + texts[0])
+    assert 40 not in found(tmp_path, texts)
+
+
+def test_short_texts_and_what_is_gone_do_not_count(tmp_path):
+    generator = random.Random(3)
+    texts = [filled(generator) for _ in range(30)]
+    assert found(tmp_path, texts, least=60) == {}
+    assert found(tmp_path, texts, gone=range(10)) == {}
+    assert set(found(tmp_path, texts, gone=range(5))) == set(range(5, 30))
+
+
+def test_parts_and_threads_change_nothing(tmp_path):
+    generator = random.Random(4)
+    texts = [filled(generator) if number % 3 else prose(generator) for number in range(150)]
+    expected = found(tmp_path / "first", texts)
+    assert len(expected) == 100
+    assert found(tmp_path / "second", texts, per_part=11, threads=2) == expected
+
+
+def test_no_documents(tmp_path):
+    assert found(tmp_path, ["짧은 글", ""]) == {}

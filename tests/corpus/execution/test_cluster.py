@@ -1,0 +1,182 @@
+"""Work units on a Ray cluster: the same parts as processes make, and what is lost with a worker or a machine."""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import faults
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("ray")
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # before Ray is imported
+
+import ray
+from ray.cluster_utils import Cluster
+
+from corpus import analyze as stage
+from corpus.cleaning.clean import clean
+from corpus.execution.parts import write_parquet
+from corpus.execution.workers import Workers, run_units
+from corpus.settings import AnalyzeSettings, CleanSettings
+from korbert.errors import CorpusError, KorbertError
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own: files it leaves open
+
+
+@pytest.fixture(scope="module", autouse=True)
+def stopped():
+    yield
+    ray.shutdown()
+
+
+def halves(unit):
+    middle = len(unit) // 2
+    return (unit[:middle], unit[middle:]) if middle else None
+
+
+def write_sources(folder):
+    lines = [
+        f"{number}번째 글에는 강과 산과 들이 나온다. 그 뒤에 {number * 7}가지 이야기가 이어진다."
+        for number in range(400)
+    ]
+    (folder / "text.txt").write_text("\n".join([*lines, *lines[:50], "짧다"]), "utf-8")
+    return {"mine": [folder / "text.txt"]}
+
+
+SETTINGS = CleanSettings(sources=[{"name": "mine", "path": "x", "id": ""}], part_bytes=4096)
+
+
+def test_native_and_ray_give_the_same_bytes(tmp_path, bytes_below):
+    sources = write_sources(tmp_path)
+    native = clean(SETTINGS, sources, tmp_path / "native", workers=1)
+    assert clean(SETTINGS, sources, tmp_path / "ray", workers=Workers(2, "ray")) == native
+    assert bytes_below(tmp_path / "ray") == bytes_below(tmp_path / "native")
+    outcomes = run_units(faults.dies_on_seven, [(1, 2), (6, 7, 8)], workers=Workers(2, "ray"), split=halves)
+    by_unit = {outcome.unit: outcome for outcome in outcomes}
+    assert by_unit[1, 2].results == [(1, 2)]
+    assert [number for result in by_unit[6, 7, 8].results for number in result] == [6, 8]
+    (lost,) = by_unit[6, 7, 8].lost
+    assert (lost.unit, lost.reason) == ((7,), "crashed")
+    assert lost.detail == "its worker process ended"  # as a process here would say: it goes into artifacts
+
+
+@pytest.mark.slow
+def test_analysis_on_a_cluster_loses_the_same_document(tmp_path, bytes_below, monkeypatch):
+    monkeypatch.setattr(stage, "_load_analyzer", faults.load_whitespace)
+    texts = ["강과 산", f"들에서 {faults.CRASH} 한다", "바다와 섬", "눈과 비"]
+    columns = {"id": [f"s:{number}" for number in range(4)], "source": ["s"] * 4, "text": texts}
+    write_parquet(tmp_path / "documents" / "part-00000.parquet", pa.table(columns), tmp_path)
+    for name, workers in (("native", Workers(1)), ("ray", Workers(2, "ray"))):
+        counts = stage.analyze(AnalyzeSettings(), tmp_path / "documents", tmp_path / name, workers=workers)
+        assert (counts["documents"], counts["failed"]) == (3, 1)
+    assert bytes_below(tmp_path / "ray") == bytes_below(tmp_path / "native")
+
+
+def _listening(parent: int) -> list[str]:
+    """The addresses, as /proc has them, at which the processes below one listen."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it has just ended
+            continue
+    sockets = set()
+    for pid in parents:
+        above = pid
+        while above not in (0, 1, parent):
+            above = parents.get(above, 0)
+        if above == parent:
+            for link in Path(f"/proc/{pid}/fd").glob("*"):
+                with contextlib.suppress(OSError):
+                    sockets.add(str(link.readlink()))
+    lines = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()[1:]]
+    return [line[1].partition(":")[0] for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in sockets]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_cluster_that_is_started_here_listens_to_nobody_else():
+    if ray.is_initialized():
+        ray.shutdown()
+    before = _listening(os.getpid())
+    assert next(run_units(faults.double, [(1,)], workers=Workers(1, "ray"))).results == [(2,)]
+    found = _listening(os.getpid())
+    assert len(found) > len(before)
+    assert set(found) <= {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+
+
+@pytest.mark.slow
+def test_units_that_hang_or_refuse_and_workers_that_do_not_start():
+    workers = Workers(2, "ray")
+    outcomes = list(run_units(faults.hangs_on_seven, [(7, 8)], workers=workers, split=halves, deadline=lambda _: 2.0))
+    assert [(lost.unit, lost.reason) for outcome in outcomes for lost in outcome.lost] == [((7,), "timeout")]
+    assert [result for outcome in outcomes for result in outcome.results] == [(8,)]
+    with pytest.raises(CorpusError, match="unit 3: 쓸 수 없다"):
+        list(run_units(faults.refuses, [(3,)], workers=workers, split=halves))
+    with pytest.raises(KorbertError, match="a worker died"):
+        list(run_units(faults.dies_on_seven, [(7,)], workers=workers))
+    with pytest.raises(RuntimeError, match="no Kiwi here"):
+        list(run_units(faults.double, [(1,)], workers=workers, initializer=faults.fails_to_start))
+    with pytest.raises(KorbertError, match="actors end as soon as they start"):
+        list(run_units(faults.double, [(1,)], workers=workers, initializer=faults.dies_at_start))
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_by_chance_costs_nothing(tmp_path):
+    units = [(str(tmp_path / "mark"), number) for number in range(4)]
+    outcomes = list(run_units(faults.dies_once, units, workers=Workers(2, "ray")))
+    assert sorted(result for outcome in outcomes for result in outcome.results) == [0, 1, 2, 3]
+    assert not any(outcome.halved for outcome in outcomes)
+
+
+@pytest.mark.slow
+def test_two_machines_of_which_one_goes(tmp_path, bytes_below, monkeypatch, caplog):
+    """A cluster of two nodes on this machine: a worker of the second is killed, then the whole node."""
+    ray.shutdown()
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))  # as if all were installed
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    second = cluster.add_node(num_cpus=1)
+    try:
+        units = [(str(tmp_path / f"{number}"), number) for number in range(12)]
+        workers = Workers(2, "ray", cluster.address)
+        outcomes = run_units(faults.tells_its_node, units, workers=workers)
+        first = next(outcomes)
+        assert not first.halved
+        killer = threading.Thread(target=_kill_one_of, args=(tmp_path, second, cluster))
+        killer.start()
+        results = [result for outcome in (first, *outcomes) for result in outcome.results]
+        killer.join()
+        assert sorted(number for number, _ in results) == list(range(12))
+        told = [record.getMessage() for record in caplog.records if "its part is done again" in record.getMessage()]
+        assert "worker process has died" in told[0]
+        assert "node was terminated" in told[1]
+        sources = write_sources(tmp_path)
+        clean(SETTINGS, sources, tmp_path / "ray", workers=Workers(1, "ray", cluster.address))
+        clean(SETTINGS, sources, tmp_path / "native", workers=2)
+        assert bytes_below(tmp_path / "ray") == bytes_below(tmp_path / "native")
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+def _kill_one_of(folder: Path, second, cluster) -> None:
+    """Kills a worker of the second node once it has told that it runs there, and the node once another has."""
+    killed: set[str] = set()
+    while not killed:
+        for path in folder.glob("*"):
+            pid, node = path.read_text().split() if path.is_file() and path.read_text().count(" ") else ("", "")
+            if node == second.node_id:
+                os.kill(int(pid), signal.SIGKILL)
+                killed.add(pid)
+                break
+        time.sleep(0.05)
+    for _ in range(600):
+        again = [path.read_text().split() for path in folder.glob("*") if path.is_file()]
+        if any(len(found) == 2 and found[1] == second.node_id and found[0] not in killed for found in again):
+            break
+        time.sleep(0.05)
+    cluster.remove_node(second)

@@ -1,0 +1,134 @@
+"""DuckDB reads the files that it is given and no others, names those that are damaged, and stops at Ctrl-C."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from corpus.cleaning.contamination import load_index
+from corpus.cleaning.duplicates import find_equal, refuse_repeated_ids, rows_of_part
+from corpus.execution.database import connect
+from corpus.execution.parts import read_table
+from corpus.morphemes import read_morphemes
+from corpus.overlap import found_in
+from korbert.errors import ArtifactError
+
+NAMES = ["g[1]", "g1", "a*b", "a?b", "a b", 'it\'s "q"', "100%", "한글", "a\\b", "{x,y}", "[!a]", "a[", "b]", "**"]
+NAMES += ["a#b?c=1", "~", "id=5", "kind=1", "[]", "가\n나"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_paths_are_taken_as_they_are(tmp_path, monkeypatch, name):
+    for other in (name, "g1", "aab", "a", "x"):
+        (tmp_path / other).mkdir(exist_ok=True)
+        pq.write_table(pa.table({"id": ["k"], "number": [int(other == name)]}), tmp_path / other / "part-0.parquet")
+    monkeypatch.chdir(tmp_path)
+    for path in (tmp_path / name / "part-0.parquet", Path(name) / "part-0.parquet"):
+        with connect(tmp_path / "out", 1, parts=[path, path]) as database:
+            assert database.sql("SELECT * FROM parts").fetchall() == [("k", 1), ("k", 1)]
+            assert database.sql("SELECT * FROM parts").columns == ["id", "number"]
+
+
+def test_ids_are_not_those_of_a_folder(tmp_path):
+    """A root named so gave every document one id."""
+    path = tmp_path / "id=5" / "part-00000.parquet"
+    path.parent.mkdir()
+    rows = {"id": ["a", "b"], "place": ["1", "2"], "part": [0, 0], "position": [0, 1]}
+    pq.write_table(pa.table(rows), path)
+    refuse_repeated_ids([path], tmp_path / "id=5", 1)
+
+
+def test_texts_of_another_root_are_not_found(tmp_path):
+    for name, text in (("g[1]", "산"), ("g1", "강")):
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.table({"text": [text]}), tmp_path / name / "part-00000.parquet")
+    assert found_in(["산", "강"], [], tmp_path / "g[1]", tmp_path / "out", 1).tolist() == [True, False]
+
+
+def damaged(path, table, how):
+    pq.write_table(table, path, compression="lz4")
+    content = path.read_bytes()
+    if how == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    elif how == "changed":
+        path.write_bytes(content[:100] + bytes(len(content) * 3 // 4) + content[100 + len(content) * 3 // 4 :])
+    else:
+        path.write_bytes(b"")
+    return path
+
+
+READ = {
+    "rows": read_table,
+    "rows of a part": lambda path: rows_of_part(path, 0),
+    "morphemes": lambda path: read_morphemes(path, seed=0, heldout_share=0.0),
+    "index": load_index,
+    "query": lambda path: find_equal([path], path.parent / "out", 1, path.parent / "found.parquet"),
+    "texts": lambda path: found_in(["가"], [], path.parent, path.parent / "out", 1),
+}
+
+
+@pytest.mark.parametrize("how", ["cut", "changed", "empty"])
+@pytest.mark.parametrize("reader", READ)
+def test_a_damaged_file_is_named(tmp_path, reader, how):
+    generator = random.Random(0)
+    columns = {name: np.arange(500, dtype=np.uint64) for name in ("part", "position", "hash_high", "hash_low")}
+    columns |= {name: [f"{name}{generator.random()}" for _ in range(500)] for name in ("id", "reason", "text")}
+    columns["reason"] = pa.nulls(500, pa.string())
+    path = damaged(tmp_path / "part-00000.parquet", pa.table(columns), how)
+    with pytest.raises(
+        ArtifactError, match=r"part-00000\.parquet: is damaged \(.+\): `korbert status RECIPE --verify`"
+    ):
+        READ[reader](path)
+
+
+def test_a_file_that_is_gone_is_named(tmp_path):
+    with pytest.raises(ArtifactError, match=r"part-00000\.parquet: is gone"):
+        read_table(tmp_path / "part-00000.parquet")
+
+
+LONG = "SELECT count(*) AS n FROM range(100000000) a, range(1000) b WHERE hash(a.range + b.range) % 7 = 3"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [f"database.execute('''{LONG}''')", f"database.sql('''{LONG}''').to_arrow_reader().read_all()"],
+)
+def test_ctrl_c_ends_a_query(tmp_path, query):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import signal, sys; from pathlib import Path; from corpus.execution.database import connect\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        f"with connect(Path({str(tmp_path)!r}), 1) as database:\n"
+        "    print('ready', flush=True)\n"
+        "    try:\n"
+        f"        {query}\n"
+        "    finally:\n"
+        "        print('over', flush=True)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, str(program)], env=environment, **pipes) as process:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        try:
+            _, errors = process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    assert errors.strip().splitlines()[-1].startswith("KeyboardInterrupt")
+
+
+def test_what_fails_for_another_reason_stays_as_it_is(tmp_path):
+    with pytest.raises(Exception, match="no_such_column"), connect(tmp_path, 1) as database:
+        database.execute("SELECT no_such_column FROM range(3)")
+    before = signal.set_wakeup_fd(-1)
+    assert before == -1

@@ -1,0 +1,93 @@
+import json
+
+import pyarrow as pa
+import pytest
+
+from corpus.execution.parts import Part, keep_only, key_of, unfinished, write_parquet, write_tables, written_aside
+from corpus.settings import FilterSettings
+
+TABLE = pa.table({"id": ["ㄱ", "ㄴ"]})
+
+
+def finished_part(output, key="k"):
+    part = Part(output, "step", "part-00000", key)
+    path = write_parquet(output / "data" / "part-00000.parquet", TABLE, output)
+    part.finish([path], {"rows": 2})
+    return part, path
+
+
+def test_a_part_is_done_when_its_record_and_files_agree(tmp_path):
+    part, path = finished_part(tmp_path)
+    assert part.finished() == {"rows": 2}
+    assert Part(tmp_path, "step", "part-00000", "other key").finished() is None
+    assert Part(tmp_path, "step", "part-00001", "k").finished() is None
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + b"x")
+    assert part.finished() is None
+    path.write_bytes(content)
+    assert part.finished() == {"rows": 2}
+    path.unlink()
+    assert part.finished() is None
+
+
+@pytest.mark.parametrize("record", ["", "[]", '{"key": "k"}', '{"key": "k", "files": 1, "counts": {}}'])
+def test_a_damaged_record_is_no_record(tmp_path, record):
+    part, _ = finished_part(tmp_path)
+    part.record.write_text(record)
+    assert part.finished() is None
+
+
+def test_unfinished_units_and_the_counts_of_the_others(tmp_path):
+    class Unit:
+        def __init__(self, name):
+            self.part = Part(tmp_path, "step", name, "k")
+
+    finished_part(tmp_path)
+    units = [Unit("part-00000"), Unit("part-00001")]
+    pending, totals = unfinished(units)
+    assert (pending, totals) == ([units[1]], {"rows": 2})
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path):
+    target = tmp_path / "data" / "part-00000.txt"
+
+    def write(path):
+        path.write_text("half")
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        written_aside(target, write, tmp_path)
+    assert not target.exists()
+    assert not list((tmp_path / "work" / "writing").iterdir())
+
+
+def test_tables_are_written_one_by_one(tmp_path):
+    path = tmp_path / "all.parquet"
+    assert write_tables(path, TABLE.schema, (TABLE for _ in range(3)), tmp_path) == 6
+    assert pa.parquet.read_metadata(path).num_row_groups == 3
+
+
+def test_keep_only(tmp_path):
+    for name in ("part-00000.parquet", "part-00001.parquet", "notes.txt"):
+        (tmp_path / name).touch()
+    keep_only(tmp_path, ["part-00000.parquet"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt", "part-00000.parquet"]
+
+
+def test_keys_tell_settings_and_inputs_apart():
+    keys = [
+        key_of(FilterSettings(), "a", "bc"),
+        key_of(FilterSettings(), "ab", "c"),
+        key_of(FilterSettings(min_chars=11), "a", "bc"),
+        key_of(None, "a", "bc"),
+        key_of(FilterSettings(), "a", b"bc", 0),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert key_of(FilterSettings(), "a", "bc") == keys[0]
+
+
+def test_a_record_can_be_read_by_people(tmp_path):
+    part, path = finished_part(tmp_path)
+    record = json.loads(part.record.read_text())
+    assert record["counts"] == {"rows": 2}
+    assert list(record["files"]) == [path.relative_to(tmp_path).as_posix()]

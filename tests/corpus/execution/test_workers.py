@@ -1,0 +1,174 @@
+"""Units that kill or hang their worker, and workers whose parent is killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import faults
+import pytest
+
+from corpus.execution.workers import run_units
+from korbert.errors import CorpusError, KorbertError
+
+
+def halves(unit):
+    middle = len(unit) // 2
+    return (unit[:middle], unit[middle:]) if middle else None
+
+
+def test_each_unit_is_done_once():
+    outcomes = list(run_units(faults.double, [(number,) for number in range(20)], workers=2))
+    assert sorted(outcome.unit for outcome in outcomes) == [(number,) for number in range(20)]
+    assert all(outcome.results == [faults.double(outcome.unit)] and not outcome.halved for outcome in outcomes)
+
+
+def test_units_are_taken_a_few_ahead_only():
+    taken = []
+    units = ((taken.append(number), (number,))[1] for number in range(50))
+    outcomes = run_units(faults.double, units, workers=1)
+    next(outcomes)
+    assert len(taken) <= 5
+    outcomes.close()
+
+
+@pytest.mark.parametrize(
+    ("function", "seconds", "reason"),
+    [(faults.dies_on_seven, None, "crashed"), (faults.hangs_on_seven, 1.0, "timeout")],
+)
+def test_a_unit_that_ends_its_worker_is_halved_to_the_culprit(function, seconds, reason):
+    deadline = None if seconds is None else lambda unit: seconds
+    outcomes = run_units(function, [(1, 2), (5, 6, 7, 8, 9), (10,)], workers=2, split=halves, deadline=deadline)
+    by_unit = {outcome.unit: outcome for outcome in outcomes}
+    assert by_unit[1, 2].results == [(1, 2)]
+    halved = by_unit[5, 6, 7, 8, 9]
+    assert halved.halved
+    assert [number for result in halved.results for number in result] == [5, 6, 8, 9]
+    assert [(lost.unit, lost.reason) for lost in halved.lost] == [((7,), reason)]
+
+
+def test_a_worker_that_dies_by_chance_costs_nothing(tmp_path):
+    units = [(str(tmp_path / "mark"), number) for number in range(4)]
+    outcomes = list(run_units(faults.dies_once, units, workers=2, split=lambda unit: (unit, (unit[0], -1))))
+    assert sorted(result for outcome in outcomes for result in outcome.results) == [-1, 0, 1, 2, 3]
+
+
+def test_without_a_way_to_halve_it_is_an_error():
+    with pytest.raises(KorbertError, match=r"a worker died .*code 9"):
+        list(run_units(faults.dies_on_seven, [(7,)], workers=1))
+
+
+def test_an_exception_of_the_function_is_raised_here():
+    with pytest.raises(CorpusError, match="unit 3: 쓸 수 없다"):
+        list(run_units(faults.refuses, [(3,)], workers=1, split=halves, deadline=lambda unit: 60))
+
+
+def test_what_keeps_a_worker_from_starting_is_raised_here():
+    with pytest.raises(RuntimeError, match="no Kiwi here"):
+        list(run_units(faults.double, [(1,)], workers=1, initializer=faults.fails_to_start))
+
+
+@pytest.mark.slow
+def test_workers_that_die_at_their_start_are_an_error_not_a_loop():
+    with pytest.raises(KorbertError, match="end as soon as they start"):
+        list(run_units(faults.double, [(1,)], workers=1, initializer=faults.dies_at_start))
+
+
+def test_workers_die_with_a_parent_killed_alone(tmp_path):
+    path = tmp_path / "written"
+    with _program(tmp_path, path, stderr=subprocess.DEVNULL) as parent:
+        writers = _wait_for_writers(path)
+        parent.send_signal(signal.SIGKILL)
+    time.sleep(0.05)
+    size = path.stat().st_size
+    time.sleep(0.5)
+    assert path.stat().st_size == size
+    assert not any(_is_alive(pid) for pid in writers)
+
+
+@pytest.fixture
+def _as_in_a_terminal():
+    """A job in the background of a shell ignores the signal, and hands that down."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_as_in_a_terminal")
+def test_ctrl_c_in_a_terminal_ends_workers_without_a_word_from_them(tmp_path):
+    path = tmp_path / "written"
+    with _program(tmp_path, path, start_new_session=True, stderr=subprocess.PIPE, text=True) as parent:
+        _wait_for_writers(path)
+        os.killpg(parent.pid, signal.SIGINT)
+        _, errors = parent.communicate(timeout=30)
+    assert errors.count("KeyboardInterrupt") == 1
+    size = path.stat().st_size
+    time.sleep(0.3)
+    assert path.stat().st_size == size
+
+
+@pytest.mark.usefixtures("_as_in_a_terminal")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_workers_are_started_ends_them_without_a_word_from_them(tmp_path, number):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import faults, os, signal, sys, threading, time\n"
+        "from multiprocessing import util\n"
+        "from corpus.execution.workers import run_units\n"
+        "from korbert.interruption import Interrupted, raised_signals\n"
+        "\n"
+        "start = util.spawnv_passfds\n"
+        "\n"
+        "def start_and_signal(path, args, fds):\n"
+        "    pid = start(path, args, fds)\n"
+        "    if any('spawn_main' in str(arg) for arg in args):\n"
+        "        util.spawnv_passfds = start\n"
+        f"        os.kill(os.getpid(), signal.{number.name})\n"
+        "        time.sleep(0.5)  # until the other thread has taken it\n"
+        "    return pid\n"
+        "\n"
+        "if __name__ == '__main__':\n"
+        "    util.spawnv_passfds = start_and_signal\n"
+        "    threading.Thread(target=time.sleep, args=(600,), daemon=True).start()  # does not block the signal\n"
+        "    try:\n"
+        "        with raised_signals():\n"
+        "            list(run_units(faults.hangs_on_seven, [(7,)] * 2, workers=2))\n"
+        "    except Interrupted as error:\n"
+        "        sys.exit(error.number + 100)\n"
+    )
+    ended = subprocess.run([sys.executable, program], env=_environment(), capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (number + 100, "")
+
+
+def _program(tmp_path, path, **options):
+    """A process of its own whose two workers write for a minute."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import faults; from corpus.execution.workers import run_units\n"
+        "if __name__ == '__main__':\n"
+        f"    list(run_units(faults.append_slowly, [{str(path)!r}] * 2, workers=2))\n"
+    )
+    return subprocess.Popen([sys.executable, str(program)], env=_environment(), **options)
+
+
+def _environment():
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
+def _wait_for_writers(path):
+    give_up = time.monotonic() + 60
+    writers = set()
+    while len(writers) < 2 and time.monotonic() < give_up:
+        time.sleep(0.05)
+        writers = set(path.read_text().split()) if path.exists() else set()
+    assert len(writers) == 2
+    return writers
+
+
+def _is_alive(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
