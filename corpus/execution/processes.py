@@ -45,10 +45,20 @@ class Processes:
         return future
 
 
+class _Pool(ProcessPool):
+    """Ends its workers before what connects them: one that still starts would end with a traceback for lack of it."""
+
+    def _stop_pool(self) -> None:
+        if self._pool_manager_loop is not None:
+            self._pool_manager_loop.join()  # it starts new workers for those that ended
+            self._pool_manager.worker_manager.force_stop_workers()  # type: ignore[no-untyped-call]
+        super()._stop_pool()  # type: ignore[no-untyped-call]
+
+
 @contextmanager
 def processes(workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> Iterator[Processes]:
     """A pool that is stopped at once when the block is left by an exception, Ctrl-C included."""
-    pool = ProcessPool(
+    pool = _Pool(
         max_workers=workers,
         initializer=_start_worker,
         initargs=(os.getpid(), initializer, initargs),

@@ -112,34 +112,69 @@ def test_ctrl_c_in_a_terminal_ends_workers_without_a_word_from_them(tmp_path):
 @pytest.mark.usefixtures("_as_in_a_terminal")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_workers_are_started_ends_them_without_a_word_from_them(tmp_path, number):
-    program = tmp_path / "program.py"
-    program.write_text(
-        "import faults, os, signal, sys, threading, time\n"
-        "from multiprocessing import util\n"
-        "from corpus.execution.workers import run_units\n"
-        "from korbert.interruption import Interrupted, raised_signals\n"
-        "\n"
-        "start = util.spawnv_passfds\n"
-        "\n"
-        "def start_and_signal(path, args, fds):\n"
-        "    pid = start(path, args, fds)\n"
-        "    if any('spawn_main' in str(arg) for arg in args):\n"
-        "        util.spawnv_passfds = start\n"
-        f"        os.kill(os.getpid(), signal.{number.name})\n"
-        "        time.sleep(0.5)  # until the other thread has taken it\n"
-        "    return pid\n"
-        "\n"
-        "if __name__ == '__main__':\n"
-        "    util.spawnv_passfds = start_and_signal\n"
-        "    threading.Thread(target=time.sleep, args=(600,), daemon=True).start()  # does not block the signal\n"
-        "    try:\n"
-        "        with raised_signals():\n"
-        "            list(run_units(faults.hangs_on_seven, [(7,)] * 2, workers=2))\n"
-        "    except Interrupted as error:\n"
-        "        sys.exit(error.number + 100)\n"
+    """The signal arrives before the first worker has been sent what it is to do."""
+    ended = _run_program(
+        tmp_path,
+        "start = util.spawnv_passfds",
+        "",
+        "def start_and_signal(path, args, fds):",
+        "    pid = start(path, args, fds)",
+        "    if any('spawn_main' in str(arg) for arg in args):",
+        "        util.spawnv_passfds = start",
+        f"        os.kill(os.getpid(), signal.{number.name})",
+        "        time.sleep(0.5)  # until the other thread has taken it",
+        "    return pid",
+        "",
+        "if __name__ == '__main__':",
+        "    util.spawnv_passfds = start_and_signal",
+        "    threading.Thread(target=time.sleep, args=(600,), daemon=True).start()  # does not block the signal",
+        "    run(faults.hangs_on_seven, (7,))",
     )
-    ended = subprocess.run([sys.executable, program], env=_environment(), capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stderr) == (number + 100, "")
+
+
+@pytest.mark.usefixtures("_as_in_a_terminal")
+def test_a_worker_that_still_starts_is_ended_without_a_word_while_another_is_slow_to_end(tmp_path):
+    first, works = tmp_path / "first", tmp_path / "works"
+    ended = _run_program(
+        tmp_path,
+        "if __name__ == '__mp_main__':  # in a worker, before it has what it shares with the others",
+        "    try:",
+        f"        open({str(first)!r}, 'x').close()",
+        "    except FileExistsError:",
+        "        time.sleep(2)",
+        "",
+        "def interrupt():",
+        f"    while not os.path.exists({str(works)!r}):",
+        "        time.sleep(0.01)",
+        "    os.kill(os.getpid(), signal.SIGINT)",
+        "",
+        "if __name__ == '__main__':",
+        "    threading.Thread(target=interrupt).start()",
+        f"    run(faults.does_not_heed_sigterm, {str(works)!r})",
+    )
+    assert (ended.returncode, ended.stderr) == (signal.SIGINT + 100, "")
+
+
+def _run_program(folder, *lines):
+    """A program of those lines, ended by a signal. `run` in it hands two units to two workers."""
+    program = folder / "program.py"
+    before = (
+        "import faults, os, signal, sys, threading, time",
+        "from multiprocessing import util",
+        "from corpus.execution.workers import run_units",
+        "from korbert.interruption import Interrupted, raised_signals",
+        "",
+        "def run(function, unit):",
+        "    try:",
+        "        with raised_signals():",
+        "            list(run_units(function, [unit] * 2, workers=2))",
+        "    except Interrupted as error:",
+        "        sys.exit(error.number + 100)",
+        "",
+    )
+    program.write_text("\n".join([*before, *lines, ""]))
+    return subprocess.run([sys.executable, program], env=_environment(), capture_output=True, text=True, timeout=60)
 
 
 def _program(tmp_path, path, **options):
