@@ -29,7 +29,7 @@ from schemes import MULTI, PLAIN, SIZE, Scheme, schemes
 
 from corpus.documents import is_heldout
 from korbert.tasks import korquad, nsmc
-from korbert.tasks.korquad_oracle import oracle
+from korbert.tasks.korquad.oracle import oracle
 from korbert.tasks.tfidf import fit_baseline
 from korbert.tokenization import Analysis, Analyzer, Pieces
 

@@ -16,8 +16,8 @@ from corpus.settings import AnalyzeSettings, CleanSettings, ShardSettings, Vocab
 from korbert.errors import SettingsError
 from korbert.modeling.config import EncoderConfig
 from korbert.pretraining.settings import MaskingSettings, PairSettings
-from korbert.tasks.reading_settings import KorquadSettings
-from korbert.tasks.settings import NsmcSettings
+from korbert.tasks.korquad.settings import KorquadSettings
+from korbert.tasks.nsmc.settings import NsmcSettings
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
 SHIPPED = Path(__file__).parent / "recipes"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import korbert
 from korbert.durable import check_output, write_json
-from korbert.tasks import korquad, korquad_score
+from korbert.tasks import korquad
 
 __all__ = ["score", "submit", "write_submission", "write_wheel"]
 
@@ -41,7 +41,7 @@ def submit(
 
 def score(dataset: str | Path, predictions: str | Path) -> dict[str, float]:
     """What the official script prints for two files: {"exact_match", "f1"}, in percent."""
-    return korquad_score.score(korquad.read_json(dataset), korquad.read_predictions(predictions), str(dataset))
+    return korquad.score(korquad.read_json(dataset), korquad.read_predictions(predictions), str(dataset))
 
 
 def write_submission(model: Path, folder: Path) -> None:

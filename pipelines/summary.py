@@ -13,7 +13,7 @@ from pipelines.reports import amounts
 from pipelines.runner import Chain, Status
 
 if TYPE_CHECKING:
-    from korbert.tasks.korquad_oracle import Oracle
+    from korbert.tasks.korquad.oracle import Oracle
 
 _MISSES_SHOWN = 20
 _STYLES = {"fresh": "green", "stale": "red", "partial": "yellow", "absent": "dim", "unused": "dim"}

@@ -227,7 +227,7 @@ def test_recipes_of_the_data_page_are_recipes() -> None:
     import tomllib
 
     from corpus.settings import CleanSettings
-    from korbert.tasks.reading_settings import KorquadSettings
+    from korbert.tasks.korquad.settings import KorquadSettings
     from pipelines.recipes import load
 
     korquad, evaluation = (tomllib.loads(toml) for toml in blocks("docs/data.md", "toml"))

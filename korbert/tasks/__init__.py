@@ -1,6 +1,6 @@
 """What a pretrained encoder is put to: gaps to fill, labels for texts, answers out of contexts; and their scores.
 
-Its modules nsmc, korquad and korquad_score stand for the two Korean tasks: `from korbert.tasks import korquad_score`.
+Its packages nsmc and korquad stand for the two Korean tasks: `from korbert.tasks import korquad`.
 """
 
 from typing import TYPE_CHECKING
@@ -9,10 +9,12 @@ from korbert._lazy import attach
 
 if TYPE_CHECKING:
     from korbert.tasks.classification import Classifier
+    from korbert.tasks.classification_settings import ClassificationSettings
     from korbert.tasks.filling import Filler
+    from korbert.tasks.korquad.settings import KorquadSettings
+    from korbert.tasks.nsmc.settings import NsmcSettings
     from korbert.tasks.reading import Reader
-    from korbert.tasks.reading_settings import KorquadSettings, ReadingSettings
-    from korbert.tasks.settings import ClassificationSettings, NsmcSettings
+    from korbert.tasks.reading_settings import ReadingSettings
 
 __all__ = [
     "ClassificationSettings",
@@ -27,11 +29,11 @@ __all__ = [
 __getattr__ = attach(
     __name__,
     {
-        "ClassificationSettings": "settings",
+        "ClassificationSettings": "classification_settings",
         "Classifier": "classification",
         "Filler": "filling",
-        "KorquadSettings": "reading_settings",
-        "NsmcSettings": "settings",
+        "KorquadSettings": "korquad.settings",
+        "NsmcSettings": "nsmc.settings",
         "Reader": "reading",
         "ReadingSettings": "reading_settings",
     },

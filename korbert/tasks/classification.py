@@ -21,8 +21,8 @@ from korbert.durable import write_whole
 from korbert.errors import ModelError
 from korbert.modeling import ClassificationModel, load_model, read_config
 from korbert.processor import cores
+from korbert.tasks.classification_settings import ClassificationSettings
 from korbert.tasks.examples import Batches, Examples
-from korbert.tasks.settings import ClassificationSettings
 from korbert.tasks.texts import as_texts
 from korbert.tokenization import Tokenizer
 from korbert.training.checkpoints import newest_step

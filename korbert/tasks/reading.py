@@ -13,7 +13,7 @@ from korbert.errors import ModelError, SettingsError
 from korbert.modeling import ReadingModel, load_model, read_config
 from korbert.processor import cores
 from korbert.progress import track
-from korbert.tasks.korquad import Dataset
+from korbert.tasks.korquad.data import Dataset
 from korbert.tasks.passages import Passage, cut, encode_passages
 from korbert.tasks.reading_settings import ReadingSettings
 from korbert.tasks.texts import as_texts

@@ -125,7 +125,7 @@ def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None
     """
     from korbert.durable import check_output, write_json
     from korbert.tasks import korquad
-    from korbert.tasks.korquad_oracle import oracle as measure
+    from korbert.tasks.korquad.oracle import oracle as measure
     from korbert.tokenization import Tokenizer
     from pipelines.summary import show_oracle
 

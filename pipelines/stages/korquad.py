@@ -12,11 +12,11 @@ from korbert.durable import write_json
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling import EncoderConfig, ReadingModel, load_model, save_model, take_encoder
 from korbert.tasks import korquad
-from korbert.tasks.korquad import Dataset
-from korbert.tasks.korquad_misses import judge
+from korbert.tasks.korquad.data import Dataset
+from korbert.tasks.korquad.misses import judge
+from korbert.tasks.korquad.settings import KorquadSettings
 from korbert.tasks.passages import Passage
 from korbert.tasks.reading import Reader, question_pairs
-from korbert.tasks.reading_settings import KorquadSettings
 from korbert.tasks.windows import Window, cut_windows, reading_loss, training_batches
 from korbert.tokenization import Tokenizer
 from korbert.training import Checkpointing, choose_device, fit

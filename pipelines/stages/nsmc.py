@@ -21,8 +21,8 @@ from korbert.modeling import ClassificationModel, PretrainingModel, load_model, 
 from korbert.progress import track
 from korbert.tasks import nsmc
 from korbert.tasks.encoded import Encoded
-from korbert.tasks.nsmc_table import Build, Reviews, Row, baseline_row, confusion, encoder_rows, scores, trained_model
-from korbert.tasks.settings import NsmcSettings
+from korbert.tasks.nsmc.settings import NsmcSettings
+from korbert.tasks.nsmc.table import Build, Reviews, Row, baseline_row, confusion, encoder_rows, scores, trained_model
 from korbert.tokenization import Tokenizer
 from korbert.training import choose_device
 from pipelines.runtime import Runtime

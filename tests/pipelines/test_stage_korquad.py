@@ -11,9 +11,9 @@ import torch
 
 from korbert.errors import CorpusError, ModelError, SettingsError
 from korbert.modeling import EncoderConfig, PretrainingModel, save_model
-from korbert.tasks import korquad_score
+from korbert.tasks import korquad
+from korbert.tasks.korquad.settings import KorquadSettings
 from korbert.tasks.reading import Reader
-from korbert.tasks.reading_settings import KorquadSettings
 from korbert.tokenization import Tokenizer
 from korbert.training import OptimizerSettings
 from pipelines import artifacts
@@ -148,7 +148,7 @@ def test_every_question_is_answered_and_scored(made, root):
         assert predictions[id] == answers[0]["text"]
         assert len(answers) == 3
         assert all(contexts[id][a["start"] : a["end"]] == a["text"] for a in answers)
-    official = korquad_score.score(valid, predictions)
+    official = korquad.score(valid, predictions)
     assert {key: scores[key] for key in official} == official == {key: counts[key] for key in official}
     assert scores["count"] == len(contexts) == 5
     assert scores["windows"] >= 5

@@ -21,7 +21,7 @@ import torch
 from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import EncoderConfig, PretrainingModel, save_model
 from korbert.tasks import Classifier
-from korbert.tasks.settings import NsmcSettings
+from korbert.tasks.nsmc.settings import NsmcSettings
 from korbert.tokenization import Tokenizer
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
@@ -186,7 +186,7 @@ def test_rows_follow_the_settings(tmp_path: Path, inputs: Inputs, changes: dict[
 _KILLABLE = """
 import json, sys
 from pathlib import Path
-from korbert.tasks.settings import NsmcSettings
+from korbert.tasks.nsmc.settings import NsmcSettings
 from pipelines.runtime import Runtime
 from pipelines.stages import Inputs
 from pipelines.stages.nsmc import run

@@ -14,9 +14,10 @@ from korbert.errors import ModelError, SettingsError
 from korbert.modeling import ClassificationModel, EncoderConfig, PretrainingModel, save_model
 from korbert.tasks import Classifier
 from korbert.tasks.classification import Best, finetune, load_best, probabilities
+from korbert.tasks.classification_settings import ClassificationSettings
 from korbert.tasks.encoded import Encoded
 from korbert.tasks.examples import Examples
-from korbert.tasks.settings import ClassificationSettings, NsmcSettings
+from korbert.tasks.nsmc.settings import NsmcSettings
 from korbert.tokenization import Tokenizer
 
 CPU = torch.device("cpu")

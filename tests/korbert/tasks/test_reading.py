@@ -7,8 +7,8 @@ import torch
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling import EncoderConfig, ReadingModel, save_model
 from korbert.tasks import korquad
-from korbert.tasks.korquad_misses import judge
-from korbert.tasks.korquad_score import exact_match
+from korbert.tasks.korquad.metrics import exact_match
+from korbert.tasks.korquad.misses import judge
 from korbert.tasks.passages import Passage, cut
 from korbert.tasks.reading import Reader, question_pairs
 from korbert.tasks.reading_settings import ReadingSettings

@@ -1,7 +1,8 @@
 import pytest
 from pydantic import ValidationError
 
-from korbert.tasks.reading_settings import KorquadSettings, ReadingSettings
+from korbert.tasks.korquad.settings import KorquadSettings
+from korbert.tasks.reading_settings import ReadingSettings
 
 
 def test_the_stride_must_leave_windows_room_to_advance():

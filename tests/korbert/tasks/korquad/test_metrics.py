@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from korbert.errors import CorpusError
-from korbert.tasks.korquad_score import exact_match, f1, normalize, score
+from korbert.tasks.korquad.metrics import exact_match, f1, normalize, score
 
-CASES = json.loads(Path(__file__).with_name("korquad_score_cases.json").read_text(encoding="utf-8"))
+CASES = json.loads(Path(__file__).with_name("metrics_cases.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["rule"] for case in CASES])

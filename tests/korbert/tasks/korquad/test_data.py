@@ -8,8 +8,8 @@ import pytest
 from korbert.durable import write_json
 from korbert.errors import CorpusError
 from korbert.tasks import korquad
-from korbert.tasks.korquad import Answer
-from korbert.tasks.korquad_misses import judge, miss_cause, snippets
+from korbert.tasks.korquad.data import Answer
+from korbert.tasks.korquad.misses import judge, miss_cause, snippets
 from korbert.tasks.passages import Passage
 
 CONTEXT = "세종은 1443년에 한글을 만들었다.\r\n🙂 그것은 훈민정음이다."

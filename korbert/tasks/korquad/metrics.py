@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from korbert.errors import CorpusError
-from korbert.tasks.korquad import parse
+from korbert.tasks.korquad.data import parse
 
 __all__ = ["exact_match", "f1", "normalize", "score"]
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from korbert.tasks import korquad
-from korbert.tasks.korquad import Answer, Dataset, Question
-from korbert.tasks.korquad_oracle import oracle
-from korbert.tasks.korquad_score import score
+from korbert.tasks.korquad.data import Answer, Dataset, Question
+from korbert.tasks.korquad.metrics import score
+from korbert.tasks.korquad.oracle import oracle
 from korbert.tokenization import Pieces, Tokenizer
 
 CONTEXT = "황비홍이 했다 해서 도시에"

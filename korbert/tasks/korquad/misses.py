@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypedDict, get_args
 
-from korbert.tasks.korquad import Answer, Dataset, Question
-from korbert.tasks.korquad_score import exact_match, f1
+from korbert.tasks.korquad.data import Answer, Dataset, Question
+from korbert.tasks.korquad.metrics import exact_match, f1
 from korbert.tasks.passages import Passage, cut, gold_pieces
 from korbert.tasks.reading import Candidate
 

@@ -22,7 +22,7 @@ from korbert.sealed import sealed, unsealed
 from korbert.tasks.classification import Best, finetune, load_best, probabilities, read_best
 from korbert.tasks.encoded import Encoded
 from korbert.tasks.examples import Examples
-from korbert.tasks.settings import NsmcSettings
+from korbert.tasks.nsmc.settings import NsmcSettings
 
 __all__ = ["Build", "Reviews", "Row", "baseline_row", "confusion", "encoder_rows", "scores", "trained_model"]
 
