@@ -33,10 +33,10 @@ from memory import RECIPE, family
 
 from corpus.cleaning.clean import _all_chunks
 from corpus.cleaning.contamination import make_index
+from corpus.cleaning.deduplication import measures
 from corpus.cleaning.duplicates import text_hash
 from corpus.cleaning.features import Features, batches, measured
 from corpus.cleaning.filters import FILTERS, drop_reasons
-from corpus.cleaning.joining import measures
 from corpus.cleaning.normalize import normalize_many
 from corpus.cleaning.personal import mask
 from corpus.execution.parts import write_parquet

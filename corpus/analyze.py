@@ -40,7 +40,7 @@ __all__ = ["analyze"]
 
 _VERSION = 1  # raise it when the same input gives other bytes
 _LIBRARIES = ("kiwipiepy", "kiwipiepy_model", "numpy", "pyarrow")
-_LEAST_DEADLINE_SHARE = 1 / 32  # of a part's deadline, for the smallest slice
+_MIN_DEADLINE_SHARE = 1 / 32  # of a part's deadline, for the smallest slice
 
 _FAILED = pa.schema([("id", pa.string()), ("source", pa.string()), ("reason", pa.string()), ("detail", pa.string())])
 
@@ -124,7 +124,7 @@ def _cuts(lengths: Sequence[int], part_bytes: int) -> Iterator[tuple[int, int, i
 
 
 def _deadline(unit: _Slice, settings: AnalyzeSettings) -> float:
-    return settings.deadline_seconds * max(_LEAST_DEADLINE_SHARE, unit.text_bytes / settings.part_bytes)
+    return settings.deadline_seconds * max(_MIN_DEADLINE_SHARE, unit.text_bytes / settings.part_bytes)
 
 
 def _halves(unit: _Slice) -> tuple[_Slice, _Slice] | None:

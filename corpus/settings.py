@@ -191,18 +191,18 @@ class DecontaminationSettings(_Settings):
     """When text of an evaluation set counts as found. A term is letters and digits in a row."""
 
     terms: int = Field(8, ge=2, le=50, description="terms in a row that a document may not share with a longer text")
-    least_terms: int = Field(
+    min_terms: int = Field(
         5,
         ge=2,
         description="a text of that many terms or more, but fewer than a run, may not stand whole in a document",
     )
-    least_chars: int = Field(15, ge=1, description="runs of fewer characters, spaces left out, are stock phrases")
+    min_chars: int = Field(15, ge=1, description="runs of fewer characters, spaces left out, are stock phrases")
     unit: Literal["document", "line"] = Field("document", description="what is dropped: all of it, or those lines")
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        if self.least_terms > self.terms:
-            raise ValueError(f"least_terms {self.least_terms} is more than terms {self.terms}: make it that or less")
+        if self.min_terms > self.terms:
+            raise ValueError(f"min_terms {self.min_terms} is more than terms {self.terms}: make it that or less")
         return self
 
 

@@ -9,9 +9,9 @@ from korbert.tasks.classification import Classifier
 from korbert.tasks.reading import Reader
 from pipelines.records import Format, Keys, Record, records
 
-__all__ = ["MOST_CHARS", "Result", "predict_lines"]
+__all__ = ["MAX_CHARS", "Result", "predict_lines"]
 
-MOST_CHARS = 100_000  # of a text; a classifier sees some hundred pieces
+MAX_CHARS = 100_000  # of a text; a classifier sees some hundred pieces
 _TEXT = (
     "text",
     "document",
@@ -79,8 +79,8 @@ def _result(record: Record, keys: Keys) -> Result:
         if not isinstance(value, str):
             return {**result, "error": f"{place!r} is {_KINDS.get(type(value), 'a number')}, not a string"}
         result[key] = value
-    if record.cut or len(result.get("text", "")) > MOST_CHARS:
-        result["text"], result["cut"] = result["text"][:MOST_CHARS], True
+    if record.cut or len(result.get("text", "")) > MAX_CHARS:
+        result["text"], result["cut"] = result["text"][:MAX_CHARS], True
     return result
 
 

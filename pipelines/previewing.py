@@ -16,8 +16,8 @@ __all__ = ["print_preview", "write_page"]
 _SHOWN_CHARS = 160  # of a text that is not unfolded
 _AROUND_CHARS = 40  # before the first change; on the page, to both sides of each
 _COMPARED_CHARS = 5_000  # of a text on the page, from its first change
-_MOST_CHANGES = 5  # of a row on the page
-_MOST_PRINTED = 20
+_MAX_CHANGES = 5  # of a row on the page
+_MAX_PRINTED = 20
 _PART = re.compile(r"\s+|[^\s\w]|\w+")
 
 
@@ -34,7 +34,7 @@ def print_preview(found: Preview) -> None:
     table = Table(show_lines=True, header_style="dim")
     for name in ("row", "before", "after"):
         table.add_column(name, overflow="fold", ratio=1 if name == "row" else 3)
-    told = [row for row in found.rows if row.reason or row.changed][:_MOST_PRINTED]
+    told = [row for row in found.rows if row.reason or row.changed][:_MAX_PRINTED]
     for row in told:
         first = 0 if row.reason else _first_change(row)
         dropped = f"[red]{row.reason}[/red]: {escape(printable(row.detail or ''))}"
@@ -129,14 +129,14 @@ def _changed(row: Shown) -> _Row:
         old, new = "".join(before[low:high]), "".join(after[first:last])
         if kind != "equal":
             changes += 1
-        if changes > _MOST_CHANGES:
+        if changes > _MAX_CHANGES:
             continue
         if kind == "equal":
             stretches.append((_inner(old, first=place == 0, last=place == len(found) - 1), ""))
         else:
             stretches += [(_inner(_spaces(text)), name) for text, name in ((old, "del"), (new, "ins")) if text]
     texts = tuple(_cut(text, _COMPARED_CHARS) for text in (row.before, row.after))
-    return _Row(row.id or row.place, "", texts, stretches=tuple(stretches), more=max(0, changes - _MOST_CHANGES))
+    return _Row(row.id or row.place, "", texts, stretches=tuple(stretches), more=max(0, changes - _MAX_CHANGES))
 
 
 def _spaces(text: str) -> str:

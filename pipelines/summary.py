@@ -9,7 +9,7 @@ from rich.table import Table
 
 from korbert.terminal import printable
 from pipelines import artifacts
-from pipelines.reports import amounts
+from pipelines.reports import formatting
 from pipelines.runner import Chain, Status
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _shard(chain: Chain, counts: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _pretrain(chain: Chain, counts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     found = _json(chain, "pretrain", "scores.json")
-    compared = amounts.than_unigram(found["unigram_loss"] - found["mlm_loss"])
+    compared = formatting.than_unigram(found["unigram_loss"] - found["mlm_loss"])
     yield "held-out MLM loss", f"{found['mlm_loss']:.2f}, {compared} ({found['unigram_loss']:.2f})"
     yield "held-out MLM accuracy", f"{found['mlm_accuracy']:.1%} of {found['mlm_count']:,}"
     if found["nsp_count"]:

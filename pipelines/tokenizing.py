@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-_MOST_PAGE_CHARS = 200_000  # about 30 MB of HTML
+_MAX_PAGE_CHARS = 200_000  # about 30 MB of HTML
 
 
 class Row(TypedDict):
@@ -128,9 +128,9 @@ def write_page(
     chars = 0
     for place, text in texts:
         chars += len(text)
-        if chars > _MOST_PAGE_CHARS:
+        if chars > _MAX_PAGE_CHARS:
             raise SettingsError(
-                f"{place}: a page holds {_MOST_PAGE_CHARS:,} characters: give fewer texts, or use --json"
+                f"{place}: a page holds {_MAX_PAGE_CHARS:,} characters: give fewer texts, or use --json"
             )
         shown.append(units(text, tokenizer.encode_pieces(text, special_tokens=special_tokens)))
     number = sum(len(unit.pieces) for text in shown for unit in text)

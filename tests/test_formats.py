@@ -96,7 +96,7 @@ def test_the_columns_are_there() -> None:
 def test_every_reason_to_drop_is_there() -> None:
     from corpus.cleaning.filters import FILTERS
 
-    files = [*(ROOT / "corpus" / "readers").glob("*.py"), *(ROOT / "corpus").glob("*.py")]
+    files = (ROOT / "corpus").rglob("*.py")
     sources = "".join(path.read_text(encoding="utf-8") for path in files)
     reasons = set(re.findall(r'"(bad_\w+|\w+_duplicate|contaminated|frequent_lines|template_made|too_long)"', sources))
     reasons |= {one.reason for one in FILTERS}

@@ -1,7 +1,7 @@
 """Source files -> documents worth learning from, and the dropped ones, each with its reason.
 
 Three steps. `read`, here: chunks of the sources become parts in the scratch folder, all rows in them, each judged by
-itself. Then corpus.cleaning.joining, over all parts at once, and corpus.cleaning.sifting, part by part.
+itself. Then corpus.cleaning.deduplication, over all parts at once, and corpus.cleaning.writing, part by part.
 """
 
 from collections import Counter
@@ -15,15 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpus.cleaning.contamination import load_index, make_index
+from corpus.cleaning.deduplication import deduplicate, measures, scratch_path
 from corpus.cleaning.duplicates import text_hash
 from corpus.cleaning.features import Hashes, measured
-from corpus.cleaning.joining import join, measures, scratch_of
-from corpus.cleaning.judging import Judged, judge
-from corpus.cleaning.sifting import sift
+from corpus.cleaning.screening import Screened, screen
+from corpus.cleaning.writing import write_documents
 from corpus.documents import document_id
 from corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, content_of, key_of, read_table, write_parquet
 from corpus.execution.workers import Lost, Outcome, Workers, local_threads, run_units
-from corpus.readers import Chunk, Row, chunks, count_records, rows
+from corpus.readers import Chunk, SourceRow, chunks, count_records, rows
 from corpus.readers.records import File
 from corpus.settings import MIB, CleanSettings
 from korbert.errors import CorpusError
@@ -54,12 +54,12 @@ _HIT_ROWS = 1 << 20
 # What a part may take before it is halved, down to the record that hangs: some ten times what wikitext, the slowest
 # kind, takes on a busy machine.
 _SECONDS_PER_MIB = 30.0
-_LEAST_SECONDS = 60.0
+_MIN_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class _Read:
-    """Work unit: a chunk of a source to a part of rows, and what `join` needs of them.
+    """Work unit: a chunk of a source to a part of rows, and what `deduplicate` needs of them.
 
     index: of evaluation sets, if there are any. first, stop: where it was halved, the records of the chunk that it is
     of, about `size` bytes; stop is None for the whole chunk.
@@ -105,11 +105,11 @@ def clean(
     if not parts:
         raise CorpusError(f"{_all_files(sources)}: nothing in there: name files that hold text in [[clean.sources]]")
     key = key_of(settings, *(part.key for part in parts))
-    joined = join(settings, parts, output, local_threads(workers), key)
-    counts = sift(settings, parts, joined, output, workers=workers, key=key)
+    removals = deduplicate(settings, parts, output, local_threads(workers), key)
+    counts = write_documents(settings, parts, removals, output, workers=workers, key=key)
     counts |= {name: sums[name] for name in sorted(sums) if name.startswith(("masked.", "contaminated."))}
     if index is not None:
-        counts |= _seen(index, [scratch_of(part, "hits") for part in parts])
+        counts |= _seen(index, [scratch_path(part, "hits") for part in parts])
     if not counts["documents"]:
         reasons = ", ".join(f"{number:,} {name}" for name, number in counts.items() if name.startswith("dropped."))
         raise CorpusError(f"{_all_files(sources)}: no document is left ({reasons}): see the [clean] settings")
@@ -162,7 +162,7 @@ def _read_all(
 
     with track("clean: read", total=None, unit="bytes") as advance:
         for outcome in run_units(_read, pending(), workers=workers, deadline=_deadline, split=_halves):
-            sums.update(_joined(outcome) if outcome.halved else outcome.results[0].counts)
+            sums.update(_merged(outcome) if outcome.halved else outcome.results[0].counts)
             advance(_size(outcome.unit.chunk))
     return parts, sums
 
@@ -189,11 +189,11 @@ def _size(chunk: Chunk) -> int:
 
 
 def _deadline(unit: _Read) -> float:
-    return max(_LEAST_SECONDS, unit.size / MIB * _SECONDS_PER_MIB)
+    return max(_MIN_SECONDS, unit.size / MIB * _SECONDS_PER_MIB)
 
 
 def _halves(unit: _Read) -> tuple[_Read, _Read] | None:
-    """Two units that write pieces for `_joined`; None for a single record."""
+    """Two units that write pieces for `_merged`; None for a single record."""
     stop = count_records(unit.chunk) if unit.stop is None else unit.stop
     if stop - unit.first < 2:
         return None
@@ -206,8 +206,8 @@ def _read(unit: _Read) -> _Done:
     source = unit.chunk.source.name
     found = list(rows(unit.chunk, unit.first, unit.stop))
     index = None if unit.index is None else load_index(unit.index)
-    judged, counts, hits = judge(found, unit.settings, index)
-    table = _table(unit, found, judged)
+    screened, counts, hits = screen(found, unit.settings, index)
+    table = _table(unit, found, screened)
     tables = {"read": table}
     tables |= _measured(unit, table.filter(pc.is_null(table["reason"])), hits)
     counts[f"{source}.undecodable"] = sum(row.undecodable for row in found)
@@ -220,22 +220,22 @@ def _read(unit: _Read) -> _Done:
 
 
 def _measured(unit: _Read, documents: pa.Table, hits: Hashes) -> dict[str, pa.Table]:
-    """What `join` needs of the documents, by kind, and the hashes of what they share with evaluation sets."""
+    """What `deduplicate` needs of the documents, by kind, and the hashes of what they share with evaluation sets."""
     kinds = dict(measures(unit.settings.duplicates))
     tables = dict(zip(kinds, measured(documents, *kinds.values()), strict=True))
     return tables if unit.index is None else tables | {"hits": pa.table({"hash": hits})}
 
 
-def _table(unit: _Read, found: Sequence[Row], judged: Sequence[Judged]) -> pa.Table:
+def _table(unit: _Read, found: Sequence[SourceRow], screened: Sequence[Screened]) -> pa.Table:
     """The rows of a unit, with the columns of _READ_SCHEMA."""
     source = unit.chunk.source.name
-    hashes = [(0, 0) if row.reason else text_hash(one.text) for row, one in zip(found, judged, strict=True)]
+    hashes = [(0, 0) if row.reason else text_hash(one.text) for row, one in zip(found, screened, strict=True)]
     columns = {
         "id": [None if row.id is None else document_id(source, row.id) for row in found],
         "source": pa.repeat(source, len(found)),
-        "text": [one.text for one in judged],
-        "reason": [one.reason for one in judged],
-        "detail": [one.detail for one in judged],
+        "text": [one.text for one in screened],
+        "reason": [one.reason for one in screened],
+        "detail": [one.detail for one in screened],
         "place": [row.place for row in found],
         "part": np.full(len(found), unit.number, np.int32),
         "position": np.arange(unit.first, unit.first + len(found), dtype=np.int32),
@@ -245,7 +245,7 @@ def _table(unit: _Read, found: Sequence[Row], judged: Sequence[Judged]) -> pa.Ta
     return pa.table(columns, _READ_SCHEMA)
 
 
-def _joined(outcome: Outcome[_Read, _Done]) -> Counts:
+def _merged(outcome: Outcome[_Read, _Done]) -> Counts:
     """The part of a chunk that was halved: the pieces in their order, between them the records that were lost."""
     unit = outcome.unit
     counts: Counter[str] = Counter()
@@ -272,15 +272,15 @@ def _joined(outcome: Outcome[_Read, _Done]) -> Counts:
 def _lost(lost: Lost[_Read]) -> pa.Table:
     """The row of a record that ended its worker."""
     found = list(rows(lost.unit.chunk, lost.unit.first, lost.unit.stop, parsed=False))
-    judged = [Judged(row.text, f"clean_{lost.reason}", f"{row.place}: {lost.detail}") for row in found]
-    return _table(lost.unit, found, judged)
+    screened = [Screened(row.text, f"clean_{lost.reason}", f"{row.place}: {lost.detail}") for row in found]
+    return _table(lost.unit, found, screened)
 
 
 def _finish(unit: _Read, tables: Mapping[str, pa.Table], counts: Counts) -> Counts:
     rows_of = {"read": ROW_GROUP_ROWS, "hits": _HIT_ROWS}
     output = unit.part.output
     files = [
-        write_parquet(scratch_of(unit.part, kind), table, output, rows_of.get(kind, _MEASURE_ROWS), scratch=True)
+        write_parquet(scratch_path(unit.part, kind), table, output, rows_of.get(kind, _MEASURE_ROWS), scratch=True)
         for kind, table in tables.items()
     ]
     counts |= {f"{unit.chunk.source.name}.bytes": _size(unit.chunk), "rows": tables["read"].num_rows}

@@ -1,7 +1,7 @@
-"""Text of evaluation sets that stands in a corpus: found by runs of terms that both share.
+"""Text of evaluation sets that stands in a corpus: found by n-grams of terms that both share.
 
-A term is letters and digits in a row, with a-z for A-Z. Of a text as long as a run every run counts, of a shorter one
-the whole text. A text shorter than that is too common to tell from a stock phrase, and is not looked for.
+A term is letters and digits in a row, with a-z for A-Z. Of a text as long as an n-gram every n-gram counts, of a
+shorter one the whole text. A text shorter than that is too common to tell from a stock phrase, and is not looked for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus.cleaning.features import BATCH_CHARS, MOST_CHARS, Features, Hashes, Ints
+from corpus.cleaning.features import BATCH_CHARS, MAX_CHARS, Features, Hashes, Ints
 from corpus.cleaning.normalize import normalize_many
 from corpus.documents import in_batches
 from corpus.execution.parts import named_in_errors, written_aside
@@ -24,15 +24,15 @@ from korbert.errors import CorpusError
 __all__ = ["Index", "Leak", "load_index", "make_index"]
 
 _ARRAYS = ("hashes", "owners", "beginnings", "sets", "sizes")
-_OVERLAP = 1 << 12  # characters: more than any run has
+_OVERLAP = 1 << 12  # characters: more than any n-gram has
 _SIEVE_BITS = 22  # of a hash: what is not in this table is not looked up
 
 
 class Leak(NamedTuple):
     """What a document shares with evaluation sets.
 
-    names: of the sets. shared: the first run that both have. lines: numbers of the lines that such runs touch.
-    hashes: of all those runs.
+    names: of the sets. shared: the first n-gram that both have. lines: numbers of the lines that such n-grams touch.
+    hashes: of all those n-grams.
     """
 
     names: tuple[str, ...]
@@ -42,11 +42,12 @@ class Leak(NamedTuple):
 
 
 class Index:
-    """The runs of all evaluation sets.
+    """The n-grams of all evaluation sets.
 
-    names: of the sets. hashes: (R,) of runs, sorted. owners: (R,) the text that each is of. beginnings: sorted hashes
-    of what runs begin with, as many terms as the shortest has: few places of a corpus have more to be looked at. sets:
-    (T,) the set that each text is of. sizes: the lengths of runs that are looked up, in terms, the shortest first.
+    names: of the sets. hashes: (R,) of n-grams, sorted. owners: (R,) the text that each is of. beginnings: sorted
+    hashes of what n-grams begin with, as many terms as the shortest has: few places of a corpus have more to be looked
+    at. sets: (T,) the set that each text is of. sizes: the lengths of n-grams that are looked up, in terms, the
+    shortest first.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Index:
         """What each text shares with the sets, in order. features: of the texts, as `batches` gives them."""
         found = self._find(features)
         for place, text in enumerate(texts):
-            if len(text) > MOST_CHARS:
+            if len(text) > MAX_CHARS:
                 found[place] = self._find_in_long(text)
         return found
 
@@ -74,8 +75,8 @@ class Index:
         for size, keys, starts in features.term_ngrams(*self._sizes, only=self._may_begin):
             for place in self._known(keys):
                 first = int(starts[place])
-                runs = found.setdefault(int(features.terms.texts[first]), [])
-                runs.append((first, first + size - 1, int(keys[place])))
+                ngrams = found.setdefault(int(features.terms.texts[first]), [])
+                ngrams.append((first, first + size - 1, int(keys[place])))
         return [
             self._leak(features, sorted(found[place])) if place in found else None for place in range(len(features))
         ]
@@ -83,8 +84,8 @@ class Index:
     def _find_in_long(self, text: str) -> Leak | None:
         """The same for one text, looked at some millions of characters at a time, which overlap."""
         found: list[Leak] = []
-        for start in range(0, max(1, len(text) - _OVERLAP), MOST_CHARS - _OVERLAP):
-            (leak,) = self._find(Features([text[start : start + MOST_CHARS]]))
+        for start in range(0, max(1, len(text) - _OVERLAP), MAX_CHARS - _OVERLAP):
+            (leak,) = self._find(Features([text[start : start + MAX_CHARS]]))
             if leak is not None:
                 before = text.count("\n", 0, start)
                 found.append(leak._replace(lines=tuple(before + line for line in leak.lines)))
@@ -97,7 +98,7 @@ class Index:
         return Leak(in_order, found[0].shared, tuple(sorted(lines)), hashes)
 
     def _may_begin(self, keys: Hashes) -> Ints:
-        """Where the shortest of the runs that are looked up are what a run of the index begins with."""
+        """Where the shortest of the n-grams that are looked up are the beginnings of n-grams of the index."""
         places = np.flatnonzero(self._sieve[_sieved(keys)])
         return places[_are_in(self._beginnings, keys[places])]
 
@@ -105,14 +106,14 @@ class Index:
         """Where the keys are that the index holds."""
         return np.flatnonzero(_are_in(self._hashes, keys))
 
-    def _leak(self, features: Features, runs: Sequence[tuple[int, int, int]]) -> Leak:
+    def _leak(self, features: Features, ngrams: Sequence[tuple[int, int, int]]) -> Leak:
         terms, lines = features.terms, features.lines
-        shared = features.joined[terms.starts[runs[0][0]] : terms.ends[runs[0][1]]]
+        shared = features.joined[terms.starts[ngrams[0][0]] : terms.ends[ngrams[0][1]]]
         touched: set[int] = set()
-        for first, last, _ in runs:
+        for first, last, _ in ngrams:
             begin, end = np.searchsorted(lines.starts, terms.starts[[first, last]], side="right") - 1
             touched.update(features.line_numbers[begin : end + 1].tolist())
-        hashes = np.unique(np.array([key for *_, key in runs], np.uint64))
+        hashes = np.unique(np.array([key for *_, key in ngrams], np.uint64))
         sets = np.unique(self._sets[self._texts_of(hashes)])
         return Leak(
             tuple(self._names[number] for number in sets), " ".join(shared.split()), tuple(sorted(touched)), hashes
@@ -123,7 +124,7 @@ class Index:
         return np.unique(np.concatenate([self._owners[a:b] for a, b in zip(begin, end, strict=True)]))
 
     def seen(self, hashes: Hashes) -> dict[str, int]:
-        """How many texts of each set have one of those runs."""
+        """How many texts of each set have one of those n-grams."""
         counts = np.bincount(self._sets[self._texts_of(hashes)] if len(hashes) else [], minlength=len(self._names))
         return dict(zip(self._names, counts.tolist(), strict=True))
 
@@ -161,7 +162,7 @@ def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> 
             raise CorpusError(f"evaluation set {one.name!r}: no text in its files{told}: see its path, kind and text")
         texts += normalize_many(good, settings.normalize)
         sets += [number] * len(good)
-    hashes, owners, beginnings, sizes = _runs(texts, settings.decontamination)
+    hashes, owners, beginnings, sizes = _ngrams(texts, settings.decontamination)
     order = np.argsort(hashes, kind="stable")
     names = [one.name for one in settings.evaluation]
     index = Index(names, hashes[order], owners[order], beginnings, np.array(sets), sizes)
@@ -180,16 +181,16 @@ def load_index(path: Path) -> Index:
         return Index(arrays["names"].tolist(), *(arrays[name] for name in _ARRAYS))
 
 
-def _runs(texts: Sequence[str], settings: DecontaminationSettings) -> tuple[Hashes, Ints, Hashes, Ints]:
-    """Hashes of all runs, the text of each, what they begin with, and which lengths are to be looked up."""
-    hashes, owners, beginnings, sizes = [], [], [], [settings.least_terms]
+def _ngrams(texts: Sequence[str], settings: DecontaminationSettings) -> tuple[Hashes, Ints, Hashes, Ints]:
+    """Hashes of all n-grams, the text of each, what they begin with, and which lengths are to be looked up."""
+    hashes, owners, beginnings, sizes = [], [], [], [settings.min_terms]
     done = 0
     for batch in in_batches(texts, BATCH_CHARS):
         features = Features(batch)
         counts = features.count(features.terms)
         begun = np.zeros(len(features.terms.starts), np.uint64)
-        for size, keys, starts in features.term_ngrams(*range(settings.least_terms, settings.terms + 1)):
-            if size == settings.least_terms:
+        for size, keys, starts in features.term_ngrams(*range(settings.min_terms, settings.terms + 1)):
+            if size == settings.min_terms:
                 begun[starts] = keys
             whose = features.terms.texts[starts]
             chosen = (counts[whose] >= size) if size == settings.terms else (counts[whose] == size)
@@ -205,12 +206,12 @@ def _runs(texts: Sequence[str], settings: DecontaminationSettings) -> tuple[Hash
 
 
 def _telling(features: Features, starts: Ints, size: int, settings: DecontaminationSettings) -> NDArray[np.bool_]:
-    """Which runs have enough characters, and are not the same few terms again and again."""
+    """Which n-grams have enough characters, and are not the same few terms again and again."""
     window = starts[:, None] + np.arange(size)
     chars = (features.terms.ends - features.terms.starts)[window].sum(axis=1)
     ordered = np.sort(features.term_hashes[window], axis=1)
     different = 1 + (ordered[:, 1:] != ordered[:, :-1]).sum(axis=1)
-    told: NDArray[np.bool_] = (chars >= settings.least_chars) & (2 * different > size)
+    told: NDArray[np.bool_] = (chars >= settings.min_chars) & (2 * different > size)
     return told
 
 

@@ -107,9 +107,9 @@ def find_equal(parts: Sequence[Path], output: Path, threads: int, path: Path) ->
         return write_query(database, _EQUAL_TEXTS, _SCHEMA, path, output)
 
 
-def signature_table(rows: pa.Table, features: Features, least_terms: int) -> pa.Table:
+def signature_table(rows: pa.Table, features: Features, min_terms: int) -> pa.Table:
     """The signatures of documents, as `find_near` reads them. rows: of columns id, text, part, position."""
-    found = signatures(features, least_terms)
+    found = signatures(features, min_terms)
     signed = rows.take(pa.array(found.texts)).select(["id", "part", "position"])
     signed = signed.append_column("chars", pc.utf8_length(rows["text"]).take(pa.array(found.texts)))
     packed = pa.Array.from_buffers(

@@ -16,7 +16,7 @@ from corpus.documents import in_batches
 
 __all__ = [
     "BATCH_CHARS",
-    "MOST_CHARS",
+    "MAX_CHARS",
     "Features",
     "Floats",
     "Hashes",
@@ -36,9 +36,9 @@ Ints = NDArray[np.int64]
 SPACE, HANGUL, JAMO, LATIN, DIGIT, HAN, KANA, OTHER, SYMBOL = range(9)
 _KINDS = 9
 _LINE_FEED = 10
-_SHORTEST_RUN = 2  # words, from which on longer runs are only looked for where shorter ones stand twice
+_SMALLEST_REPEATED = 2  # words, from which on longer n-grams are only looked for where shorter ones stand twice
 BATCH_CHARS = 1 << 18  # of texts measured at once: what the processor's caches hold
-MOST_CHARS = 1 << 22  # of one text measured at once: a hundred bytes of memory each
+MAX_CHARS = 1 << 22  # of one text measured at once: a hundred bytes of memory each
 _CAPITALS, _TO_SMALL = (ord("A"), ord("Z")), np.uint32(ord("a") - ord("A"))
 _ENDINGS = ".?!…。？！~\"'”’)」』》〉]】ㅋㅎㅠㅜ^♡♥"  # what closes a line of prose, of Korean reviews too
 _BULLETS = "-*•·▶▷■□●○◆◇※→▪◦☞✓"
@@ -57,13 +57,13 @@ class Spans:
 class Features:
     """Measures of D texts. What is called a share is 0 where there is nothing to share.
 
-    least_words: in texts of fewer words no run of words is looked at.
+    min_words: in texts of fewer words no n-gram of words is looked at.
     """
 
-    def __init__(self, texts: Sequence[str], least_words: int = 0) -> None:
+    def __init__(self, texts: Sequence[str], min_words: int = 0) -> None:
         self._count = len(texts)
-        self._runs: dict[int, tuple[Hashes, Ints]] = {}
-        self._least_words = least_words
+        self._ngrams: dict[int, tuple[Hashes, Ints]] = {}
+        self._min_words = min_words
         self.joined = "".join(f"{text}\n" for text in texts)  # what places in lines count through
         self.codes = np.frombuffer(self.joined.encode("utf-32-le", "surrogatepass"), "<u4")
         self._bounds = np.cumsum([0, *(len(text) + 1 for text in texts)])
@@ -215,11 +215,11 @@ class Features:
         return self._visible(self.lines.starts, self.lines.ends)
 
     def top_ngram_share(self, size: int) -> Floats:
-        """(D,) characters of a text's most frequent run of `size` words, times how often it stands there, among all.
+        """(D,) characters of a text's most frequent n-gram of `size` words, times how often it stands there, among all.
 
-        Of runs that stand there twice at least.
+        Of n-grams that stand there twice at least.
         """
-        keys, starts = self._repeated_runs(size)
+        keys, starts = self._repeated_ngrams(size)
         _, first, counts = np.unique(keys, return_index=True, return_counts=True)
         first = starts[first]
         sizes = self._visible(self.words.starts[first], self.words.ends[first + size - 1])
@@ -228,8 +228,8 @@ class Features:
         return _share(most, self.visible)
 
     def repeated_ngram_share(self, size: int) -> Floats:
-        """(D,) characters in runs of `size` words that stood earlier in the text, among all."""
-        keys, starts = self._repeated_runs(size)
+        """(D,) characters in n-grams of `size` words that stood earlier in the text, among all."""
+        keys, starts = self._repeated_ngrams(size)
         _, first = np.unique(keys, return_index=True)
         again = np.delete(starts, first)
         marked = np.zeros(len(self.words.starts) + 1, np.int64)
@@ -240,26 +240,26 @@ class Features:
         sizes = words.ends[covered] - words.starts[covered]
         return _share(np.bincount(words.texts[covered], sizes, len(self)), self.visible)
 
-    def _repeated_runs(self, size: int) -> tuple[Hashes, Ints]:
-        """Runs of words that stand at least twice in a text: a key that differs between texts, and the first word.
+    def _repeated_ngrams(self, size: int) -> tuple[Hashes, Ints]:
+        """N-grams of words that stand at least twice in a text: a key that differs between texts, and the first word.
 
-        A longer run stands twice only where a shorter one does, which leaves few to look at.
+        A longer n-gram stands twice only where a shorter one does, which leaves few to look at.
         """
-        if size in self._runs:
-            return self._runs[size]
+        if size in self._ngrams:
+            return self._ngrams[size]
         words = self.words
-        if size <= _SHORTEST_RUN:
+        if size <= _SMALLEST_REPEATED:
             starts = _within_texts(words, size)
-            starts = starts[(self.count(words) >= self._least_words)[words.texts[starts]]]
+            starts = starts[(self.count(words) >= self._min_words)[words.texts[starts]]]
         else:
-            _, starts = self._repeated_runs(size - 1)
+            _, starts = self._repeated_ngrams(size - 1)
             starts = starts[starts + size <= len(words.texts)]
             starts = starts[words.texts[starts + size - 1] == words.texts[starts]]
-        keys = _run_hashes(self.word_hashes, starts, size) ^ (words.texts[starts].astype(np.uint64) * _CHAR_MIX)
+        keys = _ngram_hashes(self.word_hashes, starts, size) ^ (words.texts[starts].astype(np.uint64) * _CHAR_MIX)
         order = np.sort(keys)
         chosen = _among(keys, np.unique(order[1:][order[1:] == order[:-1]]))
-        self._runs[size] = keys[chosen], starts[chosen]
-        return self._runs[size]
+        self._ngrams[size] = keys[chosen], starts[chosen]
+        return self._ngrams[size]
 
     def _stretches(self, shown: Bools) -> Spans:
         """Where characters that are shown stand in a row. Each text ends with one that is not."""
@@ -276,16 +276,16 @@ Measure = Callable[[pa.Table, Features], pa.Table]
 
 
 def batches(
-    texts: Iterable[str], least_words: int = 0, max_chars: int | None = None
+    texts: Iterable[str], min_words: int = 0, max_chars: int | None = None
 ) -> Iterator[tuple[list[str], Features]]:
     """The texts in their order, some hundred thousand characters at a time, with their features.
 
     Those of a text of more than four million characters are of its beginning, and those of one of more than `max_chars`
-    of nothing. least_words: as Features takes it.
+    of nothing. min_words: as Features takes it.
     """
     for batch in in_batches(texts, BATCH_CHARS):
-        measured = ["" if max_chars is not None and len(text) > max_chars else text[:MOST_CHARS] for text in batch]
-        yield batch, Features(measured, least_words)
+        measured = ["" if max_chars is not None and len(text) > max_chars else text[:MAX_CHARS] for text in batch]
+        yield batch, Features(measured, min_words)
 
 
 def measured(rows: pa.Table, *measures: Measure) -> list[pa.Table]:
@@ -325,7 +325,7 @@ def _within_texts(spans: Spans, size: int) -> Ints:
     return np.flatnonzero(spans.texts[:count] == spans.texts[size - 1 :][:count])
 
 
-def _run_hashes(hashes: Hashes, starts: Ints, size: int) -> Hashes:
+def _ngram_hashes(hashes: Hashes, starts: Ints, size: int) -> Hashes:
     """Of `size` hashes in a row, from each start."""
     keys: Hashes = np.full(len(starts), _CHAR_MIX)
     for offset in range(size):

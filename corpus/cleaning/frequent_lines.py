@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from corpus.cleaning.features import BATCH_CHARS, MOST_CHARS, Features, hashes_of, repeats
+from corpus.cleaning.features import BATCH_CHARS, MAX_CHARS, Features, hashes_of, repeats
 from corpus.documents import in_batches
 from corpus.execution.database import connect, view_without, write_query
 
@@ -28,23 +28,23 @@ _LINE_SCHEMA = pa.schema([*_PLACE_SCHEMA, ("hash", pa.uint64()), ("is_first", pa
 _TEXT_SCHEMA = pa.schema([("text", pa.string()), ("documents", pa.int64())])
 
 
-def line_table(rows: pa.Table, features: Features, least_chars: int) -> pa.Table:
+def line_table(rows: pa.Table, features: Features, min_chars: int) -> pa.Table:
     """The hashes of lines. rows: documents, of columns text, part, position. Shorter lines are left out.
 
     Of a text that the features hold the beginning of, too, all lines are taken.
     """
-    if len(features.joined) <= MOST_CHARS:
-        return _lines(rows, features, least_chars)
+    if len(features.joined) <= MAX_CHARS:
+        return _lines(rows, features, min_chars)
     texts = rows["text"].to_pylist()
-    return pa.concat_tables(_long_lines(rows.slice(place, 1), text, least_chars) for place, text in enumerate(texts))
+    return pa.concat_tables(_long_lines(rows.slice(place, 1), text, min_chars) for place, text in enumerate(texts))
 
 
-def _long_lines(row: pa.Table, text: str, least_chars: int) -> pa.Table:
+def _long_lines(row: pa.Table, text: str, min_chars: int) -> pa.Table:
     """A document's lines, some at a time. A line that is longer than that stands in no other document."""
     tables, done = [_LINE_SCHEMA.empty_table()], 0
     seen = np.empty(0, np.uint64)
-    for lines in in_batches(("" if len(line) > MOST_CHARS else line for line in text.split("\n")), BATCH_CHARS):
-        some = _lines(row, Features(["\n".join(lines)]), least_chars)
+    for lines in in_batches(("" if len(line) > MAX_CHARS else line for line in text.split("\n")), BATCH_CHARS):
+        some = _lines(row, Features(["\n".join(lines)]), min_chars)
         hashes = some["hash"].to_numpy()
         columns = {
             "line": some["line"].to_numpy() + done,
@@ -59,8 +59,8 @@ def _long_lines(row: pa.Table, text: str, least_chars: int) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def _lines(rows: pa.Table, features: Features, least_chars: int) -> pa.Table:
-    long = np.flatnonzero(features.line_visible >= least_chars)
+def _lines(rows: pa.Table, features: Features, min_chars: int) -> pa.Table:
+    long = np.flatnonzero(features.line_visible >= min_chars)
     lines, owners = features.lines, features.lines.texts[long]
     hashes = hashes_of(features.codes, lines.starts[long], lines.ends[long])
     columns = {name: rows[name].combine_chunks().take(pa.array(owners)) for name in ("part", "position")}

@@ -1,6 +1,6 @@
-"""Signatures by which texts that share most of their runs of words are found, without comparing all with all.
+"""Signatures by which texts that share most of their n-grams of words are found, without comparing all with all.
 
-MinHash (Broder 1997) over the set of a text's runs of three terms; a term is letters and digits in a row, so that
+MinHash (Broder 1997) over the set of a text's 3-grams of terms; a term is letters and digits in a row, so that
 neither punctuation nor capitals count. The signature's rows stand in bands: texts of Jaccard similarity s agree in at
 least one band with probability 1 - (1 - s^5)^25, which is 0.86 at s = 0.6, 0.99 at 0.7 and 0.9999 at 0.8.
 """
@@ -33,9 +33,9 @@ class Signatures(NamedTuple):
     bytes: NDArray[np.uint8]
 
 
-def signatures(features: Features, least_terms: int) -> Signatures:
-    """Of those texts that have `least_terms` terms, and at least the three of a run."""
-    enough = features.count(features.terms) >= max(least_terms, _SHINGLE)
+def signatures(features: Features, min_terms: int) -> Signatures:
+    """Of those texts that have `min_terms` terms, and at least the three of a 3-gram."""
+    enough = features.count(features.terms) >= max(min_terms, _SHINGLE)
     ((_, keys, first),) = features.term_ngrams(_SHINGLE)
     owners = features.terms.texts[first]
     keys, owners = keys[enough[owners]], owners[enough[owners]]

@@ -41,7 +41,7 @@ _INLINE_TAG = re.compile(
 _REPEATED = "[ㄱ-ㅎㅏ-ㅣ!-/:-@\\[-`{-~…·。、！？～♡♥★☆]"  # compatibility jamo and punctuation
 
 _BATCH_CHARS = 1 << 12  # more of them leave the processor's caches
-_MOST_ROUNDS = 16
+_MAX_ROUNDS = 16
 
 
 def normalize(text: str, settings: NormalizeSettings) -> str:
@@ -49,7 +49,7 @@ def normalize(text: str, settings: NormalizeSettings) -> str:
 
     Never NFKC, which would turn ㅋ into another character and full-width letters into narrow ones.
     """
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         text, again = _round(text, settings)
         if not again:
             break

@@ -7,9 +7,9 @@ from hashlib import blake2b
 from itertools import islice
 
 from corpus.cleaning.contamination import make_index
-from corpus.cleaning.judging import Judged, judge
+from corpus.cleaning.screening import Screened, screen
 from corpus.documents import document_id
-from corpus.readers import Row, chunks, rows
+from corpus.readers import SourceRow, chunks, rows
 from corpus.readers.records import File
 from corpus.settings import CleanSettings, SourceSettings
 from korbert.errors import CorpusError
@@ -17,7 +17,7 @@ from korbert.errors import CorpusError
 __all__ = ["Preview", "Shown", "preview"]
 
 _CHUNK_BYTES = 1 << 20
-_MOST_FILES = 4  # of a source, evenly apart
+_MAX_FILES = 4  # of a source, evenly apart
 
 
 @dataclass(frozen=True)
@@ -69,24 +69,24 @@ def preview(settings: CleanSettings, sources: Mapping[str, Sequence[File]], coun
         read[source.name] = len(found)
         chosen = sorted(sorted(range(len(found)), key=lambda place: _draw(found[place]))[:each])
         sample = [found[place] for place in chosen]
-        judged, counts, _ = judge(sample, settings, index)
+        screened, counts, _ = screen(sample, settings, index)
         kinds = {name: number for name, number in counts.items() if name.startswith("masked.")}
         masked.update({name.removeprefix("masked."): number for name, number in kinds.items()})
-        shown += [_shown(source.name, row, one) for row, one in zip(sample, judged, strict=True)]
+        shown += [_shown(source.name, row, one) for row, one in zip(sample, screened, strict=True)]
     return Preview(shown, masked, read)
 
 
-def _beginnings(source: SourceSettings, files: Sequence[File], longest: int) -> Iterator[Row]:
-    step = -(-len(files) // _MOST_FILES)
+def _beginnings(source: SourceSettings, files: Sequence[File], longest: int) -> Iterator[SourceRow]:
+    step = -(-len(files) // _MAX_FILES)
     for path in files[::step]:
         for chunk in islice(chunks(source, [path], _CHUNK_BYTES, longest), 1):
             yield from rows(chunk)
 
 
-def _draw(row: Row) -> bytes:
+def _draw(row: SourceRow) -> bytes:
     return blake2b(row.place.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-def _shown(source: str, row: Row, judged: Judged) -> Shown:
+def _shown(source: str, row: SourceRow, screened: Screened) -> Shown:
     local = None if row.id is None else document_id(source, row.id)
-    return Shown(local, row.place, row.text, judged.text, judged.reason, judged.detail)
+    return Shown(local, row.place, row.text, screened.text, screened.reason, screened.detail)

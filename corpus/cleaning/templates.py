@@ -1,6 +1,6 @@
 """Documents that a machine filled in: most of what they say stands in many others, but for names and numbers.
 
-What is compared are runs of five terms with all numbers taken for one. One run in four is looked at, by its hash: of a
+What is compared are 5-grams of terms with all numbers taken for one. One n-gram in four is looked at, by its hash: of a
 document of forty terms ten, which is enough to tell a form that was filled in from prose.
 """
 
@@ -13,43 +13,43 @@ import pyarrow as pa
 from corpus.cleaning.features import Features, repeats
 from corpus.execution.database import connect, view_without, write_query
 
-__all__ = ["find_templates", "run_table"]
+__all__ = ["find_templates", "ngram_table"]
 
 _TERMS = 5
 _ONE_IN = 4
 
 _FOUND = """
-    WITH frequent AS (SELECT hash FROM runs GROUP BY hash HAVING count(*) > $most),
+    WITH frequent AS (SELECT hash FROM ngrams GROUP BY hash HAVING count(*) > $most),
     shares AS (
         SELECT part, position, count(*) AS number, count(frequent.hash) AS shared
-        FROM runs LEFT JOIN frequent USING (hash) GROUP BY part, position
+        FROM ngrams LEFT JOIN frequent USING (hash) GROUP BY part, position
     )
     SELECT part, position, format('{:.2f} of its runs of words stand in more than {} documents', shared / number, $most)
     AS detail FROM shares WHERE shared > $share * number ORDER BY part, position
 """
-_RUN_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("hash", pa.uint64())])
+_NGRAM_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("hash", pa.uint64())])
 _FOUND_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("detail", pa.string())])
 
 
-def run_table(rows: pa.Table, features: Features, least_terms: int) -> pa.Table:
-    """The runs of documents, each once. rows: of columns part, position. Shorter texts have none."""
-    enough = features.count(features.terms) >= max(least_terms, _TERMS)
+def ngram_table(rows: pa.Table, features: Features, min_terms: int) -> pa.Table:
+    """The n-grams of documents, each once. rows: of columns part, position. Shorter texts have none."""
+    enough = features.count(features.terms) >= max(min_terms, _TERMS)
     ((_, keys, first),) = features.term_ngrams(_TERMS, hashes=features.numberless_term_hashes)
     owners = features.terms.texts[first]
     chosen = np.flatnonzero(enough[owners] & (keys % np.uint64(_ONE_IN) == 0))
     chosen = chosen[~repeats(keys[chosen], owners[chosen])]
     columns = {name: rows[name].combine_chunks().take(pa.array(owners[chosen])) for name in ("part", "position")}
-    return pa.table(columns | {"hash": keys[chosen]}).cast(_RUN_SCHEMA)
+    return pa.table(columns | {"hash": keys[chosen]}).cast(_NGRAM_SCHEMA)
 
 
 def find_templates(
-    runs: Sequence[Path], most: int, share: float, output: Path, threads: int, path: Path, *, without: Sequence[Path]
+    ngrams: Sequence[Path], most: int, share: float, output: Path, threads: int, path: Path, *, without: Sequence[Path]
 ) -> int:
-    """Writes (part, position, detail) of documents of whose runs more than `share` stand in more than `most` documents.
+    """Writes (part, position, detail) of documents more than `share` of whose n-grams stand in over `most` documents.
 
-    Returns how many there are. runs: files of run tables. without: files of (part, position), of documents that are
-    gone and do not count.
+    Returns how many there are. ngrams: files of n-gram tables. without: files of (part, position), of documents that
+    are gone and do not count.
     """
-    with connect(output, threads, all_runs=runs, gone=without) as database:
-        view_without(database, "runs")
+    with connect(output, threads, all_ngrams=ngrams, gone=without) as database:
+        view_without(database, "ngrams")
         return write_query(database, _FOUND, _FOUND_SCHEMA, path, output, {"most": most, "share": share})

@@ -31,7 +31,7 @@ U = TypeVar("U")
 R = TypeVar("R")
 
 _TRIES = 2  # of a unit whose worker died; that its machine went is no fault of the unit, and does not count
-_MOST_FAILED_STARTS = 3  # of actors, without one that comes up between them
+_MAX_FAILED_STARTS = 3  # of actors, without one that comes up between them
 
 _logger = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ class Actors:
             except RayError as error:
                 del self._nodes[actor]
                 self._failed_starts += 1
-                if self._failed_starts > _MOST_FAILED_STARTS:
+                if self._failed_starts > _MAX_FAILED_STARTS:
                     self.stop(KorbertError(f"actors end as soon as they start: {_last_line(error)}"))
             else:
                 self._failed_starts = 0

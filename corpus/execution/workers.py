@@ -19,7 +19,7 @@ U = TypeVar("U")
 R = TypeVar("R")
 
 _AHEAD = 2  # units handed over before a worker is free, so that none waits
-_MOST_RESTARTS = 3  # of the whole pool without one unit finished between them
+_MAX_RESTARTS = 3  # of the whole pool without one unit finished between them
 
 _logger = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ def run_units(
         except BrokenProcessPool as error:  # a worker died while it had nothing to do: what was under way is done again
             restarts += 1
             _logger.warning("the worker processes ended (%s): starting them again", error)
-            if restarts > _MOST_RESTARTS:
+            if restarts > _MAX_RESTARTS:
                 raise KorbertError(
                     f"worker processes end as soon as they start ({error}): too little memory? Try fewer --workers; "
                     'a script of your own needs `if __name__ == "__main__":` around its calls'

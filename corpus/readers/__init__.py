@@ -1,7 +1,7 @@
 """Source files of any kind, packed or not, as rows. One bad row never stops the others.
 
 `files` finds them. `cutting` cuts them into chunks of whole records, which is sequential, cheap, and done by one
-process; `reading` reads the records of a chunk, which the workers do.
+process; `parsing` reads the records of a chunk, which the workers do.
 """
 
 from typing import TYPE_CHECKING
@@ -10,19 +10,19 @@ from korbert._lazy import attach
 
 if TYPE_CHECKING:
     from corpus.readers.cutting import chunks
-    from corpus.readers.reading import count_records, rows
-    from corpus.readers.records import Chunk, Row, Segment
+    from corpus.readers.parsing import count_records, rows
+    from corpus.readers.records import Chunk, Segment, SourceRow
 
-__all__ = ["Chunk", "Row", "Segment", "chunks", "count_records", "rows"]
+__all__ = ["Chunk", "Segment", "SourceRow", "chunks", "count_records", "rows"]
 
 __getattr__ = attach(
     __name__,
     {
         "Chunk": "records",
-        "Row": "records",
+        "SourceRow": "records",
         "Segment": "records",
         "chunks": "cutting",
-        "count_records": "reading",
-        "rows": "reading",
+        "count_records": "parsing",
+        "rows": "parsing",
     },
 )

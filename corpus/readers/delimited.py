@@ -8,8 +8,8 @@ from typing import Any
 from corpus.readers.records import (
     SHOWN_BYTES,
     File,
-    Row,
     Segment,
+    SourceRow,
     checked_row,
     decoded,
     needed_columns,
@@ -21,7 +21,7 @@ from corpus.settings import SourceSettings
 __all__ = ["rows", "segments"]
 
 _LONGEST_RECORD = 1 << 24  # bytes that a quoted field may go on beyond a part before its quote is taken for a mistake
-_MOST_FIELD_CHARS = (1 << 31) - 1
+_MAX_FIELD_CHARS = (1 << 31) - 1
 
 
 def segments(
@@ -55,17 +55,19 @@ def segments(
         yield Segment(name, first, b"".join(held), columns=columns)
 
 
-def rows(segment: Segment, source: SourceSettings, kind: str, prefix: str) -> Iterator[Row]:
+def rows(segment: Segment, source: SourceSettings, kind: str, prefix: str) -> Iterator[SourceRow]:
     """The rows of a segment, good or bad; see tables.rows."""
     for number, raw, fields in _records(segment, kind):
         place = f"{segment.file} line {number}"
         if wrong := undecodable_row(raw, place, segment.encoding):
             yield wrong
         elif fields is None:
-            yield Row(place, None, raw, "bad_csv", f"{place}: a quoted field does not end, or goes on after its quote")
+            yield SourceRow(
+                place, None, raw, "bad_csv", f"{place}: a quoted field does not end, or goes on after its quote"
+            )
         elif len(fields) != len(segment.columns):
             detail = f"{place}: {len(fields)} fields where the first line has {len(segment.columns)}"
-            yield Row(place, None, raw, "bad_csv", detail)
+            yield SourceRow(place, None, raw, "bad_csv", detail)
         else:
             record = dict(zip(segment.columns, fields, strict=True))
             yield checked_row(record, place, source, f"{prefix}{number}", raw)
@@ -107,5 +109,5 @@ def _fields(line: str, kind: str) -> list[str]:
 
 def _reader(lines: Iterable[str]) -> Any:
     """csv's reader, whose type has no public name."""
-    csv.field_size_limit(_MOST_FIELD_CHARS)  # a document may be longer than the 128 KiB that the module allows
+    csv.field_size_limit(_MAX_FIELD_CHARS)  # a document may be longer than the 128 KiB that the module allows
     return csv.reader(lines, strict=True)

@@ -19,7 +19,7 @@ from korbert.errors import CorpusError
 __all__ = ["PACKED", "as_file", "open_bytes", "open_file"]
 
 _READ_BYTES = 1 << 16
-_MOST_BLOCK_BYTES = 1 << 22  # unpacked at once
+_MAX_BLOCK_BYTES = 1 << 22  # unpacked at once
 _ZSTD_BYTES = 1 << 10  # packed, at once: Zstandard bounds no output, and four bytes may stand for 128 KiB
 _LARGEST_WINDOW_BYTES = 1 << 31  # zstd --long=31, the largest there is
 _GZIP_WBITS = 31  # zlib: gzip header and checksum
@@ -117,7 +117,7 @@ class _Gzip:
         self.rest: Data = b""
 
     def step(self, data: Data) -> bytes:
-        found = self._decoder.decompress(data, _MOST_BLOCK_BYTES)
+        found = self._decoder.decompress(data, _MAX_BLOCK_BYTES)
         self.eof = self._decoder.eof
         self.rest = self._decoder.unused_data if self.eof else self._decoder.unconsumed_tail
         return found
@@ -132,7 +132,7 @@ class _Buffered:
         self.rest: Data = b""
 
     def step(self, data: Data) -> bytes:
-        found = self._decoder.decompress(data, _MOST_BLOCK_BYTES)
+        found = self._decoder.decompress(data, _MAX_BLOCK_BYTES)
         self.eof = self._decoder.eof
         self.rest = self._decoder.unused_data if self.eof else b""
         self.hungry = not self.eof and self._decoder.needs_input

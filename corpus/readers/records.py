@@ -19,8 +19,8 @@ __all__ = [
     "Chunk",
     "File",
     "Kind",
-    "Row",
     "Segment",
+    "SourceRow",
     "checked_row",
     "decoded",
     "needed_columns",
@@ -80,7 +80,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SourceRow:
     """A document as the source has it, or what is wrong with it: then `reason` is set, and `text` is the raw row.
 
     undecodable: bytes that are no text in the file's encoding; there are some only where that is the reason.
@@ -105,21 +105,21 @@ def decoded(data: bytes, encoding: str) -> str:
         return data.decode(errors="surrogateescape" if encoding == "utf-8" else "surrogatepass")
 
 
-def undecodable_row(text: str, place: str, encoding: str, local: str | int | None = None) -> Row | None:
+def undecodable_row(text: str, place: str, encoding: str, local: str | int | None = None) -> SourceRow | None:
     """The row of a text with bytes that could not be decoded, which it shows as `\\xNN`; None where there are none."""
     found = UNDECODABLE.findall(text)
     if not found:
         return None
     first = ord(found[0]) - 0xDC00
     detail = f"{place}: byte 0x{first:02x} at character {text.index(found[0])} is no {encoding.upper()}"
-    return Row(place, local, _readable(text), "bad_encoding", detail, len(found))
+    return SourceRow(place, local, _readable(text), "bad_encoding", detail, len(found))
 
 
 def _readable(text: str) -> str:
     return UNDECODABLE.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", text)
 
 
-def too_long_row(beginning: bytes, size: int, place: str, encoding: str, longest: int) -> Row:
+def too_long_row(beginning: bytes, size: int, place: str, encoding: str, longest: int) -> SourceRow:
     """The row of a record of `size` bytes, which nobody reads, with its first characters as text."""
     shown = beginning[:SHOWN_BYTES]
     while shown and shown[-1] >= 0x80:  # the last character may be cut
@@ -127,7 +127,7 @@ def too_long_row(beginning: bytes, size: int, place: str, encoding: str, longest
         if beginning[len(shown)] >= 0xC0:
             break
     detail = f"{place}: {size:,} bytes, and a record may have {longest:,}: of its text only the beginning is kept"
-    return Row(place, None, _readable(decoded(shown, encoding)).rstrip("\n"), "too_long", detail)
+    return SourceRow(place, None, _readable(decoded(shown, encoding)).rstrip("\n"), "too_long", detail)
 
 
 def pass_line(file: BufferedReader) -> int:
@@ -153,23 +153,23 @@ def needed_columns(source: SourceSettings, present: Sequence[str], path: File, w
     return columns
 
 
-def checked_row(record: dict[str, Any], place: str, source: SourceSettings, number: str, raw: str) -> Row:
+def checked_row(record: dict[str, Any], place: str, source: SourceSettings, number: str, raw: str) -> SourceRow:
     """A row whose id and text have the right types, or the reason why not.
 
     number: the id where the source has none. raw: what to keep of a row that is dropped.
     """
     local = record.get(source.id) if source.id else number
     if isinstance(local, bool) or not isinstance(local, str | int) or local == "" or _SURROGATE.search(str(local)):
-        return Row(
+        return SourceRow(
             place, None, raw, "bad_id", f"{place}: {source.id!r} is {type_name(local)}, not a text or a whole number"
         )
     text = record.get(source.text)
     if not isinstance(text, str):
-        return Row(place, local, raw, "bad_text", f"{place}: {source.text!r} is {type_name(text)}, not a text")
+        return SourceRow(place, local, raw, "bad_text", f"{place}: {source.text!r} is {type_name(text)}, not a text")
     if found := _SURROGATE.search(text):
         detail = f"{place}: half a surrogate pair at character {found.start()}, which is no text"
-        return Row(place, local, raw, "bad_text", detail)
-    return Row(place, local, text)
+        return SourceRow(place, local, raw, "bad_text", detail)
+    return SourceRow(place, local, text)
 
 
 def type_name(value: object) -> str:

@@ -13,8 +13,8 @@ from corpus.readers.records import (
     SHOWN_BYTES,
     File,
     Kind,
-    Row,
     Segment,
+    SourceRow,
     checked_row,
     decoded,
     needed_columns,
@@ -109,7 +109,7 @@ def _stream(batches: list[pa.RecordBatch]) -> bytes:
     return sink.getvalue()
 
 
-def rows(segment: Segment, source: SourceSettings, prefix: str) -> Iterator[Row]:
+def rows(segment: Segment, source: SourceSettings, prefix: str) -> Iterator[SourceRow]:
     """The rows of a segment, good or bad. prefix: before a row's number, where that is its id."""
     table = pa.ipc.open_stream(segment.data).read_all()
     texts = table.column(source.text)

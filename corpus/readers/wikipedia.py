@@ -6,7 +6,7 @@ from functools import partial
 from io import BufferedReader
 from xml.etree import ElementTree
 
-from corpus.readers.records import SHOWN_BYTES, File, Row, Segment, too_long_row
+from corpus.readers.records import SHOWN_BYTES, File, Segment, SourceRow, too_long_row
 from korbert.errors import CorpusError
 
 __all__ = ["rows", "segments"]
@@ -15,7 +15,7 @@ _READ_BYTES = 1 << 20
 _BEGIN, _END = b"<page>", b"</page>"
 _PAGE = re.compile(rb"<page>.*?</page>", re.DOTALL)
 _WIKITEXT = "wikitext"
-_MOST_UNCLOSED = 500  # brackets of a page: with more it is no text, and the parser would take minutes
+_MAX_UNCLOSED = 500  # brackets of a page: with more it is no text, and the parser would take minutes
 
 
 def segments(file: BufferedReader, path: File, name: str, part_bytes: int, longest: int) -> Iterator[Segment]:
@@ -68,7 +68,7 @@ def _pass_over(file: BufferedReader, page: bytearray) -> tuple[int, bytearray | 
     return size, None
 
 
-def rows(segment: Segment, longest: int) -> Iterator[Row | Callable[[bool], Row]]:
+def rows(segment: Segment, longest: int) -> Iterator[SourceRow | Callable[[bool], SourceRow]]:
     """The articles of a segment, good or bad, or what makes such a row, as wikitext takes long to parse.
 
     It is told whether to. Redirects, and pages that are none of the encyclopedia's, are dropped.
@@ -81,32 +81,34 @@ def rows(segment: Segment, longest: int) -> Iterator[Row | Callable[[bool], Row]
             yield partial(_row, match[0], place)
 
 
-def _row(data: bytes, place: str, parsed: bool) -> Row:
+def _row(data: bytes, place: str, parsed: bool) -> SourceRow:
     try:
         page = ElementTree.fromstring(data)
     except ElementTree.ParseError as error:
-        return Row(place, None, data.decode(errors="backslashreplace"), "bad_xml", f"{place}: {error}")
+        return SourceRow(place, None, data.decode(errors="backslashreplace"), "bad_xml", f"{place}: {error}")
     title, namespace, local = (page.findtext(name, "") for name in ("title", "ns", "id"))
     place = f"{place} ({title})"
     revision = page.find("revision")
     text = None if revision is None else revision.findtext("text")
     if not local.isdecimal():
-        return Row(place, None, title, "bad_id", f"{place}: <id> is {local!r}, not a whole number")
+        return SourceRow(place, None, title, "bad_id", f"{place}: <id> is {local!r}, not a whole number")
     if namespace != "0":
-        return Row(place, local, title, "not_an_article", f"{place}: namespace {namespace}")
+        return SourceRow(place, local, title, "not_an_article", f"{place}: namespace {namespace}")
     if (redirect := page.find("redirect")) is not None:
-        return Row(place, local, title, "redirect", f"{place}: to {redirect.get('title')}")
+        return SourceRow(place, local, title, "redirect", f"{place}: to {redirect.get('title')}")
     if text is None or (revision is not None and revision.findtext("model", _WIKITEXT) != _WIKITEXT):
-        return Row(place, local, title, "bad_text", f"{place}: no wikitext in its revision")
-    return _article(text, place, local) if parsed else Row(place, local, text)
+        return SourceRow(place, local, title, "bad_text", f"{place}: no wikitext in its revision")
+    return _article(text, place, local) if parsed else SourceRow(place, local, text)
 
 
-def _article(text: str, place: str, local: str) -> Row:
+def _article(text: str, place: str, local: str) -> SourceRow:
     from corpus.readers.wikitext import prose, unclosed  # not at the top: only this kind of source needs the parser
 
-    if (brackets := unclosed(text)) > _MOST_UNCLOSED:
-        return Row(place, local, text, "bad_text", f"{place}: {brackets:,} brackets and tags in it are never closed")
+    if (brackets := unclosed(text)) > _MAX_UNCLOSED:
+        return SourceRow(
+            place, local, text, "bad_text", f"{place}: {brackets:,} brackets and tags in it are never closed"
+        )
     try:
-        return Row(place, local, prose(text))
+        return SourceRow(place, local, prose(text))
     except RecursionError:
-        return Row(place, local, text, "bad_text", f"{place}: its wikitext is nested too deep to be parsed")
+        return SourceRow(place, local, text, "bad_text", f"{place}: its wikitext is nested too deep to be parsed")

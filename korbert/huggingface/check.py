@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from korbert.errors import ModelError
-from korbert.huggingface.layouts import CLASSES
+from korbert.huggingface.conversion import CLASSES
 from korbert.modeling.models import ClassificationModel, Model, PretrainingModel, ReadingModel
 from korbert.tokenization import Tokenizer, pad_batch
 from korbert.tokenization.vocabulary import FIRST_PIECE

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from korbert.errors import ModelError
-from korbert.huggingface.layouts import CLASSES
+from korbert.huggingface.conversion import CLASSES
 from korbert.modeling.config import EncoderConfig
 
 __all__ = ["config_from_transformers", "config_to_transformers"]

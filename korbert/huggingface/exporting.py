@@ -10,7 +10,7 @@ from typing import Any
 from korbert.durable import may_write
 from korbert.errors import ModelError, SettingsError
 from korbert.huggingface.configs import config_to_transformers
-from korbert.huggingface.layouts import CLASSES, to_transformers
+from korbert.huggingface.conversion import CLASSES, to_transformers
 from korbert.modeling.models import ClassificationModel, Model, PretrainingModel
 from korbert.modeling.storage import load_model, serialize
 from korbert.tokenization import Tokenizer, repair, spans

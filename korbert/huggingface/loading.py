@@ -12,7 +12,7 @@ from torch import Tensor
 
 from korbert.errors import ModelError
 from korbert.huggingface.configs import config_from_transformers
-from korbert.huggingface.layouts import from_transformers
+from korbert.huggingface.conversion import from_transformers
 from korbert.modeling.models import ClassificationModel, Model, PretrainingModel, ReadingModel
 
 __all__ = ["load_transformers"]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
         Pooling,
         PretrainingModel,
         ReadingModel,
-        take_encoder,
+        init_encoder_from,
     )
     from korbert.modeling.storage import load_model, read_config, save_model
 
@@ -25,10 +25,10 @@ __all__ = [
     "Pooling",
     "PretrainingModel",
     "ReadingModel",
+    "init_encoder_from",
     "load_model",
     "read_config",
     "save_model",
-    "take_encoder",
 ]
 
 __getattr__ = attach(
@@ -44,6 +44,6 @@ __getattr__ = attach(
         "load_model": "storage",
         "read_config": "storage",
         "save_model": "storage",
-        "take_encoder": "models",
+        "init_encoder_from": "models",
     },
 )

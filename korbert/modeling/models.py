@@ -18,7 +18,7 @@ from korbert.modeling.heads import (
     mean_of_pieces,
 )
 
-__all__ = ["ClassificationModel", "Model", "Pooling", "PretrainingModel", "ReadingModel", "take_encoder"]
+__all__ = ["ClassificationModel", "Model", "Pooling", "PretrainingModel", "ReadingModel", "init_encoder_from"]
 
 Pooling = Literal["mean", "first"]
 
@@ -171,7 +171,7 @@ class ReadingModel(nn.Module):
 Model = PretrainingModel | ClassificationModel | ReadingModel
 
 
-def take_encoder(model: Model, pretrained: Model) -> None:
+def init_encoder_from(model: Model, pretrained: Model) -> None:
     """Copies the encoder's weights of `pretrained` into `model`, and of a PretrainingModel what fits of its heads.
 
     That is what `transformers` takes over too: for `bert` the pooler of NSP, for `modern` the transform of MLM.

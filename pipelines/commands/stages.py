@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS"]
 
-_MOST_WORKERS_A_CORE = 32  # processes of half a gigabyte each: more is a slip of the finger
+_MAX_WORKERS_A_CORE = 32  # processes of half a gigabyte each: more is a slip of the finger
 
 
 class _Stage(NamedTuple):
@@ -105,7 +105,7 @@ def _chain(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...],
     number = {"workers": workers} if workers else {}
     if address is not None and runner != "ray":
         raise click.UsageError("--address is of a Ray cluster: add --runner ray")
-    if runner == "native" and (workers or 0) > _MOST_WORKERS_A_CORE * (os.cpu_count() or 1):
+    if runner == "native" and (workers or 0) > _MAX_WORKERS_A_CORE * (os.cpu_count() or 1):
         raise click.UsageError(f"--workers {workers}: this machine has {os.cpu_count()} cores: name fewer")
     try:
         folder = folder.resolve()

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.reports import amounts
-from pipelines.reports.blocks import Bar, Bars, Block, Entry, Folded, Headline, Section, Story, Table
+from pipelines.reports import formatting
+from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Headline, Section, Story, Table
 from pipelines.reports.labels import label
 from pipelines.reports.lengths import Lengths
 from pipelines.reports.pictures import columns
@@ -94,12 +94,12 @@ class _Measured:
 
 def headlines(artifact: Artifact) -> tuple[Headline, ...]:
     documents, failed = _documents(artifact), _failed(artifact)
-    lines = [Headline(amounts.compact(documents), "documents analysed")]
+    lines = [Headline(formatting.compact(documents), "documents analysed")]
     if "morphemes" in artifact.record["counts"]:
-        lines.append(Headline(amounts.compact(artifact.record["counts"]["morphemes"]), "morphemes"))
+        lines.append(Headline(formatting.compact(artifact.record["counts"]["morphemes"]), "morphemes"))
     seconds = _seconds(artifact)
     if seconds:
-        lines.append(Headline(amounts.compact(documents / seconds), "documents a second"))
+        lines.append(Headline(formatting.compact(documents / seconds), "documents a second"))
     lines.append(Headline(_number(failed), "failed"))
     return tuple(lines)
 
@@ -110,17 +110,17 @@ def story(artifact: Artifact) -> Story:
     measured, note = _measure(batches(read, ["source", "tag", "sentence", "eojeol"])), parts_note(len(read), len(parts))
     documents, failed = _documents(artifact), _failed(artifact)
     return Story(
-        title=f"Kiwi analysed {amounts.count(documents)} documents and failed on {_number(failed)}",
+        title=f"Kiwi analysed {formatting.count(documents)} documents and failed on {_number(failed)}",
         lede=_lede(artifact),
         sections=(
             Section(
                 "Lengths",
                 (
-                    *measured.morphemes.blocks("Morphemes in a document", unit="morphemes", note=note),
-                    *measured.sentences.blocks("Sentences in a document", unit="sentences", note=note),
+                    *measured.morphemes.elements("Morphemes in a document", unit="morphemes", note=note),
+                    *measured.sentences.elements("Sentences in a document", unit="sentences", note=note),
                 ),
             ),
-            Section("Morphemes", tuple(_morpheme_blocks(measured, note))),
+            Section("Morphemes", tuple(_morpheme_elements(measured, note))),
             Section("Failures", tuple(_failures(artifact))),
         ),
     )
@@ -135,7 +135,7 @@ def _failed(artifact: Artifact) -> int:
 
 
 def _number(failed: int) -> str:
-    return amounts.count(failed) if failed else "none"
+    return formatting.count(failed) if failed else "none"
 
 
 def _seconds(artifact: Artifact) -> float | None:
@@ -150,8 +150,8 @@ def _lede(artifact: Artifact) -> str:
     workers = artifact.run.get("workers")
     with_ = f" with {workers} worker{'' if workers == 1 else 's'}" if workers else ""
     morphemes = artifact.record["counts"].get("morphemes")
-    speed = f": {amounts.compact(morphemes / seconds)} morphemes a second, startup included" if morphemes else ""
-    return f"It took {amounts.duration(seconds)}{with_}{speed}."
+    speed = f": {formatting.compact(morphemes / seconds)} morphemes a second, startup included" if morphemes else ""
+    return f"It took {formatting.duration(seconds)}{with_}{speed}."
 
 
 def _measure(found: Iterator[pa.RecordBatch]) -> _Measured:
@@ -187,16 +187,16 @@ def _runs(rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     return np.diff(_starts(rows, numbers), append=len(rows))
 
 
-def _morpheme_blocks(measured: _Measured, note: str) -> Iterator[Block]:
+def _morpheme_elements(measured: _Measured, note: str) -> Iterator[Element]:
     total = measured.tags.total()
     if not total:
         return
     top = sorted(measured.tags.items(), key=lambda pair: (-pair[1], pair[0]))[:_TOP_TAGS]
     bars = tuple(
-        Bar(f"{tag} {_gloss(tag)}".rstrip(), (number / top[0][1],), amounts.percent(number / total), korean=True)
+        Bar(f"{tag} {_gloss(tag)}".rstrip(), (number / top[0][1],), formatting.percent(number / total), korean=True)
         for tag, number in top
     )
-    yield Bars("The commonest tags", bars, note=f"{note}Share of {amounts.count(total)} morphemes.")
+    yield Bars("The commonest tags", bars, note=f"{note}Share of {formatting.count(total)} morphemes.")
     yield columns(
         "Morphemes in an eojeol",
         [int(number) for number in measured.eojeols[1:]],
@@ -208,7 +208,7 @@ def _morpheme_blocks(measured: _Measured, note: str) -> Iterator[Block]:
 
 
 def _mean_note(morphemes: int, eojeols: int) -> str:
-    return f"{amounts.decimal(amounts.ratio(morphemes, eojeols))} on average."
+    return f"{formatting.decimal(formatting.ratio(morphemes, eojeols))} on average."
 
 
 def _gloss(tag: str) -> str:
@@ -217,7 +217,7 @@ def _gloss(tag: str) -> str:
     return TAGS.get(stem, "") + {"I": ", 불규칙", "R": ", 규칙"}.get(irregular, "")
 
 
-def _failures(artifact: Artifact) -> Iterator[Block]:
+def _failures(artifact: Artifact) -> Iterator[Element]:
     reasons: Counter[str] = Counter()
     chosen: dict[str, list[Entry]] = {}
     for batch in batches(artifact.parts("failed/*.parquet"), ["id", "source", "reason", "detail"]):
@@ -230,7 +230,7 @@ def _failures(artifact: Artifact) -> Iterator[Block]:
                 )
     table = sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))
     if table:
-        rows = tuple((label(reason), amounts.count(number)) for reason, number in table)
+        rows = tuple((label(reason), formatting.count(number)) for reason, number in table)
         yield Table("Documents Kiwi failed on", ("reason", "documents"), rows, "lr")
     for reason, _ in table:
         yield Folded(f"{label(reason)} · {len(chosen[reason])} shown", tuple(chosen[reason]))

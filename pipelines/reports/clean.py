@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow.compute as pc
 
 from corpus.cleaning.features import Features
-from pipelines.reports import amounts
-from pipelines.reports.blocks import Bar, Bars, Block, Headline, Section, Story, Table
+from pipelines.reports import formatting
 from pipelines.reports.dropped import Dropped, Drops, excerpt
+from pipelines.reports.elements import Bar, Bars, Element, Headline, Section, Story, Table
 from pipelines.reports.labels import label
 from pipelines.reports.lengths import Lengths
 from pipelines.reports.pictures import COLOURS, shares
@@ -25,9 +25,9 @@ def headlines(artifact: Artifact) -> tuple[Headline, ...]:
     kept = num_rows(artifact.parts("documents/*.parquet"))
     dropped = num_rows(artifact.parts("dropped/*.parquet"))
     return (
-        Headline(amounts.count(kept), "documents kept"),
+        Headline(formatting.count(kept), "documents kept"),
         Headline(_share(kept, dropped), "of what was read"),
-        Headline(amounts.count(dropped), "dropped"),
+        Headline(formatting.count(dropped), "dropped"),
     )
 
 
@@ -41,14 +41,14 @@ def story(artifact: Artifact) -> Story:
         sections=tuple(
             section
             for section in (
-                Section("What was dropped, and why", tuple(_drop_blocks(kept, drops))),
+                Section("What was dropped, and why", tuple(_drop_elements(kept, drops))),
                 Section("What stands twice", tuple(_repeats(artifact, dropped))),
                 Section("Evaluation sets", tuple(_evaluation(artifact.record.get("counts", {}))), _EVALUATION),
                 Section("Personal data", tuple(_personal(artifact.record.get("counts", {})))),
                 Section("What dropped texts look like", dropped.samples(_reasons(drops)), _SAMPLED),
                 Section("What was kept", _measured(artifact)),
             )
-            if section.blocks
+            if section.elements
         ),
     )
 
@@ -58,7 +58,7 @@ _EVALUATION = "What models will be scored on. Documents that hold text of it wer
 
 
 def _lede(kept: int, drops: Drops) -> str:
-    read = f"{amounts.count(kept + drops.total())} documents were read"
+    read = f"{formatting.count(kept + drops.total())} documents were read"
     if not drops:
         return f"{read}. Nothing was dropped."
     return f"{read}. The most common reason to drop one: {label(_reasons(drops)[0][0])}."
@@ -81,10 +81,10 @@ def _reasons(drops: Drops) -> list[tuple[str, int]]:
 
 
 def _share(kept: int, lost: int) -> str:
-    return amounts.percent(amounts.ratio(kept, kept + lost))
+    return formatting.percent(formatting.ratio(kept, kept + lost))
 
 
-def _drop_blocks(kept: Counter[str], drops: Drops) -> Iterator[Block]:
+def _drop_elements(kept: Counter[str], drops: Drops) -> Iterator[Element]:
     """Of several sources the table has the counts and the bars have shares, so that no number stands twice."""
     sources = sorted(kept | Counter(source for _, source in drops))
     if drops:
@@ -99,10 +99,10 @@ def _reason_bars(drops: Drops, sources: list[str], read: int) -> Bars:
     most = _reasons(drops)[0][1]
     bars = []
     for reason, number in _reasons(drops):
-        shares = [amounts.ratio(drops[reason, source], most) for source in sources]
+        shares = [formatting.ratio(drops[reason, source], most) for source in sources]
         if len(sources) > COLOURS:
             shares = [*shares[: COLOURS - 1], sum(shares[COLOURS - 1 :])]
-        text = amounts.percent(number / read, 2) if len(sources) > 1 else amounts.count(number)
+        text = formatting.percent(number / read, 2) if len(sources) > 1 else formatting.count(number)
         bars.append(Bar(label(reason), tuple(shares), text))
     if len(sources) < 2:
         return Bars("Reasons to drop a document", tuple(bars))
@@ -117,7 +117,7 @@ def _source_bars(kept: Counter[str], drops: Drops, sources: list[str]) -> Bars:
     bars = tuple(
         Bar(
             source,
-            (amounts.ratio(kept[source], most), amounts.ratio(lost[source], most)),
+            (formatting.ratio(kept[source], most), formatting.ratio(lost[source], most)),
             _share(kept[source], lost[source]),
         )
         for source in sources
@@ -127,13 +127,14 @@ def _source_bars(kept: Counter[str], drops: Drops, sources: list[str]) -> Bars:
 
 def _table(kept: Counter[str], drops: Drops, sources: list[str]) -> Table:
     rows = [
-        (label(reason), *(amounts.count(drops[reason, source]) for source in sources)) for reason, _ in _reasons(drops)
+        (label(reason), *(formatting.count(drops[reason, source]) for source in sources))
+        for reason, _ in _reasons(drops)
     ]
-    rows.append(("kept", *(amounts.count(kept[source]) for source in sources)))
+    rows.append(("kept", *(formatting.count(kept[source]) for source in sources)))
     return Table("By source and reason", ("reason", *sources), tuple(rows), "l" + "r" * len(sources))
 
 
-def _repeats(artifact: Artifact, dropped: Dropped) -> Iterator[Block]:
+def _repeats(artifact: Artifact, dropped: Dropped) -> Iterator[Element]:
     clusters = dropped.clusters()
     if clusters is not None:
         yield clusters
@@ -141,13 +142,13 @@ def _repeats(artifact: Artifact, dropped: Dropped) -> Iterator[Block]:
     for batch in batches(artifact.parts("frequent/*.parquet"), ["text", "documents"]):
         lines += zip(batch.column("text").to_pylist(), batch.column("documents").to_pylist(), strict=True)
     if lines:
-        rows = tuple((excerpt(text), amounts.count(documents)) for text, documents in lines[:_FREQUENT_LINES])
+        rows = tuple((excerpt(text), formatting.count(documents)) for text, documents in lines[:_FREQUENT_LINES])
         more = len(lines) - len(rows)
-        note = f"And {amounts.count(more)} more, in the folder `frequent`." if more else ""
+        note = f"And {formatting.count(more)} more, in the folder `frequent`." if more else ""
         yield Table("Lines taken out of many documents", ("line", "documents"), rows, "kr", note)
 
 
-def _evaluation(counts: dict[str, int]) -> Iterator[Block]:
+def _evaluation(counts: dict[str, int]) -> Iterator[Element]:
     names = [name.split(".")[1] for name in counts if name.startswith("evaluation.") and name.endswith(".texts")]
     if names:
         rows = []
@@ -155,25 +156,25 @@ def _evaluation(counts: dict[str, int]) -> Iterator[Block]:
             texts, looked_for, found = (
                 counts[f"evaluation.{name}.{kind}"] for kind in ("texts", "looked_for", "found")
             )
-            share = amounts.percent(amounts.ratio(found, looked_for))
+            share = formatting.percent(formatting.ratio(found, looked_for))
             documents = counts.get(f"contaminated.{name}", 0)
-            rows.append((name, *map(amounts.count, (texts, looked_for, found)), share, amounts.count(documents)))
+            rows.append((name, *map(formatting.count, (texts, looked_for, found)), share, formatting.count(documents)))
         head = ("set", "texts", "long enough", "found", "share", "documents")
         yield Table("Texts that the corpus held", head, tuple(rows), "lrrrrr")
 
 
-def _personal(counts: dict[str, int]) -> Iterator[Block]:
+def _personal(counts: dict[str, int]) -> Iterator[Element]:
     found = {name.removeprefix("masked."): number for name, number in counts.items() if name.startswith("masked.")}
     if found:
         most = max(found.values())
         bars = tuple(
-            Bar(label(name), (amounts.ratio(number, most),), amounts.count(number))
+            Bar(label(name), (formatting.ratio(number, most),), formatting.count(number))
             for name, number in sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
         )
         yield Bars("Replaced by the name of its kind", bars, note="In all that was read, dropped rows included.")
 
 
-def _measured(artifact: Artifact) -> tuple[Block, ...]:
+def _measured(artifact: Artifact) -> tuple[Element, ...]:
     """Lengths and Hangul shares of what was kept."""
     parts = artifact.parts("documents/*.parquet")
     read = sampled(parts)
@@ -187,6 +188,10 @@ def _measured(artifact: Artifact) -> tuple[Block, ...]:
         for name in sorted(set(names)):
             hangul.setdefault(name, []).append(found[names == name])
     note = parts_note(len(read), len(parts))
-    blocks = lengths.blocks("Length of the documents kept", unit="characters", note=note)
+    elements = lengths.elements("Length of the documents kept", unit="characters", note=note)
     series = {name: np.concatenate(hangul[name]) for name in sorted(hangul)}
-    return (*blocks, shares("Hangul in them", series, x="share of letters and digits", note=note)) if series else blocks
+    return (
+        (*elements, shares("Hangul in them", series, x="share of letters and digits", note=note))
+        if series
+        else elements
+    )

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.reports import amounts
-from pipelines.reports.blocks import Entry, Folded, Table
+from pipelines.reports import formatting
+from pipelines.reports.elements import Entry, Folded, Table
 from pipelines.reports.labels import label
 from pipelines.reports.record import Artifact, batches, sampled
 
@@ -64,7 +64,7 @@ class Dropped:
             {s.detail for reason, found in self._chosen.items() if _is_twin(reason) for s in found}
         )
         kept = self._kept()
-        blocks = []
+        elements = []
         for reason, _ in reasons:
             entries, turns = [], Counter[str]()
             for sample in self._chosen[reason]:
@@ -74,8 +74,8 @@ class Dropped:
                 twin = _is_twin(reason)
                 beside = ("kept instead", instead.get(sample.detail, "")) if twin else ("one that was kept", other)
                 entries.append(_entry(sample, beside))
-            blocks.append(Folded(f"{label(reason)} · {len(entries)} shown", tuple(entries)))
-        return tuple(blocks)
+            elements.append(Folded(f"{label(reason)} · {len(entries)} shown", tuple(entries)))
+        return tuple(elements)
 
     def _texts_of(self, ids: set[str]) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -108,13 +108,15 @@ class Dropped:
             name = f"{least}" if least == most else f"{least} to {most}" if most else f"{least} and more"
             among = [size for size in sizes if least <= size and (most is None or size <= most)]
             count = sum(sizes[size] for size in among)
-            rows.append((name, amounts.count(count), amounts.count(sum((size - 1) * sizes[size] for size in among))))
+            rows.append(
+                (name, formatting.count(count), formatting.count(sum((size - 1) * sizes[size] for size in among)))
+            )
         return Table(
             "Clusters of near-duplicates",
             ("documents", "clusters", "dropped of them"),
             tuple(rows),
             "lrr",
-            f"The largest has {amounts.count(max(sizes))} documents, of which one was kept.",
+            f"The largest has {formatting.count(max(sizes))} documents, of which one was kept.",
         )
 
 
@@ -141,7 +143,7 @@ def _sample(batch: pa.RecordBatch, row: int, key: bytes) -> _Sample:
 
 
 def _entry(sample: _Sample, beside: tuple[str, str]) -> Entry:
-    size = amounts.count(len(sample.text))
+    size = formatting.count(len(sample.text))
     facts = (("source", sample.source), ("detail", sample.detail), ("characters", size), beside)
     return Entry(sample.id, excerpt(sample.text), tuple(fact for fact in facts if fact[1]))
 

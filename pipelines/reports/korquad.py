@@ -4,8 +4,8 @@ import itertools
 from collections.abc import Iterator
 
 from pipelines.artifacts import Json
-from pipelines.reports import amounts
-from pipelines.reports.blocks import Bar, Bars, Block, Entry, Folded, Headline, Section, Story, Table
+from pipelines.reports import formatting
+from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Headline, Section, Story, Table
 from pipelines.reports.labels import label
 from pipelines.reports.pictures import Line, curves
 from pipelines.reports.record import Artifact
@@ -25,9 +25,9 @@ _LONGEST_CHARS = 40  # the last point of the histogram is "this long or longer"
 def headlines(artifact: Artifact) -> tuple[Headline, ...]:
     scores = artifact.json("scores.json")
     return (
-        Headline(amounts.decimal(scores["f1"], 1), "F1 (of 100)"),
-        Headline(amounts.decimal(scores["exact_match"], 1), "exact match"),
-        Headline(amounts.count(scores["count"]), "questions"),
+        Headline(formatting.decimal(scores["f1"], 1), "F1 (of 100)"),
+        Headline(formatting.decimal(scores["exact_match"], 1), "exact match"),
+        Headline(formatting.count(scores["count"]), "questions"),
     )
 
 
@@ -35,7 +35,7 @@ def story(artifact: Artifact) -> Story:
     scores = artifact.json("scores.json")
     marked = any(miss.get("snippets") for miss in scores["misses"])
     return Story(
-        title=f"{amounts.decimal(scores['exact_match'], 1)} of 100 answers match exactly",
+        title=f"{formatting.decimal(scores['exact_match'], 1)} of 100 answers match exactly",
         lede=_lede(scores),
         sections=(
             Section("What goes wrong", tuple(_causes(scores))),
@@ -50,20 +50,20 @@ def _lede(scores: Json) -> str:
     return f"Scored as the official script does; F1 counts shared characters. {scores.get('note') or ''}".rstrip()
 
 
-def _causes(scores: Json) -> Iterator[Block]:
+def _causes(scores: Json) -> Iterator[Element]:
     causes = _by_size(scores["by_cause"])
     total = sum(causes.values())
     bars = tuple(
         Bar(
             cause,
-            (amounts.ratio(number, max(causes.values())),),
-            f"{amounts.count(number)}, {amounts.percent(number / total)}",
+            (formatting.ratio(number, max(causes.values())),),
+            f"{formatting.count(number)}, {formatting.percent(number / total)}",
         )
         for cause, number in causes.items()
         if total
     )
     if bars:
-        yield Bars("Misses by cause", bars, note=f"{amounts.count(total)} answers that do not match.")
+        yield Bars("Misses by cause", bars, note=f"{formatting.count(total)} answers that do not match.")
         rows = tuple((cause, _CAUSES.get(cause, "")) for cause in causes)
         yield Table("What the causes mean", ("cause", "the answer given"), rows, "ll")
 
@@ -72,7 +72,7 @@ def _by_size(causes: dict[str, int]) -> dict[str, int]:
     return dict(sorted(causes.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def _answers(scores: Json) -> Iterator[Block]:
+def _answers(scores: Json) -> Iterator[Element]:
     lines = [
         _histogram(name, scores[key])
         for name, key in (("right answers", "answer_chars"), ("given answers", "prediction_chars"))
@@ -92,21 +92,23 @@ def _histogram(name: str, numbers: list[int]) -> Line:
 
 def _windows(scores: Json) -> Table:
     questions = scores["count"]
-    each = f"{amounts.decimal(amounts.ratio(scores['windows'], questions))} a question"
-    rows = [("windows", amounts.count(scores["windows"]), each)]
+    each = f"{formatting.decimal(formatting.ratio(scores['windows'], questions))} a question"
+    rows = [("windows", formatting.count(scores["windows"]), each)]
     for key in ("questions_cut", "gold_unreachable"):
-        rows.append((label(key), amounts.count(scores[key]), amounts.percent(amounts.ratio(scores[key], questions))))
+        rows.append(
+            (label(key), formatting.count(scores[key]), formatting.percent(formatting.ratio(scores[key], questions)))
+        )
     return Table("Windows", ("what", "number", ""), tuple(rows), "lrr")
 
 
-def _curves(artifact: Artifact) -> Iterator[Block]:
+def _curves(artifact: Artifact) -> Iterator[Element]:
     train = [point for point in artifact.lines("metrics.jsonl") if point["kind"] == "train"]
     if train:
         line = Line("loss", [point["step"] for point in train], [point["loss"] for point in train])
         yield curves("Training loss", [line], x="step", y="nats")
 
 
-def _misses(scores: Json) -> Iterator[Block]:
+def _misses(scores: Json) -> Iterator[Element]:
     """Folded by cause; the first cause is open."""
     for place, cause in enumerate(_by_size(scores["by_cause"])):
         entries = tuple(_entry(miss) for miss in scores["misses"] if miss["cause"] == cause)

@@ -3,8 +3,8 @@
 import numpy as np
 import pyarrow as pa
 
-from pipelines.reports import amounts
-from pipelines.reports.blocks import Block, Table
+from pipelines.reports import formatting
+from pipelines.reports.elements import Element, Table
 from pipelines.reports.pictures import COLOURS, lengths
 
 __all__ = ["Lengths"]
@@ -24,7 +24,7 @@ class Lengths:
         for place, name in enumerate(encoded.dictionary.to_pylist()):
             self._found.setdefault(name, []).append(numbers[places == place])
 
-    def blocks(self, title: str, *, unit: str, note: str = "") -> tuple[Block, ...]:
+    def elements(self, title: str, *, unit: str, note: str = "") -> tuple[Element, ...]:
         """A picture and a table of quantiles; nothing where nothing was added. unit: what is counted, in plural."""
         series = {name: np.concatenate(self._found[name]) for name in sorted(self._found)}
         if not series:
@@ -44,4 +44,4 @@ _AREA = "Outlines of equal area, one for each source."
 
 def _quantiles(array: np.ndarray) -> tuple[str, ...]:
     inner = np.quantile(array, (0.1, 0.5, 0.9), method="inverted_cdf")
-    return tuple(amounts.count(number) for number in (array.size, *inner, array.max()))
+    return tuple(formatting.count(number) for number in (array.size, *inner, array.max()))

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from pipelines.artifacts import Json
-from pipelines.reports import amounts
-from pipelines.reports.blocks import (
-    Block,
+from pipelines.reports import formatting
+from pipelines.reports.elements import (
+    Element,
     Entry,
     Folded,
     Headline,
@@ -42,9 +42,9 @@ def headlines(artifact: Artifact) -> tuple[Headline, ...]:
     rows = artifact.json("scores.json")["rows"]
     return tuple(
         Headline(
-            amounts.percent(row["test"]["all"]["accuracy"]),
+            formatting.percent(row["test"]["all"]["accuracy"]),
             _name(row),
-            f"± {amounts.percent(row['test']['all']['standard_error'], 2)}",
+            f"± {formatting.percent(row['test']['all']['standard_error'], 2)}",
         )
         for row in _first_of_each(rows).values()
     )
@@ -81,19 +81,19 @@ def _title(rows: list[Json]) -> str:
     accuracy = {name: row["test"]["all"]["accuracy"] for name, row in _first_of_each(rows).items()}
     main = rows[0]["name"]
     if "tfidf" not in accuracy or main == "tfidf":
-        return f"{amounts.percent(accuracy[main])} of the reviews are classified correctly"
+        return f"{formatting.percent(accuracy[main])} of the reviews are classified correctly"
     points = 100 * (accuracy[main] - accuracy["tfidf"])
     if abs(points) < 0.05:
         return "As accurate as the TF-IDF baseline"
-    return f"{amounts.decimal(abs(points), 1)} points {'above' if points > 0 else 'below'} the TF-IDF baseline"
+    return f"{formatting.decimal(abs(points), 1)} points {'above' if points > 0 else 'below'} the TF-IDF baseline"
 
 
 def _lede(scores: Json) -> str:
-    parts = [f"{amounts.count(number)} {label(name)}" for name, number in scores["counts"].items()]
+    parts = [f"{formatting.count(number)} {label(name)}" for name, number in scores["counts"].items()]
     return f"{', '.join(parts)}. {scores.get('note') or ''}".rstrip()
 
 
-def _tables(scores: Json) -> Iterator[Block]:
+def _tables(scores: Json) -> Iterator[Element]:
     for part, title in (("all", "All test reviews"), ("unseen", "Test reviews whose text was seen nowhere before")):
         if all(row["test"][part]["count"] for row in scores["rows"]):
             yield _intervals(scores["rows"], part, title)
@@ -114,12 +114,12 @@ def _row(row: Json) -> tuple[str, ...]:
         "" if row.get("seed") is None else str(row["seed"]),
         "" if rate is None else f"{rate:g}",
         "" if epoch is None else f"{epoch:g}",
-        amounts.percent(row["validation_accuracy"], 2),
+        formatting.percent(row["validation_accuracy"], 2),
     )
 
 
 def _measured(part: Json) -> str:
-    return f"{amounts.percent(part['accuracy'], 2)} ± {amounts.decimal(100 * part['standard_error'])}"
+    return f"{formatting.percent(part['accuracy'], 2)} ± {formatting.decimal(100 * part['standard_error'])}"
 
 
 def _intervals(rows: list[Json], part: str, title: str) -> Intervals:
@@ -135,8 +135,8 @@ def _intervals(rows: list[Json], part: str, title: str) -> Intervals:
         )
         for row in rows
     )
-    note = f"{amounts.count(rows[0]['test'][part]['count'])} reviews. Whiskers: one standard error to each side."
-    return Intervals(title, intervals, amounts.percent(scale.left, 0), amounts.percent(scale.right, 0), note)
+    note = f"{formatting.count(rows[0]['test'][part]['count'])} reviews. Whiskers: one standard error to each side."
+    return Intervals(title, intervals, formatting.percent(scale.left, 0), formatting.percent(scale.right, 0), note)
 
 
 @dataclass(frozen=True)
@@ -196,9 +196,11 @@ def _doubt(row: dict[str, Any]) -> tuple[float, str]:
     return -abs(row["probability"] - 0.5), str(row["id"])
 
 
-def _confusion(scores: Json, predicted: _Predicted) -> Iterator[Block]:
+def _confusion(scores: Json, predicted: _Predicted) -> Iterator[Element]:
     rows = scores["confusion"]
-    cells = tuple(tuple((amounts.count(number), amounts.ratio(number, sum(row))) for number in row) for row in rows)
+    cells = tuple(
+        tuple((formatting.count(number), formatting.ratio(number, sum(row))) for number in row) for row in rows
+    )
     yield Matrix(
         "Confusion", _LABELS, _LABELS, cells, "Rows are the labels, columns the predictions; shares are of the row."
     )
@@ -206,7 +208,7 @@ def _confusion(scores: Json, predicted: _Predicted) -> Iterator[Block]:
         yield _reliability(predicted)
 
 
-def _reliability(predicted: _Predicted) -> Block:
+def _reliability(predicted: _Predicted) -> Element:
     """Share of positive reviews over the probability given for it, in ten bins; empty bins are left out."""
     bins = np.minimum((predicted.probability * _BINS).astype(int), _BINS - 1)
     sizes = np.bincount(bins, minlength=_BINS)
@@ -224,7 +226,7 @@ def _reliability(predicted: _Predicted) -> Block:
     )
 
 
-def _curves(artifact: Artifact) -> Iterator[Block]:
+def _curves(artifact: Artifact) -> Iterator[Element]:
     found = {path.stem: artifact.lines(f"metrics/{path.name}") for path in artifact.parts("metrics/*.jsonl")}
     for title, kind, key, y, percent in (
         ("Validation accuracy", "heldout", "accuracy", "share right", True),
@@ -247,7 +249,7 @@ def _line(name: str, rows: list[Json], kind: str, key: str) -> Line:
     return Line(name, [step for step, _ in points], [value for _, value in points])
 
 
-def _errors(predicted: _Predicted) -> Iterator[Block]:
+def _errors(predicted: _Predicted) -> Iterator[Element]:
     for truth, name in enumerate(_LABELS):
         entries = tuple(_entry(row) for row in predicted.rows if row["label"] == truth)
         if entries:
@@ -259,5 +261,5 @@ def _entry(row: dict[str, Any]) -> Entry:
     return Entry(
         "",
         row["text"] or "(empty)",
-        ((amounts.percent(sure, 1), _LABELS[int(row["prediction"])]), ("id", str(row["id"]))),
+        ((formatting.percent(sure, 1), _LABELS[int(row["prediction"])]), ("id", str(row["id"]))),
     )

@@ -1,4 +1,4 @@
-"""Writes pages: blocks through jinja2 templates into one self-contained HTML file."""
+"""Writes pages: elements through jinja2 templates into one self-contained HTML file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,8 +11,8 @@ from markupsafe import Markup
 from korbert.durable import write_whole
 from korbert.terminal import printable
 from pipelines.artifacts import PAGE
-from pipelines.reports import analyze, clean, korquad, nsmc, particulars, pretrain, shard, vocab
-from pipelines.reports.blocks import Story
+from pipelines.reports import analyze, clean, details, korquad, nsmc, pretrain, shard, vocab
+from pipelines.reports.elements import Story
 from pipelines.reports.record import Artifact, drawing
 from pipelines.reports.usage import usage
 
@@ -54,8 +54,8 @@ def render(folder: Path) -> Path:
             headlines=[headline for headline in headlines if headline.value not in said],
             story=story,
             usage=usage({artifact.stage: folder}),
-            facts=particulars.facts(artifact),
-            origins=particulars.origins(artifact),
+            facts=details.facts(artifact),
+            origins=details.origins(artifact),
         )
 
 

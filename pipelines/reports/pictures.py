@@ -17,8 +17,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from pipelines.reports import amounts
-from pipelines.reports.blocks import Picture, Table
+from pipelines.reports import formatting
+from pipelines.reports.elements import Picture, Table
 
 __all__ = ["COLOURS", "Line", "columns", "curves", "lengths", "shares"]
 
@@ -106,7 +106,7 @@ def curves(
 
 def _points(title: str, lines: Sequence[Line], x: str, y: str, percent: bool, note: str) -> Table:
     shown = [line for line in lines if line.x]
-    show = amounts.percent if percent else _figure
+    show = formatting.percent if percent else _figure
     rows = tuple((line.name, _figure(line.x[0]), show(line.y[0])) for line in shown)
     if len(lines) == 1:
         return Table(title, (x, y), tuple(row[1:] for row in rows), "rr", note)
@@ -114,7 +114,7 @@ def _points(title: str, lines: Sequence[Line], x: str, y: str, percent: bool, no
 
 
 def _figure(number: float) -> str:
-    return amounts.count(number) if abs(number) >= 1000 else _plain(number)
+    return formatting.count(number) if abs(number) >= 1000 else _plain(number)
 
 
 def _locator(number: int, whole: bool) -> MaxNLocator:
@@ -241,8 +241,8 @@ def _plain(number: float) -> str:
     if number and abs(number) < 0.01:
         return f"{number:.1e}".replace(".0e", "e").replace("e-0", "e-")
     if abs(number) >= 100_000:
-        return amounts.compact(number)
-    return amounts.count(number) if number == round(number) else f"{number:.4g}"
+        return formatting.compact(number)
+    return formatting.count(number) if number == round(number) else f"{number:.4g}"
 
 
 def _svg(title: str, draw: Callable[[Axes], None], place: tuple[float, float, float, float] = _PLACE) -> str:

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator
 
 from pipelines.artifacts import Json
-from pipelines.reports import amounts
-from pipelines.reports.blocks import Block, Headline, Section, Story, Table
+from pipelines.reports import formatting
+from pipelines.reports.elements import Element, Headline, Section, Story, Table
 from pipelines.reports.pictures import Line, curves
 from pipelines.reports.record import Artifact
 
@@ -18,12 +18,12 @@ def headlines(artifact: Artifact) -> tuple[Headline, ...]:
     scores = artifact.json("scores.json")
     return (
         Headline(
-            amounts.decimal(scores["mlm_loss"]),
+            formatting.decimal(scores["mlm_loss"]),
             "nats, held-out MLM loss",
-            f"unigram {amounts.decimal(scores['unigram_loss'])}",
+            f"unigram {formatting.decimal(scores['unigram_loss'])}",
         ),
-        Headline(amounts.percent(scores["mlm_accuracy"]), "MLM accuracy", _of(scores, "mlm")),
-        Headline(amounts.percent(scores["nsp_accuracy"]), "NSP accuracy", _of(scores, "nsp")),
+        Headline(formatting.percent(scores["mlm_accuracy"]), "MLM accuracy", _of(scores, "mlm")),
+        Headline(formatting.percent(scores["nsp_accuracy"]), "NSP accuracy", _of(scores, "nsp")),
     )
 
 
@@ -32,7 +32,7 @@ def story(artifact: Artifact) -> Story:
     lines = artifact.lines("metrics.jsonl")
     trained = [line for line in lines if line["kind"] == "train"]
     heldout = [line for line in lines if line["kind"] == "heldout"]
-    gain = amounts.than_unigram(scores["unigram_loss"] - scores["mlm_loss"])
+    gain = formatting.than_unigram(scores["unigram_loss"] - scores["mlm_loss"])
     return Story(
         title=f"{gain[0].upper()}{gain[1:]}",
         lede=_lede(scores),
@@ -46,11 +46,11 @@ def story(artifact: Artifact) -> Story:
 
 
 def _lede(scores: Json) -> str:
-    done = [f"{amounts.compact(scores[key])} {key}" for key in ("steps", "rows") if key in scores]
+    done = [f"{formatting.compact(scores[key])} {key}" for key in ("steps", "rows") if key in scores]
     if scores.get("rows_of_first_epoch"):
-        done.append(f"{amounts.decimal(scores['rows'] / scores['rows_of_first_epoch'])} passes over the text")
+        done.append(f"{formatting.decimal(scores['rows'] / scores['rows_of_first_epoch'])} passes over the text")
     after = f" after {', '.join(done)}" if done else ""
-    size = f" of {amounts.compact(scores['parameters'])} parameters" if "parameters" in scores else ""
+    size = f" of {formatting.compact(scores['parameters'])} parameters" if "parameters" in scores else ""
     return (
         f"How well a model{size} predicts masked pieces of held-out text{after}. "
         "The unigram baseline knows only how common each piece is."
@@ -63,10 +63,10 @@ def _of(scores: Json, objective: str) -> str:
     if not number:
         return "no such pairs in the held-out text"
     error = math.sqrt(max(0.0, share * (1 - share)) / number)
-    return f"± {amounts.percent(error)} on {amounts.count(number)}"
+    return f"± {formatting.percent(error)} on {formatting.count(number)}"
 
 
-def _heldout(lines: list[Json], scores: Json) -> Iterator[Block]:
+def _heldout(lines: list[Json], scores: Json) -> Iterator[Element]:
     if len(lines) < 2:  # the table has it
         return
     steps = [line["step"] for line in lines]
@@ -84,7 +84,7 @@ def _heldout(lines: list[Json], scores: Json) -> Iterator[Block]:
     yield _accuracies(lines, steps)
 
 
-def _accuracies(lines: list[Json], steps: list[int]) -> Block:
+def _accuracies(lines: list[Json], steps: list[int]) -> Element:
     return curves(
         "Held-out accuracy",
         [
@@ -96,23 +96,23 @@ def _accuracies(lines: list[Json], steps: list[int]) -> Block:
         y="share right",
         percent=True,
         floor=0,
-        note=f"NSP by chance: about one in two. MLM on {amounts.count(lines[-1]['mlm_count'])} pieces, "
-        f"NSP on {amounts.count(lines[-1]['nsp_count'])} pairs.",
+        note=f"NSP by chance: about one in two. MLM on {formatting.count(lines[-1]['mlm_count'])} pieces, "
+        f"NSP on {formatting.count(lines[-1]['nsp_count'])} pairs.",
     )
 
 
-def _training(lines: list[Json]) -> Iterator[Block]:
+def _training(lines: list[Json]) -> Iterator[Element]:
     yield from _curve("Training loss, MLM", lines, "mlm_loss", y="nats")
     yield from _curve("Training loss, NSP", lines, "nsp_loss", y="nats")
 
 
-def _course(lines: list[Json], timing: list[Json]) -> Iterator[Block]:
+def _course(lines: list[Json], timing: list[Json]) -> Iterator[Element]:
     yield from _curve("Learning rate", lines, "learning_rate", y="rate", floor=0)
     yield from _curve("Norm of the gradient", lines, "grad_norm", y="before clipping", floor=0)
     yield from _curve("Speed", timing, "pieces_per_second", y="pieces a second", floor=0)
 
 
-def _curve(title: str, lines: list[Json], key: str, *, y: str, floor: float | None = None) -> Iterator[Block]:
+def _curve(title: str, lines: list[Json], key: str, *, y: str, floor: float | None = None) -> Iterator[Element]:
     """Nothing where no line has the key."""
     points = [(line["step"], line[key]) for line in lines if line.get(key) is not None]
     if points:
@@ -120,7 +120,7 @@ def _curve(title: str, lines: list[Json], key: str, *, y: str, floor: float | No
         yield curves(title, [Line("", steps, values)], x="step", y=y, floor=floor)
 
 
-def _table(lines: list[Json]) -> Iterator[Block]:
+def _table(lines: list[Json]) -> Iterator[Element]:
     if lines:
         shown = lines[-_LAST:]
         yield Table(
@@ -133,9 +133,9 @@ def _table(lines: list[Json]) -> Iterator[Block]:
 
 def _row(line: Json) -> tuple[str, ...]:
     return (
-        amounts.count(line["step"]),
-        *(amounts.decimal(line[key], 3) for key in ("mlm_loss", "unigram_loss")),
-        amounts.percent(line["mlm_accuracy"]),
-        amounts.decimal(line["nsp_loss"], 3),
-        amounts.percent(line["nsp_accuracy"]),
+        formatting.count(line["step"]),
+        *(formatting.decimal(line[key], 3) for key in ("mlm_loss", "unigram_loss")),
+        formatting.percent(line["mlm_accuracy"]),
+        formatting.decimal(line["nsp_loss"], 3),
+        formatting.percent(line["nsp_accuracy"]),
     )

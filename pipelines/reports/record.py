@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from korbert.errors import ArtifactError
 from pipelines.artifacts import RECORD, RUN, Json, read_json
-from pipelines.reports import amounts
+from pipelines.reports import formatting
 
 __all__ = ["SAMPLED_PARTS", "Artifact", "batches", "drawing", "num_rows", "parts_note", "sampled", "stream"]
 
@@ -134,7 +134,7 @@ def sampled(parts: list[Path], limit: int = SAMPLED_PARTS) -> list[Path]:
 
 def parts_note(read: int, total: int) -> str:
     """Says so where a picture shows a sample of the parts, and nothing otherwise."""
-    return "" if read == total else f"Measured on {read} of {amounts.count(total)} parts, evenly spaced. "
+    return "" if read == total else f"Measured on {read} of {formatting.count(total)} parts, evenly spaced. "
 
 
 def batches(parts: list[Path], columns: list[str]) -> Iterator[pa.RecordBatch]:

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.reports import amounts
-from pipelines.reports.blocks import Bar, Bars, Block, Headline, Section, Story, Table
+from pipelines.reports import formatting
+from pipelines.reports.elements import Bar, Bars, Element, Headline, Section, Story, Table
 from pipelines.reports.lengths import Lengths
 from pipelines.reports.pictures import Line, curves
 from pipelines.reports.record import Artifact, batches, num_rows, parts_note, sampled, stream
@@ -35,9 +35,9 @@ class _Split:
 def headlines(artifact: Artifact) -> tuple[Headline, ...]:
     train, heldout = (_split(artifact, name) for name, _ in _SPLITS)
     return (
-        Headline(amounts.compact(train.pieces.total()), "pieces to learn from"),
-        Headline(amounts.compact(train.documents.total()), "documents"),
-        Headline(amounts.compact(heldout.pieces.total()), "pieces held out"),
+        Headline(formatting.compact(train.pieces.total()), "pieces to learn from"),
+        Headline(formatting.compact(train.documents.total()), "documents"),
+        Headline(formatting.compact(heldout.pieces.total()), "pieces held out"),
     )
 
 
@@ -45,11 +45,11 @@ def story(artifact: Artifact) -> Story:
     splits = {name: _split(artifact, name) for name, _ in _SPLITS}
     train, heldout = splits["train"], splits["heldout"]
     every = train.pieces.total() + heldout.pieces.total()
-    mean = amounts.ratio(train.pieces.total(), train.documents.total())
+    mean = formatting.ratio(train.pieces.total(), train.documents.total())
     return Story(
-        title=f"{amounts.compact(train.pieces.total())} pieces to learn from",
-        lede=f"{amounts.decimal(mean, 1)} a document on average. Of all pieces, "
-        f"{amounts.percent(amounts.ratio(heldout.pieces.total(), every))} are held out.",
+        title=f"{formatting.compact(train.pieces.total())} pieces to learn from",
+        lede=f"{formatting.decimal(mean, 1)} a document on average. Of all pieces, "
+        f"{formatting.percent(formatting.ratio(heldout.pieces.total(), every))} are held out.",
         sections=(
             Section("Sources", tuple(_sources(splits))),
             Section("Lengths", _lengths(artifact)),
@@ -69,14 +69,14 @@ def _split(artifact: Artifact, name: str) -> _Split:
     return split
 
 
-def _sources(splits: dict[str, _Split]) -> Iterator[Block]:
+def _sources(splits: dict[str, _Split]) -> Iterator[Element]:
     names = sorted(splits["train"].pieces | splits["heldout"].pieces)
     most = max((sum(split.pieces[name] for split in splits.values()) for name in names), default=0)
     bars = tuple(
         Bar(
             name,
-            tuple(amounts.ratio(split.pieces[name], most) for split in splits.values()),
-            amounts.compact(sum(split.pieces[name] for split in splits.values())),
+            tuple(formatting.ratio(split.pieces[name], most) for split in splits.values()),
+            formatting.compact(sum(split.pieces[name] for split in splits.values())),
         )
         for name in names
     )
@@ -93,19 +93,23 @@ def _sources(splits: dict[str, _Split]) -> Iterator[Block]:
 
 
 def _row(documents: int, pieces: int) -> tuple[str, str, str]:
-    return amounts.count(documents), amounts.count(pieces), amounts.decimal(amounts.ratio(pieces, documents), 1)
+    return (
+        formatting.count(documents),
+        formatting.count(pieces),
+        formatting.decimal(formatting.ratio(pieces, documents), 1),
+    )
 
 
-def _lengths(artifact: Artifact) -> tuple[Block, ...]:
+def _lengths(artifact: Artifact) -> tuple[Element, ...]:
     parts: list[Path] = artifact.parts("train/*.arrow")
     read = sampled(parts)
     measured = Lengths()
     for batch in stream(read):
         measured.add(batch.column("source"), pc.list_value_length(batch.column("input_ids")))
-    return measured.blocks("Pieces in a document", unit="pieces", note=parts_note(len(read), len(parts)))
+    return measured.elements("Pieces in a document", unit="pieces", note=parts_note(len(read), len(parts)))
 
 
-def _pieces(artifact: Artifact) -> Iterator[Block]:
+def _pieces(artifact: Artifact) -> Iterator[Element]:
     parts = artifact.parts("pieces.parquet")
     if not num_rows(parts):
         return
@@ -134,7 +138,9 @@ def _use(counts: np.ndarray) -> Table:
         ("met at least once", int((counts > 0).sum())),
         (f"met fewer than {_SEEN_SELDOM} times", int((counts < _SEEN_SELDOM).sum())),
     )
-    rows = tuple((label, amounts.count(number), amounts.percent(number / len(counts))) for label, number in measures)
+    rows = tuple(
+        (label, formatting.count(number), formatting.percent(number / len(counts))) for label, number in measures
+    )
     note = "Special, reserved and byte entries are among them."
     return Table("Use of the vocabulary", ("entries", "number", "share"), rows, "lrr", note)
 
@@ -142,7 +148,7 @@ def _use(counts: np.ndarray) -> Table:
 def _commonest(first: pa.Table, total: int) -> Bars:
     rows = [row for row in first.to_pylist() if row["count"]]
     bars = tuple(
-        Bar(row["piece"], (row["count"] / rows[0]["count"],), amounts.percent(row["count"] / total, 2), korean=True)
+        Bar(row["piece"], (row["count"] / rows[0]["count"],), formatting.percent(row["count"] / total, 2), korean=True)
         for row in rows
     )
     return Bars("The commonest pieces", bars, note="Share of all pieces to learn from.")

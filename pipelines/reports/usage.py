@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.reports.blocks import Code
+from pipelines.reports.elements import Code
 
 __all__ = ["shown", "usage"]
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from korbert.tokenization.vocabulary import FIRST_PIECE, unmarked
 from pipelines.artifacts import Json
-from pipelines.reports import amounts
-from pipelines.reports.blocks import Bar, Bars, Block, Headline, Section, Story, Table
+from pipelines.reports import formatting
+from pipelines.reports.elements import Bar, Bars, Element, Headline, Section, Story, Table
 from pipelines.reports.pictures import Line, columns, curves
 from pipelines.reports.record import Artifact, batches, num_rows
 
@@ -20,20 +20,20 @@ _RANKS = 160  # points of the rank-frequency curve, evenly spaced on its logarit
 _SPLIT_NOTE = "Of the held-out text: those that cost most pieces beyond their first, all occurrences together."
 
 _MEASURES = (
-    ("documents", "documents", amounts.count),
-    ("morphemes", "morphemes", amounts.count),
-    ("pieces_per_morpheme", "pieces / morpheme", lambda number: amounts.decimal(number, 3)),
-    ("pieces_per_eojeol", "pieces / eojeol", lambda number: amounts.decimal(number, 3)),
-    ("byte_share", "bytes", lambda share: amounts.percent(share, 3)),
+    ("documents", "documents", formatting.count),
+    ("morphemes", "morphemes", formatting.count),
+    ("pieces_per_morpheme", "pieces / morpheme", lambda number: formatting.decimal(number, 3)),
+    ("pieces_per_eojeol", "pieces / eojeol", lambda number: formatting.decimal(number, 3)),
+    ("byte_share", "bytes", lambda share: formatting.percent(share, 3)),
 )
 
 
 def headlines(artifact: Artifact) -> tuple[Headline, ...]:
     every = artifact.json("coverage.json")["all"]
     return (
-        Headline(amounts.percent(every["whole_morpheme_share"]), "of morphemes in one piece", "held-out text"),
-        Headline(amounts.decimal(every["pieces_per_eojeol"]), "pieces an eojeol"),
-        Headline(amounts.percent(every["byte_share"], 2), "of pieces are bytes"),
+        Headline(formatting.percent(every["whole_morpheme_share"]), "of morphemes in one piece", "held-out text"),
+        Headline(formatting.decimal(every["pieces_per_eojeol"]), "pieces an eojeol"),
+        Headline(formatting.percent(every["byte_share"], 2), "of pieces are bytes"),
     )
 
 
@@ -41,8 +41,8 @@ def story(artifact: Artifact) -> Story:
     coverage = artifact.json("coverage.json")
     every = coverage["all"]
     return Story(
-        title=f"{amounts.percent(every['whole_morpheme_share'])} of the morphemes in unseen text are one piece",
-        lede=f"Measured on {amounts.count(every['morphemes'])} morphemes of {amounts.count(every['documents'])} "
+        title=f"{formatting.percent(every['whole_morpheme_share'])} of the morphemes in unseen text are one piece",
+        lede=f"Measured on {formatting.count(every['morphemes'])} morphemes of {formatting.count(every['documents'])} "
         "held-out documents, which took no part in making the vocabulary.",
         sections=(
             Section("Coverage of held-out text", tuple(_coverage(coverage))),
@@ -52,13 +52,13 @@ def story(artifact: Artifact) -> Story:
     )
 
 
-def _coverage(coverage: Json) -> Iterator[Block]:
+def _coverage(coverage: Json) -> Iterator[Element]:
     sources = sorted(coverage["by_source"].items())
     rows = (*sources, ("all", coverage["all"])) if len(sources) != 1 else tuple(sources)
     yield Bars(
         "Morphemes that are one piece",
         tuple(
-            Bar(name, (measured["whole_morpheme_share"],), amounts.percent(measured["whole_morpheme_share"]))
+            Bar(name, (measured["whole_morpheme_share"],), formatting.percent(measured["whole_morpheme_share"]))
             for name, measured in rows
         ),
         note="Share of the morphemes of each source; the track is 100 %.",
@@ -77,7 +77,11 @@ def _used(coverage: Json) -> Bars:
     numbers = {"ten times or more": used["entries"] - used["never"] - used["rarely"]}
     numbers |= {"once to nine times": used["rarely"], "never": used["never"]}
     bars = tuple(
-        Bar(name, (number / used["entries"],), f"{amounts.count(number)}, {amounts.percent(number / used['entries'])}")
+        Bar(
+            name,
+            (number / used["entries"],),
+            f"{formatting.count(number)}, {formatting.percent(number / used['entries'])}",
+        )
         for name, number in numbers.items()
     )
     return Bars(
@@ -90,14 +94,14 @@ def _most_split(coverage: Json) -> Iterator[Table]:
         if source == "all" and len(coverage["most_split"]) > 2:
             continue  # its sources are shown
         rows = tuple(
-            (entry["form"], entry["tag"], amounts.count(entry["count"]), amounts.count(entry["pieces"]))
+            (entry["form"], entry["tag"], formatting.count(entry["count"]), formatting.count(entry["pieces"]))
             for entry in entries[:_MOST_SPLIT]
         )
         title = "Most split morphemes" + ("" if source == "all" else f", {source}")
         yield Table(title, ("morpheme", "tag", "count", "pieces"), rows, "klrr", note=_SPLIT_NOTE)
 
 
-def _counts(artifact: Artifact) -> Iterator[Block]:
+def _counts(artifact: Artifact) -> Iterator[Element]:
     parts = artifact.parts("counts.parquet")
     total = num_rows(parts)
     if not total:
@@ -111,7 +115,7 @@ def _counts(artifact: Artifact) -> Iterator[Block]:
         y="count",
         log_x=True,
         log_y=True,
-        note=f"All {amounts.count(total)} different morphemes (form and tag), the commonest first.",
+        note=f"All {formatting.count(total)} different morphemes (form and tag), the commonest first.",
     )
     yield curves(
         "How far the commonest go",
@@ -121,7 +125,7 @@ def _counts(artifact: Artifact) -> Iterator[Block]:
         percent=True,
         log_x=True,
         floor=0,
-        note=f"{amounts.count(sums[-1])} morphemes in all.",
+        note=f"{formatting.count(sums[-1])} morphemes in all.",
     )
     yield _commonest(artifact, int(sums[-1]))
 
@@ -145,7 +149,7 @@ def _commonest(artifact: Artifact, total: int) -> Bars:
         Bar(
             f"{row['form']}/{row['tag']}",
             (row["count"] / first[0]["count"],),
-            amounts.percent(row["count"] / total, 2),
+            formatting.percent(row["count"] / total, 2),
             korean=True,
         )
         for row in first
@@ -153,7 +157,7 @@ def _commonest(artifact: Artifact, total: int) -> Bars:
     return Bars("The commonest morphemes", bars, note="Share of all morphemes.")
 
 
-def _pieces(artifact: Artifact) -> Iterator[Block]:
+def _pieces(artifact: Artifact) -> Iterator[Element]:
     sizes = np.bincount([len(piece) for piece in _texts(artifact)])[1:]
     if not sizes.size:
         return
@@ -164,8 +168,8 @@ def _pieces(artifact: Artifact) -> Iterator[Block]:
         x="characters",
         y="pieces",
         first=1,
-        note=f"{amounts.count(sizes.sum())} pieces, {amounts.decimal(mean)} characters on average, without special, "
-        "reserved and byte entries.",
+        note=f"{formatting.count(sizes.sum())} pieces, {formatting.decimal(mean)} characters on average, without "
+        "special, reserved and byte entries.",
     )
 
 

@@ -10,7 +10,7 @@ import torch
 
 from korbert.durable import write_json
 from korbert.errors import ModelError, SettingsError
-from korbert.modeling import EncoderConfig, ReadingModel, load_model, save_model, take_encoder
+from korbert.modeling import EncoderConfig, ReadingModel, init_encoder_from, load_model, save_model
 from korbert.tasks import korquad
 from korbert.tasks.korquad.data import Dataset
 from korbert.tasks.korquad.misses import judge
@@ -112,7 +112,7 @@ def _new_model(settings: KorquadSettings, inputs: Inputs, tokenizer: Tokenizer) 
         raise ModelError(f"{folder}: was trained with another tokenizer than the vocab stage's: make pretrain anew")
     _check_length(settings, pretrained.config, folder)
     model = ReadingModel(pretrained.config, generator)
-    take_encoder(model, pretrained)
+    init_encoder_from(model, pretrained)
     return model
 
 

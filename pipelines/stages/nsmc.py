@@ -17,7 +17,7 @@ from corpus.documents import is_heldout
 from corpus.overlap import found_in
 from korbert.durable import write_whole
 from korbert.errors import CorpusError, SettingsError
-from korbert.modeling import ClassificationModel, PretrainingModel, load_model, save_model, take_encoder
+from korbert.modeling import ClassificationModel, PretrainingModel, init_encoder_from, load_model, save_model
 from korbert.progress import track
 from korbert.tasks import nsmc
 from korbert.tasks.encoded import Encoded
@@ -105,7 +105,7 @@ def _builds(settings: NsmcSettings, pretrained: PretrainingModel) -> Mapping[str
 
     def with_pretrained(seed: int) -> ClassificationModel:
         model = scratch(seed)
-        take_encoder(model, pretrained)
+        init_encoder_from(model, pretrained)
         return model
 
     if settings.init == "scratch":

@@ -26,7 +26,7 @@ SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
 CODES = {signal.SIGKILL: -signal.SIGKILL, signal.SIGINT: 130, signal.SIGTERM: 143}
 COMMANDS = ("analyze", "pretrain", "clean", "run", "korquad", "shard", "nsmc", "vocab", "pretrain", "run")
 SECONDS_FOR_WORKERS = 10  # in which processes of a command that has ended are to be gone
-_MOST_SECONDS = 120
+_MAX_SECONDS = 120
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +93,7 @@ def _broken(
     with messages.open("wb") as err:
         running = start(arguments, folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err)
     try:
-        deadline = time.monotonic() + _MOST_SECONDS
+        deadline = time.monotonic() + _MAX_SECONDS
         while not early and not partial.exists() and running.poll() is None and time.monotonic() < deadline:
             if (folder / "artifacts" / "tiny" / stage / "stage.json").exists():
                 break
@@ -157,7 +157,7 @@ def _ended(outcome: Outcome, sent: signal.Signals, *, begun: bool) -> Iterator[s
 
 
 def _same_again(base: Base, folder: Path, arguments: list[str], made: tuple[str, ...]) -> Iterator[str]:
-    again = run_here(arguments, folder, seconds=_MOST_SECONDS)
+    again = run_here(arguments, folder, seconds=_MAX_SECONDS)
     if again.code != 0:
         yield f"the same command again leaves with {again.code}: {again.message[:400]}"
         return

@@ -18,7 +18,7 @@ from korbert.modeling import ClassificationModel, EncoderConfig, PretrainingMode
 from korbert.tasks.classification import Classifier
 from korbert.tokenization import Tokenizer
 from pipelines.cli import run_command
-from pipelines.predicting import MOST_CHARS, predict_lines
+from pipelines.predicting import MAX_CHARS, predict_lines
 
 CONTEXT = "서울은 한국의 수도이다."
 
@@ -147,7 +147,7 @@ def test_columns_that_are_not_there(
 
 
 def test_of_a_long_text_the_beginning_is_read(classifier: Classifier) -> None:
-    long, just = "ㅋ" * 2_000_000, "ㅋ" * MOST_CHARS
+    long, just = "ㅋ" * 2_000_000, "ㅋ" * MAX_CHARS
     found = results(classifier, f"{long}\n{just}\n{just}가\n")
     assert [one.get("cut") for one in found] == [True, None, True]
     assert {one["text"] for one in found} == {just}

@@ -131,7 +131,7 @@ def test_a_line_that_is_too_long_is_named(
 def test_a_page_has_an_end(
     vocab: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokenizing, "_MOST_PAGE_CHARS", 5)
+    monkeypatch.setattr(tokenizing, "_MAX_PAGE_CHARS", 5)
     page = tmp_path / "page.html"
     assert cli.run_command(["tokenize", str(vocab), "가나", "다라", "마바", "--html", str(page)]) == 2
     assert "text 3: a page holds 5 characters: give fewer texts, or use --json" in capfd.readouterr().err

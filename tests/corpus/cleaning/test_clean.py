@@ -253,7 +253,7 @@ def test_other_settings_leave_no_part_behind(tmp_path, wiki, reference, bytes_be
     assert {name.split("/")[0] for name in bytes_below(tmp_path / "out")} == {"documents", "dropped"}
 
 
-@pytest.mark.parametrize("step", ["read", pytest.param("sift", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", ["read", pytest.param("write", marks=pytest.mark.slow)])
 def test_killed_and_run_again(tmp_path, wiki, reference, bytes_below, kill_when, step):
     output = tmp_path / "out"
     script = (
@@ -294,7 +294,7 @@ def test_a_record_that_crashes_or_hangs_is_the_only_one_lost(tmp_path, monkeypat
     ]
     path = write_jsonl(tmp_path / "a.jsonl", [{"id": n, "text": text} for n, text in enumerate(texts)])
     monkeypatch.setattr("corpus.cleaning.clean._read", faults.read_or_fail)
-    monkeypatch.setattr("corpus.cleaning.clean._LEAST_SECONDS", 6.0)
+    monkeypatch.setattr("corpus.cleaning.clean._MIN_SECONDS", 6.0)
     some = settings(part_bytes=1 << 20)
     counts = clean(some, {"wiki": [path]}, tmp_path / "out", workers=2)
     assert (counts["documents"], counts["dropped"], counts[f"dropped.{reason}"]) == (3, 1, 1)

@@ -125,5 +125,5 @@ def test_sets_with_nothing_to_look_for_are_refused(index, tmp_path):
     (tmp_path / "test.jsonl").write_text('{"document": "글"}\n', "utf-8")
     with pytest.raises(CorpusError, match=r"evaluation set 'test': no text in its files \(.*'text' is missing"):
         make_index(settings("test"), {"test": [tmp_path / "test.jsonl"]})
-    with pytest.raises(ValueError, match="least_terms 9 is more than terms 8"):
-        settings("test", least_terms=9)
+    with pytest.raises(ValueError, match="min_terms 9 is more than terms 8"):
+        settings("test", min_terms=9)

@@ -151,7 +151,7 @@ def near(folder, documents, *, per_part=50, threads=1, least=0.8, without=()):
             for name, values in (("part", [part] * len(some)), ("position", range(len(some))))
         }
         path = folder / "signatures" / f"part-{part:05d}.parquet"
-        (table,) = measured(pa.table(columns), partial(signature_table, least_terms=3))
+        (table,) = measured(pa.table(columns), partial(signature_table, min_terms=3))
         signed.append(write_parquet(path, table, folder))
     number = find_near(signed, least, folder, threads, folder / "near.parquet", without=without)
     return kept_by_id(folder / "near.parquet", documents, per_part, number)

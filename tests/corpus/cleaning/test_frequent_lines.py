@@ -13,7 +13,7 @@ from corpus.execution.parts import write_parquet
 NOTICE = "이 글은 어디에나 붙어 있는 안내문이다."
 
 
-def find(folder, documents, most=2, least_chars=5, gone=(), per_part=2):
+def find(folder, documents, most=2, min_chars=5, gone=(), per_part=2):
     lines, rows = [], []
     for part, first in enumerate(range(0, len(documents), per_part)):
         texts = documents[first : first + per_part]
@@ -21,7 +21,7 @@ def find(folder, documents, most=2, least_chars=5, gone=(), per_part=2):
         table = pa.table({"part": pa.array([part] * len(texts), pa.int32()), "position": positions, "text": texts})
         name = f"part-{part:05d}.parquet"
         rows.append(write_parquet(folder / "rows" / name, table, folder))
-        (found,) = measured(table, partial(line_table, least_chars=least_chars))
+        (found,) = measured(table, partial(line_table, min_chars=min_chars))
         lines.append(write_parquet(folder / "lines" / name, found, folder))
     without = []
     if gone:

@@ -220,7 +220,7 @@ def test_a_full_disk_leaves_whole_parts_and_the_next_run_goes_on(tmp_path, monke
 
     with monkeypatch.context() as patch:
         patch.setattr("corpus.execution.parts.written_aside", write)
-        for module in ("clean", "sifting"):
+        for module in ("clean", "writing"):
             patch.setattr(f"corpus.cleaning.{module}.run_units", in_this_process)
         with pytest.raises(OSError, match="No space left on device") as caught:
             clean(some, {"a": [path]}, tmp_path / "out", workers=1)
@@ -259,11 +259,11 @@ def test_text_of_an_evaluation_set_is_found_deep_in_a_long_document(tmp_path):
 def test_lines_of_a_long_document_are_those_of_a_short_one(given_lines):
     number = pa.array([0], pa.int32())
     rows = pa.table({"text": ["\n".join(given_lines)], "part": number, "position": number})
-    (whole,) = measured(rows, partial(line_table, least_chars=3))
+    (whole,) = measured(rows, partial(line_table, min_chars=3))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(features, "MOST_CHARS", 25)
-        patch.setattr(frequent_lines, "MOST_CHARS", 25)
+        patch.setattr(features, "MAX_CHARS", 25)
+        patch.setattr(frequent_lines, "MAX_CHARS", 25)
         patch.setattr(frequent_lines, "BATCH_CHARS", 11)
-        (cut,) = measured(rows, partial(line_table, least_chars=3))
+        (cut,) = measured(rows, partial(line_table, min_chars=3))
     fits = [len(given_lines[number]) <= 25 for number in whole["line"].to_pylist()]
     assert cut.to_pylist() == [row for row, short in zip(whole.to_pylist(), fits, strict=True) if short]

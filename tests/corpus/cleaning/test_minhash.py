@@ -17,8 +17,8 @@ WORDS = [
 ]
 
 
-def signatures(texts, least_terms):
-    return of_features(Features(texts), least_terms)
+def signatures(texts, min_terms):
+    return of_features(Features(texts), min_terms)
 
 
 def shingles(text):

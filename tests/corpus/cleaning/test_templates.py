@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from corpus.cleaning.features import measured
-from corpus.cleaning.templates import find_templates, run_table
+from corpus.cleaning.templates import find_templates, ngram_table
 from corpus.execution.parts import write_parquet
 
 NOUNS = ["강", "산", "들", "바다", "하늘", "길", "집", "학교", "시장", "공원", "도서관", "기차역"]
@@ -33,7 +33,7 @@ def found(folder, texts, *, most=20, share=0.5, least=30, gone=(), per_part=40, 
         some = texts[first : first + per_part]
         columns = {"part": pa.array([part] * len(some), pa.int32()), "position": pa.array(range(len(some)), pa.int32())}
         path = folder / "runs" / f"part-{part:05d}.parquet"
-        (table,) = measured(pa.table(columns | {"text": some}), partial(run_table, least_terms=least))
+        (table,) = measured(pa.table(columns | {"text": some}), partial(ngram_table, min_terms=least))
         runs.append(write_parquet(path, table, folder))
     without = []
     if gone:

@@ -5,7 +5,7 @@ import torch
 
 from korbert.errors import ModelError
 from korbert.modeling.config import EncoderConfig
-from korbert.modeling.models import ClassificationModel, PretrainingModel, ReadingModel, take_encoder
+from korbert.modeling.models import ClassificationModel, PretrainingModel, ReadingModel, init_encoder_from
 
 
 def small(architecture: str = "modern", **others: Any) -> EncoderConfig:
@@ -118,7 +118,7 @@ def test_take_encoder(architecture, source):
     before = {name: tensor.clone() for name, tensor in pretrained.state_dict().items()}
     model = ClassificationModel(small(architecture, hidden_dropout_prob=0.3), 2, generator=seeded(2))
     fresh = model.classifier.weight.clone()
-    take_encoder(model, pretrained)
+    init_encoder_from(model, pretrained)
     for name, tensor in model.state_dict().items():
         if not name.startswith("classifier"):
             assert torch.equal(tensor, before[name.replace("head.", source)]), name
@@ -131,7 +131,7 @@ def test_take_encoder(architecture, source):
 def test_take_encoder_of_a_model_that_is_no_pretraining_one(architecture):
     source = ClassificationModel(small(architecture), 2, generator=seeded(1))
     model = ReadingModel(small(architecture), seeded(2))
-    take_encoder(model, source)
+    init_encoder_from(model, source)
     assert torch.equal(model.encoder.embeddings.token.weight, source.encoder.embeddings.token.weight)
 
 
@@ -145,4 +145,4 @@ def test_take_encoder_of_a_model_that_is_no_pretraining_one(architecture):
 )
 def test_take_encoder_refuses_another_encoder(change, message):
     with pytest.raises(ModelError, match=message):
-        take_encoder(ReadingModel(small(**change)), PretrainingModel(small()))
+        init_encoder_from(ReadingModel(small(**change)), PretrainingModel(small()))

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.reports import amounts, analyze, clean, korquad, nsmc, pretrain, shard, vocab
+from pipelines.reports import analyze, clean, formatting, korquad, nsmc, pretrain, shard, vocab
 from pipelines.reports.page import render
 
 
-def _blocks(story):
+def _elements(story):
     """Title -> block."""
-    return {block.title: block for section in story.sections for block in section.blocks}
+    return {block.title: block for section in story.sections for block in section.elements}
 
 
 def _said(page, end):
@@ -32,14 +32,14 @@ def _change(path, **changes):
 
 
 def test_clean_counts_what_was_dropped(maker):
-    blocks = _blocks(clean.story(maker.open("clean")))
-    texts = [(bar.label, bar.text) for bar in blocks["Reasons to drop a document"].bars]
+    elements = _elements(clean.story(maker.open("clean")))
+    texts = [(bar.label, bar.text) for bar in elements["Reasons to drop a document"].bars]
     assert [(name, _plain(text)) for name, text in texts] == [
         ("too short", "11.47 %"),
         ("exact duplicate", "4.13 %"),
         ("hangul below min", "1.83 %"),
     ]
-    *reasons, kept = blocks["By source and reason"].rows
+    *reasons, kept = elements["By source and reason"].rows
     assert sum(int(cell) for row in reasons for cell in row[1:]) == 38
     assert sum(int(cell) for cell in kept[1:]) == 180
 
@@ -57,14 +57,14 @@ def test_clean_of_one_source_compares_no_sources(maker):
         table = pq.read_table(path)
         names = pa.array(["wiki"] * table.num_rows)
         pq.write_table(table.set_column(table.column_names.index("source"), "source", names), path)
-    blocks = _blocks(clean.story(maker.open("clean")))
-    assert not blocks.keys() & {"By source and reason", "Share kept of each source"}
-    assert blocks["Reasons to drop a document"].legend == ()
-    assert [bar.text for bar in blocks["Reasons to drop a document"].bars] == ["25", "9", "4"]
+    elements = _elements(clean.story(maker.open("clean")))
+    assert not elements.keys() & {"By source and reason", "Share kept of each source"}
+    assert elements["Reasons to drop a document"].legend == ()
+    assert [bar.text for bar in elements["Reasons to drop a document"].bars] == ["25", "9", "4"]
 
 
 def test_clean_samples_do_not_depend_on_parts(maker):
-    before = _blocks(clean.story(maker.open("clean")))
+    before = _elements(clean.story(maker.open("clean")))
     path = maker.recipe / "clean" / "dropped" / "part-00000.parquet"
     rows = [
         row
@@ -73,7 +73,7 @@ def test_clean_samples_do_not_depend_on_parts(maker):
     ]
     maker.write_parquet(path, rows[:13])
     maker.write_parquet(path.with_name("part-00001.parquet"), rows[13:])
-    after = _blocks(clean.story(maker.open("clean")))
+    after = _elements(clean.story(maker.open("clean")))
     assert len(before["too short · 20 shown"].entries) == 20
     assert before["too short · 20 shown"] == after["too short · 20 shown"]
 
@@ -96,30 +96,30 @@ def test_clean_shows_each_dropped_text_beside_what_was_kept(maker):
     counts |= {"evaluation.nsmc_test.found": 15, "contaminated.nsmc_test": 21, "masked.resident_number": 2}
     record = json.loads((folder / "stage.json").read_text())
     _change(folder / "stage.json", counts=record["counts"] | counts)
-    blocks = _blocks(clean.story(maker.open("clean")))
-    assert blocks["Clusters of near-duplicates"].rows == (
+    elements = _elements(clean.story(maker.open("clean")))
+    assert elements["Clusters of near-duplicates"].rows == (
         ("2", "2", "2"),
         ("3 to 5", "1", "3"),
         ("6 to 10", "0", "0"),
         ("11 to 50", "0", "0"),
         ("51 and more", "1", "60"),
     )
-    lines = blocks["Lines taken out of many documents"]
+    lines = elements["Lines taken out of many documents"]
     assert lines.rows[0] == ("어디에나 있는 줄 0", "900")
     assert (len(lines.rows), lines.note) == (20, "And 10 more, in the folder `frequent`.")
-    assert [_plain(cell) for cell in blocks["Texts that the corpus held"].rows[0]] == [
+    assert [_plain(cell) for cell in elements["Texts that the corpus held"].rows[0]] == [
         "nsmc_test", "50,000", "30,000", "15", "0.1 %", "21",
     ]  # fmt: skip
-    assert [(bar.label, bar.text) for bar in blocks["Replaced by the name of its kind"].bars] == [
+    assert [(bar.label, bar.text) for bar in elements["Replaced by the name of its kind"].bars] == [
         ("email", "7"),
         ("resident number", "2"),
     ]
     texts = {row["id"]: row["text"] for batch in clean.batches(maker.open("clean").parts("documents/*"), ["id", "text"])
              for row in batch.to_pylist()}  # fmt: skip
-    for entry in blocks["near duplicate · 20 shown"].entries:
+    for entry in elements["near duplicate · 20 shown"].entries:
         facts = dict(entry.facts)
         assert facts["kept instead"].removesuffix(" …") == texts[facts["detail"]][:320].rstrip()
-    beside = [dict(entry.facts)["one that was kept"] for entry in blocks["too short · 20 shown"].entries]
+    beside = [dict(entry.facts)["one that was kept"] for entry in elements["too short · 20 shown"].entries]
     assert len(set(beside)) > 5
     assert all(any(text.startswith(other.removesuffix(" …")) for text in texts.values()) for other in beside)
 
@@ -153,15 +153,15 @@ def test_analyze_counts_sentences_and_eojeols(maker):
     measured = analyze._measure(analyze.batches([path], ["source", "tag", "sentence", "eojeol"]))
     assert measured.eojeols.tolist() == [0, 1, 1, 1, 0, 0, 0, 0, 0]
     assert measured.tags == {"NNG": 1, "JX": 1, "VV": 1, "EF": 1, "SF": 1, "IC": 1}
-    _, sentences = measured.sentences.blocks("t", unit="sentences")
+    _, sentences = measured.sentences.elements("t", unit="sentences")
     assert sentences.rows == (("s", "3", "0", "1", "2", "2"),)
 
 
 def test_analyze_names_tags_and_failures(maker):
     story = analyze.story(maker.open("analyze"))
-    blocks = _blocks(story)
-    assert blocks["The commonest tags"].bars[0].label == "NNP 고유 명사"
-    assert blocks["Documents Kiwi failed on"].rows == (("Kiwi timed out", "1"),)
+    elements = _elements(story)
+    assert elements["The commonest tags"].bars[0].label == "NNP 고유 명사"
+    assert elements["Documents Kiwi failed on"].rows == (("Kiwi timed out", "1"),)
     assert "with 2 workers" in story.lede
     assert story.title.endswith("failed on 1")
     assert analyze._gloss("VV-I") == "동사, 불규칙"
@@ -172,15 +172,15 @@ def test_analyze_without_failures_says_so_once(maker):
     (maker("analyze") / "failed" / "part-00000.parquet").unlink()
     story = analyze.story(maker.open("analyze"))
     assert story.title.endswith("failed on none")
-    assert "Documents Kiwi failed on" not in _blocks(story)
+    assert "Documents Kiwi failed on" not in _elements(story)
     page = render(maker.recipe / "analyze").read_text(encoding="utf-8")
     assert _said(page, "How it was made").count(" none") == 1
 
 
 def test_vocab_says_each_share_once(maker):
-    blocks = _blocks(vocab.story(maker.open("vocab")))
-    shares = [bar.text for bar in blocks["Morphemes that are one piece"].bars]
-    assert not {cell for row in blocks["By source"].rows for cell in row} & set(shares)
+    elements = _elements(vocab.story(maker.open("vocab")))
+    shares = [bar.text for bar in elements["Morphemes that are one piece"].bars]
+    assert not {cell for row in elements["By source"].rows for cell in row} & set(shares)
 
 
 def test_analyze_gives_no_speed_of_a_run_that_was_resumed(maker):
@@ -203,14 +203,14 @@ def test_vocab_reads_counts_at_ranks_as_if_all_were_in_memory(maker, monkeypatch
 
 
 def test_vocab_leaves_special_and_byte_entries_out_of_the_lengths(maker):
-    note = _blocks(vocab.story(maker.open("vocab")))["Length of the pieces"].note
+    note = _elements(vocab.story(maker.open("vocab")))["Length of the pieces"].note
     assert note.startswith("50 pieces")
 
 
 def test_vocab_of_one_source_is_not_shown_twice(maker):
     path = maker("vocab") / "coverage.json"
     _change(path, by_source={"wiki": json.loads(path.read_text())["all"]})
-    assert [row[0] for row in _blocks(vocab.story(maker.open("vocab")))["By source"].rows] == ["wiki"]
+    assert [row[0] for row in _elements(vocab.story(maker.open("vocab")))["By source"].rows] == ["wiki"]
 
 
 def test_shard_sums_pieces_by_source(maker):
@@ -221,10 +221,10 @@ def test_shard_sums_pieces_by_source(maker):
         for ids in batch.column("input_ids").to_pylist()
     ]
     story = shard.story(artifact)
-    assert story.title == f"{amounts.compact(sum(sizes))} pieces to learn from"
-    rows = _blocks(story)["Documents and pieces"].rows
+    assert story.title == f"{formatting.compact(sum(sizes))} pieces to learn from"
+    rows = _elements(story)["Documents and pieces"].rows
     assert sum(int(row[3].replace(",", "")) for row in rows if row[0] == "to learn from") == sum(sizes)
-    assert _blocks(story)["Use of the vocabulary"].rows[1] == ("met at least once", "400", "100.0\u00a0%")
+    assert _elements(story)["Use of the vocabulary"].rows[1] == ("met at least once", "400", "100.0\u00a0%")
 
 
 def test_pretrain_says_how_far_it_is_from_the_unigram(maker):
@@ -232,8 +232,8 @@ def test_pretrain_says_how_far_it_is_from_the_unigram(maker):
     assert story.title == "0.89 nats better than the unigram baseline"
     assert "2.4 M parameters" in _plain(story.lede)
     assert "1.71 passes" in story.lede
-    assert _blocks(story)["Held-out MLM loss"].legend == (("model", 1, False), ("unigram", 0, True))
-    assert "Speed" in _blocks(story)
+    assert _elements(story)["Held-out MLM loss"].legend == (("model", 1, False), ("unigram", 0, True))
+    assert "Speed" in _elements(story)
 
 
 def test_pretrain_that_learned_nothing_is_not_praised(maker):
@@ -248,29 +248,29 @@ def test_pretrain_measured_once_has_no_curve(maker):
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     (folder / "metrics.jsonl").write_text(lines[-1] + "\n")
     (folder / "timing.jsonl").unlink()
-    blocks = _blocks(pretrain.story(maker.open("pretrain")))
-    assert set(blocks) == {"Measurements"}
-    assert len(blocks["Measurements"].rows) == 1
+    elements = _elements(pretrain.story(maker.open("pretrain")))
+    assert set(elements) == {"Measurements"}
+    assert len(elements["Measurements"].rows) == 1
 
 
 def test_nsmc_of_one_epoch_has_a_row_for_each_training_and_no_dots(maker):
     for path in (maker("nsmc") / "metrics").iterdir():
         maker.write_lines(path, [json.loads(line) for line in path.read_text().splitlines()][:-2])
-    blocks = _blocks(nsmc.story(maker.open("nsmc")))
-    assert [_plain(cell) for cell in blocks["Validation accuracy"].rows[0]][1:] == ["300", "72.5 %"]
-    assert blocks["Training loss"].kind == "picture"
+    elements = _elements(nsmc.story(maker.open("nsmc")))
+    assert [_plain(cell) for cell in elements["Validation accuracy"].rows[0]][1:] == ["300", "72.5 %"]
+    assert elements["Training loss"].kind == "picture"
 
 
 def test_korquad_counts_answers_in_whole_numbers(maker):
     _change(maker("korquad") / "scores.json", answer_chars=[0, 0, 1], prediction_chars=[0, 1])
-    svg = _blocks(korquad.story(maker.open("korquad")))["Length of the answers"].svg
+    svg = _elements(korquad.story(maker.open("korquad")))["Length of the answers"].svg
     assert not re.findall(r">\d+\.\d+<", svg)
 
 
 def test_nsmc_compares_with_the_baseline(maker):
     story = nsmc.story(maker.open("nsmc"))
     assert _plain(story.title) == "1.9 points below the TF-IDF baseline"
-    intervals = _blocks(story)["All test reviews"]
+    intervals = _elements(story)["All test reviews"]
     assert [row.label for row in intervals.rows] == ["pretrained", "not pretrained", "TF-IDF baseline"]
     assert _plain(intervals.left) == "70 %"
     assert _plain(intervals.right) == "85 %"
@@ -284,8 +284,8 @@ def test_nsmc_names_its_trainings_in_words():
 
 
 def test_nsmc_shows_the_surest_errors_first(maker):
-    blocks = _blocks(nsmc.story(maker.open("nsmc")))
-    entries = next(block for title, block in blocks.items() if title.startswith("negative reviews taken"))
+    elements = _elements(nsmc.story(maker.open("nsmc")))
+    entries = next(block for title, block in elements.items() if title.startswith("negative reviews taken"))
     shares = [float(_plain(entry.facts[0][0]).split()[0]) for entry in entries.entries]
     assert shares == sorted(shares, reverse=True)
     assert all(entry.facts[0][1] == "positive" for entry in entries.entries)
@@ -293,7 +293,7 @@ def test_nsmc_shows_the_surest_errors_first(maker):
 
 
 def test_nsmc_confusion_is_given_in_shares_of_the_truth(maker):
-    matrix = _blocks(nsmc.story(maker.open("nsmc")))["Confusion"]
+    matrix = _elements(nsmc.story(maker.open("nsmc")))["Confusion"]
     assert matrix.cells == ((("800", 0.8), ("200", 0.2)), (("234", 0.234), ("766", 0.766)))
 
 
@@ -303,19 +303,24 @@ def test_nsmc_with_several_seeds_and_no_unseen_reviews(maker):
     for row in rows:
         row["test"]["unseen"] = {"accuracy": None, "standard_error": None, "count": 0}
     _change(path, rows=[rows[0], rows[0] | {"seed": 2}, *rows[1:]])
-    blocks = _blocks(nsmc.story(maker.open("nsmc")))
-    assert [row.label for row in blocks["All test reviews"].rows][:2] == ["pretrained, seed 1", "pretrained, seed 2"]
-    assert "Test reviews whose text was seen nowhere before" not in blocks
+    elements = _elements(nsmc.story(maker.open("nsmc")))
+    assert [row.label for row in elements["All test reviews"].rows][:2] == ["pretrained, seed 1", "pretrained, seed 2"]
+    assert "Test reviews whose text was seen nowhere before" not in elements
 
 
 def test_korquad_shows_misses_by_cause(maker):
     story = korquad.story(maker.open("korquad"))
-    blocks = _blocks(story)
-    assert [bar.label for bar in blocks["Misses by cause"].bars] == ["elsewhere", "boundary", "overlap", "unreachable"]
-    entry = blocks["elsewhere · 11 shown"].entries[0]
+    elements = _elements(story)
+    assert [bar.label for bar in elements["Misses by cause"].bars] == [
+        "elsewhere",
+        "boundary",
+        "overlap",
+        "unreachable",
+    ]
+    entry = elements["elsewhere · 11 shown"].entries[0]
     assert entry.text == "그 다리는 언제 놓였나?"
     assert entry.facts == (("right", "1936년"), ("given", "1936년에 놓"))
-    assert blocks["overlap · 5 shown"].entries[0].facts[1] == ("given", "(nothing)")
+    assert elements["overlap · 5 shown"].entries[0].facts[1] == ("given", "(nothing)")
 
 
 def test_korquad_marks_both_answers_where_they_stand(maker):
@@ -347,7 +352,7 @@ def test_korquad_without_a_miss_has_a_page(maker):
     _change(maker("korquad") / "scores.json", misses=[], by_cause={"elsewhere": 0}, exact_match=100.0, f1=100.0)
     story = korquad.story(maker.open("korquad"))
     assert story.title == "100.0 of 100 answers match exactly"
-    assert "Misses by cause" not in _blocks(story)
+    assert "Misses by cause" not in _elements(story)
 
 
 def test_korquad_puts_long_answers_into_the_last_place():

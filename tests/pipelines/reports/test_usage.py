@@ -13,7 +13,7 @@ from pipelines.reports import index, render
 from pipelines.reports.usage import shown
 
 
-def _blocks(page: str) -> list[str]:
+def _elements(page: str) -> list[str]:
     return [html.unescape(text) for text in re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", page, flags=re.DOTALL)]
 
 
@@ -40,7 +40,7 @@ def test_a_page_says_how_to_use_what_was_made(maker, monkeypatch, stage, verb, p
     folder = maker(stage)
     (folder / "model").mkdir()
     monkeypatch.chdir(maker.recipe.parent)
-    shell, python = _blocks(render(folder.relative_to(maker.recipe.parent)).read_text(encoding="utf-8"))
+    shell, python = _elements(render(folder.relative_to(maker.recipe.parent)).read_text(encoding="utf-8"))
     assert shell.startswith(f"korbert {verb} {shlex.quote(place)}")
     (maker.recipe.parent / "reviews.txt").touch()
     (maker.recipe.parent / "KorQuAD_v1.0_dev.json").touch()
@@ -54,14 +54,14 @@ def test_the_index_says_it_for_all_that_is_there(maker, monkeypatch):
     for stage in ("clean", "vocab", "pretrain", "nsmc"):
         maker(stage)
     monkeypatch.chdir(maker.recipe.parent)
-    shell, python = _blocks(index(maker.recipe.relative_to(maker.recipe.parent)).read_text(encoding="utf-8"))
+    shell, python = _elements(index(maker.recipe.relative_to(maker.recipe.parent)).read_text(encoding="utf-8"))
     assert [line.split()[1] for line in shell.strip().split("\n")] == ["tokenize", "fill", "predict"]
     assert "nsmc/model" in python
 
 
 def test_where_nothing_can_be_used_nothing_is_said(maker):
-    assert _blocks(render(maker("clean")).read_text(encoding="utf-8")) == []
-    assert _blocks(index(maker.recipe).read_text(encoding="utf-8")) == []
+    assert _elements(render(maker("clean")).read_text(encoding="utf-8")) == []
+    assert _elements(index(maker.recipe).read_text(encoding="utf-8")) == []
 
 
 def test_no_path_of_the_machine_stands_in_a_page(maker, tmp_path):
@@ -76,7 +76,7 @@ def test_a_path_is_quoted(maker, monkeypatch):
     odd = maker.recipe.parent / '내 것 $HOME"'
     maker.recipe.rename(odd)
     monkeypatch.chdir(odd.parent)
-    shell, python = _blocks(render((odd / folder.name).relative_to(odd.parent)).read_text(encoding="utf-8"))
+    shell, python = _elements(render((odd / folder.name).relative_to(odd.parent)).read_text(encoding="utf-8"))
     assert shlex.split(shell)[2] == '내 것 $HOME"/pretrain/model'
     strings = [node.value for node in ast.walk(ast.parse(python)) if isinstance(node, ast.Constant)]
     assert '내 것 $HOME"/pretrain/model' in strings

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from korbert.errors import ArtifactError
 from pipelines.artifacts import PAGE, RECORD
-from pipelines.reports import amounts
-from pipelines.reports.blocks import Headline
+from pipelines.reports import formatting
+from pipelines.reports.elements import Headline
 from pipelines.reports.page import STAGES, write
 from pipelines.reports.record import Artifact, drawing
 from pipelines.reports.usage import usage
@@ -45,7 +45,7 @@ class Box:
 
     @property
     def took(self) -> str:
-        return "" if self.seconds is None else amounts.duration(self.seconds)
+        return "" if self.seconds is None else formatting.duration(self.seconds)
 
 
 def index(recipe_folder: Path, stages: Sequence[str] | None = None) -> Path:
@@ -79,7 +79,7 @@ def index(recipe_folder: Path, stages: Sequence[str] | None = None) -> Path:
 def _lede(done: list[Box], number: int) -> str:
     text = f"{len(done)} of {number} stages {'is' if len(done) == 1 else 'are'} done"
     seconds = [box.seconds for box in done if box.seconds is not None]
-    return f"{text}; their last runs took {amounts.duration(sum(seconds))} together." if seconds else f"{text}."
+    return f"{text}; their last runs took {formatting.duration(sum(seconds))} together." if seconds else f"{text}."
 
 
 def _result(box: Box) -> Headline:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from pipelines.reports import amounts
-from pipelines.reports.blocks import Table
+from pipelines.reports import formatting
+from pipelines.reports.elements import Table
 from pipelines.reports.labels import label
 from pipelines.reports.record import Artifact
 
@@ -44,7 +44,7 @@ def _filled(*tables: Table) -> tuple[Table, ...]:
 
 def _rows(values: Any) -> Iterator[tuple[str, str]]:
     if values:
-        yield from ((name, amounts.value(value)) for name, value in _flat(values, ""))
+        yield from ((name, formatting.value(value)) for name, value in _flat(values, ""))
 
 
 def _labelled(values: Any) -> Iterator[tuple[str, str]]:
@@ -60,7 +60,7 @@ def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
         for place, inner in enumerate(value):
             yield from _flat(inner, f"{name}[{place}]")
     elif isinstance(value, dict | list):
-        yield name, ", ".join(amounts.value(inner) for inner in value) or "none"
+        yield name, ", ".join(formatting.value(inner) for inner in value) or "none"
     else:
         yield name, value
 
@@ -69,12 +69,12 @@ def _run(artifact: Artifact) -> Iterator[tuple[str, str]]:
     run = artifact.run
     if artifact.seconds is not None:
         again = " (the last sitting of a run that was resumed)" if run.get("resumed") else ""
-        yield "took", amounts.duration(artifact.seconds) + again
+        yield "took", formatting.duration(artifact.seconds) + again
     if isinstance(run.get("memory_peak_bytes"), int | float):
-        yield "most memory in one process", amounts.megabytes(run["memory_peak_bytes"])
+        yield "most memory in one process", formatting.megabytes(run["memory_peak_bytes"])
     for key in ("started", "machine", "workers", "command"):
         if run.get(key) is not None:
-            yield key, amounts.value(run[key])
+            yield key, formatting.value(run[key])
 
 
 def _digests(digests: Any) -> Iterator[tuple[str, str]]:
@@ -86,7 +86,7 @@ def _sources(files: Any) -> Iterator[tuple[str, str, str, str]]:
     for role, found in (files or {}).items():
         for file in found:
             version = file["version"] if "version" in file else file["sha256"]  # the former behind an address
-            yield role, str(file["name"]), amounts.megabytes(file["size"]), str(version)[:_DIGEST_CHARS]
+            yield role, str(file["name"]), formatting.megabytes(file["size"]), str(version)[:_DIGEST_CHARS]
 
 
 def _files(files: Any) -> Iterator[tuple[str, str, str]]:
@@ -96,4 +96,4 @@ def _files(files: Any) -> Iterator[tuple[str, str, str]]:
         folder, slash, _ = name.rpartition("/")
         sizes.setdefault(folder + slash if slash else name, []).append(facts_["size"])
     for name, found in sizes.items():
-        yield name, str(len(found)), amounts.megabytes(sum(found))
+        yield name, str(len(found)), formatting.megabytes(sum(found))

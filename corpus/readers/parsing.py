@@ -7,8 +7,8 @@ from itertools import islice
 from corpus.readers import delimited, tables, wikipedia
 from corpus.readers.records import (
     Chunk,
-    Row,
     Segment,
+    SourceRow,
     checked_row,
     decoded,
     too_long_row,
@@ -22,14 +22,14 @@ __all__ = ["count_records", "rows"]
 _SHOWN_CHARS = 1000  # of a whole file that cannot be read
 
 
-def rows(chunk: Chunk, first: int = 0, stop: int | None = None, *, parsed: bool = True) -> Iterator[Row]:
+def rows(chunk: Chunk, first: int = 0, stop: int | None = None, *, parsed: bool = True) -> Iterator[SourceRow]:
     """Every record of the chunk, good or bad, in order. Blank lines are no records.
 
     first, stop: only the records from one to before the other, counted through the chunk from 0. parsed: False leaves
     wikitext as it is.
     """
     for record in islice(_records(chunk), first, stop):
-        yield record if isinstance(record, Row) else record(parsed)
+        yield record if isinstance(record, SourceRow) else record(parsed)
 
 
 def count_records(chunk: Chunk) -> int:
@@ -37,7 +37,7 @@ def count_records(chunk: Chunk) -> int:
     return sum(1 for _ in _records(chunk))
 
 
-def _records(chunk: Chunk) -> Iterator[Row | Callable[[bool], Row]]:
+def _records(chunk: Chunk) -> Iterator[SourceRow | Callable[[bool], SourceRow]]:
     source, kind = chunk.source, chunk.kind
     for segment in chunk.segments:
         prefix = f"{segment.file}:" if chunk.numbered_by_file else ""
@@ -90,7 +90,7 @@ def _paragraphs(segment: Segment) -> Iterator[tuple[int, bytes]]:
         yield segment.first + segment.data.count(b"\n") + 1 - len(lines), b"\n".join(lines)
 
 
-def _korquad_rows(segment: Segment, source: SourceSettings, prefix: str) -> Iterator[Row]:
+def _korquad_rows(segment: Segment, source: SourceSettings, prefix: str) -> Iterator[SourceRow]:
     """The contexts of a file as KorQuAD and SQuAD 1.x have it."""
     try:
         articles = json.loads(segment.data)["data"]
@@ -98,7 +98,7 @@ def _korquad_rows(segment: Segment, source: SourceSettings, prefix: str) -> Iter
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         told = f"no {error}" if isinstance(error, KeyError) else error
         detail = f"{segment.file}: not a KorQuAD file, which holds data, paragraphs and contexts ({told})"
-        yield Row(segment.file, None, segment.data.decode(errors="replace")[:_SHOWN_CHARS], "bad_json", detail)
+        yield SourceRow(segment.file, None, segment.data.decode(errors="replace")[:_SHOWN_CHARS], "bad_json", detail)
         return
     for number, context in enumerate(contexts, 1):
         local = f"{prefix}{number}"
@@ -106,19 +106,19 @@ def _korquad_rows(segment: Segment, source: SourceSettings, prefix: str) -> Iter
         yield checked_row(record, f"{segment.file} context {number}", source, local, str(context))
 
 
-def _text_row(data: bytes, segment: Segment, place: str, local: str) -> Row:
+def _text_row(data: bytes, segment: Segment, place: str, local: str) -> SourceRow:
     text = decoded(data, segment.encoding)
-    return undecodable_row(text, place, segment.encoding, local) or Row(place, local, text)
+    return undecodable_row(text, place, segment.encoding, local) or SourceRow(place, local, text)
 
 
-def _json_row(raw: str, place: str, segment: Segment, source: SourceSettings, number: str) -> Row:
+def _json_row(raw: str, place: str, segment: Segment, source: SourceSettings, number: str) -> SourceRow:
     if wrong := undecodable_row(raw, place, segment.encoding):
         return wrong
     try:
         record = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        return Row(place, None, raw, "bad_json", f"{place}: {error}")
+        return SourceRow(place, None, raw, "bad_json", f"{place}: {error}")
     if not isinstance(record, dict):
         found = "null" if record is None else type_name(record)
-        return Row(place, None, raw, "bad_json", f"{place}: {found} where an object belongs")
+        return SourceRow(place, None, raw, "bad_json", f"{place}: {found} where an object belongs")
     return checked_row(record, place, source, number, raw)

@@ -8,61 +8,67 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corpus.cleaning.deduplication import Removals, scratch_path
 from corpus.cleaning.duplicates import rows_of_part
 from corpus.cleaning.filters import too_short
 from corpus.cleaning.frequent_lines import without_lines
-from corpus.cleaning.joining import Joined, scratch_of
 from corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, keep_only, read_table, unfinished, write_parquet
 from corpus.execution.workers import Workers, run_units
 from corpus.settings import CleanSettings
 from korbert.progress import track
 
-__all__ = ["sift"]
+__all__ = ["write_documents"]
 
 _SUMS = ("read", "documents", "dropped", "chars")
 
 
 @dataclass(frozen=True)
-class _Sift:
+class _WriteUnit:
     """Work unit: a part of rows to documents and dropped rows."""
 
     part: Part
     number: int
     rows: Path
-    joined: Joined
+    removals: Removals
     settings: CleanSettings
 
 
-def sift(
-    settings: CleanSettings, parts: Sequence[Part], joined: Joined, output: Path, *, workers: int | Workers, key: str
+def write_documents(
+    settings: CleanSettings,
+    parts: Sequence[Part],
+    removals: Removals,
+    output: Path,
+    *,
+    workers: int | Workers,
+    key: str,
 ) -> Counts:
     """Writes a part of documents/ and of dropped/ for each read part. Returns how many there are of each kind."""
     units = [
-        _Sift(Part(output, "sift", part.name, key), number, scratch_of(part, "read"), joined, settings)
+        _WriteUnit(Part(output, "write", part.name, key), number, scratch_path(part, "read"), removals, settings)
         for number, part in enumerate(parts)
     ]
     pending, totals = unfinished(units)
-    with track("clean: sift", total=len(units), unit="parts") as advance:
+    with track("clean: write", total=len(units), unit="parts") as advance:
         advance(len(units) - len(pending))
-        for outcome in run_units(_sift, pending, workers=workers):
+        for outcome in run_units(_write_part, pending, workers=workers):
             totals.update(outcome.results[0])
             advance(1)
     for folder in ("documents", "dropped"):
         keep_only(output / folder, [f"{unit.part.name}.parquet" for unit in units])
-    if joined.lines is None:
+    if removals.lines is None:
         keep_only(output / "frequent", ())
     names = [*_SUMS, *sorted(totals.keys() - set(_SUMS))]  # before what they consist of
     return {name: totals[name] for name in names}
 
 
-def _sift(unit: _Sift) -> Counts:
+def _write_part(unit: _WriteUnit) -> Counts:
     table = read_table(unit.rows)
-    for reason, path in unit.joined.repeated.items():
+    for reason, path in unit.removals.repeated.items():
         found = rows_of_part(path, unit.number)
         table = _dropped(table, found["position"].to_numpy(), reason, found[found.schema.names[-1]].to_pylist())
     counts: Counts = {}
-    if unit.joined.lines is not None:
-        table, counts = _without_lines(table, rows_of_part(unit.joined.lines, unit.number), unit.settings)
+    if unit.removals.lines is not None:
+        table, counts = _without_lines(table, rows_of_part(unit.removals.lines, unit.number), unit.settings)
     documents = table.filter(pc.is_null(table["reason"])).select(["id", "source", "text"])
     dropped = table.filter(pc.is_valid(table["reason"])).select(["id", "source", "reason", "detail", "text"])
     files = [

@@ -12,13 +12,13 @@ from corpus.cleaning.filters import drop_reasons, too_short
 from corpus.cleaning.frequent_lines import without_lines
 from corpus.cleaning.normalize import normalize_many
 from corpus.cleaning.personal import mask
-from corpus.readers import Row
+from corpus.readers import SourceRow
 from corpus.settings import CleanSettings
 
-__all__ = ["Judged", "judge"]
+__all__ = ["Screened", "screen"]
 
 
-class Judged(NamedTuple):
+class Screened(NamedTuple):
     """What becomes of a row: its text as the corpus would have it, and the reason to drop it, with details."""
 
     text: str
@@ -26,9 +26,9 @@ class Judged(NamedTuple):
     detail: str | None
 
 
-def judge(
-    found: Sequence[Row], settings: CleanSettings, index: Index | None
-) -> tuple[list[Judged], Counter[str], Hashes]:
+def screen(
+    found: Sequence[SourceRow], settings: CleanSettings, index: Index | None
+) -> tuple[list[Screened], Counter[str], Hashes]:
     """Each row with its text made uniform, personal data masked, filtered, and looked up in the evaluation sets.
 
     Beside them how often each kind was masked (`masked.email`) and how many documents each set was found in
@@ -38,7 +38,7 @@ def judge(
     uniform = normalize_many((row.text for row in found if row.reason is None), settings.normalize)
     texts, masked = mask(uniform, settings.personal)
     counts = Counter({f"masked.{kind}": number for kind, number in masked.items()})
-    good: list[Judged] = []
+    good: list[Screened] = []
     hits = [np.empty(0, np.uint64)]
     limits = settings.filters
     for batch, features in batches(texts, limits.repetition_min_words, limits.max_chars):
@@ -47,7 +47,7 @@ def judge(
         leaks = [None] * len(batch) if index is None else index.find(kept, features)
         for text, reason, leak in zip(batch, reasons, leaks, strict=True):
             if reason is not None or leak is None:
-                good.append(Judged(text, *(reason or (None, None))))
+                good.append(Screened(text, *(reason or (None, None))))
             else:
                 good.append(_leaked(text, leak, settings))
                 counts.update(f"contaminated.{name}" for name in leak.names)
@@ -55,15 +55,15 @@ def judge(
     return list(_in_order(found, good)), counts, np.unique(np.concatenate(hits))
 
 
-def _leaked(text: str, leak: Leak, settings: CleanSettings) -> Judged:
+def _leaked(text: str, leak: Leak, settings: CleanSettings) -> Screened:
     """The document without the lines that evaluation sets hold; dropped where it is to be, or too little is left."""
     left = without_lines(text, leak.lines) if settings.decontamination.unit == "line" else ""
     if left and not too_short(left, settings.filters):
-        return Judged(left, None, None)
-    return Judged(text, "contaminated", f"{', '.join(leak.names)}: {leak.shared}")
+        return Screened(left, None, None)
+    return Screened(text, "contaminated", f"{', '.join(leak.names)}: {leak.shared}")
 
 
-def _in_order(found: Sequence[Row], good: Sequence[Judged]) -> Iterator[Judged]:
+def _in_order(found: Sequence[SourceRow], good: Sequence[Screened]) -> Iterator[Screened]:
     left = iter(good)
     for row in found:
-        yield next(left) if row.reason is None else Judged(row.text, row.reason, row.detail)
+        yield next(left) if row.reason is None else Screened(row.text, row.reason, row.detail)

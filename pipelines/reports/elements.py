@@ -1,4 +1,4 @@
-"""What a page is made of: plain records, which templates/blocks.html turns into HTML by their `kind`.
+"""What a page is made of: plain records, which templates/elements.html turns into HTML by their `kind`.
 
 Everything in them is text that the template escapes, except `Picture.svg`, which pictures.py draws from numbers alone.
 """
@@ -9,8 +9,8 @@ from typing import ClassVar
 __all__ = [
     "Bar",
     "Bars",
-    "Block",
     "Code",
+    "Element",
     "Entry",
     "Folded",
     "Headline",
@@ -167,7 +167,7 @@ class Folded:
     open: bool = False
 
 
-Block = Bars | Code | Folded | Intervals | Matrix | Picture | Table
+Element = Bars | Code | Folded | Intervals | Matrix | Picture | Table
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class Section:
     """Blocks under one heading. Bars and pictures stand side by side where there is room."""
 
     title: str
-    blocks: tuple[Block, ...]
+    elements: tuple[Element, ...]
     text: str = ""
 
 
