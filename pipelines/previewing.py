@@ -5,13 +5,17 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-from corpus.cleaning.preview import Preview, Shown
+from corpus.cleaning.preview import Preview, Shown, preview
 from korbert.terminal import printable
 
-__all__ = ["print_preview", "write_page"]
+if TYPE_CHECKING:
+    from pipelines.runner import Pipeline
+
+__all__ = ["preview_stage", "print_preview", "write_page"]
 
 _SHOWN_CHARS = 160  # of a text that is not unfolded
 _AROUND_CHARS = 40  # before the first change; on the page, to both sides of each
@@ -19,6 +23,18 @@ _COMPARED_CHARS = 5_000  # of a text on the page, from its first change
 _MAX_CHANGES = 5  # of a row on the page
 _MAX_PRINTED = 20
 _PART = re.compile(r"\s+|[^\s\w]|\w+")
+
+
+def preview_stage(pipeline: "Pipeline", count: int) -> None:
+    """Prints what `clean` would do to about `count` rows, and writes the page."""
+    from pipelines.reports import index
+
+    found = preview(pipeline.recipe.section("clean"), pipeline.sources("clean"), count)
+    page = pipeline.folder / "preview.html"
+    write_page(page, pipeline.recipe.name, found)
+    index(pipeline.folder, [stage.name for stage in pipeline.stages()])
+    print_preview(found)
+    print(f"page: {page}")
 
 
 def print_preview(found: Preview) -> None:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import datetime
-import importlib
 import importlib.metadata
 import logging
 import platform
@@ -21,10 +20,11 @@ from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
 from korbert.processor import processor_name
 from pipelines import artifacts
 from pipelines.artifacts import Json, Plan
-from pipelines.recipes import STAGES, Recipe, StageSpec
+from pipelines.recipes import Recipe
 from pipelines.runtime import Runtime
 from pipelines.sources import Sources
-from pipelines.stages import Inputs
+from pipelines.stages import Inputs, Stage, imported
+from pipelines.stages.table import STAGES
 
 _logger = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class Status:
         return self.action or _ACTIONS[self.state]
 
 
-class Chain:
+class Pipeline:
     """One recipe's artifacts below one root, and what a run would do with them."""
 
     def __init__(self, recipe: Recipe, runtime: Runtime) -> None:
@@ -81,67 +81,65 @@ class Chain:
         """Where a stage works."""
         return self.folder / f"{stage}.partial"
 
-    def plan(self, spec: StageSpec, files: Json | None = None) -> Plan:
+    def plan(self, stage: Stage, files: Json | None = None) -> Plan:
         """What the stage would be made from now. Raises ArtifactError where an artifact that it reads is absent.
 
         files: what its source files are taken for, instead of looking at them.
         """
         digests = {}
-        for name in self.reads(spec):
+        for name in self.reads(stage):
             record = artifacts.read_record(self.artifact(name))
             if record is None:
                 raise ArtifactError(
-                    f"{self.artifact(name)}: is absent, and {spec.name} reads it: "
+                    f"{self.artifact(name)}: is absent, and {stage.name} reads it: "
                     f"make it with {self._command('--to', name)}"
                 )
             digests[name] = record["digest"]
         inputs: Json = {
             "artifacts": digests,
-            "files": self._sources.describe(spec.name) if files is None else files,
+            "files": self._sources.describe(stage.name) if files is None else files,
         }
-        return Plan(spec.name, spec.version, self.recipe.settings(spec.name), inputs, _versions(spec.libraries))
+        return Plan(stage.name, stage.version, self.recipe.settings(stage.name), inputs, _versions(stage.libraries))
 
     def _command(self, *options: str, verb: str = "run") -> str:
         return f"`{shlex.join(['korbert', verb, self.recipe.given, *options, *self.runtime.given])}`"
 
-    def reads(self, spec: StageSpec) -> tuple[str, ...]:
+    def reads(self, stage: Stage) -> tuple[str, ...]:
         """The stages whose artifacts it is made from."""
-        section = self.recipe.section(spec.name)
-        untrained = spec.name == "korquad" and section is not None and section.init == "scratch"
-        return tuple(name for name in spec.reads if not (untrained and name == "pretrain"))
+        return stage.reads_under(self.recipe.section(stage.name))
 
-    def status(self, spec: StageSpec, *, verify: bool = False) -> Status:
+    def status(self, stage: Stage, *, verify: bool = False) -> Status:
         """The state of one stage, judged by its own record, its inputs' records and its files."""
-        if self.recipe.section(spec.name) is None:
-            return Status(spec.name, "unused")
-        folder = self.artifact(spec.name)
+        if self.recipe.section(stage.name) is None:
+            return Status(stage.name, "unused")
+        folder = self.artifact(stage.name)
         try:
             record = artifacts.read_record(folder)
             if record is None:
-                return self._unfinished(spec) if self.partial(spec.name).is_dir() else Status(spec.name, "absent")
+                return self._unfinished(stage) if self.partial(stage.name).is_dir() else Status(stage.name, "absent")
         except ArtifactError as error:
-            return Status(spec.name, "stale", (str(error),))
-        reasons, notes = self._drift(spec, record)
+            return Status(stage.name, "stale", (str(error),))
+        reasons, notes = self._drift(stage, record)
         broken = artifacts.damage(folder, record, hashes=verify)
         if broken:
             reasons.append(broken)
         notes += self._notes(record)
-        return Status(spec.name, "stale" if reasons else "fresh", tuple(reasons), tuple(notes), record["digest"])
+        return Status(stage.name, "stale" if reasons else "fresh", tuple(reasons), tuple(notes), record["digest"])
 
-    def _unfinished(self, spec: StageSpec) -> Status:
-        partial = self.partial(spec.name)
+    def _unfinished(self, stage: Stage) -> Status:
+        partial = self.partial(stage.name)
         begun = artifacts.read_plan(partial) or {}
-        owner = artifacts.owner(self.artifact(spec.name))
+        owner = artifacts.owner(self.artifact(stage.name))
         if not owner and not artifacts.holds_work(partial):
-            return Status(spec.name, "absent", _why(begun, "a run was cut off before anything was finished"))
-        reasons = self._drift(spec, begun)[0] if begun else []
+            return Status(stage.name, "absent", _why(begun, "a run was cut off before anything was finished"))
+        reasons = self._drift(stage, begun)[0] if begun else []
         if reasons and not begun.get("failed"):
-            return Status(spec.name, "stale", tuple(reasons))
+            return Status(stage.name, "stale", tuple(reasons))
         state = f"is being made by {owner}" if owner else "a run was cut off; the next one resumes there"
         progress = artifacts.progress(partial)
-        return Status(spec.name, "partial", (*_why(begun, state), *([progress] if progress else [])))
+        return Status(stage.name, "partial", (*_why(begun, state), *([progress] if progress else [])))
 
-    def _drift(self, spec: StageSpec, record: Json) -> tuple[list[str], list[str]]:
+    def _drift(self, stage: Stage, record: Json) -> tuple[list[str], list[str]]:
         """Where the record is not what would be made now, and what could not be compared.
 
         A partial folder's plan has no files yet; it is of one set of library versions, an artifact may be of others.
@@ -149,9 +147,9 @@ class Chain:
         compare = artifacts.differences if "files" in record else artifacts.obstacles
         try:
             try:
-                return compare(self.plan(spec), record), []
+                return compare(self.plan(stage), record), []
             except CorpusError as error:  # the source files may be gone once they have been read
-                plan = self.plan(spec, files=record["inputs"]["files"])
+                plan = self.plan(stage, files=record["inputs"]["files"])
                 return compare(plan, record), [f"not compared with its source files: {error}"]
         except ArtifactError as error:
             return [str(error)], []
@@ -163,12 +161,12 @@ class Chain:
             made["processor"], now["processor"] = record["numerics"]["processor"], processor_name()
         return [f"{name}: {now[name]} here, {made[name]} in the artifact" for name in made if now[name] != made[name]]
 
-    def inputs(self, spec: StageSpec) -> Inputs:
+    def inputs(self, stage: Stage) -> Inputs:
         """The folders and files that the stage reads."""
-        found = {name: self.artifact(name) for name in self.reads(spec)}
-        return Inputs(found, self._sources.files(spec.name), self.folder / "encoded")
+        found = {name: self.artifact(name) for name in self.reads(stage)}
+        return Inputs(found, self._sources.files(stage.name), self.folder / "encoded")
 
-    def specs(self, first: str | None = None, last: str | None = None) -> list[StageSpec]:
+    def stages(self, first: str | None = None, last: str | None = None) -> list[Stage]:
         """The stages from `first` to `last` that the recipe has a section for."""
         names = list(STAGES)
         start, stop = names.index(first or names[0]), names.index(last or names[-1])
@@ -176,110 +174,112 @@ class Chain:
             raise SettingsError(f"--from {first} comes after --to {last}: the order is {' '.join(names)}")
         return [STAGES[name] for name in names[start : stop + 1] if self.recipe.section(name) is not None]
 
-    def require_sources(self, specs: Sequence[StageSpec]) -> None:
+    def require_sources(self, stages: Sequence[Stage]) -> None:
         """Raises CorpusError where a source file of a stage that is still to be made is missing."""
-        for spec in specs:
-            if self.status(spec).state != "fresh":
-                self._sources.files(spec.name)
+        for stage in stages:
+            if self.status(stage).state != "fresh":
+                self._sources.files(stage.name)
 
-    def require_fresh_before(self, first: StageSpec) -> None:
+    def require_fresh_before(self, first: Stage) -> None:
         """Raises ArtifactError unless every artifact that `first` builds on is fresh. Forces nothing."""
-        for spec in self.specs(last=first.name)[:-1]:
-            status = self.status(spec)
-            if status.state != "fresh" and self._leads_to(spec, first):
+        for stage in self.stages(last=first.name)[:-1]:
+            status = self.status(stage)
+            if status.state != "fresh" and self._leads_to(stage, first):
                 why = f" ({status.reasons[0]})" if status.reasons else ""
                 raise ArtifactError(
-                    f"{self.artifact(spec.name)}: is {status.state}{why}, and {first.name} builds on it: "
-                    f"run {self._command('--from', spec.name)}"
+                    f"{self.artifact(stage.name)}: is {status.state}{why}, and {first.name} builds on it: "
+                    f"run {self._command('--from', stage.name)}"
                 )
 
-    def _leads_to(self, spec: StageSpec, last: StageSpec) -> bool:
-        return any(name == spec.name or self._leads_to(spec, STAGES[name]) for name in self.reads(last))
+    def _leads_to(self, stage: Stage, last: Stage) -> bool:
+        return any(name == stage.name or self._leads_to(stage, STAGES[name]) for name in self.reads(last))
 
     def statuses(self, *, verify: bool = False, rebuild: Collection[str] = ()) -> list[Status]:
         """All stages in order, and what a run would do with each. rebuild: names of those to be made anew."""
         found: dict[str, Status] = {}
-        for spec in STAGES.values():
-            status = self.status(spec, verify=verify)
-            waiting = [name for name in self.reads(spec) if found[name].state not in ("fresh", "unused")]
-            if spec.name in rebuild:
+        for stage in STAGES.values():
+            status = self.status(stage, verify=verify)
+            waiting = [name for name in self.reads(stage) if found[name].state not in ("fresh", "unused")]
+            if stage.name in rebuild:
                 status = dataclasses.replace(status, action="would be made anew (--rebuild)")
-            elif waiting and (self.artifact(spec.name) / artifacts.RECORD).exists() and not self._own_drift(spec):
+            elif waiting and (self.artifact(stage.name) / artifacts.RECORD).exists() and not self._own_drift(stage):
                 status = dataclasses.replace(
                     status,
                     state="stale",
                     reasons=(f"{waiting[0]} is {found[waiting[0]].state}",),
                     action=f"would be compared again once {waiting[0]} is fresh",
                 )
-            found[spec.name] = status
+            found[stage.name] = status
         return list(found.values())
 
-    def _own_drift(self, spec: StageSpec) -> bool:
+    def _own_drift(self, stage: Stage) -> bool:
         """Whether a finished artifact differs in more than the digests of what it was made from."""
         try:
-            record = artifacts.read_record(self.artifact(spec.name)) or {}
-            plan = Plan(spec.name, spec.version, self.recipe.settings(spec.name), record["inputs"])
-            return bool(artifacts.differences(plan, record)) or bool(artifacts.damage(self.artifact(spec.name), record))
+            record = artifacts.read_record(self.artifact(stage.name)) or {}
+            plan = Plan(stage.name, stage.version, self.recipe.settings(stage.name), record["inputs"])
+            return bool(artifacts.differences(plan, record)) or bool(
+                artifacts.damage(self.artifact(stage.name), record)
+            )
         except ArtifactError:
             return True
 
-    def to_rebuild(self, specs: Sequence[StageSpec]) -> frozenset[str]:
+    def to_rebuild(self, stages: Sequence[Stage]) -> frozenset[str]:
         """The stages that `--rebuild` has to make anew: all, or those that a rebuild which was cut off has left.
 
         Each is marked by a file until it is made, so that the same command goes on where it was.
         """
-        left = [spec for spec in specs if self._marker(spec.name).exists()]
-        if not left or any(self.status(spec).state != "fresh" for spec in specs if spec not in left):
-            left = list(specs)
-            for spec in specs:
-                with artifacts.locked(self.artifact(spec.name)):
-                    shutil.rmtree(self.partial(spec.name), ignore_errors=True)
-                    self._marker(spec.name).touch()
-        return frozenset(spec.name for spec in left)
+        left = [stage for stage in stages if self._marker(stage.name).exists()]
+        if not left or any(self.status(stage).state != "fresh" for stage in stages if stage not in left):
+            left = list(stages)
+            for stage in stages:
+                with artifacts.locked(self.artifact(stage.name)):
+                    shutil.rmtree(self.partial(stage.name), ignore_errors=True)
+                    self._marker(stage.name).touch()
+        return frozenset(stage.name for stage in left)
 
     def _marker(self, stage: str) -> Path:
         return self.folder / f"{stage}.rebuild"
 
-    def run(self, spec: StageSpec, *, rebuild: bool = False) -> bool:
+    def run(self, stage: Stage, *, rebuild: bool = False) -> bool:
         """Make the stage's artifact, unless it is fresh. True when work was done.
 
         rebuild: fresh or drifted, make it anew. Raises ArtifactError on drift, or when another run is writing it.
         """
-        with artifacts.locked(self.artifact(spec.name)):
-            done = not rebuild and self._is_fresh(spec)
+        with artifacts.locked(self.artifact(stage.name)):
+            done = not rebuild and self._is_fresh(stage)
             if done:
-                _logger.info("%s: fresh, skipped", spec.name)
-                artifacts.tidy(self.partial(spec.name), self.artifact(spec.name))
+                _logger.info("%s: fresh, skipped", stage.name)
+                artifacts.tidy(self.partial(stage.name), self.artifact(stage.name))
             else:
-                artifacts.check_place(self.artifact(spec.name), self.partial(spec.name))
-                if spec.trains:
+                artifacts.check_place(self.artifact(stage.name), self.partial(stage.name))
+                if stage.trains:
                     from korbert.training.distributed import refuse_environment  # loads PyTorch
 
                     refuse_environment()
-                plan = self.plan(spec)
-                self._verify_inputs(spec)
-                self._prepare(spec, plan, rebuild=rebuild)
-                self._work(spec, plan)
-            self._marker(spec.name).unlink(missing_ok=True)
-            if not (self.artifact(spec.name) / artifacts.PAGE).exists():
-                self._report(spec.name)
+                plan = self.plan(stage)
+                self._verify_inputs(stage)
+                self._prepare(stage, plan, rebuild=rebuild)
+                self._work(stage, plan)
+            self._marker(stage.name).unlink(missing_ok=True)
+            if not (self.artifact(stage.name) / artifacts.PAGE).exists():
+                self._report(stage.name)
         return not done
 
-    def _is_fresh(self, spec: StageSpec) -> bool:
-        status = self.status(spec)
+    def _is_fresh(self, stage: Stage) -> bool:
+        status = self.status(stage)
         if status.state == "stale":
-            raise ArtifactError(self._refusal(self.artifact(spec.name), spec.name, status.reasons))
+            raise ArtifactError(self._refusal(self.artifact(stage.name), stage.name, status.reasons))
         return status.state == "fresh"
 
-    def _refusal(self, folder: Path, stage: str, reasons: tuple[str, ...]) -> str:
+    def _refusal(self, folder: Path, name: str, reasons: tuple[str, ...]) -> str:
         shown = "; ".join(reasons[:5]) + (f"; and {len(reasons) - 5} more" if len(reasons) > 5 else "")
-        last = () if any(stage in spec.reads for spec in STAGES.values()) else ("--to", stage)
+        last = () if any(name in stage.reads for stage in STAGES.values()) else ("--to", name)
         return (
             f"{folder}: is not what {self.recipe.given} would make: {shown}: make it anew with "
-            f"{self._command('--from', stage, *last, '--rebuild')}, or give the recipe another name"
+            f"{self._command('--from', name, *last, '--rebuild')}, or give the recipe another name"
         )
 
-    def _prepare(self, spec: StageSpec, plan: Plan, *, rebuild: bool) -> None:
+    def _prepare(self, stage: Stage, plan: Plan, *, rebuild: bool) -> None:
         """Prepare the partial folder for the plan, keeping finished work that belongs to it.
 
         Raises ArtifactError where the folder holds finished work of another plan, unless that run ended in an error:
@@ -300,31 +300,31 @@ class Chain:
         failed = begun is not None and bool(begun.get("failed"))
         if reasons and not rebuild and not failed and artifacts.holds_work(partial):
             raise ArtifactError(self._refusal(partial, plan.stage, reasons))
-        artifacts.begin(partial, plan, keep="work" if failed and not rebuild and not spec.trains else None)
+        artifacts.begin(partial, plan, keep="work" if failed and not rebuild and not stage.trains else None)
 
-    def _verify_inputs(self, spec: StageSpec) -> None:
+    def _verify_inputs(self, stage: Stage) -> None:
         """Raises ArtifactError where a file of an artifact that the stage reads has other bytes than recorded."""
-        for name in self.reads(spec):
+        for name in self.reads(stage):
             folder = self.artifact(name)
             changed = artifacts.changed_file(folder, artifacts.read_record(folder) or {"files": {}})
             if changed is not None:
                 raise ArtifactError(
-                    f"{changed}: has other bytes than recorded, and {spec.name} reads it: "
+                    f"{changed}: has other bytes than recorded, and {stage.name} reads it: "
                     f"make it anew with {self._command('--from', name, '--to', name, '--rebuild')}"
                 )
 
-    def _work(self, spec: StageSpec, plan: Plan) -> None:
-        partial, final = self.partial(spec.name), self.artifact(spec.name)
+    def _work(self, stage: Stage, plan: Plan) -> None:
+        partial, final = self.partial(stage.name), self.artifact(stage.name)
         if (partial / artifacts.RECORD).exists():  # killed between the record and the rename
             artifacts.settle(partial, final)
             return
-        _logger.info("%s: %s", spec.name, "resuming" if artifacts.holds_work(partial) else "starting")
+        _logger.info("%s: %s", stage.name, "resuming" if artifacts.holds_work(partial) else "starting")
         resumed = any(path.name != artifacts.PLAN for path in partial.iterdir())
         started, clock = datetime.datetime.now(datetime.UTC), time.monotonic()
-        numerics = self._numerics(spec, partial)
-        module = importlib.import_module(f"pipelines.stages.{spec.name}")
+        numerics = self._numerics(stage, partial)
+        module = imported(stage.module)
         try:
-            counts = module.run(self.recipe.section(spec.name), self.inputs(spec), partial, self.runtime)
+            counts = module.run(self.recipe.section(stage.name), self.inputs(stage), partial, self.runtime)
         except (
             CorpusError,
             ModelError,
@@ -337,15 +337,15 @@ class Chain:
         facts: Json = {"counts": counts, "numerics": numerics}
         run = self._about(started, seconds, resumed=resumed)
         artifacts.finish(partial, final, plan, facts, run)
-        _logger.info("%s: done in %.1f s: %s", spec.name, seconds, _in_words(counts))
+        _logger.info("%s: done in %.1f s: %s", stage.name, seconds, _in_words(counts))
 
-    def _numerics(self, spec: StageSpec, partial: Path) -> Mapping[str, Any]:
+    def _numerics(self, stage: Stage, partial: Path) -> Mapping[str, Any]:
         """What trained bytes depend on, and under `earlier` what was otherwise in sittings before this one."""
-        if not spec.trains:
+        if not stage.trains:
             return {}
         from korbert.training.devices import choose_device, numerics
 
-        section = self.recipe.section(spec.name)
+        section = self.recipe.section(stage.name)
         now = numerics(choose_device(self.runtime.device), section.precision, section.threads)
         plan = artifacts.read_json(partial / artifacts.PLAN) or {}
         earlier = [sitting for sitting in plan.get("sittings", []) if sitting != now]
@@ -372,7 +372,7 @@ class Chain:
 
         try:
             render(self.artifact(stage))
-            index(self.folder, [spec.name for spec in self.specs()])
+            index(self.folder, [stage.name for stage in self.stages()])
         except Exception as error:
             again = self._command(verb="report")
             _logger.warning("%s: its page could not be drawn (%r): %s tries again", stage, error, again)

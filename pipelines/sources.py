@@ -7,7 +7,8 @@ from corpus.readers.records import File
 from korbert.errors import ArtifactError, CorpusError
 from pipelines import artifacts
 from pipelines.artifacts import Json
-from pipelines.recipes import STAGES, Recipe
+from pipelines.recipes import Recipe
+from pipelines.stages.table import STAGES
 
 SAMPLE = "sample:"
 
@@ -60,7 +61,7 @@ class Sources:
 
     def _find(self, stage: str, role: str, pattern: str) -> tuple[File, ...]:
         base, relative = self._base(pattern)
-        if is_address(relative) and stage != "clean":
+        if is_address(relative) and not STAGES[stage].remote:
             raise CorpusError(
                 f"{self._recipe.given}: {stage}.{role}: {pattern}: only sources of clean may lie behind an address: "
                 "get the file and name it by its path"

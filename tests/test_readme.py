@@ -16,6 +16,7 @@ from corpus.readers import Chunk, chunks, rows
 from corpus.settings import SourceSettings
 from pipelines import recipes
 from pipelines.cli import cli, run_command
+from pipelines.stages.table import STAGES
 
 ROOT = Path(__file__).resolve().parent.parent
 READMES = ("README.md", "README.ko.md")
@@ -84,12 +85,12 @@ def test_the_new_recipe_of_the_readme_is_one(
 
     recipe = recipes.load(str(path))
     assert recipe.name == path.stem
-    assert {stage for stage in recipes.STAGES if recipe.section(stage) is None} == {"nsmc", "korquad"}
+    assert {stage for stage in STAGES if recipe.section(stage) is None} == {"nsmc", "korquad"}
     text = path.read_text(encoding="utf-8")
     path.write_text(re.sub(r"^# (?=\[|\w+ = )", "", text, flags=re.MULTILINE), encoding="utf-8")  # the rest of it
     recipe = recipes.load(str(path))
-    assert all(recipe.section(stage) is not None for stage in recipes.STAGES)
-    assert len(recipe.clean.sources) == 2
+    assert all(recipe.section(stage) is not None for stage in STAGES)
+    assert len(recipe.section("clean").sources) == 2
 
     mine = path.read_bytes()
     assert run_command(shlex.split(new)[1:]) == 2
@@ -233,7 +234,7 @@ def test_recipes_of_the_data_page_are_recipes() -> None:
     korquad, evaluation = (tomllib.loads(toml) for toml in blocks("docs/data.md", "toml"))
     assert KorquadSettings.model_validate(korquad["korquad"]).valid == "korquad1/KorQuAD_v1.0_dev.json"
     settings = CleanSettings.model_validate({"sources": [{"name": "mine", "path": "x"}], **evaluation["clean"]})
-    assert settings.evaluation == load("small").clean.evaluation
+    assert settings.evaluation == load("small").section("clean").evaluation
 
 
 def test_the_licence_is_whole() -> None:

@@ -8,23 +8,12 @@ from korbert.errors import ArtifactError
 from pipelines.artifacts import PAGE, RECORD
 from pipelines.reports import formatting
 from pipelines.reports.elements import Headline
-from pipelines.reports.page import STAGES, write
+from pipelines.reports.page import page_of, write
 from pipelines.reports.record import Artifact, drawing
 from pipelines.reports.usage import usage
+from pipelines.stages.table import STAGES
 
 __all__ = ["index"]
-
-_WORDS = {
-    "clean": "Documents worth learning from",
-    "analyze": "Sentences and morphemes, by Kiwi",
-    "vocab": "The pieces, learned from the morphemes",
-    "shard": "Documents as ids",
-    "pretrain": "Masked pieces and next sentences",
-    "nsmc": "Whether a film review is positive",
-    "korquad": "Where in a text the answer stands",
-}
-_RESULTS = {"pretrain": "nats, held-out MLM loss", "nsmc": "NSMC accuracy", "korquad": "KorQuAD F1 (of 100)"}  # on top
-_TASKS = ("nsmc", "korquad")  # both after pretrain: their boxes stand side by side
 
 
 @dataclass(frozen=True)
@@ -54,15 +43,16 @@ def index(recipe_folder: Path, stages: Sequence[str] | None = None) -> Path:
     stages: names of the recipe's stages, in order; None: all that there are. Stages that have not run are shown, too;
     artifacts of stages that are not in the recipe are shown in grey.
     """
-    names = tuple(STAGES if stages is None else stages)
+    names, preview = tuple(STAGES if stages is None else stages), recipe_folder / "preview.html"
     boxes = [_box(recipe_folder, stage) for stage in names]
     done = [box for box in boxes if box.state in ("done", "stale")]
     boxes += [
-        Box(stage, _WORDS[stage], "unused", "not in the recipe", report=(recipe_folder / stage / PAGE).is_file())
+        Box(stage, STAGES[stage].title, "unused", "not in the recipe", report=(recipe_folder / stage / PAGE).is_file())
         for stage in STAGES
         if stage not in names and (recipe_folder / stage / RECORD).is_file()
     ]
-    tasks = [box.stage for box in boxes if box.stage in _TASKS]
+    read = {name for stage in STAGES.values() for name in stage.reads}
+    last = [box.stage for box in boxes if box.stage not in read]  # these build on the same stages: side by side
     return write(
         recipe_folder / "index.html",
         "index.html",
@@ -70,9 +60,9 @@ def index(recipe_folder: Path, stages: Sequence[str] | None = None) -> Path:
         boxes=boxes,
         lede=_lede(done, len(names)),
         usage=usage({box.stage: recipe_folder / box.stage for box in done}),
-        preview=(recipe_folder / "preview.html").is_file(),
-        beside=tasks if len(tasks) > 1 else [],
-        results=[_result(box) for box in done if box.stage in _RESULTS and box.headlines],
+        previewed=[stage.name for stage in STAGES.values() if stage.preview and preview.is_file()],
+        beside=last if len(last) > 1 else [],
+        results=[_result(box, name) for box in done if box.headlines and (name := STAGES[box.stage].result)],
     )
 
 
@@ -82,16 +72,16 @@ def _lede(done: list[Box], number: int) -> str:
     return f"{text}; their last runs took {formatting.duration(sum(seconds))} together." if seconds else f"{text}."
 
 
-def _result(box: Box) -> Headline:
+def _result(box: Box, name: str) -> Headline:
     """The first headline of a stage, named in full, with the others as its note."""
     first, *others = box.headlines
     notes = (first.note, *(f"{other.value} {other.label}" for other in others))
-    return Headline(first.value, _RESULTS[box.stage], "; ".join(note for note in notes if note))
+    return Headline(first.value, name, "; ".join(note for note in notes if note))
 
 
 def _box(recipe_folder: Path, stage: str) -> Box:
     folder = recipe_folder / stage
-    words = _WORDS.get(stage, "")
+    words = STAGES[stage].title if stage in STAGES else ""
     if not (folder / RECORD).is_file():
         under_way = (recipe_folder / f"{stage}.partial").is_dir()
         return Box(
@@ -100,7 +90,7 @@ def _box(recipe_folder: Path, stage: str) -> Box:
     try:
         artifact = Artifact.open(folder)
         with drawing(artifact):
-            headlines = STAGES[stage].headlines(artifact) if stage in STAGES else ()
+            headlines = page_of(stage).headlines(artifact)
             changed = _changed(recipe_folder, artifact)
     except ArtifactError as error:
         return Box(stage, words, "broken", str(error))

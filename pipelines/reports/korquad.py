@@ -9,8 +9,17 @@ from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Headli
 from pipelines.reports.labels import label
 from pipelines.reports.pictures import Line, curves
 from pipelines.reports.record import Artifact
+from pipelines.reports.usage import Use
 
 __all__ = ["headlines", "story"]
+
+USE = Use(
+    "model",
+    "korbert submit {} KorQuAD_v1.0_dev.json predictions.json",
+    "import korbert\n"
+    "reader = korbert.load({})\n"
+    "print(reader.answer('세종은 1443년에 한글을 만들었다.', '한글은 언제 만들었나?')['answer'])",
+)
 
 _CAUSES = {
     "unreachable": "could hardly be right: no run of pieces is exactly a right answer",

@@ -24,8 +24,15 @@ from pipelines.reports.elements import (
 from pipelines.reports.labels import label
 from pipelines.reports.pictures import Line, curves
 from pipelines.reports.record import Artifact, batches
+from pipelines.reports.usage import Use
 
 __all__ = ["headlines", "story"]
+
+USE = Use(
+    "model",
+    "korbert predict {} reviews.txt",
+    "import korbert\nclassifier = korbert.load({})\nprint(classifier.predict(['정말 재미있는 영화였다'])[0]['label'])",
+)
 
 _ERRORS = 20  # of each kind
 _BINS = 10  # of the predicted probability

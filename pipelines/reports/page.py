@@ -1,8 +1,8 @@
 """Writes pages: elements through jinja2 templates into one self-contained HTML file."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import jinja2
@@ -11,24 +11,30 @@ from markupsafe import Markup
 from korbert.durable import write_whole
 from korbert.terminal import printable
 from pipelines.artifacts import PAGE
-from pipelines.reports import analyze, clean, details, korquad, nsmc, pretrain, shard, vocab
-from pipelines.reports.elements import Story
+from pipelines.reports import details
+from pipelines.reports.elements import Headline, Story
 from pipelines.reports.record import Artifact, drawing
 from pipelines.reports.usage import usage
+from pipelines.stages import imported
+from pipelines.stages.table import STAGES
 
-__all__ = ["STAGES", "render", "write"]
+__all__ = ["page_of", "render", "write"]
 
-STAGES: Mapping[str, ModuleType] = {
-    "clean": clean,
-    "analyze": analyze,
-    "vocab": vocab,
-    "shard": shard,
-    "pretrain": pretrain,
-    "nsmc": nsmc,
-    "korquad": korquad,
-}
 
-_PLAIN = Story("What the record says", "This stage has no pictures of its own.", ())
+@dataclass(frozen=True)
+class _Plain:
+    """The page of a stage that has no module of its own."""
+
+    def headlines(self, artifact: Artifact) -> Sequence[Headline]:
+        return ()
+
+    def story(self, artifact: Artifact) -> Story:
+        return Story("What the record says", "This stage has no pictures of its own.", ())
+
+
+def page_of(stage: str) -> Any:
+    """What draws the stage's page: `headlines(artifact)` and `story(artifact)`."""
+    return imported(STAGES[stage].page) if stage in STAGES and STAGES[stage].page else _Plain()
 
 
 def render(folder: Path) -> Path:
@@ -38,11 +44,10 @@ def render(folder: Path) -> Path:
     holds no finished artifact, one of its files cannot be read, or one lacks what the page shows.
     """
     artifact = Artifact.open(folder)
-    module = STAGES.get(artifact.stage)
+    module = page_of(artifact.stage)
     whole = folder.resolve()
     with drawing(artifact):
-        story = module.story(artifact) if module else _PLAIN
-        headlines = module.headlines(artifact) if module else ()
+        story, headlines = module.story(artifact), module.headlines(artifact)
         said = [word.rstrip(",") for word in story.title.split(" ")]  # a unit is joined by another kind of space
         return write(
             folder / PAGE,

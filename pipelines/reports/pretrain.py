@@ -8,8 +8,15 @@ from pipelines.reports import formatting
 from pipelines.reports.elements import Element, Headline, Section, Story, Table
 from pipelines.reports.pictures import Line, curves
 from pipelines.reports.record import Artifact
+from pipelines.reports.usage import Use
 
 __all__ = ["headlines", "story"]
+
+USE = Use(
+    "model",
+    "korbert fill {} '오늘 [MASK] 정말 좋다'",
+    "import korbert\nfiller = korbert.load({})\nprint(filler.fill('오늘 [MASK] 정말 좋다')[0][0].piece)",
+)
 
 _LAST = 20  # held-out measurements in the table
 

@@ -7,47 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.reports.elements import Code
+from pipelines.stages import imported
+from pipelines.stages.table import STAGES
 
-__all__ = ["shown", "usage"]
+__all__ = ["Use", "shown", "usage"]
 
 
 @dataclass(frozen=True)
-class _Use:
-    """folder: what is loaded, in the artifact. command, python: `{}` is its path, quoted."""
+class Use:
+    """`USE` of a page's module. folder: what is loaded, in the artifact. command, python: `{}` is its path, quoted."""
 
     folder: str
     command: str
     python: str
-
-
-_USES: Mapping[str, _Use] = {
-    "vocab": _Use(
-        "tokenizer",
-        "korbert tokenize {} '학교에 방문한다'",
-        "from korbert.tokenization import Tokenizer\n"
-        "encoding = Tokenizer.load({}).encode('학교에 방문한다')\n"
-        "print(encoding.pieces, encoding.spans)",
-    ),
-    "pretrain": _Use(
-        "model",
-        "korbert fill {} '오늘 [MASK] 정말 좋다'",
-        "import korbert\nfiller = korbert.load({})\nprint(filler.fill('오늘 [MASK] 정말 좋다')[0][0].piece)",
-    ),
-    "nsmc": _Use(
-        "model",
-        "korbert predict {} reviews.txt",
-        "import korbert\n"
-        "classifier = korbert.load({})\n"
-        "print(classifier.predict(['정말 재미있는 영화였다'])[0]['label'])",
-    ),
-    "korquad": _Use(
-        "model",
-        "korbert submit {} KorQuAD_v1.0_dev.json predictions.json",
-        "import korbert\n"
-        "reader = korbert.load({})\n"
-        "print(reader.answer('세종은 1443년에 한글을 만들었다.', '한글은 언제 만들었나?')['answer'])",
-    ),
-}
 
 
 def shown(folder: Path) -> str:
@@ -68,7 +40,8 @@ def usage(artifacts: Mapping[str, Path]) -> tuple[Code, ...]:
     return Code("In a shell", commands), Code("In Python", use.python.format(json.dumps(path, ensure_ascii=False)))
 
 
-def _uses(artifacts: Mapping[str, Path]) -> Iterator[tuple[_Use, str]]:
+def _uses(artifacts: Mapping[str, Path]) -> Iterator[tuple[Use, str]]:
     for stage, folder in artifacts.items():
-        if stage in _USES:
-            yield _USES[stage], f"{shown(folder)}/{_USES[stage].folder}"
+        page = imported(STAGES[stage].page) if stage in STAGES and STAGES[stage].page else None
+        if (use := getattr(page, "USE", None)) is not None:
+            yield use, f"{shown(folder)}/{use.folder}"

@@ -10,8 +10,17 @@ from pipelines.reports import formatting
 from pipelines.reports.elements import Bar, Bars, Element, Headline, Section, Story, Table
 from pipelines.reports.pictures import Line, columns, curves
 from pipelines.reports.record import Artifact, batches, num_rows
+from pipelines.reports.usage import Use
 
 __all__ = ["headlines", "story"]
+
+USE = Use(
+    "tokenizer",
+    "korbert tokenize {} '학교에 방문한다'",
+    "from korbert.tokenization import Tokenizer\n"
+    "encoding = Tokenizer.load({}).encode('학교에 방문한다')\n"
+    "print(encoding.pieces, encoding.spans)",
+)
 
 _TOP = 30  # morphemes shown in the bar chart
 _MOST_SPLIT = 20

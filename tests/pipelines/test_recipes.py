@@ -43,18 +43,18 @@ def test_the_template_loads() -> None:
 def test_shared_settings_reach_the_stages_and_can_be_overruled(tmp_path: Path) -> None:
     given = _write(tmp_path, MINIMAL + '[vocab]\nseed = 4\n[nsmc]\ntrain = "a"\ntest = "b"\n')
     recipe = recipes.load(given, ["threads=1"])
-    assert (recipe.shard.seed, recipe.vocab.seed, recipe.pretrain.seed) == (3, 4, 3)
-    assert recipe.nsmc is not None
-    assert recipe.nsmc.threads == recipe.pretrain.threads == 1
-    assert recipe.nsmc.seeds == (3,)
+    assert (recipe.section("shard").seed, recipe.section("vocab").seed, recipe.section("pretrain").seed) == (3, 4, 3)
+    assert recipe.section("nsmc") is not None
+    assert recipe.section("nsmc").threads == recipe.section("pretrain").threads == 1
+    assert recipe.section("nsmc").seeds == (3,)
 
 
 def test_a_source_without_documents_makes_no_pairs(tmp_path: Path) -> None:
     single = '\n[[clean.sources]]\nname = "comments"\npath = "c.txt"\npairs = false\n'
-    assert recipes.load(_write(tmp_path, MINIMAL + single)).pretrain.pairs.without == ("comments",)
-    assert recipes.load(_write(tmp_path, MINIMAL)).pretrain.pairs.without == ()
+    assert recipes.load(_write(tmp_path, MINIMAL + single)).section("pretrain").pairs.without == ("comments",)
+    assert recipes.load(_write(tmp_path, MINIMAL)).section("pretrain").pairs.without == ()
     given = _write(tmp_path, MINIMAL + single + "[pretrain.pairs]\nwithout = []\n")
-    assert recipes.load(given).pretrain.pairs.without == ()
+    assert recipes.load(given).section("pretrain").pairs.without == ()
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_source_without_documents_makes_no_pairs(tmp_path: Path) -> None:
 )
 def test_set_changes_one_value(tmp_path: Path, change: str, read: object) -> None:
     recipe = recipes.load(_write(tmp_path, MINIMAL), [change])
-    assert getattr(recipe.vocab, change.split("=")[0].split(".")[1]) == read
+    assert getattr(recipe.section("vocab"), change.split("=")[0].split(".")[1]) == read
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_recipe_is_found_by_its_name_too(tmp_path: Path, monkeypatch: pytest.M
 
 def test_an_entry_of_a_list_is_changed_by_its_number(tmp_path: Path) -> None:
     path = _write(tmp_path, MINIMAL)
-    assert recipes.load(path, ["pretrain.phases.0.steps=7"]).pretrain.phases[0].steps == 7
+    assert recipes.load(path, ["pretrain.phases.0.steps=7"]).section("pretrain").phases[0].steps == 7
     with pytest.raises(SettingsError, match=r"pretrain\.phases has no '9' in the recipe"):
         recipes.load(path, ["pretrain.phases.9.steps=7"])
 
