@@ -214,7 +214,7 @@ def _fields_at(recipe: type[BaseModel], place: tuple[int | str, ...]) -> list[st
 def _places_of(model: type[BaseModel], name: str, before: str = "") -> Iterator[str]:
     """Where keys of that name are, as `--set` takes them: steps -> pretrain.phases.0.steps."""
     for field, about in model.model_fields.items():
-        inner = _find_model(about.annotation)
+        inner = model_in(about.annotation)
         if field == name and before:
             yield f"{before}{field}"
         elif inner is not None:
@@ -223,13 +223,14 @@ def _places_of(model: type[BaseModel], name: str, before: str = "") -> Iterator[
 
 
 def _model_of(model: type[BaseModel], field: str) -> type[BaseModel] | None:
-    return _find_model(model.model_fields[field].annotation) if field in model.model_fields else None
+    return model_in(model.model_fields[field].annotation) if field in model.model_fields else None
 
 
-def _find_model(annotation: Any) -> type[BaseModel] | None:
+def model_in(annotation: Any) -> type[BaseModel] | None:
+    """The settings class that a field's annotation names, alone, in a tuple or beside None; None: there is none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next(filter(None, map(_find_model, typing.get_args(annotation))), None)
+    return next(filter(None, map(model_in, typing.get_args(annotation))), None)
 
 
 def _near(word: str, known: Sequence[str]) -> str:

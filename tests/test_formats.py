@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from pipelines import artifacts
-from pipelines.recipes import _find_model
+from pipelines.recipes import model_in
 from pipelines.stages.table import STAGES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,7 +46,7 @@ def named(section: str) -> set[str]:
 def settings_rows(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str]]:
     """(key, default as the page shows it) of a recipe's section, tables inside it opened."""
     for name, field in model.model_fields.items():
-        key, inner = f"{prefix}.{name}", _find_model(field.annotation)
+        key, inner = f"{prefix}.{name}", model_in(field.annotation)
         if field.exclude:
             continue
         if inner and key not in _SAME:

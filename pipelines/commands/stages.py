@@ -172,17 +172,19 @@ def report(recipe: str, **common: Any) -> None:
 
 @click.command()
 @click.argument("name")
-def new(name: str) -> None:
-    """Write NAME.toml, a recipe with comments."""
+@click.option("--all", "every_key", is_flag=True, help="Write every key, with its unit and default.")
+def new(name: str, every_key: bool) -> None:
+    """Write NAME.toml, a recipe to start from."""
     from korbert.durable import check_output, write_whole
-    from pipelines.recipes import SHIPPED, check_name
+    from pipelines.recipes import check_name
+    from pipelines.template import full_recipe, short_recipe
 
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
     check_name(path)
     check_output(path)
     if path.exists():
         raise SettingsError(f"{path}: is there already: choose another name")
-    write_whole(path, (SHIPPED / "template" / "recipe.toml").read_bytes())
+    write_whole(path, (full_recipe() if every_key else short_recipe()).encode())
     click.echo(f"{path}: name your files in it, then `korbert run {path}`")
 
 

@@ -1,12 +1,16 @@
 """A recipe says what it means, or is refused with the nearest right key."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from korbert.errors import SettingsError
 from pipelines import recipes
+from pipelines.cli import run_command
+from pipelines.stages.table import STAGES
 
 MINIMAL = """
 seed = 3
@@ -36,8 +40,59 @@ def test_shipped_recipes_load(name: str) -> None:
     assert recipes.load(name).name == name
 
 
-def test_the_template_loads() -> None:
-    assert recipes.load(str(recipes.SHIPPED / "template" / "recipe.toml")).name == "recipe"
+def _new(folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> Path:
+    monkeypatch.chdir(folder)
+    assert run_command(["new", "mine", *options]) == 0
+    return folder / "mine.toml"
+
+
+def test_the_long_recipe_is_the_short_one_with_every_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = recipes.load(str(_new(tmp_path, monkeypatch)))
+    (tmp_path / "mine.toml").unlink()
+    path = _new(tmp_path, monkeypatch, "--all")
+    assert recipes.load(str(path)).sections == short.sections
+
+    text = path.read_text(encoding="utf-8")
+    defaults = re.sub(r"^# (\w+ = .+)$", r"\1", text, flags=re.MULTILINE)  # every one of them, set
+    defaults = re.sub(r"^(\w+) = (.*)  ## needed$", "", defaults, flags=re.MULTILINE)
+    kept = "\n".join(
+        table for table in re.split(r"^(?=# \[|\[)", defaults, flags=re.MULTILINE) if not table.startswith("# [")
+    )
+    path.write_text(kept, encoding="utf-8")
+    assert recipes.load(str(path)).sections == short.sections
+    for stage in STAGES.values():
+        assert [key for key in _keys(stage.settings) if not re.search(rf"^(# )?{key} =", text, re.MULTILINE)] == []
+
+
+def _keys(model: type[BaseModel]) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        inner = recipes.model_in(field.annotation)
+        if inner is not None:
+            yield from _keys(inner)
+        elif not field.exclude:
+            yield name
+
+
+def test_the_short_recipe_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = _new(tmp_path, monkeypatch).read_text(encoding="utf-8").splitlines()
+    assert len(lines) < 50
+    assert [line for line in lines if len(line) > 120] == []
+
+
+CLEAN = '[[clean.sources]]\nname = "mine"\npath = "*.jsonl"\n'
+
+
+def test_sections_are_asked_for_when_they_are_needed(tmp_path: Path) -> None:
+    recipe = recipes.load(_write(tmp_path, CLEAN))
+    assert [stage for stage, section in recipe.sections.items() if section is None] == ["pretrain", "nsmc", "korquad"]
+    assert recipe.settings("vocab") == recipes.load(_write(tmp_path, MINIMAL), ["seed=0"]).settings("vocab")
+    with pytest.raises(SettingsError, match=r"pretrain: is missing, and nsmc reads it: add a section \[pretrain\]"):
+        recipes.load(_write(tmp_path, CLEAN + "[nsmc]\n"))
+    with pytest.raises(SettingsError, match=r"clean\.sources: is missing"):
+        recipes.load(_write(tmp_path, "[vocab]\nsize = 2000\n"))
+    encoder = "{ hidden_size = 8, num_hidden_layers = 1, num_attention_heads = 1, intermediate_size = 8 }"
+    untrained = f'[korquad]\ninit = "scratch"\nencoder = {encoder}\n'.replace(" }", ", vocab_size = 1 }")
+    assert recipes.load(_write(tmp_path, CLEAN + untrained)).section("pretrain") is None
 
 
 def test_shared_settings_reach_the_stages_and_can_be_overruled(tmp_path: Path) -> None:
