@@ -13,7 +13,7 @@ from corpus.cleaning.preview import Preview, Shown, preview
 from korbert.terminal import printable
 
 if TYPE_CHECKING:
-    from pipelines.runner import Pipeline
+    from pipelines.pipeline import Pipeline
 
 __all__ = ["preview_stage", "print_preview", "write_page"]
 

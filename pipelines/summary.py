@@ -9,7 +9,7 @@ from rich.table import Table
 
 from korbert.terminal import printable
 from pipelines import artifacts
-from pipelines.runner import Pipeline, Status
+from pipelines.pipeline import Pipeline, Status
 
 if TYPE_CHECKING:
     from korbert.tasks.korquad.oracle import Oracle

@@ -16,7 +16,7 @@ from pipelines.stages import Stage, imported
 from pipelines.stages.table import STAGES
 
 if TYPE_CHECKING:
-    from pipelines.runner import Pipeline
+    from pipelines.pipeline import Pipeline
 
 __all__ = ["COMMANDS"]
 
@@ -27,7 +27,7 @@ def _pipeline(recipe: str, root: Path, data: Path | None, changes: tuple[str, ..
            workers: int | None = None, runner: Literal["native", "ray"] = "native", address: str | None = None,
            device: str = "auto") -> "Pipeline":  # fmt: skip
     from pipelines import recipes
-    from pipelines.runner import Pipeline
+    from pipelines.pipeline import Pipeline
     from pipelines.runtime import Runtime
 
     level = logging.DEBUG if debug else logging.INFO
@@ -72,9 +72,11 @@ def _carry_out(pipeline: "Pipeline", first: str | None, last: str | None, rebuil
     if stages:
         pipeline.require_fresh_before(stages[0])
         pipeline.require_sources(stages)
-    anew = pipeline.to_rebuild(stages) if rebuild else frozenset()
+    from pipelines.runner import make, mark_for_rebuild
+
+    anew = mark_for_rebuild(pipeline, stages) if rebuild else frozenset()
     for stage in stages:
-        pipeline.run(stage, rebuild=stage.name in anew)
+        make(pipeline, stage, rebuild=stage.name in anew)
 
 
 def _show_plan(pipeline: "Pipeline", names: Sequence[str], rebuild: bool) -> None:

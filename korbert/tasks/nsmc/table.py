@@ -15,10 +15,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from korbert.durable import write_whole
+from korbert.durable import checksummed, verified, write_whole
 from korbert.modeling import ClassificationModel
 from korbert.progress import track
-from korbert.sealed import sealed, unsealed
 from korbert.tasks.classification import Best, finetune, load_best, probabilities, read_best
 from korbert.tasks.encoded import Encoded
 from korbert.tasks.examples import Examples
@@ -132,7 +131,7 @@ class _Training:
                 device=self.device,
                 description=f"nsmc {self.name}",
             )
-        write_whole(record, sealed(asdict(kept)))
+        write_whole(record, checksummed(asdict(kept)))
         shutil.rmtree(self.folder / "checkpoints", ignore_errors=True)
         return kept
 
@@ -184,7 +183,7 @@ def baseline_row(reviews: Reviews, settings: NsmcSettings, output: Path) -> Row:
         facts["validation_accuracy"] = found.trials[found.c] / count
         probability = found.probability
         _save(folder / "probability.npy", probability)
-        write_whole(record, sealed(facts))
+        write_whole(record, checksummed(facts))
     return Row(facts, probability)
 
 
@@ -215,7 +214,7 @@ def confusion(row: Row, labels: NDArray[np.int64]) -> list[list[int]]:
 def _read_record(path: Path) -> dict[str, Any] | None:
     """None where there is none, or where it is damaged, which is logged."""
     try:
-        return unsealed(path.read_bytes())
+        return verified(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
