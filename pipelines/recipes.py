@@ -1,4 +1,4 @@
-"""A recipe: everything that may change an artifact's bytes, from one TOML file and `--set` (DESIGN 3)."""
+"""Recipes: everything that may change an artifact's bytes, from one TOML file and `--set`."""
 
 import difflib
 import math
@@ -52,7 +52,7 @@ SHARED = ("seed", "heldout_share", "precision", "threads")
 def find(given: str) -> Path:
     """The file of a recipe named by path, by its name without `.toml`, or, for a shipped one, by that name.
 
-    Raises SettingsError for a name that is no recipe's, or two recipes', or that no folder of artifacts can have.
+    Raises SettingsError where there is no such recipe, or two, or its name cannot be that of a folder of artifacts.
     """
     path, own = Path(given), Path(f"{given}.toml")
     shipped = SHIPPED / f"{given}.toml"

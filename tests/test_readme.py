@@ -5,7 +5,7 @@ import importlib
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -21,7 +21,7 @@ from pipelines.stages.table import STAGES
 
 ROOT = Path(__file__).resolve().parent.parent
 READMES = ("README.md", "README.ko.md")
-PAGES = (*READMES, "CONTRIBUTING.md", "CHANGELOG.md", "docs/data.md", "docs/formats.md")
+PAGES = (*READMES, "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md", "docs/data.md", "docs/formats.md")
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
@@ -138,6 +138,22 @@ def _paths_of_tree(page: str) -> list[str]:
         name = line.split()[0]
         paths.append(paths[-1].split("/")[0] + "/" + name if line.startswith(" ") else name)
     return paths
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_the_files_of_the_map_are_there(page: str) -> None:
+    named = [name for name in _SPAN.findall(text_of(page)) if re.fullmatch(r"[\w/.]+(\.py|/)", name)]
+    assert len(named) > 20
+    known = [
+        path.relative_to(ROOT).as_posix() for package in (*_MODULES, "tests") for path in (ROOT / package).rglob("*.py")
+    ]
+    known += [str(Path(path).parent) + "/" for path in known] + ["benchmarks/", "docs/"]
+    generated = ("artifacts/", "output/", "documents/", "dropped/")
+    assert [name for name in named if not name.startswith(generated) and not _is_named(name, known)] == []
+
+
+def _is_named(name: str, known: Sequence[str]) -> bool:
+    return "NAME" in name or any(path == name or path.endswith(f"/{name}") for path in known)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,4 +1,4 @@
-"""Commands that carry a recipe out, and show how far it has come."""
+"""Commands that run a recipe and show its state."""
 
 import logging
 import os
@@ -52,7 +52,7 @@ def _pipeline(recipe: str, root: Path, data: Path | None, changes: tuple[str, ..
 
 
 def _as_typed(**given: Sequence[str]) -> tuple[str, ...]:
-    """Those of the options that stand on the command line, to be repeated in another one."""
+    """The options that were given on the command line, to be repeated in a suggested one."""
     context = click.get_current_context()
     names = {"changes": "--set"}
     return tuple(
@@ -64,7 +64,7 @@ def _as_typed(**given: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _carry_out(pipeline: "Pipeline", first: str | None, last: str | None, rebuild: bool, dry_run: bool) -> None:
+def _run_stages(pipeline: "Pipeline", first: str | None, last: str | None, rebuild: bool, dry_run: bool) -> None:
     stages = pipeline.stages(first, last)
     if dry_run:
         _show_plan(pipeline, [stage.name for stage in stages], rebuild)
@@ -80,7 +80,7 @@ def _carry_out(pipeline: "Pipeline", first: str | None, last: str | None, rebuil
 
 
 def _show_plan(pipeline: "Pipeline", names: Sequence[str], rebuild: bool) -> None:
-    """What `status` shows, of those stages; a source file that is missing is said now, not when its turn comes."""
+    """The status of those stages. A missing source file is an error now rather than when its stage runs."""
     from pipelines.summary import show_status
 
     statuses = [status for status in pipeline.statuses(rebuild=names if rebuild else ()) if status.stage in names]
@@ -108,7 +108,7 @@ def run(recipe: str, first: str | None, last: str | None, rebuild: bool, dry_run
       korbert run mine.toml --from vocab --to pretrain
     """
     pipeline = _pipeline(recipe, **common)
-    _carry_out(pipeline, first, last, rebuild, dry_run)
+    _run_stages(pipeline, first, last, rebuild, dry_run)
     if not dry_run:
         from pipelines.summary import show
 
@@ -126,7 +126,7 @@ def _stage_command(stage: Stage) -> click.Command:
         if pipeline.recipe.section(stage.name) is None:
             raise SettingsError(f"{recipe}: has no section [{stage.name}]: add one")
         if preview is None:
-            _carry_out(pipeline, stage.name, stage.name, rebuild, dry_run)
+            _run_stages(pipeline, stage.name, stage.name, rebuild, dry_run)
         else:
             imported(stage.preview)(pipeline, preview)
 
@@ -143,7 +143,7 @@ def _stage_command(stage: Stage) -> click.Command:
 @click.option("--verify", is_flag=True, help="Hash every file of every artifact.")
 @options.place
 def status(recipe: str, verify: bool, **common: Any) -> None:
-    """Show what is fresh, stale, partial or absent, and what a run would do."""
+    """Show the state of each stage (fresh, stale, partial, absent), the reason, and what a run would do."""
     from pipelines.summary import show_status
 
     pipeline = _pipeline(recipe, **common)
@@ -154,7 +154,7 @@ def status(recipe: str, verify: bool, **common: Any) -> None:
 @click.argument("recipe")
 @options.place
 def report(recipe: str, **common: Any) -> None:
-    """Write the pages of RECIPE's artifacts anew. Makes nothing stale."""
+    """Redraw the pages of RECIPE's artifacts. Makes nothing stale."""
     from pipelines.reports import index, render
 
     pipeline = _pipeline(recipe, **common)

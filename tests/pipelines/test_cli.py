@@ -25,7 +25,7 @@ def test_a_full_disk_names_the_file_and_what_to_do(
     said = capsys.readouterr().err
     assert said == (
         "korbert: artifacts/demo/clean.partial/x: full: make room, then run the same command: "
-        "it goes on behind what is finished\n"
+        "it resumes\n"
     )
 
 
@@ -77,7 +77,7 @@ def test_a_signal_gives_its_code_whatever_a_library_makes_of_it(
     finally:
         signal.signal(signal.SIGINT, before[0])
     assert capsys.readouterr().err.splitlines()[-1] == (
-        f"korbert: {said}: nothing finished is lost; the same command goes on from here"
+        f"korbert: {said}: finished work is kept; the same command resumes"
     )
 
 

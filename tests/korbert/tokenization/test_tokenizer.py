@@ -58,7 +58,7 @@ def marking(tiny_tokenizer: Tokenizer, sample: Path) -> dict[str, Tokenizer]:
 
 
 def check_spans(tokenizer: Tokenizer, text: str) -> Pieces:
-    """The laws of DESIGN 6 about spans."""
+    """The laws of spans (docs/architecture.md)."""
     analysis = tokenizer.analyzer.analyze(text)
     found = tokenizer.pieces(analysis, text)
     assert {len(column) for column in found._columns()} == {len(found)}
