@@ -24,7 +24,8 @@ from korbert.pretraining.batches import located
 from korbert.training import OptimizerSettings, choose_device
 from korbert.training.devices import choose_precision, memory_kept
 from korbert.training.distributed import World
-from korbert.training.updates import Plan, Updates
+from korbert.training.plan import TrainingPlan
+from korbert.training.updates import Updates
 
 IDS = SpecialIds(pad=0, cls=2, sep=3, mask=4, first_piece=384, vocab_size=102_400)
 
@@ -77,7 +78,7 @@ def ours(
     architecture: str, options: argparse.Namespace, batch: dict[str, Tensor], device: torch.device
 ) -> Callable[[], None]:
     config = EncoderConfig.model_validate({"architecture": architecture, **sizes(options)})
-    plan = Plan(1_000_000, OptimizerSettings(learning_rate=1e-4), 0, choose_precision(device, "auto"), 10, 0)
+    plan = TrainingPlan(1_000_000, OptimizerSettings(learning_rate=1e-4), 0, choose_precision(device, "auto"))
     updates = Updates(PretrainingModel(config).to(device), pretraining_loss, plan, device, World())
     done = iter(range(plan.steps))
     places = located(batch["labels"], batch["attention_mask"].sum(dim=1).numpy())

@@ -27,7 +27,8 @@ from korbert.tasks.texts import as_texts
 from korbert.tokenization import Tokenizer
 from korbert.training.checkpoints import newest_step
 from korbert.training.devices import Batch, autocast, choose_device, moved
-from korbert.training.loop import Checkpointing, fit
+from korbert.training.loop import fit
+from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
 from korbert.training.settings import PrecisionName
 
 __all__ = [
@@ -123,21 +124,22 @@ def finetune(
         _logger.warning("%s: the weights of the best epoch are lost: training from the start", work)
         shutil.rmtree(work / "checkpoints")
     keeper = _Keeper(work, validation, device, settings.precision, batches.steps_per_epoch)
+    checkpoints = Checkpointing(work / "checkpoints", settings.checkpoint_every)
     fit(
         model,
-        batches=batches,
-        loss=classification_loss,
-        steps=settings.epochs * batches.steps_per_epoch,
-        optimizer=settings.optimizer(learning_rate),
-        seed=seed,
+        batches,
+        classification_loss,
+        TrainingPlan(
+            steps=settings.epochs * batches.steps_per_epoch,
+            optimizer=settings.optimizer(learning_rate),
+            seed=seed,
+            precision=settings.precision,
+            log_every=settings.log_every,
+            evaluate_every=batches.steps_per_epoch,
+        ),
         device=device,
-        precision=settings.precision,
-        checkpoints=Checkpointing(work / "checkpoints", settings.checkpoint_every),
-        metrics=metrics,
-        timing=work / "timing.jsonl",
+        output=TrainingOutput(checkpoints, metrics, timing=work / "timing.jsonl"),
         evaluate=keeper,
-        evaluate_every=batches.steps_per_epoch,
-        log_every=settings.log_every,
         description=description,
     )
     return load_best(work, model)

@@ -6,7 +6,8 @@ from korbert._lazy import attach
 
 if TYPE_CHECKING:
     from korbert.training.devices import autocast, choose_device, numerics
-    from korbert.training.loop import Batch, Checkpointing, FitResult, fit
+    from korbert.training.loop import Batch, FitResult, fit
+    from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
     from korbert.training.settings import OptimizerSettings, PrecisionName
 
 __all__ = [
@@ -15,6 +16,8 @@ __all__ = [
     "FitResult",
     "OptimizerSettings",
     "PrecisionName",
+    "TrainingOutput",
+    "TrainingPlan",
     "autocast",
     "choose_device",
     "fit",
@@ -25,10 +28,12 @@ __getattr__ = attach(
     __name__,
     {
         "Batch": "loop",
-        "Checkpointing": "loop",
+        "Checkpointing": "plan",
         "FitResult": "loop",
         "OptimizerSettings": "settings",
         "PrecisionName": "settings",
+        "TrainingOutput": "plan",
+        "TrainingPlan": "plan",
         "autocast": "devices",
         "choose_device": "devices",
         "fit": "loop",

@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import nn
@@ -19,31 +18,16 @@ from korbert.progress import track, untracked
 from korbert.training import checkpoints as storage
 from korbert.training.devices import Batch, autocast, choose_precision, memory_kept, pinned
 from korbert.training.distributed import World, joined
+from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
 from korbert.training.records import Records, recorded
-from korbert.training.settings import OptimizerSettings, PrecisionName
-from korbert.training.updates import Loss, Plan, Updates
+from korbert.training.updates import Loss, Updates
 
-__all__ = ["Batch", "Batches", "Checkpointing", "Evaluate", "FitResult", "Loss", "fit"]
+__all__ = ["Batch", "Batches", "Evaluate", "FitResult", "Loss", "fit"]
 
 _GIVE_BACK_EVERY = 10  # steps; see memory_kept
 
 Batches = Callable[[int], Sequence[Batch]]
 Evaluate = Callable[[nn.Module, int], Mapping[str, float]]
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpointing:
-    """Where training states go, and how many of them stay.
-
-    One is made after every `every_steps` updates and after the last, when `every_seconds` have passed since the one
-    before, and when a signal ends the run. clock: seconds from any moment. None of this changes what is trained.
-    """
-
-    folder: Path
-    every_steps: int
-    keep: int = 2
-    every_seconds: float = 300.0
-    clock: Callable[[], float] = time.monotonic
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,58 +41,44 @@ class FitResult:
 
 def fit(
     model: nn.Module,
-    *,
     batches: Batches,
     loss: Loss,
-    steps: int,
-    optimizer: OptimizerSettings,
-    seed: int,
+    plan: TrainingPlan,
+    *,
     device: torch.device,
-    precision: PrecisionName = "auto",
-    checkpoints: Checkpointing | None = None,
-    metrics: Path | None = None,
-    timing: Path | None = None,
-    tensorboard: Path | None = None,
+    output: TrainingOutput | None = None,
     evaluate: Evaluate | None = None,
-    evaluate_every: int = 0,
-    log_every: int = 10,
     description: str = "training",
 ) -> FitResult:
-    """Trains `model` in place for `steps` updates, or for what is left of them behind the newest whole checkpoint.
+    """Trains `model` in place: `plan.steps` updates, or those after the newest whole checkpoint of `output`.
 
     batches: the micro-batches of update `step` (0-based), on the processor. Pure, and free of PyTorch's global
         generator: the next step's are made in a thread while this one runs.
     loss: scalars by name, "loss" among them. A step's value is the sum over its micro-batches of value x
         batch["weight"]; without that key each weighs 1 / number of micro-batches. So a mean whose weights are shares of
         what it counts (rows, labels) gives with accumulation what it gives in one big batch.
-    evaluate: (model in evaluation mode, updates done) -> numbers; no gradients. After every `evaluate_every` updates
-        and the last; after the last alone if that is 0.
-    metrics: JSON lines without times, {"kind": "train", "step": updates done, "loss", .., "learning_rate", "grad_norm"}
-        with means since the line before, after the first, every `log_every`-th and the last update, and
-        {"kind": "heldout", "step", ..}. When resuming, lines behind the checkpoint are cut off.
-    timing: JSON lines {"kind": "start", "step"} for each start, and {"kind": "train", "step", "seconds",
-        "pieces_per_second"} (since the line before; evaluation and checkpoints not counted).
+    evaluate: (model in evaluation mode, updates done) -> numbers; no gradients.
 
     Under torchrun each process takes every WORLD_SIZE-th micro-batch; their number must be a multiple of it.
     Raises ModelError when loss or gradient is not finite, ArtifactError when a checkpoint is of another run, and
     Interrupted after Ctrl-C or SIGTERM: the update under way is finished and saved before. A second signal ends it at
     once, and so does the first under torchrun, whose processes would have to end at the same step.
     """
-    plan = Plan(steps, optimizer, seed, choose_precision(device, precision), log_every, evaluate_every)
+    plan = replace(plan, precision=choose_precision(device, plan.precision))
+    output = output or TrainingOutput()
     with ExitStack() as stack:
         here = stack.enter_context(joined(device))
         give_back = stack.enter_context(memory_kept(device))
         updates = Updates(model.to(device), loss, plan, device, here)
-        found = storage.load_newest(checkpoints.folder) if checkpoints else None
+        found = storage.load_newest(output.checkpoints.folder) if output.checkpoints else None
         heldout = updates.restore(found) if found else {}
         first_step = found.step if found else 0
-        run = _Run(updates, plan, here, checkpoints, evaluate, heldout, first_step)
+        run = _Run(updates, plan, here, output.checkpoints, evaluate, heldout, first_step)
         if here.writes:
-            files = recorded(first_step, metrics=metrics, timing=timing, tensorboard=tensorboard)
-            run.records = stack.enter_context(files)
-        tracked = track(description, steps, "steps", done=first_step) if here.writes else nullcontext(untracked)
+            run.records = stack.enter_context(recorded(output, first_step))
+        tracked = track(description, plan.steps, "steps", done=first_step) if here.writes else nullcontext(untracked)
         advance = stack.enter_context(tracked)
-        ahead = _one_ahead(_pinned(batches) if device.type == "cuda" else batches, range(first_step, steps))
+        ahead = _one_ahead(_pinned(batches) if device.type == "cuda" else batches, range(first_step, plan.steps))
         done = first_step
         with (
             noted_signals() if here.size == 1 else nullcontext(lambda: None) as arrived,
@@ -125,7 +95,7 @@ def fit(
         if number := arrived():
             raise Interrupted(number, run.stop(done, description))
     model.eval()
-    return FitResult(first_step=first_step, steps=steps, heldout=run.heldout)
+    return FitResult(first_step=first_step, steps=plan.steps, heldout=run.heldout)
 
 
 class _Run:
@@ -134,7 +104,7 @@ class _Run:
     def __init__(
         self,
         updates: Updates,
-        plan: Plan,
+        plan: TrainingPlan,
         here: World,
         checkpoints: Checkpointing | None,
         evaluate: Evaluate | None,

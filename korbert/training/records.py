@@ -4,10 +4,10 @@ import logging
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from korbert.training.meters import JsonLines
+from korbert.training.plan import TrainingOutput
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -55,21 +55,19 @@ class Records:
 
 
 @contextmanager
-def recorded(
-    first_step: int, *, metrics: Path | None = None, timing: Path | None = None, tensorboard: Path | None = None
-) -> Iterator[Records]:
+def recorded(output: TrainingOutput, first_step: int) -> Iterator[Records]:
     """The files open for what comes behind `first_step`; what older runs wrote about later steps is gone."""
     with ExitStack() as stack:
-        opened = [None if path is None else JsonLines(path, first_step) for path in (metrics, timing)]
+        opened = [None if path is None else JsonLines(path, first_step) for path in (output.metrics, output.timing)]
         for lines in filter(None, opened):
             stack.callback(lines.close)
         board = None
-        if tensorboard is not None:
+        if output.tensorboard is not None:
             from torch.utils.tensorboard import SummaryWriter  # a second to import
 
-            board = SummaryWriter(str(tensorboard), purge_step=first_step + 1)
+            board = SummaryWriter(str(output.tensorboard), purge_step=first_step + 1)
             stack.callback(board.close)
-            _logger.info("curves: tensorboard --logdir %s", shlex.quote(str(tensorboard)))
+            _logger.info("curves: tensorboard --logdir %s", shlex.quote(str(output.tensorboard)))
         records = Records(opened[0], opened[1], board)
         records.start(first_step)
         yield records

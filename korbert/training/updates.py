@@ -3,8 +3,6 @@
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,42 +13,19 @@ from korbert.training.devices import Batch, autocast, moved
 from korbert.training.distributed import World, add_over_world, wrap
 from korbert.training.meters import Meter
 from korbert.training.optimizers import adamw, optimizer_state, restore_optimizer
-from korbert.training.schedules import warmup_then_decay
-from korbert.training.settings import OptimizerSettings, PrecisionName
+from korbert.training.plan import TrainingPlan
 
-__all__ = ["Loss", "Plan", "Updates"]
+__all__ = ["Loss", "Updates"]
 
 Loss = Callable[[nn.Module, Batch], Mapping[str, Tensor]]
 
 _MODEL, _OPTIMIZER = "model/", "optimizer/"  # what a checkpoint's tensors begin with
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What makes two runs the same run, apart from model and data. precision: fp32 or bf16."""
-
-    steps: int
-    optimizer: OptimizerSettings
-    seed: int
-    precision: PrecisionName
-    log_every: int
-    evaluate_every: int
-
-    def learning_rate(self, step: int) -> float:
-        """The rate of update `step` (0-based)."""
-        return self.optimizer.learning_rate * warmup_then_decay(step, self.steps, self.optimizer.warmup_share)
-
-    def record(self) -> dict[str, Any]:
-        """As JSON holds it, to compare with a checkpoint's."""
-        optimizer = {f"optimizer.{name}": value for name, value in self.optimizer.model_dump().items()}
-        names = ("steps", "seed", "precision", "log_every", "evaluate_every")
-        return {name: getattr(self, name) for name in names} | optimizer
-
-
 class Updates:
     """A model under training, with its optimizer and its meters: all that a checkpoint holds."""
 
-    def __init__(self, model: nn.Module, loss: Loss, plan: Plan, device: torch.device, here: World) -> None:
+    def __init__(self, model: nn.Module, loss: Loss, plan: TrainingPlan, device: torch.device, here: World) -> None:
         self.model, self.device = model, device
         self._plan, self._here = plan, here
         self._objective = wrap(_Objective(model, loss), here)
@@ -165,7 +140,7 @@ def _saved_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
     yield from ((name, buffer) for name, buffer in model.named_buffers() if name in saved)
 
 
-def _refuse_other_run(checkpoint: Checkpoint, plan: Plan, targets: Mapping[str, Tensor]) -> None:
+def _refuse_other_run(checkpoint: Checkpoint, plan: TrainingPlan, targets: Mapping[str, Tensor]) -> None:
     there, here = checkpoint.record["plan"], plan.record()
     differences = [
         f"{name}: {here[name]} here, {there.get(name)} there" for name in here if here[name] != there.get(name)

@@ -19,7 +19,7 @@ from korbert.tasks.passages import Passage
 from korbert.tasks.reading import Reader, question_pairs
 from korbert.tasks.windows import Window, cut_windows, reading_loss, training_batches
 from korbert.tokenization import Tokenizer
-from korbert.training import Checkpointing, choose_device, fit
+from korbert.training import TrainingOutput, TrainingPlan, choose_device, fit
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
 from pipelines.submission import write_submission
@@ -149,7 +149,7 @@ def _train(
     steps = max(1, round(settings.epochs * len(windows) / settings.batch_size))
     fit(
         model,
-        batches=training_batches(
+        training_batches(
             windows,
             tokenizer,
             settings,
@@ -157,17 +157,10 @@ def _train(
             micro_batches=settings.micro_batches,
             seed=settings.seed,
         ),
-        loss=reading_loss,
-        steps=steps,
-        optimizer=settings.optimizer,
-        seed=settings.seed,
+        reading_loss,
+        TrainingPlan(steps, settings.optimizer, settings.seed, settings.precision, settings.log_every),
         device=choose_device(runtime.device),
-        precision=settings.precision,
-        checkpoints=Checkpointing(output / "checkpoints", settings.checkpoint_every),
-        metrics=output / "metrics.jsonl",
-        timing=output / "timing.jsonl",
-        tensorboard=output / "tensorboard",
-        log_every=settings.log_every,
+        output=TrainingOutput.below(output, settings.checkpoint_every),
         description="korquad",
     )
     return steps

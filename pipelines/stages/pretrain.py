@@ -21,7 +21,7 @@ from korbert.pretraining import (
 )
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.vocabulary import FIRST_PIECE
-from korbert.training import Batch, Checkpointing, choose_device, fit
+from korbert.training import Batch, TrainingOutput, TrainingPlan, choose_device, fit
 from pipelines import artifacts
 from pipelines.recipes import PretrainStage
 from pipelines.runtime import Runtime
@@ -41,20 +41,19 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     held_out = _held_out(settings, shards, _special_ids(tokenizer))
     result = fit(
         model,
-        batches=in_phases(phases),
-        loss=pretraining_loss,
-        steps=sum(phase.steps for phase in phases),
-        optimizer=settings.optimizer,
-        seed=settings.seed,
+        in_phases(phases),
+        pretraining_loss,
+        TrainingPlan(
+            steps=sum(phase.steps for phase in phases),
+            optimizer=settings.optimizer,
+            seed=settings.seed,
+            precision=settings.precision,
+            log_every=settings.log_every,
+            evaluate_every=settings.evaluate_every,
+        ),
         device=choose_device(runtime.device),
-        precision=settings.precision,
-        checkpoints=Checkpointing(output / "checkpoints", settings.checkpoint_every),
-        metrics=output / "metrics.jsonl",
-        timing=output / "timing.jsonl",
-        tensorboard=output / "tensorboard",
+        output=TrainingOutput.below(output, settings.checkpoint_every),
         evaluate=lambda model, step: evaluate(model, held_out, unigram),
-        evaluate_every=settings.evaluate_every,
-        log_every=settings.log_every,
         description="pretrain",
     )
     save_model(output / "model", model, tokenizer)

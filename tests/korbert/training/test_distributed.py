@@ -70,10 +70,11 @@ def test_a_stage_refuses_to_be_one_of_several(monkeypatch):
 
 
 def test_micro_batches_have_to_be_shared_evenly():
+    from korbert.training.plan import TrainingPlan
     from korbert.training.settings import OptimizerSettings
-    from korbert.training.updates import Plan, Updates
+    from korbert.training.updates import Updates
 
-    plan = Plan(1, OptimizerSettings(), 0, "fp32", 10, 0)
+    plan = TrainingPlan(1, OptimizerSettings(), 0, "fp32")
     updates = Updates(nn.Linear(2, 2), lambda model, batch: {}, plan, CPU, World())
     updates._here = World(rank=0, size=2)
     with pytest.raises(

@@ -16,7 +16,7 @@ from torch import nn
 
 from korbert.errors import ArtifactError, ModelError
 from korbert.interruption import Interrupted
-from korbert.training import Checkpointing, OptimizerSettings, fit
+from korbert.training import Checkpointing, OptimizerSettings, TrainingOutput, TrainingPlan, fit
 from korbert.training.loop import _one_ahead
 
 TOY = Path(__file__).with_name("toy.py")
@@ -29,8 +29,11 @@ SETTINGS = OptimizerSettings(learning_rate=0.02)
 
 
 def fitted(model, **changed):
-    options = {"batches": toy.batches, "loss": toy.loss, "steps": 8, "optimizer": SETTINGS, "seed": 1, "device": CPU}
-    return fit(model, **{**options, "precision": "fp32", **changed})
+    plan = {"steps": 8, "optimizer": SETTINGS, "seed": 1, "precision": "fp32"}
+    plan |= {name: changed.pop(name) for name in TrainingPlan.__slots__ if name in changed}
+    output = {name: changed.pop(name) for name in TrainingOutput.__slots__ if name in changed}
+    options = {"batches": toy.batches, "loss": toy.loss, "device": CPU} | changed
+    return fit(model, plan=TrainingPlan(**plan), output=TrainingOutput(**output), **options)
 
 
 def lines(path):

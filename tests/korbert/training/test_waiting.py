@@ -14,7 +14,8 @@ from korbert.tasks.reading_settings import ReadingSettings
 from korbert.tasks.windows import cut_windows, reading_loss, training_batches
 from korbert.training import OptimizerSettings, updates
 from korbert.training.distributed import World
-from korbert.training.updates import Plan, Updates
+from korbert.training.plan import TrainingPlan
+from korbert.training.updates import Updates
 from tests.korbert.pretraining.conftest import IDS, like_a_corpus, write_shards
 from tests.korbert.tasks.test_windows import letters
 
@@ -64,7 +65,7 @@ def test_an_update_waits_for_nothing_on_the_device(tmp_path, monkeypatch, task, 
     model, loss, micro_batches = task(architecture, tmp_path)
     monkeypatch.setattr(updates, "adamw", plain_adamw)
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: precision == "bf16")  # `meta` has no autocast
-    plan = Plan(9, OptimizerSettings(), 0, "fp32", 10, 0)
+    plan = TrainingPlan(9, OptimizerSettings(), 0, "fp32")
     run = Updates(model.to(META), loss, plan, META, World())
     for step in range(2):
         run.update(step, micro_batches)

@@ -4,6 +4,7 @@ import argparse
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -11,7 +12,7 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import nn
 
-from korbert.training import Checkpointing, FitResult, OptimizerSettings, fit
+from korbert.training import FitResult, OptimizerSettings, TrainingOutput, TrainingPlan, fit
 
 STEPS = 40
 
@@ -57,22 +58,15 @@ def train(
 
     model = network()
     model[1].p *= dropout
+    output = TrainingOutput.below(folder, checkpoint_every=7)
     result = fit(
         model,
-        batches=batches_until_death,
-        loss=loss,
-        steps=STEPS,
-        optimizer=OptimizerSettings(learning_rate=0.02),
-        seed=5,
+        batches_until_death,
+        loss,
+        TrainingPlan(STEPS, OptimizerSettings(learning_rate=0.02), 5, "fp32", log_every=5, evaluate_every=9),
         device=torch.device("cpu"),
-        precision="fp32",
-        checkpoints=Checkpointing(folder / "checkpoints", every_steps=7),
-        metrics=folder / "metrics.jsonl",
-        timing=folder / "timing.jsonl",
-        tensorboard=folder / "tensorboard" if tensorboard else None,
+        output=output if tensorboard else replace(output, tensorboard=None),
         evaluate=evaluate,
-        evaluate_every=9,
-        log_every=5,
     )
     return model, result
 

@@ -1,0 +1,77 @@
+"""How a model is trained, and where the files of the training go."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from korbert.training.schedules import warmup_then_decay
+from korbert.training.settings import OptimizerSettings, PrecisionName
+
+__all__ = ["Checkpointing", "TrainingOutput", "TrainingPlan"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPlan:
+    """How a model is trained. With model and data it determines the outcome; a checkpoint of another plan is refused.
+
+    log_every: updates between lines of metrics. evaluate_every: updates between evaluations; 0: only after the last.
+    """
+
+    steps: int
+    optimizer: OptimizerSettings
+    seed: int
+    precision: PrecisionName = "auto"
+    log_every: int = 10
+    evaluate_every: int = 0
+
+    def learning_rate(self, step: int) -> float:
+        """The rate of update `step` (0-based)."""
+        return self.optimizer.learning_rate * warmup_then_decay(step, self.steps, self.optimizer.warmup_share)
+
+    def record(self) -> dict[str, Any]:
+        """The plan as JSON, as a checkpoint records it."""
+        optimizer = {f"optimizer.{name}": value for name, value in self.optimizer.model_dump().items()}
+        names = ("steps", "seed", "precision", "log_every", "evaluate_every")
+        return {name: getattr(self, name) for name in names} | optimizer
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpointing:
+    """Where checkpoints go, and how many are kept.
+
+    One is written every `every_steps` updates, after the last update, when `every_seconds` have passed since the one
+    before, and when a signal ends the run. clock: seconds since any fixed moment. The trained bytes depend on none of
+    this.
+    """
+
+    folder: Path
+    every_steps: int
+    keep: int = 2
+    every_seconds: float = 300.0
+    clock: Callable[[], float] = time.monotonic
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingOutput:
+    """The files that `fit` writes; None: not written. The trained bytes depend on none of them.
+
+    metrics: JSON lines without times, {"kind": "train", "step": updates done, "loss", .., "learning_rate", "grad_norm"}
+        with means since the line before, after the first, every `log_every`-th and the last update, and
+        {"kind": "heldout", "step", ..}. Resuming cuts off the lines behind the checkpoint.
+    timing: JSON lines {"kind": "start", "step"} for each start, and {"kind": "train", "step", "seconds",
+        "pieces_per_second"} (since the line before, without evaluation and checkpoints).
+    tensorboard: a folder of event files.
+    """
+
+    checkpoints: Checkpointing | None = None
+    metrics: Path | None = None
+    timing: Path | None = None
+    tensorboard: Path | None = None
+
+    @classmethod
+    def below(cls, folder: Path, checkpoint_every: int) -> Self:
+        """All four in one folder: checkpoints/, metrics.jsonl, timing.jsonl, tensorboard/."""
+        checkpoints = Checkpointing(folder / "checkpoints", checkpoint_every)
+        return cls(checkpoints, folder / "metrics.jsonl", folder / "timing.jsonl", folder / "tensorboard")
