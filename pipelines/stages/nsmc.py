@@ -5,11 +5,11 @@ from pathlib import Path
 from korbert.tasks.nsmc.settings import NsmcSettings
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
-from pipelines.tasks import TASKS
+from pipelines.tasks import NSMC
 
 __all__ = ["run"]
 
 
 def run(settings: NsmcSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
     """Writes model/, scores.json, predictions.parquet and metrics/ (docs/formats.md)."""
-    return TASKS["nsmc"].run(settings, inputs, output, runtime)
+    return NSMC.run(settings, inputs, output, runtime)
