@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 from corpus.execution.parts import (
     Counts,
     Part,
-    content_of,
     keep_only,
     key_of,
     named_in_errors,
@@ -31,6 +30,7 @@ from corpus.execution.parts import (
 from corpus.execution.workers import Lost, Outcome, Workers, run_units
 from corpus.morphemes import SCHEMA, Ints
 from corpus.settings import AnalyzeSettings
+from korbert.durable import sha256_of
 from korbert.errors import CorpusError
 from korbert.progress import track
 from korbert.tokenization.analyzer import Analyzer, changes
@@ -104,7 +104,7 @@ def _slices(settings: AnalyzeSettings, documents: Path, output: Path) -> Iterato
     number = 0
     for path in paths:
         texts = read_table(path, ["text"])["text"]
-        content = content_of(path)
+        content = sha256_of(path)
         for first, stop, text_bytes in _cuts(pc.binary_length(texts).to_pylist(), settings.part_bytes):
             key = key_of(settings, _VERSION, content, first, stop, libraries=_LIBRARIES)
             yield _Slice(Part(output, "analyze", f"part-{number:05d}", key), path, first, stop, text_bytes)

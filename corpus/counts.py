@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpus.execution.database import connect, same_size_batches
-from corpus.execution.parts import Counts, Part, content_of, key_of, unfinished, write_parquet, write_tables
+from corpus.execution.parts import Counts, Part, key_of, unfinished, write_parquet, write_tables
 from corpus.execution.workers import Workers, local_threads, run_units
 from corpus.morphemes import Bools, Codes, Ints, Morphemes, morpheme_files, read_morphemes
+from korbert.durable import sha256_of
 from korbert.errors import CorpusError
 from korbert.progress import track
 from korbert.tokenization.settings import VocabularySettings
@@ -160,7 +161,7 @@ def _units(morphemes: Path, output: Path, seed: int, heldout_share: float, heldo
     step = "coverage" if heldout else "counts"
     units = []
     for path in morpheme_files(morphemes):
-        key = key_of(None, _VERSION, content_of(path), seed, str(heldout_share), heldout, libraries=_LIBRARIES)
+        key = key_of(None, _VERSION, sha256_of(path), seed, str(heldout_share), heldout, libraries=_LIBRARIES)
         units.append(_Unit(Part(output, step, path.stem, key), path, seed, heldout_share, heldout))
     return units
 

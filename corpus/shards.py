@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from corpus.execution.parts import (
     Counts,
     Part,
-    content_of,
     keep_only,
     key_of,
     named_in_errors,
@@ -28,6 +27,7 @@ from corpus.execution.parts import (
 from corpus.execution.workers import Workers, run_units
 from corpus.morphemes import Ints, Morphemes, morpheme_files, read_morphemes
 from corpus.settings import ShardSettings
+from korbert.durable import sha256_of
 from korbert.errors import CorpusError
 from korbert.progress import track
 from korbert.tokenization.encoding import CONTINUATION, EOJEOL, MORPHEME, SENTENCE
@@ -106,7 +106,7 @@ def _units(
     settings: ShardSettings, morphemes: Path, digest: str, output: Path, seed: int, heldout_share: float
 ) -> Iterator[_Unit]:
     for number, paths in enumerate(_groups(morpheme_files(morphemes), settings.part_bytes)):
-        made_from = [content_of(path) for path in paths]
+        made_from = [sha256_of(path) for path in paths]
         key = key_of(settings, _VERSION, digest, seed, str(heldout_share), *made_from, libraries=_LIBRARIES)
         yield _Unit(Part(output, "shard", f"part-{number:05d}", key), paths, seed, heldout_share)
 

@@ -1,14 +1,36 @@
-"""Files that are whole or absent, whatever moment a run is cut off, and that replace nothing but regular files."""
+"""Files that are whole or absent, whatever moment a run is cut off, and whose damage is found when they are read.
 
+Writing: check_output (before the work), write_whole and write_json, or write_aside for what a library writes.
+Checking: sha256_of a file; checksummed and verified for a JSON record that carries its own SHA-256.
+Reading: read_json and read_object, whose errors say in words what is wrong with a file.
+"""
+
+import hashlib
 import json
+import math
 import os
 import stat
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from korbert.errors import SettingsError
 
-__all__ = ["check_output", "may_write", "write_json", "write_whole"]
+__all__ = [
+    "check_output",
+    "checksummed",
+    "may_write",
+    "read_json",
+    "read_object",
+    "sha256_of",
+    "sync",
+    "verified",
+    "write_aside",
+    "write_json",
+    "write_whole",
+]
+
+_CHECKSUM = "record_sha256"
 
 
 def check_output(path: Path, *inputs: Path) -> None:
@@ -65,31 +87,105 @@ def _kind(mode: int) -> str:
 
 
 def write_whole(path: Path, data: bytes | memoryview, *, aside: Path | None = None) -> None:
-    """Written aside, synced, renamed: a reader sees the old file or the new one. Its folder is made if absent.
+    """Replaces the file at once: a reader sees the old one or the new one. Its folder is made if absent.
 
-    aside: where it is written first, on the same disk; None: beside it, as `.NAME.tmp`.
-    Raises SettingsError as `check_output` does.
+    aside: as of write_aside; None: `.NAME.tmp` beside the file. Raises SettingsError as `check_output` does.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     check_output(path)
     aside = aside or _aside(path)
     aside.unlink(missing_ok=True)
-    try:
+
+    def write(aside: Path) -> None:
         with aside.open("xb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+
+    write_aside(path, write, aside)
+
+
+def write_aside(path: Path, write: Callable[[Path], object], aside: Path) -> None:
+    """Calls `write` with the path `aside`, on the same disk, syncs that file and renames it to `path`.
+
+    An error leaves no file behind. An OSError that names no file (Arrow's) gets the name of `path`.
+    """
+    try:
+        write(aside)
+        sync(aside)
         aside.replace(path)
-    except BaseException:
+    except BaseException as error:
         aside.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno and not error.filename:
+            raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
         raise
 
 
-def write_json(path: Path, value: Any) -> None:
+def sync(path: Path) -> None:
+    """Returns when the file's bytes, or the names in the folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file's bytes, hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_json(path: Path, value: Any, *, sort_keys: bool = False) -> None:
     """Readable JSON in UTF-8, as `write_whole` writes it.
 
-    A lone surrogate, which UTF-8 cannot hold but JSON can, is written as its escape. ValueError for a number that is
-    none (NaN, infinities), which JSON has not.
+    A lone surrogate, which UTF-8 cannot hold, is written as its escape. ValueError for NaN and infinities, which JSON
+    does not have.
     """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1, sort_keys=sort_keys) + "\n"
     write_whole(path, text.encode("utf-8", "backslashreplace"))
+
+
+def read_json(path: Path) -> Any:
+    """The JSON value in a file. Raises OSError, and ValueError in words where it is not JSON.
+
+    NaN, infinity and numbers beyond float64 are not JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"), parse_float=_finite, parse_constant=_finite)
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """As read_json; {} where the value is not an object."""
+    value = read_json(path)
+    return value if isinstance(value, dict) else {}
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no finite number")
+    return number
+
+
+def checksummed(record: Mapping[str, Any]) -> bytes:
+    """A JSON file whose last entry is the SHA-256 of all before it. Equal records give equal bytes."""
+    return _indented({**record, _CHECKSUM: hashlib.sha256(_indented(record)).hexdigest()})
+
+
+def verified(data: bytes) -> dict[str, Any]:
+    """The record in bytes that `checksummed` wrote. ValueError, in words, where any of them was changed."""
+    try:
+        record = json.loads(data)
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+    if not isinstance(record, dict) or _CHECKSUM not in record:
+        raise ValueError(f"has no {_CHECKSUM}: it is no record, or was written by an older korbert")
+    del record[_CHECKSUM]
+    if data != checksummed(record):
+        raise ValueError("is not as it was written")
+    return record
+
+
+def _indented(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, ensure_ascii=False, indent=1).encode()

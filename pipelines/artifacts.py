@@ -20,7 +20,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
-from korbert.durable import write_whole
+from korbert import durable
+from korbert.durable import sha256_of, sync
 from korbert.errors import ArtifactError
 
 FORMAT = 1
@@ -133,10 +134,10 @@ def _read_as(kind: type[BaseModel], path: Path) -> Json | None:
 def read_json(path: Path) -> Json | None:
     """The object in `path`; None where there is no such file. Raises ArtifactError where it is not a JSON object."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = durable.read_json(path)
     except FileNotFoundError:
         return None
-    except (ValueError, OSError, RecursionError) as error:
+    except (ValueError, OSError) as error:
         raise ArtifactError(f"{path}: cannot be read ({error}): make this artifact anew with --rebuild") from error
     if not isinstance(value, dict):
         raise ArtifactError(
@@ -146,15 +147,8 @@ def read_json(path: Path) -> Json | None:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Written aside, synced, renamed: a reader sees the old file or the new one."""
-    text = json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True, allow_nan=False)
-    write_whole(path, f"{text}\n".encode())
-
-
-def sha256(path: Path) -> str:
-    """Hexadecimal SHA-256 of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """A record, its keys sorted. The file is replaced at once."""
+    durable.write_json(path, value, sort_keys=True)
 
 
 def digest_of(record: Mapping[str, Any]) -> str:
@@ -226,7 +220,7 @@ def damage(folder: Path, record: Mapping[str, Any], *, hashes: bool = False) -> 
             return f"{path} is missing"
         if path.stat().st_size != wanted["size"]:
             return f"{path} has {path.stat().st_size:,} bytes, {wanted['size']:,} are recorded"
-        if hashes and sha256(path) != wanted["sha256"]:
+        if hashes and sha256_of(path) != wanted["sha256"]:
             return f"{path} has other bytes than recorded"
     extra = [path for path in data_files(folder) if path.relative_to(folder).as_posix() not in record["files"]]
     return f"{extra[0]} is not in the record" if extra else None
@@ -247,7 +241,7 @@ def changed_file(folder: Path, record: Mapping[str, Any]) -> Path | None:
         path: Path = folder / name
         stamp = [path.stat().st_size, path.stat().st_mtime_ns]
         if hashed.get(name) != stamp:
-            if sha256(path) != wanted["sha256"]:
+            if sha256_of(path) != wanted["sha256"]:
                 return path
             hashed[name] = stamp
     if hashed != held:
@@ -262,15 +256,15 @@ def finish(partial: Path, final: Path, plan: Plan, facts: Mapping[str, Any], run
     """
     files, hashed = {}, {}
     for path in data_files(partial):
-        _sync(path)
+        sync(path)
         name, stat = path.relative_to(partial).as_posix(), path.stat()
-        files[name] = {"size": stat.st_size, "sha256": sha256(path)}
+        files[name] = {"size": stat.st_size, "sha256": sha256_of(path)}
         hashed[name] = [stat.st_size, stat.st_mtime_ns]
     record: Json = {**plan.as_json(), "files": files, "versions": dict(plan.versions), **facts}
     record["digest"] = digest_of(record)
     write_json(partial / RUN, {**run, "hashed": hashed})
     for folder in sorted({path.parent for path in data_files(partial)} | {partial}):
-        _sync(folder)
+        sync(folder)
     write_json(partial / RECORD, record)  # from here on the partial folder is whole: `settle` alone is left to do
     settle(partial, final)
     return record
@@ -286,7 +280,7 @@ def settle(partial: Path, final: Path) -> None:
     if final.exists():
         final.rename(old)
     partial.rename(final)
-    _sync(final.parent)
+    sync(final.parent)
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -330,14 +324,6 @@ def check_place(final: Path, partial: Path) -> None:
 def _old(final: Path) -> Path:
     """Where an artifact lies for the moment in which a newer one takes its place."""
     return final.with_name(final.name + ".old")
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def progress(partial: Path) -> str | None:

@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from korbert.durable import write_whole
-from korbert.sealed import sealed, unsealed
+from korbert.durable import checksummed, verified, write_whole
 from korbert.tasks.best_epoch import WEIGHTS, Best, read_best
 
 __all__ = ["Experiment", "ModelResult", "kept_result", "search", "training_folder"]
@@ -95,7 +94,7 @@ def kept_result(folder: Path, make: Callable[[], ModelResult]) -> ModelResult:
         return ModelResult(facts, predictions)
     result = make()
     _save(folder / "predictions.npy", result.predictions)
-    write_whole(folder / "facts.json", sealed(result.facts))
+    write_whole(folder / "facts.json", checksummed(result.facts))
     return result
 
 
@@ -109,7 +108,7 @@ def _train(experiment: Experiment, rate: float, seed: int, output: Path, *, with
         return Best(**known)
     if kept is None or not record.exists():  # a damaged record is written anew from the weights
         kept = experiment.train(rate, seed, folder, output / "metrics" / f"{folder.name}.jsonl")
-    write_whole(record, sealed(asdict(kept)))
+    write_whole(record, checksummed(asdict(kept)))
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     return kept
 
@@ -117,7 +116,7 @@ def _train(experiment: Experiment, rate: float, seed: int, output: Path, *, with
 def _read_record(path: Path) -> dict[str, Any] | None:
     """None where there is none, or where it is damaged, which is logged."""
     try:
-        return unsealed(path.read_bytes())
+        return verified(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:

@@ -3,7 +3,6 @@
 import dataclasses
 import datetime
 import importlib
-import importlib.metadata
 import logging
 import platform
 import resource
@@ -19,6 +18,7 @@ from typing import Any
 from corpus.readers.records import File
 from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
 from korbert.processor import processor_name
+from korbert.versions import installed_version
 from pipelines import artifacts
 from pipelines.artifacts import Json, Plan
 from pipelines.recipes import STAGES, Recipe, StageSpec
@@ -381,14 +381,7 @@ class Chain:
 
 
 def _versions(libraries: Mapping[str, str] | tuple[str, ...]) -> dict[str, str]:
-    return {name: _version(name) for name in libraries}
-
-
-def _version(name: str) -> str:
-    try:
-        return importlib.metadata.version(name).partition("+")[0]  # a local label (2.13.0+cpu) is in `numerics`
-    except importlib.metadata.PackageNotFoundError:
-        return "absent"
+    return {name: installed_version(name) for name in libraries}
 
 
 def _why(begun: Json, otherwise: str) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from corpus.readers.files import find_files, is_address, remote_version
 from corpus.readers.records import File
+from korbert.durable import sha256_of
 from korbert.errors import ArtifactError, CorpusError
 from pipelines import artifacts
 from pipelines.artifacts import Json
@@ -88,7 +89,7 @@ class Sources:
         stat = path.stat()
         key = (self._name(path), stat.st_size, stat.st_mtime_ns)
         if key not in self._known:
-            self._known[key] = artifacts.sha256(path)
+            self._known[key] = sha256_of(path)
         return {"name": key[0], "size": stat.st_size, "sha256": self._known[key]}
 
     def _name(self, path: Path) -> str:

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import importlib.metadata
 import shutil
 import zipfile
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 import korbert
 from korbert.durable import check_output, write_json
 from korbert.tasks import korquad
+from korbert.versions import installed_version
 
 __all__ = ["score", "submit", "write_submission", "write_wheel"]
 
@@ -54,13 +54,9 @@ def write_submission(model: Path, folder: Path) -> None:
     script = files("pipelines").joinpath("submission_script.py").read_bytes()
     (folder / "predict.py").write_bytes(script)
     (folder / "requirements.txt").write_text(
-        "".join(f"{name}=={_version(name)}\n" for name in _NEEDS), encoding="utf-8"
+        "".join(f"{name}=={installed_version(name)}\n" for name in _NEEDS), encoding="utf-8"
     )
     write_wheel(folder)
-
-
-def _version(name: str) -> str:
-    return importlib.metadata.version(name).partition("+")[0]  # package indexes have no local labels (2.13.0+cpu)
 
 
 def write_wheel(folder: Path) -> Path:

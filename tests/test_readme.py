@@ -14,6 +14,7 @@ import pytest
 
 from corpus.readers import Chunk, chunks, rows
 from corpus.settings import SourceSettings
+from korbert.durable import sha256_of
 from pipelines import recipes
 from pipelines.cli import cli, run_command
 
@@ -212,12 +213,11 @@ def test_the_reviews_of_the_data_page_can_be_read(tmp_path: Path, monkeypatch: p
 
 
 def test_hashes_of_the_data_page_are_those_of_the_folder(korbert_data: Path) -> None:
-    from pipelines import artifacts
 
     table = re.findall(r"^\| `([^`]+)` \| ([\d,]+) \| `([0-9a-f]{64})` \|$", text_of("docs/data.md"), re.MULTILINE)
     assert len(table) == 8
     for name, size, digest in table:
-        assert ((korbert_data / name).stat().st_size, artifacts.sha256(korbert_data / name)) == (
+        assert ((korbert_data / name).stat().st_size, sha256_of(korbert_data / name)) == (
             int(size.replace(",", "")),
             digest,
         ), name

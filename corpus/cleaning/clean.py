@@ -21,11 +21,12 @@ from corpus.cleaning.features import Hashes, measured
 from corpus.cleaning.screening import Screened, screen
 from corpus.cleaning.writing import write_documents
 from corpus.documents import document_id
-from corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, content_of, key_of, read_table, write_parquet
+from corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, key_of, read_table, write_parquet
 from corpus.execution.workers import Lost, Outcome, Workers, local_threads, run_units
 from corpus.readers import Chunk, SourceRow, chunks, count_records, rows
 from corpus.readers.records import File
 from corpus.settings import MIB, CleanSettings
+from korbert.durable import sha256_of
 from korbert.errors import CorpusError
 from korbert.progress import track
 
@@ -142,7 +143,7 @@ def _read_all(
     """
     parts: list[Part] = []
     sums: Counter[str] = Counter()
-    wanted = "" if index is None else content_of(index)
+    wanted = "" if index is None else sha256_of(index)
 
     def pending() -> Iterator[_Read]:
         for chunk in _all_chunks(settings, sources):

@@ -10,9 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from hashlib import blake2b, file_digest
-from importlib.metadata import PackageNotFoundError, version
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from zipfile import BadZipFile
@@ -22,13 +20,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel
 
+from korbert.durable import read_object, sha256_of, sync, write_aside
 from korbert.errors import ArtifactError
+from korbert.versions import installed_version
 
 __all__ = [
     "ROW_GROUP_ROWS",
     "Counts",
     "Part",
-    "content_of",
     "keep_only",
     "key_of",
     "named_in_errors",
@@ -79,10 +78,10 @@ class Part:
     def finished(self) -> Counts | None:
         """The counts of the part if it is done: same key, files there with the bytes of the record. Else None."""
         try:
-            record = json.loads(self.record.read_text("utf-8"))
+            record = read_object(self.record)
             if record["key"] != self.key:
                 return None
-            if any(content_of(self.output / name) != digest for name, digest in record["files"].items()):
+            if any(sha256_of(self.output / name) != digest for name, digest in record["files"].items()):
                 return None
             return dict(record["counts"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -90,7 +89,7 @@ class Part:
 
     def finish(self, files: Iterable[Path], counts: Mapping[str, int]) -> Counts:
         """Writes the record, after all files of the part are in place."""
-        digests = {path.relative_to(self.output).as_posix(): content_of(path) for path in files}
+        digests = {path.relative_to(self.output).as_posix(): sha256_of(path) for path in files}
         record = {"key": self.key, "files": digests, "counts": dict(counts)}
         text = json.dumps(record, ensure_ascii=False, indent=1)
         written_aside(self.record, lambda path: path.write_text(text, "utf-8"), self.output)
@@ -127,16 +126,8 @@ def written_aside(path: Path, write: Callable[[Path], object], output: Path) -> 
     scratch = output / "work" / "writing"
     scratch.mkdir(parents=True, exist_ok=True)
     aside = scratch / f"{os.getpid()}-{path.parent.name}-{path.name}"
-    try:
-        write(aside)
-        _sync(aside)
-        aside.replace(path)
-    except BaseException as error:
-        aside.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno and not error.filename:  # Arrow tells what, but not where
-            raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
-        raise
-    _sync(path.parent)
+    write_aside(path, write, aside)
+    sync(path.parent)
     return path
 
 
@@ -241,35 +232,13 @@ def keep_only(folder: Path, names: Iterable[str]) -> None:
 
 
 def key_of(settings: BaseModel | None, *made_from: str | int | bytes, libraries: Sequence[str] = ()) -> str:
-    """A short digest of all that settles a part's bytes. Files belong in by `content_of`, never by name and size.
+    """A short digest of all that settles a part's bytes. Files belong in by `sha256_of`, never by name and size.
 
     libraries: packages that shape the bytes; their installed versions go in.
     """
-    versions = [f"{name} {_version(name)}" for name in libraries]
+    versions = [f"{name} {installed_version(name)}" for name in libraries]
     digest = blake2b(digest_size=16)
     for item in ("" if settings is None else settings.model_dump_json(), *made_from, *versions):
         data = item if isinstance(item, bytes) else str(item).encode()
         digest.update(len(data).to_bytes(8, "big") + data)
     return digest.hexdigest()
-
-
-def content_of(path: Path) -> str:
-    """SHA-256 of a file, hexadecimal."""
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()
-
-
-@cache
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "absent"
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

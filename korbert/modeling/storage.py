@@ -13,11 +13,11 @@ from safetensors import SafetensorError
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from korbert.durable import read_object, sha256_of
 from korbert.errors import ModelError
 from korbert.folders import model_folder
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import ClassificationModel, Model, Pooling, PretrainingModel, ReadingModel
-from korbert.sealed import read_object
 from korbert.tokenization import Tokenizer
 
 __all__ = ["FORMAT", "load_model", "read_config", "save_model", "serialize"]
@@ -170,8 +170,7 @@ def load_model(
 
 def _read_weights(path: Path, expected: str) -> dict[str, Tensor]:
     try:
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        found = sha256_of(path)
         if found != expected:
             raise ModelError(
                 f"{path}: SHA-256 {found[:12]}, config.json says {expected[:12]}: the file was changed or is damaged:"

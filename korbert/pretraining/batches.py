@@ -17,10 +17,12 @@ from torch import Tensor
 from korbert.errors import SettingsError
 from korbert.pretraining.masking import SpecialIds, choose_positions, hide, units_of
 from korbert.pretraining.pairs import Pair, Pairs
-from korbert.pretraining.permutation import derived_key, permuted
+from korbert.pretraining.permutation import permuted
 from korbert.pretraining.settings import MaskingSettings, PairSettings
 from korbert.pretraining.shards import Shards
+from korbert.seeds import derived_seed
 from korbert.training.devices import Batch
+from korbert.training.padding import padded
 
 __all__ = ["Layout", "Phase", "PretrainingRows", "heldout_batches", "in_phases", "located"]
 
@@ -58,7 +60,7 @@ class PretrainingRows:
         self._shards = files if isinstance(files, Shards) else Shards(files)
         self._pairs = Pairs(self._shards, max_length - _FRAME, pairs)
         self._ids, self._masking = ids, masking
-        self._key = derived_key("rows", seed, max_length)
+        self._key = derived_seed("rows", seed, max_length)
 
     def __len__(self) -> int:
         """Rows of one epoch."""
@@ -113,37 +115,30 @@ class PretrainingRows:
         rows.sort(key=lambda row: len(row["input_ids"]))
         parts = np.array_split(np.arange(batch_size), micro_batches)
         counts = _counts(rows)
-        return [{**_padded(rows[part[0] : part[-1] + 1], self._ids.pad), **counts} for part in parts if part.size]
+        return [{**self._together(rows[part[0] : part[-1] + 1]), **counts} for part in parts if part.size]
+
+    def _together(self, rows: Sequence[Row]) -> dict[str, Any]:
+        """One micro-batch."""
+        batch = padded(rows, {"input_ids": self._ids.pad, "token_type_ids": 0, "boundaries": 0, "labels": _IGNORED})
+        labels = torch.from_numpy(np.concatenate([row["next_sentence_label"] for row in rows]))
+        return {**batch, "next_sentence_label": labels, **located(batch["labels"], batch["attention_mask"])}
 
     def _shuffled(self, places: NDArray[np.int64]) -> list[tuple[int, int]]:
         """(epoch, row) at places of the endless series."""
         epochs, inside = np.divmod(places, len(self))
         found: list[tuple[int, int]] = []
         for epoch in np.unique(epochs).tolist():
-            key = derived_key(self._key, epoch)
+            key = derived_seed(self._key, epoch)
             found += [(epoch, index) for index in permuted(inside[epochs == epoch], len(self), key).tolist()]
         return found
 
 
-def _padded(rows: Sequence[Row], pad: int) -> dict[str, Any]:
-    """Rows side by side, the shorter ones filled up, and where their labels are."""
-    lengths = np.array([len(row["input_ids"]) for row in rows])
-    present = np.arange(lengths.max()) < lengths[:, None]  # (B, T)
-    batch: dict[str, Any] = {"attention_mask": torch.from_numpy(present.astype(np.int64))}
-    for name, filler in (("input_ids", pad), ("token_type_ids", 0), ("boundaries", 0), ("labels", _IGNORED)):
-        filled = np.full(present.shape, filler, dtype=np.int64)
-        filled[present] = np.concatenate([row[name] for row in rows])
-        batch[name] = torch.from_numpy(filled)
-    batch["next_sentence_label"] = torch.from_numpy(np.concatenate([row["next_sentence_label"] for row in rows]))
-    return {**batch, **located(batch["labels"], lengths)}
-
-
-def located(labels: Tensor, lengths: NDArray[np.int64]) -> dict[str, Any]:
-    """label_rows, label_columns and layout of a batch. labels: (B, T) on the processor; lengths: (B,)"""
+def located(labels: Tensor, attention_mask: Tensor) -> dict[str, Any]:
+    """label_rows, label_columns and layout of a batch. labels, attention_mask: (B, T) on the processor."""
     chosen = labels != _IGNORED
     label_rows, label_columns = chosen.nonzero(as_tuple=True)
-    before = np.concatenate([[0], chosen.sum(dim=1).cumsum(0).numpy()])
-    layout = Layout(tuple(lengths.tolist()), tuple(before.tolist()))
+    before = [0, *chosen.sum(dim=1).cumsum(0).tolist()]
+    layout = Layout(tuple(attention_mask.sum(dim=1).tolist()), tuple(before))
     return {"label_rows": label_rows, "label_columns": label_columns, "layout": layout}
 
 

@@ -1,20 +1,15 @@
-"""Numbers that look random and are functions of their key: nothing is drawn in order, nothing has to be remembered."""
+"""A permutation that is a function of its key: any place can be asked for, nothing is held in memory."""
 
-import hashlib
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["derived_key", "permuted"]
+from korbert.seeds import derived_seed
+
+__all__ = ["permuted"]
 
 _ROUNDS = 6
-
-
-def derived_key(*parts: int | str) -> int:
-    """64 bits that differ unpredictably when any part does."""
-    digest = hashlib.blake2b(repr(parts).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
 
 
 def permuted(positions: NDArray[np.int64], size: int, key: int) -> NDArray[np.int64]:
@@ -24,7 +19,7 @@ def permuted(positions: NDArray[np.int64], size: int, key: int) -> NDArray[np.in
     inside (Black and Rogaway 2002), on average less than four times.
     """
     half = max(1, -(-(size - 1).bit_length() // 2))
-    keys = [np.uint64(derived_key(key, number)) for number in range(_ROUNDS)]
+    keys = [np.uint64(derived_seed(key, number)) for number in range(_ROUNDS)]
     walked = _feistel(positions.astype(np.uint64), half, keys)
     while (outside := np.flatnonzero(walked >= size)).size:
         walked[outside] = _feistel(walked[outside], half, keys)

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from korbert.training.padding import padded
+
 __all__ = ["Batches", "Examples", "bucketed"]
 
 _POOL_BATCHES = 64  # batches that are sorted by length together: enough for little padding, few enough to stay mixed
@@ -59,21 +61,13 @@ class Examples:
 
         padded: whether there is padding at all, a bool.
         """
-        lengths = self.lengths[rows]
-        ids = np.full((len(rows), int(lengths.max())), self.pad_id, dtype=np.int64)
-        levels = np.zeros_like(ids)
-        for at, (start, length) in enumerate(zip(self.offsets[rows], lengths, strict=True)):
-            ids[at, :length] = self.input_ids[start : start + length]
-            levels[at, :length] = self.boundaries[start : start + length]
-        mask = np.arange(ids.shape[1]) < lengths[:, None]
-        arrays = {
-            "input_ids": ids,
-            "attention_mask": mask.astype(np.int64),
-            "boundaries": levels,
-            "labels": self.labels[rows],
-        }
-        padded = int(lengths.min()) < ids.shape[1]
-        return {**{name: torch.from_numpy(array) for name, array in arrays.items()}, "padded": padded}
+        places = [slice(*self.offsets[row : row + 2]) for row in rows]
+        columns: list[dict[str, NDArray[Any]]] = [
+            {"input_ids": self.input_ids[place], "boundaries": self.boundaries[place]} for place in places
+        ]
+        batch = padded(columns, {"input_ids": self.pad_id, "boundaries": 0})
+        labels = torch.from_numpy(self.labels[rows])
+        return {**batch, "labels": labels, "padded": not bool(batch["attention_mask"].all())}
 
     def by_length(self, batch_size: int) -> Iterator[NDArray[np.int64]]:
         """All rows once, shortest first, so that little is padded: the order for scoring."""

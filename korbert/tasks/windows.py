@@ -18,6 +18,7 @@ from korbert.tasks.passages import Passage, gold_pieces
 from korbert.tasks.reading_settings import SPECIAL_TOKENS, ReadingSettings
 from korbert.tokenization import Tokenizer
 from korbert.training.devices import Batch
+from korbert.training.padding import padded
 
 __all__ = ["Window", "choice_logits", "collate", "cut_windows", "reading_loss", "training_batches"]
 
@@ -67,41 +68,25 @@ def collate(windows: Sequence[Window], tokenizer: Tokenizer, settings: ReadingSe
     pieces of the context; start_positions, end_positions: (B,) int64, the answer's first and last piece, or 0 ([CLS]);
     padded: whether there is padding at all, a bool.
     """
-    rows = [_row(window, tokenizer, settings) for window in windows]
-    length = max(len(ids) for ids, _, _ in rows)
-    shape = (len(rows), length)
-    arrays = {
-        "input_ids": np.full(shape, tokenizer.pad_id, dtype=np.int64),
-        "attention_mask": np.zeros(shape, dtype=np.int64),
-        "token_type_ids": np.zeros(shape, dtype=np.int64),
-        "boundaries": np.zeros(shape, dtype=np.int64),
-        "choices": np.zeros(shape, dtype=bool),
-    }
-    gold = np.zeros((2, len(rows)), dtype=np.int64)
-    for i, (window, (ids, boundaries, offset)) in enumerate(zip(windows, rows, strict=True)):
-        end = len(ids)
-        arrays["input_ids"][i, :end] = ids
-        arrays["attention_mask"][i, :end] = 1
-        arrays["token_type_ids"][i, offset:end] = 1
-        arrays["boundaries"][i, :end] = boundaries
-        arrays["choices"][i, offset : end - 1] = True
-        arrays["choices"][i, 0] = True
-        if window.gold:
-            gold[:, i] = np.array(window.gold) - window.first + offset
-    arrays |= {"start_positions": gold[0], "end_positions": gold[1]}
-    padded = min(len(ids) for ids, _, _ in rows) < length
-    return {**{name: torch.from_numpy(array) for name, array in arrays.items()}, "padded": padded}
-
-
-def _row(window: Window, tokenizer: Tokenizer, settings: ReadingSettings) -> tuple[np.ndarray, np.ndarray, int]:
-    """(ids, boundaries, where the context begins)."""
-    question, context = slice(settings.max_query_pieces), slice(window.first, window.last)
     cls, sep, none = [tokenizer.cls_id], [tokenizer.sep_id], [0]
-    ids = np.concatenate([cls, window.question.ids[question], sep, window.context.ids[context], sep])
-    boundaries = np.concatenate(
-        [none, window.question.boundaries[question], none, window.context.boundaries[context], none]
-    )
-    return ids, boundaries, len(window.question.ids[question]) + 2
+    rows = []
+    gold = torch.zeros((2, len(windows)), dtype=torch.int64)
+    for number, window in enumerate(windows):
+        asked, given = slice(settings.max_query_pieces), slice(window.first, window.last)
+        question, context = window.question, window.context
+        ids = np.concatenate([cls, question.ids[asked], sep, context.ids[given], sep])
+        boundaries = np.concatenate([none, question.boundaries[asked], none, context.boundaries[given], none])
+        offset = len(question.ids[asked]) + 2  # where the context begins
+        places = np.arange(len(ids))
+        choices = (places == 0) | ((places >= offset) & (places < len(ids) - 1))
+        segments = (places >= offset).astype(np.int64)
+        rows.append({"input_ids": ids, "token_type_ids": segments, "boundaries": boundaries, "choices": choices})
+        if window.gold:
+            gold[:, number] = torch.tensor(window.gold) - window.first + offset
+    fillers = {"input_ids": tokenizer.pad_id, "token_type_ids": 0, "boundaries": 0, "choices": False}
+    batch = padded(rows, fillers)
+    full = bool(batch["attention_mask"].all())
+    return {**batch, "start_positions": gold[0], "end_positions": gold[1], "padded": not full}
 
 
 def training_batches(

@@ -7,7 +7,6 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from itertools import accumulate, chain, islice, pairwise, starmap
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from korbert.errors import SettingsError
 from korbert.tokenization.repair import MAX_RUN, Repaired, cut, repair
 from korbert.tokenization.settings import AnalyzerOptions
+from korbert.versions import installed_version
 
 if TYPE_CHECKING:
     from kiwipiepy import Kiwi
@@ -127,7 +127,7 @@ class Analyzer:
     @property
     def versions(self) -> dict[str, str]:
         """Installed versions of what decides the morphemes, without loading it."""
-        return {package: version(package) for package in _PACKAGES}
+        return {package: installed_version(package) for package in _PACKAGES}
 
     def analyze(self, text: str) -> Analysis:
         """The morphemes of a text. '학교에 간다' -> 학교/NNG [0, 2) 에/JKB [2, 3) 가/VV [4, 5) ᆫ다/EF [4, 6)"""

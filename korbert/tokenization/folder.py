@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from korbert.durable import read_object, sha256_of
 from korbert.errors import ModelError
-from korbert.sealed import read_object
 from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.vocabulary import SPECIAL, word_entries
@@ -146,7 +146,7 @@ def _record(path: Path) -> _Record:
 
 def _check(path: Path, expected: str) -> None:
     try:
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        found = sha256_of(path)
     except OSError:
         raise ModelError(f"{path}: cannot be read, but belongs to the tokenizer: restore it") from None
     if found != expected:

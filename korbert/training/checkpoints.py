@@ -5,7 +5,6 @@ the run was, numbers of the meters, and two SHA-256, of the tensors' file and of
 found).
 """
 
-import hashlib
 import logging
 import os
 import re
@@ -19,7 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from korbert.sealed import sealed, unsealed
+from korbert.durable import checksummed, sha256_of, sync, verified
 
 __all__ = ["Checkpoint", "load_newest", "newest_step", "save"]
 
@@ -51,12 +50,12 @@ def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
         _remove(leftover)
     aside.mkdir()
     _write_tensors(checkpoint.tensors, aside / _STATE)
-    record = {"step": checkpoint.step, "sha256": _digest(aside / _STATE), **checkpoint.record}
-    (aside / _RECORD).write_bytes(sealed(record))
+    record = {"step": checkpoint.step, "sha256": sha256_of(aside / _STATE), **checkpoint.record}
+    (aside / _RECORD).write_bytes(checksummed(record))
     for path in (aside / _STATE, aside / _RECORD, aside):
-        _sync(path)
+        sync(path)
     aside.rename(final)
-    _sync(folder)
+    sync(folder)
     found = _newest_first(folder)
     passed_over = [step for step in found if step > checkpoint.step]
     for step in passed_over + [step for step in found if step <= checkpoint.step][keep:]:
@@ -94,12 +93,12 @@ def load_newest(folder: Path) -> Checkpoint | None:
 
 def _load(path: Path, step: int) -> Checkpoint:
     try:
-        record = unsealed((path / _RECORD).read_bytes())
+        record = verified((path / _RECORD).read_bytes())
     except ValueError as error:
         raise ValueError(f"{_RECORD} {error}") from None
     if record.pop("step", None) != step:
         raise ValueError(f"{_RECORD} is of another step")
-    digest = _digest(path / _STATE)
+    digest = sha256_of(path / _STATE)
     if digest != record.pop("sha256", None):
         raise ValueError(f"{_STATE} has SHA-256 {digest}, not the recorded one")
     return Checkpoint(step=step, tensors=load_file(path / _STATE), record=record)
@@ -114,16 +113,3 @@ def _newest_first(folder: Path) -> dict[int, Path]:
     """Step -> where its checkpoint is; what has another name is none."""
     named = [(_NAME.fullmatch(path.name), path) for path in folder.glob("step-*")]
     return dict(sorted(((int(name[1]), path) for name, path in named if name), reverse=True))
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from korbert.durable import write_whole
 from korbert.errors import ArtifactError
 
 __all__ = ["JsonLines", "Meter"]
@@ -54,11 +55,7 @@ class JsonLines:
     """
 
     def __init__(self, path: Path, first_step: int) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        kept = _lines_until(path, first_step) if path.exists() else []
-        aside = path.with_name(f"{path.name}.partial")
-        aside.write_text("".join(kept), encoding="utf-8")
-        aside.rename(path)
+        write_whole(path, _until(first_step, path) if path.exists() else b"")
         self._file = path.open("a", encoding="utf-8")
 
     def write(self, line: Mapping[str, Any]) -> None:
@@ -78,24 +75,19 @@ class JsonLines:
         self._file.close()
 
 
-def _lines_until(path: Path, step: int) -> list[str]:
+def _until(step: int, path: Path) -> bytes:
     """The leading lines whose step is at most `step`. A last line without its end was being written when a run died.
 
     Raises ArtifactError where a line before it is none that was written: what it said is lost.
     """
-    kept: list[str] = []
-    if step == 0:
-        return kept
-    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
-        if not line.endswith(b"\n"):
-            break
+    lines = path.read_bytes().splitlines(keepends=True) if step else []
+    for number, line in enumerate(lines, 1):
         try:
-            if json.loads(line)["step"] > step:
-                break
-            kept.append(line.decode())
+            if not line.endswith(b"\n") or json.loads(line)["step"] > step:
+                return b"".join(lines[: number - 1])
         except (ValueError, LookupError, TypeError, RecursionError):
             raise ArtifactError(
                 f"{path}: line {number} is damaged: remove the file and the checkpoints beside it, and the same "
                 "command trains from the start"
             ) from None
-    return kept
+    return b"".join(lines)

@@ -1,6 +1,5 @@
 """Updates: gradients of micro-batches, clipped, into the parameters; and the state from which the next one goes on."""
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
@@ -8,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from korbert.errors import ArtifactError, ModelError
+from korbert.seeds import derived_seed
 from korbert.training.checkpoints import Checkpoint
 from korbert.training.devices import Batch, autocast, moved
 from korbert.training.distributed import World, add_over_world, wrap
@@ -40,7 +40,7 @@ class Updates:
         self._rate = self._plan.learning_rate(step)
         for group in self._optimizer.param_groups:
             group["lr"] = self._rate
-        torch.manual_seed(_derived_seed(self._plan.seed, step, self._here.rank))
+        torch.manual_seed(derived_seed(self._plan.seed, step, self._here.rank))
         self.model.train()
         values = self._gradients(micro_batches)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self._plan.optimizer.max_grad_norm)
@@ -158,9 +158,3 @@ def _refuse_other_run(checkpoint: Checkpoint, plan: TrainingPlan, targets: Mappi
 def _num_pieces(batch: Batch) -> int:
     """Pieces in a batch, padding not counted; 0 where it has no attention_mask."""
     return int(batch["attention_mask"].sum()) if "attention_mask" in batch else 0
-
-
-def _derived_seed(*numbers: int) -> int:
-    """64 bits that look unrelated for neighbouring numbers."""
-    digest = hashlib.blake2b(repr(numbers).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little")

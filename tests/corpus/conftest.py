@@ -38,9 +38,9 @@ def others_with(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, Callable[[],
     """Whether no part in the folder is taken for done where another version of the library is installed."""
 
     def run(output: Path, again: Callable[[], object], library: str) -> bool:
-        before, real = _keys(output), parts._version
+        before, real = _keys(output), parts.installed_version
         with monkeypatch.context() as patch:
-            patch.setattr(parts, "_version", lambda name: "0.0.1" if name == library else real(name))
+            patch.setattr(parts, "installed_version", lambda name: "0.0.1" if name == library else real(name))
             again()
         return bool(before) and before.isdisjoint(_keys(output))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from korbert.durable import sha256_of
 from korbert.errors import ArtifactError
 from pipelines import artifacts
 from pipelines.artifacts import Plan
@@ -171,8 +172,7 @@ def test_a_changed_file_is_found_and_each_is_hashed_once(tmp_path: Path, monkeyp
     record = _make(tmp_path, _plan())
     folder, path = tmp_path / "vocab", tmp_path / "vocab" / "tokenizer" / "pieces.txt"
     hashed: list[Path] = []
-    sha256 = artifacts.sha256
-    monkeypatch.setattr(artifacts, "sha256", lambda path: hashed.append(path) or sha256(path))
+    monkeypatch.setattr(artifacts, "sha256_of", lambda path: hashed.append(path) or sha256_of(path))
     assert artifacts.changed_file(folder, record) is None
     assert hashed == []  # `finish` had hashed it, and remembered size and time
     os.utime(path, ns=(1, 1))

@@ -78,7 +78,7 @@ def test_check_says_how_much_another_kiwi_changes(
     tokenizer.save(tmp_path / "without")
     tokenizer.take_probe()
     tokenizer.save(tmp_path / "with")
-    monkeypatch.setattr("korbert.tokenization.analyzer.version", lambda package: "9.9.9")
+    monkeypatch.setattr("korbert.tokenization.analyzer.installed_version", lambda package: "9.9.9")
     assert cli.run_command(["tokenize", str(tmp_path / "without"), "--check"]) == 0
     assert capsys.readouterr().out == "this tokenizer was saved without sentences to compare\n"
     assert cli.run_command(["tokenize", str(tmp_path / "with"), "--check"]) == 0
@@ -93,7 +93,7 @@ def test_accept_kiwi_is_handed_to_processes(
 ) -> None:
     monkeypatch.setenv("KORBERT_ACCEPT_KIWI", "")  # put back behind the test
     tiny_tokenizer.save(tmp_path)
-    monkeypatch.setattr("korbert.tokenization.analyzer.version", lambda package: "9.9.9")
+    monkeypatch.setattr("korbert.tokenization.analyzer.installed_version", lambda package: "9.9.9")
     assert cli.run_command(["tokenize", str(tmp_path), "가"]) == 1
     assert "--accept-kiwi" in capsys.readouterr().err
     assert cli.run_command(["tokenize", str(tmp_path), "가", "--accept-kiwi"]) == 0

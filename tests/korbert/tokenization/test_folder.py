@@ -106,7 +106,7 @@ OTHERS = {"kiwipiepy": "9.9.9", "kiwipiepy_model": "9.9.9"}
 
 
 def test_another_kiwi_is_refused_with_the_ways_out(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("korbert.tokenization.analyzer.version", lambda package: "9.9.9")
+    monkeypatch.setattr("korbert.tokenization.analyzer.installed_version", lambda package: "9.9.9")
     with pytest.raises(ModelError) as refused:
         Tokenizer.load(saved)
     said = str(refused.value)
@@ -123,13 +123,13 @@ def test_another_kiwi_that_is_accepted_is_recorded(
 ) -> None:
     digest = Tokenizer.load(saved, accept_kiwi=True).digest
     assert "accepted" not in json.loads((saved / "korbert_tokenizer.json").read_text(encoding="utf-8"))
-    monkeypatch.setattr("korbert.tokenization.analyzer.version", lambda package: "9.9.9")
+    monkeypatch.setattr("korbert.tokenization.analyzer.installed_version", lambda package: "9.9.9")
     tokenizer = Tokenizer.load(saved, accept_kiwi=True)
     assert tokenizer.digest == digest
     tokenizer.save(tmp_path / "again")
     assert json.loads((tmp_path / "again" / "korbert_tokenizer.json").read_text(encoding="utf-8"))["accepted"] == OTHERS
     Tokenizer.load(tmp_path / "again")  # once is enough
-    monkeypatch.setattr("korbert.tokenization.analyzer.version", lambda package: "9.9.10")
+    monkeypatch.setattr("korbert.tokenization.analyzer.installed_version", lambda package: "9.9.10")
     with pytest.raises(ModelError, match=r"installed is kiwipiepy 9\.9\.10"):
         Tokenizer.load(tmp_path / "again")
     monkeypatch.setenv("KORBERT_ACCEPT_KIWI", "1")

@@ -1,0 +1,11 @@
+"""Seeds that are functions of numbers and names: no generator's state has to be saved, or drawn in order."""
+
+import hashlib
+
+__all__ = ["derived_seed"]
+
+
+def derived_seed(*parts: int | str) -> int:
+    """64 bits that change unpredictably when any part does."""
+    digest = hashlib.blake2b(repr(parts).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")

@@ -1,0 +1,27 @@
+"""Rows of unlike lengths as one batch."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+__all__ = ["padded"]
+
+
+def padded(rows: Sequence[Mapping[str, NDArray[Any]]], fillers: Mapping[str, int]) -> dict[str, Tensor]:
+    """attention_mask and the columns named in `fillers`, (B, T) each, T the longest row.
+
+    rows: a one-dimensional array a column, input_ids among them; those in `fillers` are of one length within a row.
+    fillers: what a column holds behind the end of a shorter row. A number makes an int64 tensor, False a bool one.
+    """
+    lengths = np.array([len(row["input_ids"]) for row in rows])
+    present = np.arange(lengths.max()) < lengths[:, None]  # (B, T)
+    batch = {"attention_mask": torch.from_numpy(present.astype(np.int64))}
+    for name, filler in fillers.items():
+        column = np.full(present.shape, filler, dtype=type(filler))
+        column[present] = np.concatenate([row[name] for row in rows])
+        batch[name] = torch.from_numpy(column)
+    return batch

@@ -1,0 +1,15 @@
+"""Versions of installed packages: artifacts record those that shape their bytes."""
+
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
+__all__ = ["installed_version"]
+
+
+@cache
+def installed_version(package: str) -> str:
+    """The version without its local label (2.13.0+cpu is 2.13.0); "absent" where the package is not installed."""
+    try:
+        return version(package).partition("+")[0]
+    except PackageNotFoundError:
+        return "absent"
