@@ -14,8 +14,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from korbert.tasks.korquad.data import Dataset, Question, read, read_json
+from korbert.tasks.korquad.data import read, read_json
 from korbert.tasks.korquad.metrics import exact_match
+from korbert.tasks.questions import Dataset, Question
 from korbert.tokenization import Pieces, Tokenizer
 from korbert.tokenization.encoding import Span, is_slice, span_of, span_to_pieces
 

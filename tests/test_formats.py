@@ -106,7 +106,7 @@ def test_every_reason_to_drop_is_there() -> None:
 def test_every_cause_of_a_miss_is_there() -> None:
     from typing import get_args
 
-    from korbert.tasks.korquad.misses import Cause
+    from korbert.tasks.misses import Cause
 
     assert set(get_args(Cause)) <= named("korquad")
 

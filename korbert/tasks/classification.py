@@ -1,28 +1,24 @@
 """Labels for texts: learning them from examples, keeping the best epoch, and giving them to new texts."""
 
-import hashlib
 import logging
 import shutil
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Self, TypedDict, overload
 
 import numpy as np
-import safetensors
-import safetensors.torch
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from korbert.durable import write_whole
 from korbert.errors import ModelError
 from korbert.modeling import ClassificationModel, load_model, read_config
 from korbert.processor import cores
+from korbert.tasks.best_epoch import Best, BestKeeper, load_best, read_best
 from korbert.tasks.classification_settings import ClassificationSettings
 from korbert.tasks.examples import Batches, Examples
+from korbert.tasks.metrics import METRICS, Metric, confusion
 from korbert.tasks.texts import as_texts
 from korbert.tokenization import Tokenizer
 from korbert.training.checkpoints import newest_step
@@ -31,21 +27,11 @@ from korbert.training.loop import fit
 from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
 from korbert.training.settings import PrecisionName
 
-__all__ = [
-    "Best",
-    "Classifier",
-    "Prediction",
-    "classification_loss",
-    "finetune",
-    "load_best",
-    "probabilities",
-    "read_best",
-]
+__all__ = ["Classifier", "Prediction", "classification_loss", "finetune", "probabilities"]
 
 _logger = logging.getLogger(__name__)
 
 _SCORING_BATCH_SIZE = 256
-_BEST = "best.safetensors"
 _TEXTS_AT_ONCE = 4_096  # whose pieces are held in memory
 
 
@@ -54,19 +40,6 @@ class Prediction(TypedDict):
 
     label: str
     probabilities: dict[str, float]
-
-
-@dataclass(frozen=True)
-class Best:
-    """The epoch (from 1) that got most validation examples right, `correct` of `count`; the earliest of equals."""
-
-    epoch: int
-    correct: int
-    count: int
-
-    @property
-    def accuracy(self) -> float:
-        return self.correct / self.count
 
 
 def classification_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
@@ -112,18 +85,28 @@ def finetune(
     work: Path,
     metrics: Path,
     device: torch.device,
+    choose_by: Metric = "accuracy",
     description: str = "finetune",
 ) -> Best:
     """Trains `model`, and leaves it with the weights of its best epoch, in eval mode.
 
-    work: a folder for checkpoints, `best.safetensors` and `timing.jsonl`; with the same folder a run that was cut off
-    goes on where it was, and ends in the same bytes. metrics: as `fit` writes it, "heldout" at the end of each epoch.
+    work: a folder for checkpoints, `best.safetensors` and `timing.jsonl`; with the same folder an interrupted run
+    resumes and ends in the same bytes. metrics: a file as `fit` writes it, "heldout" at the end of each epoch.
+    choose_by: the score of the validation examples that makes an epoch the best one.
     """
     batches = Batches(train, settings.batch_size, seed)
     if read_best(work) is None and (newest_step(work / "checkpoints") or 0) >= batches.steps_per_epoch:
         _logger.warning("%s: the weights of the best epoch are lost: training from the start", work)
         shutil.rmtree(work / "checkpoints")
-    keeper = _Keeper(work, validation, device, settings.precision, batches.steps_per_epoch)
+
+    def measure(model: nn.Module) -> tuple[float, dict[str, float]]:
+        shares = probabilities(model, validation, device=device, precision=settings.precision)
+        labels = validation.labels
+        score = METRICS[choose_by](confusion(labels, shares.argmax(axis=1), shares.shape[1]))
+        right = shares[np.arange(len(labels)), labels].astype(np.float64)
+        loss = float(-np.log(np.maximum(right, np.finfo(np.float32).tiny)).mean())
+        return score, {"loss": loss, choose_by: score}
+
     checkpoints = Checkpointing(work / "checkpoints", settings.checkpoint_every)
     fit(
         model,
@@ -139,81 +122,10 @@ def finetune(
         ),
         device=device,
         output=TrainingOutput(checkpoints, metrics, timing=work / "timing.jsonl"),
-        evaluate=keeper,
+        evaluate=BestKeeper(work, batches.steps_per_epoch, measure),
         description=description,
     )
     return load_best(work, model)
-
-
-def load_best(work: Path, model: ClassificationModel) -> Best:
-    """The weights that `finetune` kept in `work`, into `model`, which is put in eval mode. ModelError without them."""
-    best = read_best(work)
-    if best is None:
-        raise ModelError(f"{work / _BEST}: is absent or damaged: run the same command again, which makes it anew")
-    model.load_state_dict(safetensors.torch.load_file(work / _BEST))
-    model.eval()
-    return best
-
-
-def read_best(work: Path) -> Best | None:
-    """What `finetune` kept in `work`; None where there is none, or where it is damaged, which is logged."""
-    path = work / _BEST
-    try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            facts = file.metadata() or {}
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
-        best = Best(*(int(facts[name]) for name in ("epoch", "correct", "count")))
-        if facts["sha256"] != _digest(weights, best):
-            raise ValueError("is not as it was written")
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
-        _logger.warning("%s: damaged (%s)", path, error)
-        return None
-    return best
-
-
-def _write_best(path: Path, model: nn.Module, best: Best) -> None:
-    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    facts = {"epoch": str(best.epoch), "correct": str(best.correct), "count": str(best.count)}
-    write_whole(path, safetensors.torch.save(weights, metadata={**facts, "sha256": _digest(weights, best)}))
-
-
-def _digest(weights: Mapping[str, Tensor], best: Best) -> str:
-    """SHA-256 of the measure, and of all tensors with their names."""
-    digest = hashlib.sha256(repr(best).encode())
-    for name in sorted(weights):
-        digest.update(f"{name} {weights[name].dtype} {tuple(weights[name].shape)}".encode())
-        digest.update(weights[name].reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
-
-
-class _Keeper:
-    """Called by `fit` at the end of each epoch: measures, and keeps the weights if there are no better ones.
-
-    Weights and measure are one file, replaced at once: whatever moment a run is cut off, they belong together, and a
-    resumed run that passes an epoch's end again finds or writes the same.
-    """
-
-    def __init__(
-        self, work: Path, validation: Examples, device: torch.device, precision: PrecisionName, steps_per_epoch: int
-    ) -> None:
-        self._work = work
-        self._validation = validation
-        self._device = device
-        self._precision: PrecisionName = precision
-        self._steps_per_epoch = steps_per_epoch
-
-    def __call__(self, model: nn.Module, step: int) -> dict[str, float]:
-        found = probabilities(model, self._validation, device=self._device, precision=self._precision)
-        labels = self._validation.labels
-        now = Best(step // self._steps_per_epoch, int((found.argmax(axis=1) == labels).sum()), len(labels))
-        best = read_best(self._work)
-        if best is None or (now.correct, -now.epoch) > (best.correct, -best.epoch):
-            _write_best(self._work / _BEST, model, now)
-        right = found[np.arange(len(labels)), labels].astype(np.float64)
-        loss = float(-np.log(np.maximum(right, np.finfo(np.float32).tiny)).mean())
-        return {"epoch": now.epoch, "loss": loss, "accuracy": now.accuracy}
 
 
 def _logits(model: nn.Module, batch: Batch) -> Tensor:

@@ -1,12 +1,12 @@
-"""Settings of classification: how texts are cut and pooled, and how a classifier is learned."""
+"""Settings of classification: how a classifier is learned, and what a task of labelled texts is made of."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
-__all__ = ["ClassificationSettings"]
+__all__ = ["ClassificationSettings", "ClassificationTaskSettings"]
 
 _Rate = Annotated[float, Field(gt=0)]
 _Seed = Annotated[int, Field(ge=0)]
@@ -41,3 +41,36 @@ class ClassificationSettings(BaseModel, frozen=True, extra="forbid"):
         return OptimizerSettings(
             learning_rate=learning_rate, weight_decay=self.weight_decay, warmup_share=self.warmup_share
         )
+
+
+class ClassificationTaskSettings(ClassificationSettings, frozen=True, extra="forbid"):
+    """A task of labelled texts: its files, what chooses among the trainings, and what the encoder is compared with."""
+
+    train: str = Field(description="official file to learn from, relative to the data folder")
+    test: str = Field(description="official file to score on, relative to the data folder")
+    init: Literal["pretrain", "scratch"] = Field(
+        "pretrain",
+        description="weights that the main row begins with: the pretrain stage's, or fresh ones of the same encoder",
+    )
+    scratch: bool = Field(True, description="beside a pretrained row, learn the same encoder from untrained weights")
+    validation_share: float = Field(
+        0.05, gt=0, lt=1, description="share of the training texts, by hash of the id, that choose epoch, rate and C"
+    )
+    baseline_c: tuple[_Rate, ...] = Field(
+        (0.5, 1.0, 2.0, 4.0),
+        min_length=1,
+        description="C (inverse strength of the penalty) of the TF-IDF baseline's logistic regression to choose from",
+    )
+    note: str = Field("", description="what has to stand beside the scores, such as where a training file is from")
+
+    @model_validator(mode="after")
+    def _choices_differ(self) -> Self:
+        for name in ("learning_rates", "seeds", "baseline_c"):
+            values = getattr(self, name)
+            if len(set(values)) < len(values):
+                raise ValueError(f"{name} {list(values)} has a value twice: name each once")
+        return self
+
+    def patterns(self) -> dict[str, str]:
+        """Role -> file pattern, relative to the data folder, of what the task reads."""
+        return {"train": self.train, "test": self.test}

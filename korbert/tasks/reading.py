@@ -13,8 +13,8 @@ from korbert.errors import ModelError, SettingsError
 from korbert.modeling import ReadingModel, load_model, read_config
 from korbert.processor import cores
 from korbert.progress import track
-from korbert.tasks.korquad.data import Dataset
 from korbert.tasks.passages import Passage, cut, encode_passages
+from korbert.tasks.questions import Dataset
 from korbert.tasks.reading_settings import ReadingSettings
 from korbert.tasks.texts import as_texts
 from korbert.tasks.windows import Window, choice_logits, collate, cut_windows

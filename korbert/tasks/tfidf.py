@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
 
 from korbert.errors import CorpusError
+from korbert.tasks.metrics import METRICS, Metric, confusion
 
 __all__ = ["Baseline", "fit_baseline"]
 
@@ -18,14 +20,14 @@ Texts = Iterable[Sequence[str]]  # the morphemes of each text
 
 @dataclass(frozen=True)
 class Baseline:
-    """The C that got most validation texts right (the smallest of equals), and the test texts by it.
+    """The C with the best validation score (the smallest of equals), and what it predicts for the test texts.
 
-    trials: C -> validation texts it got right. probability: (N,) float64, of label 1 for each test text.
+    trials: C -> validation score. probabilities: (N, labels) float64, a row a test text.
     """
 
     c: float
-    trials: Mapping[float, int]
-    probability: NDArray[np.float64]
+    trials: Mapping[float, float]
+    probabilities: NDArray[np.float64]
 
 
 def fit_baseline(
@@ -33,13 +35,17 @@ def fit_baseline(
     validation: tuple[Texts, NDArray[np.int64]],
     test: Texts,
     values: Sequence[float],
+    *,
+    num_labels: int = 2,
+    choose_by: Metric = "accuracy",
     advance: Callable[[int], None] = lambda count: None,
 ) -> Baseline:
-    """Learns two labels from `train`, chooses C out of `values` by `validation`, and looks at `test` once.
+    """Learns the labels of `train`, chooses C out of `values` by `validation`, and predicts `test` once.
 
-    Features are single morphemes and pairs of neighbours that two training texts have, with sublinear counts. advance:
-    called with 1 when the features are there, and after each C. Raises CorpusError where no two training texts have a
-    morpheme in common.
+    Features are single morphemes and pairs of neighbours that two training texts have, with sublinear counts; of more
+    than two labels, each is told from all others. A label without a training text has probability 0. advance: called
+    with 1 when the features are there, and after each C. Raises CorpusError where no two training texts share a
+    morpheme.
     """
     vectorizer = TfidfVectorizer(analyzer=_grams, min_df=2, sublinear_tf=True, dtype=np.float64)
     try:
@@ -50,11 +56,15 @@ def fit_baseline(
     held_out = vectorizer.transform(validation[0])
     models, trials = {}, {}
     for c in sorted(values):
-        models[c] = LogisticRegression(C=c, solver="liblinear", max_iter=1_000).fit(features, train[1])
-        trials[c] = int((models[c].predict(held_out) == validation[1]).sum())
+        regression = LogisticRegression(C=c, solver="liblinear", max_iter=1_000)
+        models[c] = OneVsRestClassifier(regression).fit(features, train[1])
+        trials[c] = METRICS[choose_by](confusion(validation[1], models[c].predict(held_out), num_labels))
         advance(1)
     chosen = max(trials, key=lambda c: trials[c])  # the first of equals
-    return Baseline(chosen, trials, models[chosen].predict_proba(vectorizer.transform(test))[:, 1])
+    tested = models[chosen].predict_proba(vectorizer.transform(test))
+    probabilities = np.zeros((len(tested), num_labels))
+    probabilities[:, models[chosen].classes_] = tested
+    return Baseline(chosen, trials, probabilities)
 
 
 def _grams(morphemes: Sequence[str]) -> list[str]:

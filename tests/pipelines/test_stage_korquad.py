@@ -183,10 +183,11 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-import pipelines.stages.korquad as stage
+from pipelines import reading
+from pipelines.stages.korquad import run
 from test_stage_korquad import SETTINGS, inputs, runtime
 
-steps, loss = 0, stage.reading_loss
+steps, loss = 0, reading.reading_loss
 
 def deadly(model, batch):
     global steps
@@ -195,9 +196,9 @@ def deadly(model, batch):
         os.kill(os.getpid(), signal.SIGKILL)
     return loss(model, batch)
 
-stage.reading_loss = deadly
+reading.reading_loss = deadly
 root = Path(sys.argv[1])
-stage.run(SETTINGS, inputs(root), root / "killed", runtime(root))
+run(SETTINGS, inputs(root), root / "killed", runtime(root))
 """
 
 
@@ -268,11 +269,11 @@ def test_a_model_pretrained_with_fewer_positions(root, tmp_path):
 
 
 def test_a_model_pretrained_with_another_tokenizer(root, tmp_path, monkeypatch):
-    import pipelines.stages.korquad as stage
+    from pipelines import reading
 
-    model, _ = stage.load_model(root / "pretrain" / "model", "pretraining")
+    model, _ = reading.load_model(root / "pretrain" / "model", "pretraining")
     other = type("Other", (), {"digest": "0" * 64})()
-    monkeypatch.setattr(stage, "load_model", lambda *args: (model, other))
+    monkeypatch.setattr(reading, "load_model", lambda *args: (model, other))
     with pytest.raises(ModelError, match="another tokenizer than the vocab stage's: make pretrain anew"):
         run(SETTINGS, inputs(root), tmp_path, runtime(root))
 

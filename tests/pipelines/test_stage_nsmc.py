@@ -13,16 +13,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-import torch
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.modeling import EncoderConfig, PretrainingModel, save_model
 from korbert.tasks import Classifier
 from korbert.tasks.nsmc.settings import NsmcSettings
-from korbert.tokenization import Tokenizer
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
 from pipelines.stages.nsmc import run
@@ -60,28 +55,13 @@ def _write(path: Path, reviews: list[tuple[str, int]]) -> None:
 
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Inputs:
-    """Files of 150 and 60 reviews, a corpus of two documents and an encoder that knows nothing yet."""
+def inputs(tmp_path_factory: pytest.TempPathFactory, task_artifacts: dict[str, Path]) -> Inputs:
+    """Files of 150 and 60 reviews beside the artifacts."""
     folder = tmp_path_factory.mktemp("inputs")
     train, test = _reviews(150, 1), _reviews(57, 2)
     _write(folder / "train.txt", [*train, ("", 0), ("NA", 1)])
     _write(folder / "test.txt", [(train[0][0].replace(" ", "  "), train[0][1]), ("", 1), ("말뭉치의 한 줄", 0), *test])
-    documents = folder / "clean" / "documents"
-    documents.mkdir(parents=True)
-    pq.write_table(pa.table({"text": ["첫 줄\n말뭉치의 한 줄", "다른 문서"]}), documents / "part-00000.parquet")
-    config = EncoderConfig(
-        vocab_size=tiny_tokenizer.vocab_size,
-        hidden_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=32,
-    )
-    model = PretrainingModel(config, torch.Generator().manual_seed(7))
-    save_model(folder / "pretrain" / "model", model, tiny_tokenizer)
-    tiny_tokenizer.save(folder / "vocab" / "tokenizer")
-    artifacts = {name: folder / name for name in ("clean", "vocab", "pretrain")}
-    return Inputs(artifacts, {role: (folder / f"{role}.txt",) for role in ("train", "test")})
+    return Inputs(task_artifacts, {role: (folder / f"{role}.txt",) for role in ("train", "test")})
 
 
 def _run(inputs: Inputs, output: Path, **changes: Any) -> Counts:
@@ -232,7 +212,7 @@ def test_a_killed_run_goes_on_and_ends_in_the_same_bytes(
 ) -> None:
     curve = tmp_path / "metrics" / "pretrained-rate-0.001-seed-0.jsonl"
     _kill_when(lambda: _lines(curve) >= 20, inputs, tmp_path)  # in the second epoch of the second training
-    kept = [*(tmp_path / "work").glob("texts-*"), tmp_path / "work/rows/pretrained-rate-0.005-seed-0/best.json"]
+    kept = [*(tmp_path / "work").glob("texts-*"), tmp_path / "work/rows/pretrained-rate-0.005-seed-0/result.json"]
     before = {path: path.stat().st_mtime_ns for path in kept}
     assert len(before) == 3
     process = _start(inputs, tmp_path)
@@ -246,7 +226,7 @@ def test_a_killed_run_goes_on_and_ends_in_the_same_bytes(
 
 
 @pytest.mark.parametrize("change", ["flipped", "cut"])
-@pytest.mark.parametrize("name", ["best.safetensors", "best.json", "probability.npy", "facts.json"])
+@pytest.mark.parametrize("name", ["best.safetensors", "result.json", "predictions.npy", "facts.json"])
 def test_what_is_damaged_is_made_anew(
     tmp_path: Path,
     inputs: Inputs,
@@ -276,9 +256,9 @@ def test_kills_at_many_moments_change_nothing(tmp_path: Path, inputs: Inputs, fi
         lambda: _lines(tmp_path / "metrics" / f"{first.name}.jsonl") >= 1,
         lambda: (first / "best.safetensors").exists(),
         lambda: _lines(tmp_path / "metrics" / f"{first.name}.jsonl") >= 18,
-        lambda: (first / "best.json").exists(),
-        lambda: (second / "best.json").exists(),
-        lambda: any(rows.glob("*/probability.npy")),
+        lambda: (first / "result.json").exists(),
+        lambda: (second / "result.json").exists(),
+        lambda: any(rows.glob("*/predictions.npy")),
         lambda: (rows / "tfidf" / "facts.json").exists(),
     ]
     for reached in moments:
@@ -299,7 +279,7 @@ def test_more_pieces_than_the_encoder_has_positions_are_refused(tmp_path: Path, 
             {"validation_share": 1e-9},
             r"train\.txt: none of 40 reviews falls into the validation part: give more, or raise",
         ),
-        ({}, r"train\.txt: the reviews to learn from have not both labels: give more, and some of each"),
+        ({}, r"train\.txt: the reviews to learn from have no label 부정: give more, and some of each"),
     ],
 )
 def test_too_few_reviews_are_refused(tmp_path: Path, inputs: Inputs, changes: dict[str, Any], message: str) -> None:

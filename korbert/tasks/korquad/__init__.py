@@ -3,20 +3,10 @@
 from typing import TYPE_CHECKING
 
 from korbert._lazy import attach
+from korbert.tasks.questions import Answer, Dataset, Question, join, split_by_article
 
 if TYPE_CHECKING:
-    from korbert.tasks.korquad.data import (
-        Answer,
-        AnswerPart,
-        Dataset,
-        Question,
-        join,
-        parse,
-        read,
-        read_json,
-        read_predictions,
-        split_by_article,
-    )
+    from korbert.tasks.korquad.data import AnswerPart, parse, read, read_json, read_predictions
     from korbert.tasks.korquad.metrics import exact_match, f1, score
     from korbert.tasks.korquad.settings import KorquadSettings
 
@@ -40,19 +30,14 @@ __all__ = [
 __getattr__ = attach(
     __name__,
     {
-        "Answer": "data",
         "AnswerPart": "data",
-        "Dataset": "data",
         "KorquadSettings": "settings",
-        "Question": "data",
         "exact_match": "metrics",
         "f1": "metrics",
-        "join": "data",
         "parse": "data",
         "read": "data",
         "read_json": "data",
         "read_predictions": "data",
         "score": "metrics",
-        "split_by_article": "data",
     },
 )

@@ -1,26 +1,15 @@
-"""KorQuAD 1.0 files: read with every fault named by its place, split by article, and what a wrong answer got wrong."""
+"""KorQuAD 1.0 files: questions and predictions, read with every fault named by its place."""
 
-import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from korbert.errors import CorpusError
+from korbert.tasks.questions import Answer, Dataset, Question, refuse_repeated_ids
 
-__all__ = [
-    "Answer",
-    "AnswerPart",
-    "Dataset",
-    "Question",
-    "join",
-    "parse",
-    "read",
-    "read_json",
-    "read_predictions",
-    "split_by_article",
-]
+__all__ = ["AnswerPart", "parse", "read", "read_json", "read_predictions"]
 
 _FORMAT = (
     'a KorQuAD 1.0 file is {"data": [{"title", "paragraphs": [{"context", "qas": '
@@ -29,37 +18,6 @@ _FORMAT = (
 _NAMES = {dict: "an object", list: "a list", str: "a string", int: "a whole number"}
 
 AnswerPart = Literal["spans", "texts", "none"]
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A right answer: `context[start : start + len(text)] == text`, start in code points."""
-
-    text: str
-    start: int
-
-    @property
-    def span(self) -> tuple[int, int]:
-        return self.start, self.start + len(self.text)
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question on `contexts[context]` of its Dataset. `answers` is empty only where the file was read without."""
-
-    id: str
-    text: str
-    context: int
-    answers: tuple[Answer, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Dataset:
-    """The questions of one file, or several, in order; `titles[i]` is the article of `contexts[i]`."""
-
-    titles: tuple[str, ...]
-    contexts: tuple[str, ...]
-    questions: tuple[Question, ...]
 
 
 def read(path: str | Path, *, answers: AnswerPart = "spans") -> Dataset:
@@ -105,11 +63,11 @@ def parse(document: Any, name: str, *, answers: AnswerPart = "spans") -> Dataset
             titles.append(title)
             contexts.append(paragraph.string("context"))
             for node in paragraph.items("qas"):
-                found = () if answers == "none" else tuple(_answers(node, contexts[-1] if answers == "spans" else None))
-                questions.append(Question(node.string("id"), node.string("question"), len(contexts) - 1, found))
+                right = () if answers == "none" else tuple(_answers(node, contexts[-1] if answers == "spans" else None))
+                questions.append(Question(node.string("id"), node.string("question"), len(contexts) - 1, right))
     if not questions:
         raise CorpusError(f"{name}: no question in it; {_FORMAT}")
-    _refuse_repeated_ids(questions, name)
+    refuse_repeated_ids(questions, name)
     return Dataset(tuple(titles), tuple(contexts), tuple(questions))
 
 
@@ -131,14 +89,6 @@ def _answers(question: "_Node", context: str | None) -> Iterator[Answer]:
                 f"the answer is {answer.text!r}; answer_start counts characters from 0"
             )
         yield answer
-
-
-def _refuse_repeated_ids(questions: Sequence[Question], name: str) -> None:
-    seen: set[str] = set()
-    for question in questions:
-        if question.id in seen:
-            raise CorpusError(f"{name}: question id {question.id} stands there twice; ids must be unique")
-        seen.add(question.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,40 +129,3 @@ class _Node:
 
 def _kind(value: Any) -> str:
     return "null" if value is None else _NAMES.get(type(value), type(value).__name__)
-
-
-def split_by_article(dataset: Dataset) -> tuple[Dataset, Dataset]:
-    """(train, valid): an article is in valid when the SHA-256 of its title, read as a number, leaves 0 modulo 5.
-
-    For those who have one official file only. Scores on such a part are not comparable with published ones.
-    """
-    held = [
-        int(hashlib.sha256(title.encode("utf-8", "surrogatepass")).hexdigest(), 16) % 5 == 0 for title in dataset.titles
-    ]
-    return _select(dataset, [not h for h in held]), _select(dataset, held)
-
-
-def _select(dataset: Dataset, keep: Sequence[bool]) -> Dataset:
-    kept = [i for i, k in enumerate(keep) if k]
-    position = {old: new for new, old in enumerate(kept)}
-    return Dataset(
-        tuple(dataset.titles[i] for i in kept),
-        tuple(dataset.contexts[i] for i in kept),
-        tuple(
-            Question(q.id, q.text, position[q.context], q.answers) for q in dataset.questions if q.context in position
-        ),
-    )
-
-
-def join(datasets: Mapping[str, Dataset]) -> Dataset:
-    """Several files as one, in order. datasets: file name -> its questions; an id in two of them is a CorpusError."""
-    titles: list[str] = []
-    contexts: list[str] = []
-    questions: list[Question] = []
-    for dataset in datasets.values():
-        shift = len(contexts)
-        titles += dataset.titles
-        contexts += dataset.contexts
-        questions += [Question(q.id, q.text, q.context + shift, q.answers) for q in dataset.questions]
-    _refuse_repeated_ids(questions, ", ".join(datasets))
-    return Dataset(tuple(titles), tuple(contexts), tuple(questions))

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Literal, TypedDict
 
-from korbert.tasks.korquad.data import Dataset, Question
 from korbert.tasks.korquad.metrics import exact_match, f1
+from korbert.tasks.questions import Dataset, Question
 from korbert.tokenization import Pieces, Tokenizer
 from korbert.tokenization.encoding import Span, cut_within, is_slice, span_of, span_to_pieces
 

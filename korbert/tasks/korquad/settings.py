@@ -1,17 +1,13 @@
-"""Settings of the korquad stage: its files, the weights to begin with, and how questions and answers are learned."""
+"""Settings of the korquad stage: those of any reading task, with KorQuAD's files as defaults."""
 
-from typing import Literal, Self
+from pydantic import Field
 
-from pydantic import Field, model_validator
-
-from korbert.modeling.config import EncoderConfig
-from korbert.tasks.reading_settings import ReadingSettings
-from korbert.training.settings import OptimizerSettings, PrecisionName
+from korbert.tasks.reading_settings import ReadingTaskSettings
 
 __all__ = ["KorquadSettings"]
 
 
-class KorquadSettings(ReadingSettings, frozen=True, extra="forbid"):
+class KorquadSettings(ReadingTaskSettings, frozen=True, extra="forbid"):
     """The korquad stage: learn on questions with answers, score on others, leave a submission."""
 
     train: str = Field("korquad1/KorQuAD_v1.0_train.json", description="official file to learn from")
@@ -19,45 +15,3 @@ class KorquadSettings(ReadingSettings, frozen=True, extra="forbid"):
     official: str = Field(
         "korquad1/KorQuAD_v1.0_dev.json", description="the one file that split_by_article cuts, instead of both"
     )
-    split_by_article: bool = Field(False, description="learn and score on two parts of one file, cut by article")
-    init: Literal["pretrain", "scratch"] = Field(
-        "pretrain", description="weights to begin with: the pretrain stage's, or those of an untrained `encoder`"
-    )
-    encoder: EncoderConfig | None = Field(
-        None, description='with init = "scratch" alone; vocab_size is the vocabulary\'s, whatever stands here'
-    )
-    epochs: float = Field(3.0, gt=0, description="passes over all training windows")
-    batch_size: int = Field(32, ge=1, description="windows a step")
-    micro_batches: int = Field(1, ge=1, description="parts that a step's windows are run in, to save memory")
-    optimizer: OptimizerSettings = Field(
-        OptimizerSettings(learning_rate=3e-4), description="AdamW, its rate and its schedule"
-    )
-    precision: PrecisionName = Field(
-        "auto", description="arithmetic of training: fp32, bf16, or what the device does best"
-    )
-    threads: int = Field(2, ge=1, description="processor threads of training; other numbers give other bytes")
-    seed: int = Field(0, ge=0, description="of the order of windows, of dropout and of new weights")
-    log_every: int = Field(10, ge=1, description="steps")
-    checkpoint_every: int = Field(200, ge=1, description="steps")
-
-    @model_validator(mode="after")
-    def _encoder_is_known_once(self) -> Self:
-        if (self.init == "scratch") != (self.encoder is not None):
-            raise ValueError(
-                f'init is "{self.init}" and encoder is {"set" if self.encoder else "not set"}: '
-                'give sizes of an encoder with init = "scratch", and only then'
-            )
-        if self.encoder and self.encoder.max_position_embeddings < self.max_length:
-            raise ValueError(
-                f"max_length {self.max_length} is more than the encoder's max_position_embeddings "
-                f"{self.encoder.max_position_embeddings}: lower the one or raise the other"
-            )
-        return self
-
-    def reading(self) -> ReadingSettings:
-        """The part that a model needs to answer."""
-        return ReadingSettings(**{name: getattr(self, name) for name in ReadingSettings.model_fields})
-
-    def patterns(self) -> dict[str, str]:
-        """Role -> file pattern, relative to the data folder, of what the stage reads."""
-        return {"official": self.official} if self.split_by_article else {"train": self.train, "valid": self.valid}

@@ -3,10 +3,12 @@
 import csv
 import io
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from korbert.errors import CorpusError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["COLUMNS", "LABELS", "read"]
 
@@ -16,7 +18,7 @@ LABELS = ("부정", "긍정")  # what the labels 0 and 1 of the files mean: rati
 _HEADER = "\t".join(COLUMNS)
 
 
-def read(path: str | Path) -> pd.DataFrame:
+def read(path: str | Path) -> "pd.DataFrame":
     """The reviews of one official file, in its order: id (str), text (str, may be empty), label (int64, 0 or 1).
 
     A tab ends a field and a line feed ends a row; nothing else means anything: quotes are text, and so are `NA` and
@@ -25,6 +27,8 @@ def read(path: str | Path) -> pd.DataFrame:
     Raises CorpusError, naming file and line, for a missing file, another header, a row that has not three fields, a
     label other than 0 and 1, and bytes that are not UTF-8.
     """
+    import pandas as pd  # slow to load, and the table of tasks names this function
+
     path = Path(path)
     lines = _lines(path)
     if lines[0] != _HEADER:

@@ -8,8 +8,9 @@ from korbert.errors import ModelError, SettingsError
 from korbert.modeling import EncoderConfig, ReadingModel, save_model
 from korbert.tasks import korquad
 from korbert.tasks.korquad.metrics import exact_match
-from korbert.tasks.korquad.misses import judge
+from korbert.tasks.misses import score_answers
 from korbert.tasks.passages import Passage, cut
+from korbert.tasks.questions import AnswerMetrics
 from korbert.tasks.reading import Reader, question_pairs
 from korbert.tasks.reading_settings import ReadingSettings
 from korbert.tasks.windows import cut_windows
@@ -246,6 +247,6 @@ def test_gold_spans_recover_real_answers(tiny_tokenizer, korbert_data):
         first, last = next(window.gold for window in windows if window.gold)
         start, end = cut(context.spans, first, last)
         gold[question.id] = [{"text": context.text[start:end], "score": 1.0, "start": start, "end": end}]
-    scores = judge(dataset, pairs, gold)
+    scores = score_answers(dataset, pairs, gold, AnswerMetrics(korquad.exact_match, korquad.f1))
     assert scores["exact_match"] > 99.5
     assert scores["gold_unreachable"] == len(scores["misses"])

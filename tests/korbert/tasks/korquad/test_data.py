@@ -2,15 +2,11 @@ import copy
 import hashlib
 import json
 
-import numpy as np
 import pytest
 
 from korbert.durable import write_json
 from korbert.errors import CorpusError
 from korbert.tasks import korquad
-from korbert.tasks.korquad.data import Answer
-from korbert.tasks.korquad.misses import judge, miss_cause, snippets
-from korbert.tasks.passages import Passage
 
 CONTEXT = "세종은 1443년에 한글을 만들었다.\r\n🙂 그것은 훈민정음이다."
 
@@ -35,7 +31,10 @@ def test_read_counts_code_points(tmp_path):
     dataset = korquad.read(write(tmp_path, document(question(), question("q2", "훈민정음", start))))
     assert dataset.contexts == (CONTEXT,)
     assert dataset.titles == ("한글",)
-    assert [q.answers for q in dataset.questions] == [(Answer("1443년", 4),), (Answer("훈민정음", start),)]
+    assert [q.answers for q in dataset.questions] == [
+        (korquad.Answer("1443년", 4),),
+        (korquad.Answer("훈민정음", start),),
+    ]
     assert dataset.questions[1].answers[0].span == (start, start + 4)
 
 
@@ -195,85 +194,3 @@ def test_join_keeps_order_and_contexts():
 def test_join_refuses_a_repeated_id():
     with pytest.raises(CorpusError, match=r"a.json, b.json: question id 가-0 stands there twice"):
         korquad.join({"a.json": articles("가"), "b.json": articles("가")})
-
-
-@pytest.mark.parametrize(
-    ("predicted", "reachable", "cause"),
-    [
-        ((4, 10), True, "boundary"),  # 1443년에
-        ((4, 8), True, "boundary"),  # 1443
-        ((3, 11), True, "boundary"),
-        ((2, 11), True, "overlap"),
-        ((0, 14), True, "overlap"),
-        ((9, 12), True, "elsewhere"),  # begins where the answer ends
-        ((0, 3), True, "elsewhere"),
-        (None, True, "elsewhere"),
-        ((4, 10), False, "unreachable"),
-    ],
-)
-def test_miss_cause(predicted, reachable, cause):
-    assert miss_cause(predicted, [Answer("1443년", 4)], reachable=reachable) == cause
-
-
-def test_miss_cause_looks_at_every_answer():
-    assert miss_cause((20, 22), [Answer("1443년", 4), Answer("한글을", 20)], reachable=True) == "boundary"
-
-
-def characters(text):
-    """A text whose pieces are its characters."""
-    spans = np.array([(i, i + 1) for i in range(len(text))], dtype=np.int32)
-    return Passage(text, np.arange(len(text)), np.zeros(len(text), dtype=np.uint8), spans)
-
-
-def candidate(start, end):
-    return {"text": CONTEXT[start:end], "score": 0.5, "start": start, "end": end}
-
-
-def test_judge_counts_and_explains():
-    dataset = korquad.parse(document(*(question(f"q{i}") for i in range(4))), "train.json")
-    n_best = {"q0": [candidate(4, 9)], "q1": [candidate(4, 10), candidate(4, 9)], "q2": [candidate(0, 2)], "q3": []}
-    found = judge(dataset, [(characters("무엇"), characters(CONTEXT))] * 4, n_best)
-    assert (found["exact_match"], found["count"], found["gold_unreachable"]) == (25.0, 4, 0)
-    assert found["f1"] == pytest.approx(100 * (1 + 10 / 11 + 0 + 0) / 4)
-    assert found["by_cause"] == {"unreachable": 0, "boundary": 1, "overlap": 0, "elsewhere": 2}
-    assert [(miss["id"], miss["prediction"], miss["cause"]) for miss in found["misses"]] == [
-        ("q1", "1443년에", "boundary"),
-        ("q2", "세종", "elsewhere"),
-        ("q3", "", "elsewhere"),
-    ]
-    assert found["answer_chars"] == [0, 0, 0, 0, 0, 4]
-    assert found["prediction_chars"] == [1, 0, 1, 0, 0, 1, 1]
-
-
-def test_judge_tells_answers_that_no_piece_can_give():
-    dataset = korquad.parse(document(), "train.json")
-    whole = Passage(CONTEXT, np.arange(1), np.zeros(1, dtype=np.uint8), np.array([(0, len(CONTEXT))], dtype=np.int32))
-    found = judge(dataset, [(whole, whole)], {"q1": [candidate(0, len(CONTEXT))]})
-    assert (found["gold_unreachable"], found["by_cause"]["unreachable"]) == (1, 1)
-
-
-def test_a_miss_stands_in_what_is_around_it():
-    dataset = korquad.parse(document(*(question(f"q{i}") for i in range(2))), "train.json")
-    found = judge(dataset, [(characters("무엇"), characters(CONTEXT))] * 2, {"q0": [candidate(0, 2)], "q1": []})
-    first, second = found["misses"]
-    assert (first["answer_span"], first["prediction_span"]) == ((4, 9), (0, 2))
-    assert first["snippets"] == [{"start": 0, "text": CONTEXT}]
-    assert second["prediction_span"] is None
-
-
-@pytest.mark.parametrize(
-    ("spans", "ranges"),
-    [
-        ([(100, 110)], [(40, 170)]),
-        ([(0, 5)], [(0, 65)]),
-        ([(295, 300)], [(235, 300)]),
-        ([(100, 110), (105, 120)], [(40, 180)]),
-        ([(250, 260), (20, 30)], [(0, 90), (190, 300)]),  # in the order of the text
-        ([(20, 30), (150, 160)], [(0, 220)]),  # 90 = 90: they touch
-    ],
-)
-def test_snippets_reach_60_characters_to_both_sides(spans, ranges):
-    text = "".join(chr(ord("가") + place) for place in range(300))
-    found = snippets(text, spans)
-    assert [(one["start"], one["start"] + len(one["text"])) for one in found] == ranges
-    assert all(text[one["start"] :].startswith(one["text"]) for one in found)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from korbert.tasks import korquad
-from korbert.tasks.korquad.data import Answer, Dataset, Question
 from korbert.tasks.korquad.metrics import score
 from korbert.tasks.korquad.oracle import oracle
+from korbert.tasks.questions import Answer, Dataset, Question
 from korbert.tokenization import Pieces, Tokenizer
 
 CONTEXT = "황비홍이 했다 해서 도시에"

@@ -1,0 +1,93 @@
+"""The weights of the best epoch: kept while a model is trained, whatever its task, and found again when it is done."""
+
+import hashlib
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import safetensors
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor, nn
+
+from korbert.durable import write_whole
+from korbert.errors import ModelError
+
+__all__ = ["WEIGHTS", "Best", "BestKeeper", "load_best", "read_best"]
+
+_logger = logging.getLogger(__name__)
+
+WEIGHTS = "best.safetensors"
+
+
+@dataclass(frozen=True)
+class Best:
+    """The epoch (from 1) with the highest score on the validation examples; the earliest of equals."""
+
+    epoch: int
+    score: float
+
+
+class BestKeeper:
+    """What `fit` calls at the end of each epoch: measures the model, and keeps its weights if none were better.
+
+    Weights and score are one file, replaced at once: whenever a run is cut off they belong together, and a resumed run
+    that passes the end of an epoch again finds or writes the same.
+    """
+
+    def __init__(
+        self, work: Path, steps_per_epoch: int, measure: Callable[[nn.Module], tuple[float, dict[str, float]]]
+    ) -> None:
+        """measure: model -> its score, the higher the better, and the figures for the log."""
+        self._work = work
+        self._steps_per_epoch = steps_per_epoch
+        self._measure = measure
+
+    def __call__(self, model: nn.Module, step: int) -> dict[str, float]:
+        score, figures = self._measure(model)
+        now = Best(step // self._steps_per_epoch, score)
+        best = read_best(self._work)
+        if best is None or (now.score, -now.epoch) > (best.score, -best.epoch):
+            weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+            record = {"epoch": str(now.epoch), "score": repr(now.score), "sha256": _digest(weights, now)}
+            write_whole(self._work / WEIGHTS, safetensors.torch.save(weights, metadata=record))
+        return {"epoch": now.epoch, **figures}
+
+
+def load_best(work: Path, model: nn.Module) -> Best:
+    """The weights kept in `work`, into `model`, which is put in eval mode. ModelError without them."""
+    best = read_best(work)
+    if best is None:
+        raise ModelError(f"{work / WEIGHTS}: is absent or damaged: run the same command again, which makes it anew")
+    model.load_state_dict(safetensors.torch.load_file(work / WEIGHTS))
+    model.eval()
+    return best
+
+
+def read_best(work: Path) -> Best | None:
+    """Epoch and score kept in `work`; None where there are none, or where the file is damaged, which is logged."""
+    path = work / WEIGHTS
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            record = file.metadata() or {}
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+        best = Best(int(record["epoch"]), float(record["score"]))
+        if record["sha256"] != _digest(weights, best):
+            raise ValueError("is not as it was written")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        _logger.warning("%s: damaged (%s)", path, error)
+        return None
+    return best
+
+
+def _digest(weights: Mapping[str, Tensor], best: Best) -> str:
+    """SHA-256 of epoch and score, and of all tensors with their names."""
+    digest = hashlib.sha256(repr(best).encode())
+    for name in sorted(weights):
+        digest.update(f"{name} {weights[name].dtype} {tuple(weights[name].shape)}".encode())
+        digest.update(weights[name].reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -1,0 +1,117 @@
+"""Scores of answers cut out of contexts, and why the wrong ones are wrong."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, TypedDict, get_args
+
+from korbert.tasks.passages import Passage, cut, gold_pieces
+from korbert.tasks.questions import Answer, AnswerMetrics, Dataset
+from korbert.tasks.reading import Candidate
+
+__all__ = ["Cause", "Snippet", "miss_cause", "score_answers", "snippets"]
+
+Cause = Literal["unreachable", "boundary", "overlap", "elsewhere"]
+
+_FEW_CHARS = 3  # both ends together: a particle (조사), a unit, a quote
+_MISSES_SHOWN = 200
+_AROUND_CHARS = 60  # of the context, to both sides of an answer
+
+
+class Snippet(TypedDict):
+    """`text` begins at `start` of the context, in code points."""
+
+    start: int
+    text: str
+
+
+def score_answers(
+    dataset: Dataset,
+    pairs: Sequence[tuple[Passage, Passage]],
+    n_best: Mapping[str, Sequence[Candidate]],
+    metrics: AnswerMetrics,
+) -> dict[str, Any]:
+    """Scores in percent, counts, and the first 200 misses with their causes, in the order of the file.
+
+    pairs: (question, context) of each question as pieces. n_best: question id -> its answers, the best one first.
+    A miss has the spans of the first right answer and of the predicted one (None where there is none), and the context
+    around them. answer_chars, prediction_chars: entry i counts the (first) right answers and the predictions of i
+    characters.
+    """
+    f1_sum, unreachable = 0.0, 0
+    misses: list[dict[str, Any]] = []
+    prediction_chars: Counter[int] = Counter()
+    for question, (_, context) in zip(dataset.questions, pairs, strict=True):
+        best = next(iter(n_best[question.id]), None)
+        prediction, span = (best["text"], (best["start"], best["end"])) if best else ("", None)
+        prediction_chars[len(prediction)] += 1
+        answers = [answer.text for answer in question.answers]
+        reachable = any(_is_reachable(answer, context, metrics) for answer in question.answers)
+        unreachable += not reachable
+        f1_sum += metrics.f1(prediction, answers)
+        if not metrics.exact_match(prediction, answers):
+            right = question.answers[0].span
+            misses.append(
+                {
+                    "id": question.id,
+                    "question": question.text,
+                    "prediction": prediction,
+                    "answers": answers,
+                    "answer_span": right,
+                    "prediction_span": span,
+                    "snippets": snippets(context.text, [right, span] if span else [right]),
+                    "cause": miss_cause(span, question.answers, reachable=reachable),
+                }
+            )
+    count = len(dataset.questions)
+    causes = Counter(miss["cause"] for miss in misses)
+    return {
+        "exact_match": 100.0 * (count - len(misses)) / count,
+        "f1": 100.0 * f1_sum / count,
+        "count": count,
+        "gold_unreachable": unreachable,
+        "by_cause": {cause: causes[cause] for cause in get_args(Cause)},
+        "misses": misses[:_MISSES_SHOWN],
+        "answer_chars": _histogram(Counter(len(question.answers[0].text) for question in dataset.questions)),
+        "prediction_chars": _histogram(prediction_chars),
+    }
+
+
+def snippets(context: str, spans: Iterable[tuple[int, int]]) -> list[Snippet]:
+    """The context around half-open spans, 60 characters to both sides, in order; those that touch are one."""
+    ranges: list[tuple[int, int]] = []
+    for start, end in sorted((max(0, start - _AROUND_CHARS), end + _AROUND_CHARS) for start, end in spans):
+        if ranges and start <= ranges[-1][1]:
+            start, end = ranges[-1][0], max(ranges.pop()[1], end)
+        ranges.append((start, end))
+    return [{"start": start, "text": context[start:end]} for start, end in ranges]
+
+
+def miss_cause(predicted: tuple[int, int] | None, answers: Sequence[Answer], *, reachable: bool) -> Cause:
+    """Why a wrong answer is wrong; spans are half-open, in code points of the context.
+
+    unreachable: the pieces over every right answer cut out something else, so the model could hardly have given it;
+    boundary: it overlaps a right answer and at most three characters are too many or too few (학교에 for 학교);
+    overlap: it shares at least one character with a right answer; elsewhere: it does not.
+    """
+    if not reachable:
+        return "unreachable"
+    if predicted is None:
+        return "elsewhere"
+    start, end = predicted
+    overlapping = [answer.span for answer in answers if start < answer.span[1] and answer.span[0] < end]
+    if any(abs(start - a) + abs(end - b) <= _FEW_CHARS for a, b in overlapping):
+        return "boundary"
+    return "overlap" if overlapping else "elsewhere"
+
+
+def _is_reachable(answer: Answer, context: Passage, metrics: AnswerMetrics) -> bool:
+    """Whether the pieces over the answer cut out exactly that, as the official score sees it."""
+    pieces = gold_pieces(context, *answer.span)
+    if pieces is None:
+        return False
+    start, end = cut(context.spans, *pieces)
+    return metrics.exact_match(context.text[start:end], [answer.text])
+
+
+def _histogram(counts: Counter[int]) -> list[int]:
+    return [counts[length] for length in range(max(counts, default=-1) + 1)]

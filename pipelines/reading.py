@@ -1,0 +1,163 @@
+"""Tasks of questions on texts: a reader learns to cut answers out, is scored on questions held back, and handed in.
+
+1. The files of the task are read, or one file is cut in two by article.
+2. Contexts and questions are analysed once and kept as pieces (korbert/tasks/passages.py).
+3. Windows over them are learned (korbert/tasks/windows.py); the model is written.
+4. The model answers the questions held back (korbert/tasks/reading.py); answers are scored, misses explained
+   (korbert/tasks/misses.py).
+5. A folder to hand in is written (submission.py).
+"""
+
+import logging
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from korbert.durable import write_json
+from korbert.errors import ModelError, SettingsError
+from korbert.modeling import ReadingModel, init_encoder_from, load_model, save_model
+from korbert.tasks.misses import score_answers
+from korbert.tasks.passages import Passage
+from korbert.tasks.questions import Dataset, join, split_by_article
+from korbert.tasks.reading import Reader, question_pairs
+from korbert.tasks.reading_settings import ReadingTaskSettings
+from korbert.tasks.windows import Window, cut_windows, reading_loss, training_batches
+from korbert.tokenization import Tokenizer
+from korbert.training import TrainingOutput, TrainingPlan, choose_device, fit
+from pipelines.runtime import Runtime
+from pipelines.stages import Counts, Inputs
+from pipelines.submission import write_submission
+from pipelines.tasks import ReadingTask
+
+__all__ = ["run"]
+
+_logger = logging.getLogger(__name__)
+
+_SPLIT_NOTE = (
+    "Learned and scored on two parts of one official file, cut by article (valid: SHA-256 of the title, as a number, "
+    "leaves 0 modulo 5). Not comparable with published scores, which come from other files."
+)
+_FILES_NOTE = (
+    "Scored on {valid} after learning from {train}. Comparable with published scores only where both are official."
+)
+
+
+def run(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
+    """Writes model/, metrics.jsonl, predictions.json, nbest.json, scores.json and submission/ (docs/formats.md)."""
+    tokenizer = Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
+    train, valid = _datasets(task, settings, inputs)
+    model = _new_model(task, settings, inputs, tokenizer)
+    encoded = inputs.encoded or output / "work"
+    learned = question_pairs(train, tokenizer, encoded, workers=runtime.workers)
+    asked = question_pairs(valid, tokenizer, encoded, workers=runtime.workers)
+
+    # Of several right answers the first one is learned.
+    windows = [
+        window
+        for question, pair in zip(train.questions, learned, strict=True)
+        for window in cut_windows(*pair, settings, answer=question.answers[0].span)
+    ]
+    _log_sample(windows, tokenizer)
+    torch.set_num_threads(settings.threads)
+    steps = max(1, round(settings.epochs * len(windows) / settings.batch_size))
+    fit(
+        model,
+        training_batches(
+            windows,
+            tokenizer,
+            settings,
+            batch_size=settings.batch_size,
+            micro_batches=settings.micro_batches,
+            seed=settings.seed,
+        ),
+        reading_loss,
+        TrainingPlan(steps, settings.optimizer, settings.seed, settings.precision, settings.log_every),
+        device=choose_device(runtime.device),
+        output=TrainingOutput.below(output, settings.checkpoint_every),
+        description=task.name,
+    )
+    save_model(output / "model", model, tokenizer, task=settings.reading().model_dump())
+
+    answers = Reader(model, tokenizer, settings.reading()).read(asked)
+    n_best = dict(zip((question.id for question in valid.questions), answers, strict=True))
+    scores = score_answers(valid, asked, n_best, task.metrics) | {
+        "questions_cut": _questions_cut(settings, asked),
+        "windows": sum(len(cut_windows(*pair, settings)) for pair in asked),
+        "note": _note(settings, inputs),
+    }
+    predictions = {id: candidates[0]["text"] if candidates else "" for id, candidates in n_best.items()}
+    for name, value in (("nbest", n_best), ("predictions", predictions), ("scores", scores)):
+        write_json(output / f"{name}.json", value)
+    if task.submission:
+        shutil.rmtree(output / "submission", ignore_errors=True)  # begun by a run that was cut off
+        write_submission(output / "model", output / "submission")
+    return {
+        "train_questions": len(train.questions),
+        "train_questions_cut": _questions_cut(settings, learned),
+        "train_windows": len(windows),
+        "train_windows_without_answer": sum(window.gold is None for window in windows),
+        "steps": steps,
+        **{key: scores[key] for key in ("count", "questions_cut", "windows", "gold_unreachable", "exact_match", "f1")},
+    }
+
+
+def _datasets(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs) -> tuple[Dataset, Dataset]:
+    """(train, valid)."""
+
+    def read(role: str) -> Dataset:
+        return join({str(path): task.read(path) for path in inputs.files[role]})
+
+    if not settings.split_by_article:
+        return read("train"), read("valid")
+    train, valid = split_by_article(read("official"))
+    if not train.questions or not valid.questions:
+        names = ", ".join(path.name for path in inputs.files["official"])
+        raise SettingsError(
+            f"{names}: split_by_article leaves {len(train.questions)} questions to learn from and "
+            f"{len(valid.questions)} to score on: name train and valid files instead"
+        )
+    return train, valid
+
+
+def _new_model(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs, tokenizer: Tokenizer) -> ReadingModel:
+    """The model before its first step. Raises ModelError and SettingsError where the pretrained one does not fit."""
+    generator = torch.Generator().manual_seed(settings.seed)
+    if settings.encoder:
+        return ReadingModel(settings.encoder.model_copy(update={"vocab_size": tokenizer.vocab_size}), generator)
+    folder = inputs.artifacts["pretrain"] / "model"
+    pretrained, its_tokenizer = load_model(folder, "pretraining")
+    if its_tokenizer.digest != tokenizer.digest:
+        raise ModelError(f"{folder}: was trained with another tokenizer than the vocab stage's: make pretrain anew")
+    if settings.max_length > pretrained.config.max_position_embeddings:
+        raise SettingsError(
+            f"{task.name}.max_length {settings.max_length} is more than the "
+            f"{pretrained.config.max_position_embeddings} positions of {folder}: lower it, or pretrain with a larger "
+            "encoder.max_position_embeddings"
+        )
+    model = ReadingModel(pretrained.config, generator)
+    init_encoder_from(model, pretrained)
+    return model
+
+
+def _questions_cut(settings: ReadingTaskSettings, pairs: Sequence[tuple[Passage, Passage]]) -> int:
+    return sum(len(question.ids) > settings.max_query_pieces for question, _ in pairs)
+
+
+def _note(settings: ReadingTaskSettings, inputs: Inputs) -> str:
+    if settings.split_by_article:
+        return _SPLIT_NOTE
+    names = {role: ", ".join(path.name for path in inputs.files[role]) for role in ("train", "valid")}
+    return _FILES_NOTE.format(**names)
+
+
+def _log_sample(windows: Sequence[Window], tokenizer: Tokenizer) -> None:
+    """The first window with an answer, so that a reader of the log sees what is learned."""
+    window = next((window for window in windows if window.gold), None)
+    if window is None or window.gold is None:
+        _logger.warning("no window holds an answer: nothing can be learned from these files")
+        return
+    first, last = window.gold
+    pieces = tokenizer.tokens(window.context.ids[first : last + 1].tolist())
+    _logger.info("sample: %s -> %s (pieces %d to %d)", window.question.text, " ".join(pieces), first, last)

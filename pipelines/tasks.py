@@ -1,0 +1,92 @@
+"""The table of tasks. A task is said here once: its name, kind, settings, reader, labels, metrics and baseline.
+
+A data set of a known kind is one entry, a reader and a settings class. Its kind runs it: classification.py, reading.py.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from korbert.tasks import korquad, nsmc
+from korbert.tasks.classification_settings import ClassificationTaskSettings
+from korbert.tasks.korquad.settings import KorquadSettings
+from korbert.tasks.nsmc.settings import NsmcSettings
+from korbert.tasks.questions import AnswerMetrics, Dataset
+from korbert.tasks.reading_settings import ReadingTaskSettings
+from pipelines.runtime import Runtime
+from pipelines.stages import Counts, Inputs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from korbert.tasks.metrics import Metric
+
+__all__ = ["KORQUAD", "NSMC", "TASKS", "ClassificationTask", "ReadingTask"]
+
+
+@dataclass(frozen=True)
+class ClassificationTask:
+    """Labelled texts.
+
+    name: of the stage, of its section in a recipe, and in messages. read: one file -> its texts in order, as columns
+    `id` (str, unique), `text` (str) and `label` (int64, a place in `labels`). metrics: those of the test scores; the
+    first one chooses epoch, rate and C on validation texts. baseline: None for none. texts: what errors and notes call
+    the texts.
+    """
+
+    name: str
+    settings: type[ClassificationTaskSettings]
+    read: Callable[[Path], "pd.DataFrame"]
+    labels: tuple[str, ...]
+    metrics: tuple["Metric", ...] = ("accuracy", "macro_f1")
+    baseline: Literal["tfidf"] | None = "tfidf"
+    texts: str = "texts"
+    kind: ClassVar[str] = "classification"
+
+    def run(self, settings: ClassificationTaskSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
+        """The task as a stage: writes model/, scores.json, predictions.parquet and metrics/ (docs/formats.md)."""
+        from pipelines import classification  # loads PyTorch
+
+        return classification.run(self, settings, inputs, output, runtime)
+
+
+@dataclass(frozen=True)
+class ReadingTask:
+    """Questions whose answers are cut out of contexts.
+
+    name: as of ClassificationTask. read: one file -> its questions with their right answers. metrics: of a predicted
+    text. submission: whether a folder is left that answers files of the task's format on another machine.
+    """
+
+    name: str
+    settings: type[ReadingTaskSettings]
+    read: Callable[[Path], Dataset]
+    metrics: AnswerMetrics
+    submission: bool = False
+    kind: ClassVar[str] = "reading"
+
+    def run(self, settings: ReadingTaskSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
+        """The task as a stage: writes model/, predictions.json, scores.json and more (docs/formats.md)."""
+        from pipelines import reading  # loads PyTorch
+
+        return reading.run(self, settings, inputs, output, runtime)
+
+
+NSMC = ClassificationTask(
+    name="nsmc",
+    settings=NsmcSettings,
+    read=nsmc.read,
+    labels=nsmc.LABELS,
+    metrics=("accuracy",),
+    texts="reviews",
+)
+KORQUAD = ReadingTask(
+    name="korquad",
+    settings=KorquadSettings,
+    read=korquad.read,
+    metrics=AnswerMetrics(korquad.exact_match, korquad.f1),
+    submission=True,
+)
+
+TASKS: Mapping[str, ClassificationTask | ReadingTask] = {task.name: task for task in (NSMC, KORQUAD)}
