@@ -131,7 +131,8 @@ def _work(pipeline: Pipeline, stage: Stage, plan: Plan) -> None:
     resumed = any(path.name != artifacts.PLAN for path in partial.iterdir())
     started, clock = datetime.datetime.now(datetime.UTC), time.monotonic()
     numerics = _numerics(pipeline, stage)
-    settings, run = pipeline.recipe.section(stage.name), imported(stage.module).run
+    settings = pipeline.recipe.section(stage.name)
+    run = imported(stage.run) if isinstance(stage.run, str) else stage.run
     try:
         counts = run(settings, pipeline.inputs(stage), partial, pipeline.runtime)
     except (CorpusError, ModelError, SettingsError) as error:  # to be mended in the recipe or the text

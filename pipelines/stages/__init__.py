@@ -1,10 +1,11 @@
 """The stages. All that the rest of the package knows of one stands in its entry in table.py; to add one, add an entry.
 
 1. table.py: the entries, in the order in which stages run.
-2. clean.py, analyze.py, vocab.py, shard.py, pretrain.py, nsmc.py, korquad.py: a module a stage, with
+2. clean.py, analyze.py, vocab.py, shard.py, pretrain.py: a module per stage, with
    `run(settings, inputs, output, runtime) -> Counts`. It reads only `inputs` and writes only below `output`, which may
    hold finished work of an interrupted run, and into the folder of encoded texts that the inputs name.
    `output/work/` and `output/checkpoints/` are its scratch folders; the runner removes them at the end.
+   Stages of tasks (nsmc, korquad) are entries of pipelines/tasks.py.
 3. settings.py: the sections of a recipe that join settings of several rooms. figures.py: the closing table's lines.
 """
 
@@ -16,9 +17,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-__all__ = ["Counts", "Figures", "Help", "Inputs", "Stage", "imported"]
+__all__ = ["Counts", "Figures", "Help", "Inputs", "Run", "Stage", "imported"]
 
 Counts = dict[str, int | float]
+Run = Callable[..., Counts]
+"""(settings, inputs, output, runtime) -> counts."""
 Figures = Callable[[Path, Mapping[str, Any]], Iterable[tuple[str, str]]]
 """An artifact's folder and its counts -> (what, figure) of each line in the closing table."""
 
@@ -59,7 +62,8 @@ def _nothing(settings: Any) -> Mapping[str, str]:
 class Stage:
     """A stage, said once. Runner, recipes, commands, closing table, index and pages know stages by their entries alone.
 
-    version: goes up when the stage's code gives other bytes. settings: its section of a recipe. module: has `run`.
+    version: goes up when the stage's code gives other bytes. settings: its section of a recipe. run: does the work; a
+        name is "module:function".
     help: of its command. title: what it makes, on the index page.
     reads: stages whose artifacts it is made from. unread: those of them that some settings do without.
     libraries: those whose version shapes the bytes. trains: whether it trains (on a device) or works part by part (on
@@ -78,7 +82,7 @@ class Stage:
     name: str
     version: int
     settings: type[BaseModel]
-    module: str
+    run: str | Run
     help: Help
     title: str
     reads: tuple[str, ...] = ()

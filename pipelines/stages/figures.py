@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from pipelines import artifacts
+from pipelines.stages import Figures
 
-__all__ = ["analyze", "clean", "korquad", "nsmc", "pretrain", "shard", "vocab"]
+__all__ = ["analyze", "classification", "clean", "label", "pretrain", "reading", "shard", "vocab"]
 
 Lines = Iterator[tuple[str, str]]
 Counts = Mapping[str, Any]
@@ -43,16 +44,32 @@ def pretrain(folder: Path, counts: Counts) -> Lines:
         yield "held-out NSP accuracy", f"{scores['nsp_accuracy']:.1%} of {scores['nsp_count']:,}"
 
 
-def nsmc(folder: Path, counts: Counts) -> Lines:
-    for row in _json(folder / "scores.json")["rows"]:
-        score = row["test"]["all"]
-        name = f"NSMC accuracy, {_ROWS.get(row['name'], row['name'])}"
-        yield name, f"{score['accuracy']:.1%} ± {score['standard_error']:.1%} of {score['count']:,}"
+def classification(title: str, metric: str) -> Figures:
+    """Lines of a classification task: the metric on all test texts, a line per model and seed."""
+
+    def lines(folder: Path, counts: Counts) -> Lines:
+        for row in _json(folder / "scores.json")["rows"]:
+            score = row["test"]["all"]
+            error = f" ± {score['standard_error']:.1%}" if metric == "accuracy" else ""
+            name = _ROWS.get(row["name"], row["name"])
+            yield f"{title} {label(metric)}, {name}", f"{score[metric]:.1%}{error} of {score['count']:,}"
+
+    return lines
 
 
-def korquad(folder: Path, counts: Counts) -> Lines:
-    scores = _json(folder / "scores.json")
-    yield "KorQuAD EM, F1", f"{scores['exact_match']:.1f}, {scores['f1']:.1f} of {scores['count']:,}"
+def reading(title: str) -> Figures:
+    """The line of a reading task: exact match and F1, in percent."""
+
+    def lines(folder: Path, counts: Counts) -> Lines:
+        scores = _json(folder / "scores.json")
+        yield f"{title} EM, F1", f"{scores['exact_match']:.1f}, {scores['f1']:.1f} of {scores['count']:,}"
+
+    return lines
+
+
+def label(metric: str) -> str:
+    """A metric as people call it."""
+    return {"macro_f1": "macro F1"}.get(metric, metric)
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -4,14 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from corpus.settings import AnalyzeSettings, CleanSettings
-from korbert.tasks.korquad.settings import KorquadSettings
-from korbert.tasks.nsmc.settings import NsmcSettings
 from pipelines.stages import Help, Stage, figures
 from pipelines.stages.settings import PretrainStage, ShardStage, VocabStage
+from pipelines.tasks import TASKS, Task
 
 __all__ = ["STAGES"]
-
-_TRAINING = ("torch", "numpy", "kiwipiepy", "kiwipiepy_model", "sentencepiece")
 
 
 def _without_pairs(section: dict[str, Any], recipe: Mapping[str, Any]) -> None:
@@ -24,18 +21,42 @@ def _without_pairs(section: dict[str, Any], recipe: Mapping[str, Any]) -> None:
         pairs.setdefault("without", [str(source.get("name")) for source in tables if source.get("pairs") is False])
 
 
-def _fits_the_encoder(name: str, max_length: int, others: Mapping[str, Any]) -> None:
-    positions = others["pretrain"].encoder.max_position_embeddings
-    if max_length > positions:
-        raise ValueError(
-            f"{name}.max_length {max_length} is more than pretrain.encoder.max_position_embeddings "
-            f"{positions}: lower the one or raise the other"
-        )
+def _stage_of(task: Task) -> Stage:
+    """A task as a stage after pretrain."""
 
+    def fits_the_encoder(settings: Any, others: Mapping[str, Any]) -> None:
+        if getattr(settings, "encoder", None) is None:  # its own one checks itself
+            positions = others["pretrain"].encoder.max_position_embeddings
+            if settings.max_length > positions:
+                raise ValueError(
+                    f"{task.name}.max_length {settings.max_length} is more than "
+                    f"pretrain.encoder.max_position_embeddings {positions}: lower the one or raise the other"
+                )
 
-def _check_korquad(settings: KorquadSettings, others: Mapping[str, Any]) -> None:
-    if settings.encoder is None:
-        _fits_the_encoder("korquad", settings.max_length, others)
+    return Stage(
+        task.name,
+        task.version,
+        task.settings,
+        task.run,
+        Help(
+            f"Fine-tune and score on {task.title}{f' ({task.about})' if task.about else ''}.",
+            f"the pretrained model, and the files of [{task.name}]",
+            task.writes,
+            f"korbert {task.name} mine.toml --data ~/data",
+        ),
+        task.asks,
+        reads=task.reads,
+        unread=lambda settings: ("pretrain",) if getattr(settings, "encoder", None) is not None else (),
+        libraries=task.libraries,
+        trains=True,
+        optional=True,
+        patterns=lambda settings: settings.patterns(),
+        check=fits_the_encoder,
+        page=task.page,
+        result=f"{task.title} {task.figure}",
+        figures=task.figures,
+        products=task.products,
+    )
 
 
 STAGES: dict[str, Stage] = {
@@ -45,7 +66,7 @@ STAGES: dict[str, Stage] = {
             "clean",
             1,
             CleanSettings,
-            "pipelines.stages.clean",
+            "pipelines.stages.clean:run",
             Help(
                 "Raw files -> documents worth learning from.",
                 "the files of [[clean.sources]] and [[clean.evaluation]]; filters, masks and duplicates are set in "
@@ -65,7 +86,7 @@ STAGES: dict[str, Stage] = {
             "analyze",
             1,
             AnalyzeSettings,
-            "pipelines.stages.analyze",
+            "pipelines.stages.analyze:run",
             Help(
                 "Documents -> sentences and morphemes (Kiwi).",
                 "the documents of clean, and the user dictionary of [analyze]",
@@ -83,7 +104,7 @@ STAGES: dict[str, Stage] = {
             "vocab",
             1,
             VocabStage,
-            "pipelines.stages.vocab",
+            "pipelines.stages.vocab:run",
             Help(
                 "Morphemes -> vocabulary and tokenizer.",
                 "the morphemes of analyze; the size is vocab.size",
@@ -100,7 +121,7 @@ STAGES: dict[str, Stage] = {
             "shard",
             1,
             ShardStage,
-            "pipelines.stages.shard",
+            "pipelines.stages.shard:run",
             Help(
                 "Morphemes -> ids in memory-mapped shards.",
                 "the morphemes of analyze and the tokenizer of vocab",
@@ -117,7 +138,7 @@ STAGES: dict[str, Stage] = {
             "pretrain",
             1,
             PretrainStage,
-            "pipelines.stages.pretrain",
+            "pipelines.stages.pretrain:run",
             Help(
                 "Shards -> a model that has learned to fill gaps.",
                 "the shards and the tokenizer; encoder, phases, masking and optimizer are set in [pretrain]",
@@ -134,51 +155,6 @@ STAGES: dict[str, Stage] = {
             result="nats, held-out MLM loss",
             figures=figures.pretrain,
         ),
-        Stage(
-            "nsmc",
-            1,
-            NsmcSettings,
-            "pipelines.stages.nsmc",
-            Help(
-                "Fine-tune and score on NSMC (movie reviews).",
-                "the pretrained model, and the files of [nsmc]",
-                "model/, scores.json with baselines, and predictions.parquet",
-                "korbert nsmc mine.toml --data ~/data",
-            ),
-            "Whether a film review is positive",
-            reads=("clean", "vocab", "pretrain"),
-            libraries=(*_TRAINING, "scikit-learn", "pandas"),
-            trains=True,
-            optional=True,
-            patterns=lambda settings: {"train": settings.train, "test": settings.test},
-            check=lambda settings, others: _fits_the_encoder("nsmc", settings.max_length, others),
-            page="pipelines.reports.nsmc",
-            result="NSMC accuracy",
-            figures=figures.nsmc,
-        ),
-        Stage(
-            "korquad",
-            2,
-            KorquadSettings,
-            "pipelines.stages.korquad",
-            Help(
-                "Fine-tune and score on KorQuAD (reading comprehension).",
-                "the pretrained model, and the files of [korquad]",
-                "model/, predictions.json, scores.json, and submission/, a folder to hand in",
-                "korbert korquad mine.toml --data ~/data",
-            ),
-            "Where in a text the answer stands",
-            reads=("vocab", "pretrain"),
-            unread=lambda settings: ("pretrain",) if settings.init == "scratch" else (),
-            libraries=_TRAINING,
-            trains=True,
-            optional=True,
-            patterns=lambda settings: settings.patterns(),
-            check=_check_korquad,
-            page="pipelines.reports.korquad",
-            result="KorQuAD F1 (of 100)",
-            figures=figures.korquad,
-            products={"KorQuAD predictions": "predictions.json"},
-        ),
+        *map(_stage_of, TASKS.values()),
     )
 }

@@ -16,7 +16,7 @@ from pipelines.stages import Help, Stage
 from pipelines.stages.table import STAGES
 
 STAGES["words"] = Stage(
-    "words", 1, words.Settings, "words",
+    "words", 1, words.Settings, words.run,
     Help("Documents -> their number of words.", "the documents of clean", "words.json", "korbert words mine.toml"),
     "How many words there are", reads=("clean",), optional=True, page="words", result="words in the corpus",
     figures=lambda folder, counts: [("words", f"{counts['words']:,}")],

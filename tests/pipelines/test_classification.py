@@ -2,6 +2,9 @@
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from pipelines.stages import Counts, Inputs
 from pipelines.tasks import TASKS
 from tests.pipelines import toy_topics
 
+ROOT = Path(__file__).resolve().parents[2]
 SETTINGS: dict[str, Any] = {
     "validation_share": 0.25,
     "max_length": 16,
@@ -148,3 +152,28 @@ def test_a_label_that_no_text_has_is_named(tmp_path: Path, inputs: Inputs) -> No
     few.write_text("".join(f"날씨/{number}: 비가 온다\n" for number in range(40)), encoding="utf-8")
     with pytest.raises(CorpusError, match=r"few\.txt: the headlines to learn from have no label 경제, 운동: give more"):
         _run(Inputs(inputs.artifacts, {**inputs.files, "train": (few,)}), tmp_path)
+
+
+def test_one_entry_makes_it_a_stage(tmp_path: Path) -> None:
+    """The table of tasks becomes stages when it is read: recipe, help, status and closing table know the task."""
+    recipe = '[[clean.sources]]\nname = "mine"\npath = "mine.jsonl"\n[topics]\nlearning_rates = [1e-3]\n'
+    encoder = "hidden_size = 8\nnum_hidden_layers = 1\nnum_attention_heads = 1\nintermediate_size = 8\n"
+    pretrain = "[pretrain]\nphases = [{ length = 64, steps = 1 }]\n[pretrain.optimizer]\n[pretrain.encoder]\n" + encoder
+    (tmp_path / "mine.toml").write_text(recipe + pretrain, encoding="utf-8")
+    program = (
+        "import sys; from tests.pipelines.toy_topics import ENTRY; from pipelines.tasks import TASKS\n"
+        "TASKS['topics'] = ENTRY\n"
+        "from pipelines.cli import run_command; sys.exit(run_command(sys.argv[1:]))"
+    )
+
+    def korbert(*arguments: str) -> str:
+        command = [sys.executable, "-c", program, *arguments]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), *sys.path]))}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+        return done.stdout + done.stderr
+
+    assert "Fine-tune and score on Topics." in korbert("topics", "--help")
+    assert "topics   absent" in korbert("status", "mine.toml")
+    assert "topics builds on it" in korbert("topics", "mine.toml")
+    assert "topics.max_length 600 is more than" in korbert("topics", "mine.toml", "--set", "topics.max_length=600")
+    assert "topics.trian: no such key (did you mean train?)" in korbert("run", "mine.toml", "--set", "topics.trian=a")

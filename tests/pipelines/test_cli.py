@@ -23,10 +23,7 @@ def test_a_full_disk_names_the_file_and_what_to_do(
     _fail_with(OSError(number, "full", "artifacts/demo/clean.partial/x"), monkeypatch)
     assert cli.run_command(["status", "demo"]) == 1
     said = capsys.readouterr().err
-    assert said == (
-        "korbert: artifacts/demo/clean.partial/x: full: make room, then run the same command: "
-        "it resumes\n"
-    )
+    assert said == ("korbert: artifacts/demo/clean.partial/x: full: make room, then run the same command: it resumes\n")
 
 
 def test_what_nobody_foresaw_is_one_line_too(

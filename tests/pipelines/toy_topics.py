@@ -48,5 +48,11 @@ def write(path: Path, count: int, seed: int) -> None:
 
 
 ENTRY = ClassificationTask(
-    name="topics", settings=TopicSettings, read=read, labels=TOPICS, metrics=("macro_f1", "accuracy"), texts="headlines"
+    name="topics",
+    title="Topics",
+    settings=TopicSettings,
+    read=read,
+    labels=TOPICS,
+    metrics=("macro_f1", "accuracy"),
+    texts="headlines",
 )
