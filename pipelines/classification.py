@@ -31,7 +31,7 @@ from korbert.progress import track
 from korbert.tasks.best_epoch import Best, load_best
 from korbert.tasks.classification import finetune, probabilities
 from korbert.tasks.classification_settings import ClassificationTaskSettings
-from korbert.tasks.encoded import Encoded
+from korbert.tasks.encoded import EncodedTexts
 from korbert.tasks.examples import Examples
 from korbert.tasks.metrics import confusion, measures
 from korbert.tokenization import Tokenizer
@@ -65,8 +65,8 @@ class _LabelledTexts:
 
     train: Examples
     test: Examples
-    train_morphemes: Encoded
-    test_morphemes: Encoded
+    train_morphemes: EncodedTexts
+    test_morphemes: EncodedTexts
     validation: NDArray[np.bool_]
 
 
@@ -144,7 +144,7 @@ def _encode(
 ) -> _LabelledTexts:
     encoded = {}
     for name, table in (("train", train), ("test", test)):
-        encoded[name] = Encoded(inputs.encoded or output / "work", table["text"].tolist(), tokenizer)
+        encoded[name] = EncodedTexts(inputs.encoded or output / "work", table["text"].tolist(), tokenizer, "morphemes")
         encoded[name].make(runtime.workers, f"analyze {name}")
     with track("load", total=None):
         train_rows, test_rows = (

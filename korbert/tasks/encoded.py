@@ -1,9 +1,14 @@
-"""Texts analysed once: the pieces and the morphemes of each, in Parquet parts that later runs find again."""
+"""Texts analysed once: the pieces of each, in Parquet parts that later runs find again.
+
+A part is `texts-<made from>-<content>.parquet`. The first digest covers its texts, the tokenizer and the columns, so
+that a part is the right one whoever made it; the second is that of the file's bytes, by which damage is found.
+"""
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -14,83 +19,122 @@ from korbert.durable import write_whole
 from korbert.errors import ArtifactError
 from korbert.progress import track
 from korbert.tasks.examples import Examples
-from korbert.tasks.passages import digest_of
+from korbert.tasks.passages import MANY_TEXTS, Passage
 from korbert.tokenization import Tokenizer
 
-__all__ = ["Encoded"]
+__all__ = ["EncodedTexts", "Extra"]
 
-_PART_TEXTS = 10_000  # a run that was cut off analyses at most so many texts again
-_SCHEMA = pa.schema(
-    [
-        ("input_ids", pa.list_(pa.int32())),  # without special tokens
-        ("boundaries", pa.list_(pa.uint8())),
-        ("morphemes", pa.list_(pa.string())),  # forms
-    ]
-)
+Extra = Literal["morphemes", "spans"]
+
+_PART_CHARS, _PART_TEXTS = 500_000, 10_000  # what an interrupted run analyses again at most
+_FIELDS = {
+    "input_ids": pa.list_(pa.int32()),  # without special tokens
+    "boundaries": pa.list_(pa.uint8()),
+    "morphemes": pa.list_(pa.string()),  # forms
+    "spans": pa.list_(pa.int32()),  # start and end of each piece in turn, in code points of the text
+}
 
 
-class Encoded:
-    """The pieces and the morphemes of a list of texts, in files `texts-<made from>-<content>.parquet` of a folder.
+class EncodedTexts:
+    """The pieces of a list of texts, kept in a folder. extra: what is kept beside input_ids and boundaries."""
 
-    The first digest is over texts and tokenizer, so that a part that is there is the right one, whoever made it; the
-    second is that of the file, by which damage is found.
-    """
-
-    def __init__(self, folder: Path, texts: Sequence[str], tokenizer: Tokenizer) -> None:
+    def __init__(self, folder: Path, texts: Sequence[str], tokenizer: Tokenizer, *extra: Extra) -> None:
         self._folder = folder
         self._tokenizer = tokenizer
-        parts = [texts[start : start + _PART_TEXTS] for start in range(0, len(texts), _PART_TEXTS)]
-        self._parts = [(f"texts-{digest_of(tokenizer, part)}", part) for part in parts]
+        self._schema = pa.schema([(name, _FIELDS[name]) for name in ("input_ids", "boundaries", *extra)])
+        self._parts = [(self._name(part), part) for part in _parts(texts)]
+
+    def _name(self, texts: Sequence[str]) -> str:
+        """The beginning of the file name of a part."""
+        digest = hashlib.sha256(" ".join([self._tokenizer.digest, *self._schema.names]).encode())
+        for text in texts:
+            digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
+        return f"texts-{digest.hexdigest()[:32]}"
 
     def make(self, workers: int, description: str = "analyze") -> None:
-        """Analyses what has not been analysed yet, on that many threads."""
-        with track(description, total=sum(len(texts) for _, texts in self._parts), unit="texts") as advance:
-            for name, texts in self._parts:
-                if self._find(name) is None:
-                    data = _encode(texts, self._tokenizer, workers)
-                    write_whole(self._folder / f"{name}-{_content(data)}.parquet", data)
+        """Analyses the texts of all parts that are absent or damaged, on that many threads where they are many."""
+        missing = [(name, texts) for name, texts in self._parts if self._read(name) is None]
+        total, left = (sum(len(texts) for _, texts in parts) for parts in (self._parts, missing))
+        threads = workers if left > MANY_TEXTS else 0
+        with track(description, total, "texts", total - left) as advance:
+            for name, texts in missing:
+                sink = pa.BufferOutputStream()
+                pq.write_table(self._encode(texts, threads), sink, compression="zstd")
+                data = memoryview(sink.getvalue())
+                write_whole(self._folder / f"{name}-{_content(data)}.parquet", data)
                 advance(len(texts))
-
-    def _find(self, name: str) -> Path | None:
-        """The file of a part, if it is there as it was written; one that is not is removed."""
-        for path in self._folder.glob(f"{name}-*.parquet"):
-            if path.stem.endswith(_content(path.read_bytes())):
-                return path
-            path.unlink()
-        return None
 
     def examples(self, labels: NDArray[np.int64], max_length: int) -> Examples:
         """[CLS] pieces [SEP] of each text, cut to `max_length` as Tokenizer.encode cuts it."""
         tokenizer, room = self._tokenizer, max_length - 2
         rows = (
             ([tokenizer.cls_id, *ids[:room], tokenizer.sep_id], [0, *levels[:room], 0])
-            for ids, levels in self._columns("input_ids", "boundaries")
+            for ids, levels in self._rows("input_ids", "boundaries")
         )
         return Examples.of_rows(rows, labels, tokenizer.pad_id)
 
     def morphemes(self) -> Iterator[list[str]]:
         """The forms of each text, in order."""
-        return (forms for (forms,) in self._columns("morphemes"))
+        return (forms for (forms,) in self._rows("morphemes"))
 
-    def _columns(self, *names: str) -> Iterator[tuple[Any, ...]]:
+    def passages(self) -> list[Passage]:
+        """Each text with its pieces and their spans, in order."""
+        passages: list[Passage] = []
+        for texts, table in self._tables():
+            columns = [table[name].combine_chunks() for name in ("input_ids", "boundaries", "spans")]
+            ids, boundaries, spans = (column.values.to_numpy() for column in columns)
+            spans = spans.reshape(-1, 2)
+            bounds = pairwise(columns[0].offsets.to_pylist())
+            passages += [
+                Passage(text, ids[start:end], boundaries[start:end], spans[start:end])
+                for text, (start, end) in zip(texts, bounds, strict=True)
+            ]
+        return passages
+
+    def _rows(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        for _, table in self._tables():
+            yield from zip(*(table[name].to_pylist() for name in names), strict=True)
+
+    def _tables(self) -> Iterator[tuple[Sequence[str], pa.Table]]:
         for name, texts in self._parts:
-            path = self._find(name)
-            if path is None:
+            data = self._read(name)
+            if data is None:
                 raise ArtifactError(f"{self._folder}: the analysis of {len(texts):,} texts is gone: run this again")
-            table = pq.read_table(path, columns=list(names))
-            yield from zip(*(table[column].to_pylist() for column in names), strict=True)
+            yield texts, pq.ParquetFile(pa.BufferReader(data)).read()
+
+    def _read(self, name: str) -> bytes | None:
+        """The file of a part, if it is there as it was written; a damaged one is removed."""
+        for path in self._folder.glob(f"{name}-*.parquet"):
+            data = path.read_bytes()
+            if path.stem.endswith(_content(data)):
+                return data
+            path.unlink()
+        return None
+
+    def _encode(self, texts: Sequence[str], threads: int) -> pa.Table:
+        columns: dict[str, list[Any]] = {}
+        if "morphemes" in self._schema.names:
+            analyses = list(self._tokenizer.analyzer.analyze_many(texts, workers=threads))
+            columns["morphemes"] = [analysis.forms for analysis in analyses]
+            encoded = [self._tokenizer.pieces(analysis, text) for text, analysis in zip(texts, analyses, strict=True)]
+        else:
+            encoded = list(self._tokenizer.pieces_of_many(texts, workers=threads))
+        columns["input_ids"] = [pieces.ids for pieces in encoded]
+        columns["boundaries"] = [pieces.boundaries for pieces in encoded]
+        if "spans" in self._schema.names:
+            columns["spans"] = [list(chain.from_iterable(pieces.spans)) for pieces in encoded]
+        return pa.table({name: columns[name] for name in self._schema.names}, schema=self._schema)
+
+
+def _parts(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The texts in order, some at a time: each part ends with the text that fills it."""
+    start = chars = 0
+    for end, text in enumerate(texts, 1):
+        chars += len(text)
+        if chars >= _PART_CHARS or end - start == _PART_TEXTS or end == len(texts):
+            yield texts[start:end]
+            start, chars = end, 0
 
 
 def _content(data: bytes | memoryview) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
-
-
-def _encode(texts: Sequence[str], tokenizer: Tokenizer, workers: int) -> memoryview:
-    """One part, as the bytes of a Parquet file."""
-    rows = []
-    for text, analysis in zip(texts, tokenizer.analyzer.analyze_many(texts, workers=workers), strict=True):
-        pieces = tokenizer.pieces(analysis, text)
-        rows.append({"input_ids": pieces.ids, "boundaries": pieces.boundaries, "morphemes": analysis.forms})
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), sink, compression="zstd")
-    return memoryview(sink.getvalue())

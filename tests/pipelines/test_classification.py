@@ -21,6 +21,12 @@ from pipelines.stages import Counts, Inputs
 from pipelines.tasks import TASKS
 from tests.pipelines import toy_topics
 
+_BEGINNINGS = (
+    ("오늘 비가 내린다", "내일 눈이 온다", "바람이 강하다"),
+    ("물가가 올랐다", "은행 금리가 내렸다", "수출이 늘었다"),
+    ("축구 경기에서 이겼다", "선수가 골을 넣었다", "야구 경기가 열렸다"),
+)
+_ENDINGS = ("", " 오늘", " 서울에서", "고 한다", " 정말", "!")
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS: dict[str, Any] = {
     "validation_share": 0.25,
@@ -35,11 +41,22 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+def _write(path: Path, count: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    lines = []
+    for number in range(count):
+        topic = int(generator.choice(3, p=[0.5, 0.3, 0.2]))
+        said = topic if generator.random() < 0.85 else int(generator.integers(3))  # so that scores are below 1
+        text = f"{generator.choice(_BEGINNINGS[said])}{generator.choice(_ENDINGS)}"
+        lines.append(f"{toy_topics.TOPICS[topic]}/{number}: {text}\n")
+    path.write_text("".join(lines), encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory, task_artifacts: dict[str, Path]) -> Inputs:
     folder = tmp_path_factory.mktemp("topics")
-    toy_topics.write(folder / "train.txt", 200, seed=1)
-    toy_topics.write(folder / "test.txt", 80, seed=2)
+    _write(folder / "train.txt", 200, seed=1)
+    _write(folder / "test.txt", 80, seed=2)
     return Inputs(task_artifacts, {role: (folder / f"{role}.txt",) for role in ("train", "test")})
 
 

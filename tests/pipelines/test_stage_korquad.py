@@ -212,7 +212,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(made, root, monkeypatch):
     def again(*args, **kwargs):
         raise AssertionError("a text was analysed again")
 
-    monkeypatch.setattr(Tokenizer, "pieces", again)
+    monkeypatch.setattr(Tokenizer, "pieces_of_many", again)
     KORQUAD.run(SETTINGS, inputs(root), output, runtime(root))
     starts = [
         line for line in map(json.loads, (output / "timing.jsonl").read_text().splitlines()) if line["kind"] == "start"

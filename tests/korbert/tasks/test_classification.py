@@ -16,7 +16,7 @@ from korbert.tasks import Classifier
 from korbert.tasks.best_epoch import load_best
 from korbert.tasks.classification import finetune, probabilities
 from korbert.tasks.classification_settings import ClassificationSettings
-from korbert.tasks.encoded import Encoded
+from korbert.tasks.encoded import EncodedTexts
 from korbert.tasks.examples import Examples
 from korbert.tasks.nsmc.settings import NsmcSettings
 from korbert.tokenization import Tokenizer
@@ -223,7 +223,7 @@ def test_scores_that_are_no_numbers_name_the_model(model_folder: Path, tiny_toke
 def test_a_classifier_reads_texts_as_they_were_learned(
     tmp_path: Path, model_folder: Path, tiny_tokenizer: Tokenizer
 ) -> None:
-    encoded = Encoded(tmp_path, REVIEWS, tiny_tokenizer)
+    encoded = EncodedTexts(tmp_path, REVIEWS, tiny_tokenizer)
     encoded.make(workers=1)
     learned = encoded.examples(np.zeros(len(REVIEWS), np.int64), max_length=12)
     classifier = Classifier.load(model_folder, "cpu")
@@ -236,23 +236,6 @@ def test_a_classifier_reads_texts_as_they_were_learned(
     found = probabilities(classifier.model, learned, device=CPU)
     for row, prediction in zip(found, classifier.predict(REVIEWS), strict=True):
         assert list(prediction["probabilities"].values()) == pytest.approx(row.tolist(), abs=1e-6)
-
-
-def test_encoded_texts_are_analysed_once(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
-    encoded = Encoded(tmp_path, REVIEWS, tiny_tokenizer)
-    encoded.make(workers=1)
-    (part,) = tmp_path.iterdir()
-    before = part.read_bytes(), part.stat().st_mtime_ns
-    Encoded(tmp_path, REVIEWS, tiny_tokenizer).make(workers=2)
-    assert (part.read_bytes(), part.stat().st_mtime_ns) == before
-    forms = list(encoded.morphemes())
-    assert forms[1] == []
-    assert forms[0][0] == "정말"
-    part.write_bytes(before[0][:100])  # as if torn
-    Encoded(tmp_path, REVIEWS, tiny_tokenizer).make(workers=2)
-    assert part.read_bytes() == before[0]  # whatever the workers
-    Encoded(tmp_path, REVIEWS[::-1], tiny_tokenizer).make(workers=1)
-    assert len(list(tmp_path.iterdir())) == 2  # other texts, another file
 
 
 def test_a_classifier_needs_a_model_that_classifies(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from korbert.tasks import passages
 from korbert.tasks.passages import Passage, cut, encode_passages, gold_pieces
 
 
@@ -59,49 +58,3 @@ def test_spans_cut_the_text_as_given(tiny_tokenizer):
         assert {place for start, end in found.spans.tolist() for place in range(start, end)} == {
             place for place, char in enumerate(text) if not char.isspace()
         }
-
-
-class Counting:
-    """A tokenizer that counts the texts it is asked for."""
-
-    def __init__(self, tokenizer):
-        self._tokenizer = tokenizer
-        self.digest = tokenizer.digest
-        self.texts = 0
-
-    def pieces_of_many(self, texts, *, workers=1):
-        for text in texts:
-            self.texts += 1
-            yield from self._tokenizer.pieces_of_many([text])
-
-
-def equal(a, b):
-    return all(
-        x.text == y.text and all(np.array_equal(getattr(x, n), getattr(y, n)) for n in ("ids", "boundaries", "spans"))
-        for x, y in zip(a, b, strict=True)
-    )
-
-
-def test_finished_parts_are_not_analysed_again(tiny_tokenizer, tmp_path, monkeypatch):
-    monkeypatch.setattr(passages, "_TEXTS_PER_PART", 3)
-    tokenizer = Counting(tiny_tokenizer)
-    fresh = encode_passages(tokenizer, TEXTS)
-    assert tokenizer.texts == 4
-    assert equal(encode_passages(tokenizer, TEXTS[:3], tmp_path), fresh[:3])
-    assert tokenizer.texts == 7
-    assert equal(encode_passages(tokenizer, TEXTS, tmp_path), fresh)  # the first part is there
-    assert tokenizer.texts == 8
-    assert equal(encode_passages(tokenizer, TEXTS, tmp_path), fresh)
-    assert tokenizer.texts == 8
-    next(tmp_path.iterdir()).write_bytes(b"torn")
-    assert equal(encode_passages(tokenizer, TEXTS, tmp_path), fresh)
-    assert tokenizer.texts in (9, 11)  # the torn part has one text, or three
-
-
-def test_other_texts_and_other_tokenizers_have_parts_of_their_own(tiny_tokenizer, tmp_path):
-    tokenizer = Counting(tiny_tokenizer)
-    encode_passages(tokenizer, TEXTS, tmp_path)
-    encode_passages(tokenizer, TEXTS[::-1], tmp_path)
-    tokenizer.digest = "0" * 64
-    encode_passages(tokenizer, TEXTS, tmp_path)
-    assert tokenizer.texts == 12
