@@ -3,8 +3,8 @@
 The way of a row through the three steps of `clean.py`:
 
 1. Reading. A worker takes a chunk of a source. `screening.py` passes each of its rows through `normalize.py`,
-   `personal.py` (masks), `filters.py` (on the arrays of `features.py`) and `contamination.py` (text of evaluation sets).
-   The rows become a part in the scratch folder, with measures for the next step: signatures of `minhash.py`, n-grams of
+   `personal.py` (masks), `filters.py` (on the arrays of `features.py`) and `contamination.py` (evaluation sets). The
+   rows become a part in the scratch folder, with measures for the next step: signatures of `minhash.py`, n-grams of
    `templates.py`, lines of `frequent_lines.py`, all made of the hashes of `hashing.py`.
 2. Deduplication, `deduplication.py`. Over all parts at once: repeated ids, equal texts and near-duplicates
    (`duplicates.py`), templates, frequent lines.
