@@ -108,7 +108,7 @@ def _slices(settings: AnalyzeSettings, documents: Path, output: Path) -> Iterato
     number = 0
     for path in paths:
         lengths = pc.binary_length(read_table(path, ["text"])["text"]).to_pylist()
-        content = content_of(path)
+        content = sha256_of(path)
         first = size = 0
         for stop, length in enumerate(lengths, 1):
             size += length

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpus.execution.database import connect, same_size_batches
-from corpus.execution.parts import Counts, Part, content_of, key_of, write_parquet, write_tables
+from corpus.execution.parts import Counts, Part, key_of, write_parquet, write_tables
 from corpus.execution.workers import Workers, local_threads, run_parts
 from corpus.morphemes import Bools, Codes, Ints, Morphemes, morpheme_files, read_morphemes
 from korbert.durable import sha256_of
@@ -162,7 +162,7 @@ def _count_parts(
     description, step = ("coverage", "coverage") if heldout else ("count", "counts")
     units = []
     for path in morpheme_files(morphemes):
-        key = key_of(None, _VERSION, content_of(path), seed, str(heldout_share), heldout, libraries=_LIBRARIES)
+        key = key_of(None, _VERSION, sha256_of(path), seed, str(heldout_share), heldout, libraries=_LIBRARIES)
         units.append(_CountUnit(Part(output, step, path.stem, key), path, seed, heldout_share, heldout))
     totals = run_parts(description, _count_part, units, workers=workers)
     return [unit.path for unit in units], totals

@@ -112,7 +112,7 @@ def _units(
     for path in paths:
         group.append(path)
         if sum(member.stat().st_size for member in group) >= settings.part_bytes or path == paths[-1]:
-            hashes = [content_of(member) for member in group]
+            hashes = [sha256_of(member) for member in group]
             key = key_of(settings, _VERSION, digest, seed, str(heldout_share), *hashes, libraries=_LIBRARIES)
             yield _ShardUnit(Part(output, "shard", f"part-{number:05d}", key), tuple(group), seed, heldout_share)
             group, number = [], number + 1

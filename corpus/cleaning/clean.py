@@ -142,7 +142,7 @@ def _read_all(
     """All parts of the first step, in order, and the sums of their counts."""
     parts: list[Part] = []
     sums: Counter[str] = Counter()
-    index_hash = "" if index is None else content_of(index)
+    index_hash = "" if index is None else sha256_of(index)
 
     def pending() -> Iterator[_ReadUnit]:
         """Cuts and hashes every chunk, and yields those whose part is not finished."""

@@ -90,7 +90,7 @@ class Part:
 
     def finish(self, files: Iterable[Path], counts: Mapping[str, int]) -> Counts:
         """Writes the record, once all files of the part are in place."""
-        digests = {path.relative_to(self.output).as_posix(): content_of(path) for path in files}
+        digests = {path.relative_to(self.output).as_posix(): sha256_of(path) for path in files}
         record = {"key": self.key, "files": digests, "counts": dict(counts)}
         text = json.dumps(record, ensure_ascii=False, indent=1)
         written_aside(self.record, lambda path: path.write_text(text, "utf-8"), self.output)
@@ -243,7 +243,7 @@ def keep_only(folder: Path, names: Iterable[str]) -> None:
 
 
 def key_of(settings: BaseModel | None, *made_from: str | int | bytes, libraries: Sequence[str] = ()) -> str:
-    """A digest of everything that determines the bytes of a part. A file belongs in it by `content_of`, not by name.
+    """A digest of everything that determines the bytes of a part. A file belongs in it by `sha256_of`, not by name.
 
     libraries: packages that shape the bytes; their installed versions are included.
     """
