@@ -241,7 +241,8 @@ class KorbertTokenizer(PreTrainedTokenizer):
                 continue
             special = id is not None and id < _FIRST_BYTE
             apart = special or (self._mark == "eojeol" and token.startswith(_MARK))
-            text += (" " * apart + token.removeprefix(_MARK) + " " * special).encode()
+            shown = token.removeprefix(_MARK).rstrip(" ")  # a space sets words apart from pieces of the same name
+            text += (" " * apart + shown + " " * special).encode()
         return " ".join(unicodedata.normalize("NFC", text.decode("utf-8", errors="replace")).split())
 
     def _encode_plus(self, text: Any, text_pair: Any = None, *args: Any, **kwargs: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from korbert.tokenization.encoding import CONTINUATION, EOJEOL, MORPHEME, SENTENCE, Pieces, Span
 from korbert.tokenization.spans import runs_within
@@ -20,21 +21,20 @@ def encode_with_special(text: str, encode: Callable[[str], Pieces]) -> Pieces:
     between the special tokens is analysed by itself.
     """
     found, specials = encode(text), [match.span() for match in _SPECIAL.finditer(text)]
-    runs = runs_within(found.spans, specials)
-    if runs is None or any(CONTINUATION in _edges(found, *run) for run in runs):
+    # By morphemes: the mark that begins one is a piece without characters, which would be left standing.
+    firsts = [place for place, level in enumerate(found.boundaries) if level != CONTINUATION]
+    bounds = [*firsts, len(found)]
+    runs = runs_within([(found.spans[low][0], found.spans[high - 1][1]) for low, high in pairwise(bounds)], specials)
+    if runs is None:
         return _encode_between(text, specials, encode)
     parts = []
     begin = 0
     for span, (first, last) in zip(specials, runs, strict=True):
-        parts.append(found[begin:first])
-        parts.append(_special(text, span, found.boundaries[first], found.morphemes[first]))
-        begin = last
+        place = bounds[first]
+        parts.append(found[begin:place])
+        parts.append(_special(text, span, found.boundaries[place], found.morphemes[place]))
+        begin = bounds[last]
     return Pieces.joined([*parts, found[begin:]])
-
-
-def _edges(found: Pieces, first: int, last: int) -> list[int]:
-    """What begins at the first of some pieces, and right behind the last of them."""
-    return found.boundaries[first : first + 1] + found.boundaries[last : last + 1]
 
 
 def _encode_between(text: str, specials: Sequence[Span], encode: Callable[[str], Pieces]) -> Pieces:
