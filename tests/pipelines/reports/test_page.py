@@ -213,14 +213,14 @@ def test_a_stage_without_pictures_of_its_own_shows_its_record(maker):
     record = json.loads((folder / "stage.json").read_text())
     maker.write_json(folder / "stage.json", record | {"stage": "distill"})
     text = _Reader(render(folder).read_text()).text
-    assert "What the record says" in text
+    assert "Run record" in text
     assert "filters.min_chars" in text
 
 
 def test_an_artifact_without_run_json_has_a_page(maker):
     folder = maker("analyze")
     (folder / "run.json").unlink()
-    assert "not on record" in render(folder).read_text()
+    assert "duration unknown" in render(folder).read_text()
 
 
 @pytest.mark.parametrize(
