@@ -58,7 +58,7 @@ class Dropped:
                 self._samples[reason] = sorted(samples, key=lambda sample: sample.key)[:_SAMPLES]
 
     def samples(self, reasons: Iterable[str]) -> tuple[Folded, ...]:
-        """At most 20 documents per reason, each next to a kept one: of duplicates their original, else a random one."""
+        """At most 20 documents per reason, each next to a kept one: for duplicates the original, else a sampled one."""
         duplicates = [name for name in self._samples if name.endswith(_DUPLICATE)]
         originals = self._excerpts_of({sample.detail for name in duplicates for sample in self._samples[name]})
         kept = self._sample_kept()

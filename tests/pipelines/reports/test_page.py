@@ -143,8 +143,8 @@ def test_a_killed_writer_leaves_its_half_page_outside_the_artifact(maker):
         "import os, sys, pathlib; os.fsync = lambda handle: os._exit(9)\n"
         "from pipelines.reports import render; render(pathlib.Path(sys.argv[1]))"
     )
-    found = subprocess.run([sys.executable, "-c", code, str(folder)], timeout=60)
-    assert found.returncode == 9
+    killed = subprocess.run([sys.executable, "-c", code, str(folder)], timeout=60)
+    assert killed.returncode == 9
     assert artifacts.damage(folder, json.loads((folder / "stage.json").read_text())) is None
     assert [path.name for path in maker.recipe.iterdir() if path.is_file()] == [".korquad.report.html.tmp"]
     render(folder)
