@@ -135,7 +135,7 @@ NSMC = ClassificationTask(
     texts="reviews",
     title="NSMC",
     about="movie reviews",
-    asks="Whether a film review is positive",
+    asks="Sentiment of movie reviews",
     page="pipelines.reports.nsmc",
 )
 KORQUAD = ReadingTask(
@@ -146,7 +146,7 @@ KORQUAD = ReadingTask(
     submission=True,
     title="KorQuAD",
     about="reading comprehension",
-    asks="Where in a text the answer stands",
+    asks="Extractive question answering",
     version=2,
     page="pipelines.reports.korquad",
 )

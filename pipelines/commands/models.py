@@ -92,7 +92,7 @@ def tokenize(
     loaded = Tokenizer.load(tokenizer)
     if html:
         number = tokenizing.write_page(html, loaded, source, special_tokens=special_tokens)
-        click.echo(f"{html}: {number:,} texts", err=True)
+        click.echo(f"{html}: {number:,} text{'' if number == 1 else 's'}", err=True)
         return
     for _, text in source:
         found = loaded.encode_pieces(text, special_tokens=special_tokens)

@@ -30,7 +30,7 @@ def vocab(folder: Path, counts: Counts) -> Lines:
 
 
 def shard(folder: Path, counts: Counts) -> Lines:
-    yield "pieces to learn from", f"{counts['pieces'] - counts['heldout_pieces']:,}"
+    yield "training pieces", f"{counts['pieces'] - counts['heldout_pieces']:,}"
 
 
 def pretrain(folder: Path, counts: Counts) -> Lines:
