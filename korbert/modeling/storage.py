@@ -77,7 +77,7 @@ def save_model(folder: str | Path, model: Model, tokenizer: Tokenizer, task: Map
 
 
 def serialize(tensors: Mapping[str, Tensor]) -> bytes:
-    """A safetensors file of the tensors alone. It has one metadata entry: the order of several varies between runs."""
+    """A safetensors file, a function of the tensors. Of several metadata entries the order would vary."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     return safetensors.torch.save(plain, metadata={"format": "pt"})
 
