@@ -1,4 +1,4 @@
-"""Lines of a file or a pipe, in bounded memory, and as soon as they have arrived; lines of JSON to give out."""
+"""Lines of a file or a pipe, in bounded memory and as soon as they arrive; lines of JSON to write."""
 
 import codecs
 import json
@@ -10,14 +10,14 @@ from korbert.errors import CorpusError, SettingsError
 
 __all__ = ["LONGEST", "Line", "as_json", "batches", "checked", "decoded", "texts"]
 
-LONGEST = 1 << 20  # bytes of a line; what stands behind is passed over
+LONGEST = 1 << 20  # bytes of a line; the rest is skipped
 _BATCH_LINES, _BATCH_BYTES = 2_048, 1 << 20
 _CHUNK = 1 << 16
 _BOM = codecs.BOM_UTF8
 
 
 class Line(NamedTuple):
-    """number: from 1. data: without its end. cut: data is the beginning alone, the line is longer than LONGEST."""
+    """number: from 1. data: without the line end. cut: the line is longer than LONGEST, data is its beginning."""
 
     number: int
     data: bytes
@@ -25,7 +25,7 @@ class Line(NamedTuple):
 
 
 def batches(file: IO[bytes]) -> Iterator[list[Line]]:
-    """All lines, some thousand at a time; from a pipe those that have arrived, so that a slow writer sees answers."""
+    """All lines, some thousand at a time; from a pipe those that have arrived, so that a slow writer gets answers."""
     batch: list[Line] = []
     size, number = 0, 1
     held, cut = bytearray(), False
@@ -52,14 +52,14 @@ def batches(file: IO[bytes]) -> Iterator[list[Line]]:
 
 
 def _read(file: IO[bytes]) -> bytes:
-    """What is there, at most a chunk; waits where there is nothing. Empty at the end."""
+    """The bytes that have arrived, at most a chunk; waits for the first one. Empty at the end."""
     read = getattr(file, "read1", file.read)
-    found: bytes = read(_CHUNK)
-    return found
+    chunk: bytes = read(_CHUNK)
+    return chunk
 
 
 def _more_is_there(file: IO[bytes]) -> bool:
-    """Whether reading would not wait; True where nobody can tell."""
+    """Whether reading would not wait; True where that is unknown."""
     try:
         return bool(select.select([file], [], [], 0)[0])
     except (OSError, ValueError, TypeError):
@@ -72,7 +72,7 @@ def _line(number: int, data: bytearray, cut: bool) -> Line:
 
 
 def decoded(line: Line) -> str:
-    """Its text. CorpusError, which leaves the place to the caller, where it is not UTF-8."""
+    """Its text. Raises CorpusError where it is not UTF-8; the caller adds the place."""
     try:
         return codecs.getincrementaldecoder("utf-8")().decode(line.data, final=not line.cut)
     except UnicodeDecodeError as error:
@@ -82,7 +82,7 @@ def decoded(line: Line) -> str:
 
 
 def texts(file: IO[bytes], name: str) -> Iterator[tuple[str, str]]:
-    """Place ("reviews.txt: line 3") and text of each line. CorpusError for one too long or not UTF-8, by its place."""
+    """Place ("reviews.txt: line 3") and text of each line. Raises CorpusError for a line too long or not UTF-8."""
     for batch in batches(file):
         for line in batch:
             place = f"{name}: line {line.number}"
@@ -95,7 +95,7 @@ def texts(file: IO[bytes], name: str) -> Iterator[tuple[str, str]]:
 
 
 def checked(arguments: tuple[str, ...]) -> list[tuple[str, str]]:
-    """As `texts`, of arguments of the command line, which have lone surrogates where they were not UTF-8."""
+    """As `texts`, for command line arguments, which have lone surrogates where they were not UTF-8."""
     for number, text in enumerate(arguments, 1):
         try:
             text.encode()
@@ -105,5 +105,5 @@ def checked(arguments: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 def as_json(value: Any) -> bytes:
-    """A line of JSON in UTF-8, whatever the terminal's encoding; a lone surrogate, which has none, as its escape."""
+    """A line of JSON in UTF-8, whatever the terminal's encoding; lone surrogates are escaped."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")

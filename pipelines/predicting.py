@@ -1,4 +1,9 @@
-"""Lines in, results out: what `korbert predict` and `korbert fill` do with a model."""
+"""Predictions for the records of a file: what `korbert predict` writes.
+
+1. The kind of the model tells the fields that a record needs (text, or question and context).
+2. Records are read, some at a time (records.py); each becomes a result, or a result with an error.
+3. The model predicts the results without an error; they are given out in the order of the file.
+"""
 
 from collections.abc import Iterator
 from typing import IO, Any
@@ -26,6 +31,7 @@ _TEXT = (
     "리뷰",
     "댓글",
 )
+_KINDS = {type(None): "null", bool: "true or false", list: "a list", dict: "an object"}
 
 Result = dict[str, Any]
 
@@ -33,12 +39,11 @@ Result = dict[str, Any]
 def predict_lines(
     model: Loaded, file: IO[bytes], name: str = "input", *, form: Format = "auto", text: str | None = None
 ) -> Iterator[list[Result]]:
-    """A result a record, in order, some at a time: {"line", "id" where it has one, "text" or "question", ...}.
+    """One result per record, in order, some at a time: {"line", "id" if it has one, "text" or "question", ...}.
 
-    A record that cannot be read gives {"line", "error"}; a text of which the beginning alone was read has "cut".
-    name, form: as pipelines.records has them; name is also what errors call the input. text: column or key of the text;
-    None: the first usual name that is there. Raises SettingsError where a table has no such column, ModelError where
-    the model gives scores that are no numbers, or has learned no task.
+    A record that cannot be read gives {"line", "error"}; a text that was truncated has "cut". name, form: as of
+    pipelines.records. text: column or key of the text; None: the first usual name that is there. Raises SettingsError
+    where a table has no such column, ModelError where the model's scores are NaN or it has learned no task.
     """
     if isinstance(model, Classifier):
         keys: Keys = {"text": (text,) if text else _TEXT}
@@ -53,18 +58,19 @@ def predict_lines(
     for part in records(file, name, form, keys):
         results = [_result(record, keys) for record in part]
         good = [result for result in results if "error" not in result]
-        found: list[Any]
+        predictions: list[Any]
         if isinstance(model, Classifier):
-            found = list(model.predict([result["text"] for result in good]))
+            predictions = list(model.predict([result["text"] for result in good]))
         else:
-            found = list(model.answer([result.pop("context") for result in good], [one["question"] for one in good]))
-        for result, prediction in zip(good, found, strict=True):
+            contexts = [result.pop("context") for result in good]
+            predictions = list(model.answer(contexts, [result["question"] for result in good]))
+        for result, prediction in zip(good, predictions, strict=True):
             result.update(prediction)
         yield results
 
 
 def _result(record: Record, keys: Keys) -> Result:
-    """What comes before the prediction: the record's line and id, and the texts of `keys`; or its error."""
+    """The result before its prediction: line and id of the record, and the texts of `keys` or an error."""
     result: Result = {"line": record.line}
     id = record.fields.get("id")
     if isinstance(id, str | int) and not isinstance(id, bool):
@@ -82,6 +88,3 @@ def _result(record: Record, keys: Keys) -> Result:
     if record.cut or len(result.get("text", "")) > MAX_CHARS:
         result["text"], result["cut"] = result["text"][:MAX_CHARS], True
     return result
-
-
-_KINDS = {type(None): "null", bool: "true or false", list: "a list", dict: "an object"}

@@ -1,4 +1,4 @@
-"""What `korbert predict` reads: plain lines, JSON lines, CSV and TSV, as records with their lines, good or bad."""
+"""The records that `korbert predict` reads: plain lines, JSON lines, CSV and TSV; faulty ones with their error."""
 
 import csv
 import json
@@ -18,7 +18,7 @@ __all__ = ["FORMATS", "Format", "Keys", "Record", "records"]
 Format = Literal["auto", "lines", "jsonl", "csv", "tsv"]
 FORMATS = ("auto", "lines", "jsonl", "csv", "tsv")
 Keys = Mapping[str, tuple[str, ...]]
-"""What is read of a record -> the names that it may have in a file, the first one first."""
+"""Field of a record -> the names that it may have in a file, in order of preference."""
 
 _ENDINGS: Mapping[str, Format] = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _BATCH_ROWS = 1_000  # of a table
@@ -26,9 +26,9 @@ _BATCH_ROWS = 1_000  # of a table
 
 @dataclass(frozen=True)
 class Record:
-    """What stands at a line (of a CSV file, where it begins): its fields, or what is wrong with it.
+    """The record that begins at a line: its fields, or its error.
 
-    cut: the fields hold the beginning of the line alone.
+    cut: the fields hold only the beginning of the line.
     """
 
     line: int
@@ -40,9 +40,9 @@ class Record:
 def records(file: IO[bytes], name: str, form: Format, keys: Keys) -> Iterator[list[Record]]:
     """The records of a file, some at a time.
 
-    form: "auto" goes by the ending of the name; without one of those, a first line that begins with { makes JSON lines.
-    Raises SettingsError, which lists the columns, where a table lacks one of `keys`; CorpusError where its first line
-    cannot be read.
+    form: "auto" is by the extension of the name; without a known one, JSON lines if the first line begins with {.
+    Raises SettingsError, which lists the columns, where a table lacks one of `keys`; CorpusError where its header is
+    faulty.
     """
     batches = lines.batches(file)
     first = next(batches, [])
@@ -111,7 +111,7 @@ def _of_row(number: int, fields: list[str] | str, columns: list[str]) -> Record:
 
 
 def _tsv(given: Iterator[Line]) -> Iterator[tuple[int, list[str] | str]]:
-    """First line of each row that is not blank, and its fields or what is wrong with it. A quote is a character."""
+    """Line of each row that is not blank, and its fields or its error. A quote is a character."""
     for line in given:
         text = _decoded(line)
         if line.cut:
@@ -121,9 +121,9 @@ def _tsv(given: Iterator[Line]) -> Iterator[tuple[int, list[str] | str]]:
 
 
 def _csv(given: Iterator[Line]) -> Iterator[tuple[int, list[str] | str]]:
-    """As _tsv. A quoted field may hold line ends; where its quote is a mistake, that line alone is given up."""
+    """As _tsv. A quoted field may span lines; of a field whose quote is a mistake only the first line is lost."""
     csv.field_size_limit(lines.LONGEST)
-    again: deque[Line] = deque()  # what was read behind such a quote
+    again: deque[Line] = deque()  # lines read after such a quote
     taken: list[Line] = []
 
     def feed() -> Iterator[str]:
@@ -155,7 +155,7 @@ def _decoded(line: Line) -> str:
 
 
 def _checked(fields: list[str]) -> list[str] | str:
-    """The fields, or what is wrong where bytes of them are no UTF-8."""
+    """The fields, or an error where they are not UTF-8."""
     try:
         "".join(fields).encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""KorQuAD submissions: a file of questions in, a file of answers out, and a folder that does it on another machine."""
+"""KorQuAD submissions: a file of questions is answered, answers are scored, and a folder does it on another machine."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ from korbert.versions import installed_version
 __all__ = ["score", "submit", "write_submission", "write_wheel"]
 
 _PACKAGES = ("korbert", "corpus", "pipelines")
-_NOT_CARRIED = ("corpus/sample",)  # the demo's text, no part of a model
+_NOT_CARRIED = ("corpus/sample",)  # text of the demo
 _NEEDS = ("kiwipiepy", "kiwipiepy_model", "numpy", "pydantic", "rich", "safetensors", "sentencepiece", "torch")
 
 
@@ -27,8 +27,8 @@ def submit(
     """Answer every question of `input`, an official file with or without answers, into `output`: {id: answer}.
 
     model: a folder of kind "reading", or an artifact that has one. batch_size: windows at a time. Returns the number of
-    answers. `output` is whole or absent. Raises SettingsError, before the work, where it cannot be written or would
-    take the place of what is read, and CorpusError where `input` is no KorQuAD file.
+    answers. `output` is whole or absent. Raises SettingsError, before the work, where it cannot be written or is one
+    of the inputs, and CorpusError where `input` is not a KorQuAD file.
     """
     check_output(Path(output), Path(input), Path(model))
     dataset = korquad.read(input, answers="none")
@@ -47,7 +47,7 @@ def score(dataset: str | Path, predictions: str | Path) -> dict[str, float]:
 def write_submission(model: Path, folder: Path) -> None:
     """A folder to hand in: predict.py, model/ with its tokenizer, a wheel of korbert, requirements.txt.
 
-    Same model, code and library versions: same bytes. `folder` must not be there yet.
+    Equal models, code and library versions give equal bytes. `folder` must not exist.
     """
     folder.mkdir(parents=True)
     shutil.copytree(model, folder / "model")
@@ -60,10 +60,10 @@ def write_submission(model: Path, folder: Path) -> None:
 
 
 def write_wheel(folder: Path) -> Path:
-    """korbert as a wheel in `folder`, out of the files that are running now, installed or not. Returns its path.
+    """A wheel of korbert in `folder`, made of the files that run now, installed or not. Returns its path.
 
-    Stored unpacked and with fixed times, so that its bytes depend on those files alone. It asks for what answering
-    needs, and carries no sample text.
+    Uncompressed and with fixed times, so that its bytes depend only on those files. It requires what answering needs,
+    and holds no sample text.
     """
     name = f"korbert-{korbert.__version__}"
     info = f"{name}.dist-info"

@@ -1,6 +1,23 @@
-"""What a pretrained encoder is put to: gaps to fill, labels for texts, answers out of contexts; and their scores.
+"""What a pretrained encoder is used for: gaps to fill, labels for texts, answers out of contexts; and their scores.
 
-Its packages nsmc and korquad stand for the two Korean tasks: `from korbert.tasks import korquad`.
+Classification, from labelled texts to labels:
+
+1. encoded.py: texts are analysed once and kept as pieces and morphemes.
+2. examples.py: rows of pieces with their labels, and the batch of each step.
+3. classification.py: the model learns them; best_epoch.py keeps the weights of the best epoch.
+4. tfidf.py: the baseline on the same morphemes.
+5. metrics.py: accuracy, macro F1 and confusion of the predicted labels.
+
+Reading, from questions on texts to answers:
+
+1. questions.py: questions, contexts and right answers.
+2. passages.py: both as pieces with their spans, kept as encoded.py keeps them.
+3. windows.py: windows over long contexts, their batches and their loss.
+4. reading.py: the best spans of all windows become answers.
+5. misses.py: scores, and why wrong answers are wrong.
+
+filling.py needs no task. The rooms nsmc and korquad hold what belongs to one data set: its files, its defaults, its
+official metrics. They are packages: `from korbert.tasks import korquad`.
 """
 
 from typing import TYPE_CHECKING

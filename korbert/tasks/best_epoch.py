@@ -1,4 +1,4 @@
-"""The weights of the best epoch: kept while a model is trained, whatever its task, and found again when it is done."""
+"""The weights of the best epoch: kept while a model is trained, whatever its task, and loaded when it is done."""
 
 import hashlib
 import logging

@@ -1,4 +1,9 @@
-"""Labels for texts: learning them from examples, keeping the best epoch, and giving them to new texts."""
+"""Labels for texts: learned from examples, and predicted for new texts.
+
+1. `finetune` learns labelled examples (examples.py) and keeps the best epoch by validation examples (best_epoch.py).
+2. `probabilities` scores examples, shortest first.
+3. `Classifier` loads a model folder, encodes texts and predicts their labels.
+"""
 
 import logging
 import shutil
@@ -36,7 +41,7 @@ _TEXTS_AT_ONCE = 4_096  # whose pieces are held in memory
 
 
 class Prediction(TypedDict):
-    """The likeliest label of a text, and how likely each one is."""
+    """The most probable label of a text, and the probability of each label."""
 
     label: str
     probabilities: dict[str, float]
@@ -55,22 +60,22 @@ def probabilities(
     precision: PrecisionName = "fp32",
     advance: Callable[[int], None] = lambda count: None,
 ) -> NDArray[np.float32]:
-    """How likely each label is for each row: (N, C). The model is left in the mode it was in.
+    """The probability of each label for each row: (N, C). The model stays in its mode, train or eval.
 
     advance: called with the number of rows after each batch.
     """
-    found: list[NDArray[np.float32]] = []
+    shares: list[NDArray[np.float32]] = []
     rows = list(examples.by_length(_SCORING_BATCH_SIZE))
     was_training = model.training
     model.eval()
     with torch.inference_mode(), autocast(device, precision):
         for numbers in rows:
             batch = moved(examples.batch(numbers), device)
-            found.append(_logits(model, batch).float().softmax(dim=-1).cpu().numpy())
+            shares.append(_logits(model, batch).float().softmax(dim=-1).cpu().numpy())
             advance(len(numbers))
     model.train(was_training)
-    result = np.empty((len(examples), found[0].shape[1]), dtype=np.float32)
-    result[np.concatenate(rows)] = np.concatenate(found)
+    result = np.empty((len(examples), shares[0].shape[1]), dtype=np.float32)
+    result[np.concatenate(rows)] = np.concatenate(shares)
     return result
 
 
@@ -135,14 +140,14 @@ def _logits(model: nn.Module, batch: Batch) -> Tensor:
 
 
 class Classifier:
-    """A model folder of kind "classification" at work: texts in, labels out.
+    """Predicts labels of texts with a model folder of kind "classification".
 
         >>> classifier = Classifier.load("artifacts/demo/nsmc")
         >>> classifier.predict("정말 좋은 영화")
         {"label": "긍정", "probabilities": {"부정": 0.04, "긍정": 0.96}}
 
-    max_length: pieces of a text, special tokens included; the rest is cut off. None: as many as the model's positions.
-    name: what errors call the model; `load` gives it its folder's.
+    max_length: pieces of a text, special tokens included; the rest is cut off. None: the model's positions.
+    name: of the model in errors; `load` sets it to the folder.
     """
 
     name = "the model"
@@ -154,11 +159,11 @@ class Classifier:
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
-        """From a folder that korbert has written. ModelError where it is none, or of another kind."""
+        """From a folder written by korbert. Raises ModelError where it is not one, or of another kind."""
         model, tokenizer = load_model(folder, "classification", choose_device(device))
-        found = cls(model, tokenizer, read_config(folder)["task"].get("max_length"))
-        found.name = str(folder)
-        return found
+        classifier = cls(model, tokenizer, read_config(folder)["task"].get("max_length"))
+        classifier.name = str(folder)
+        return classifier
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -169,27 +174,29 @@ class Classifier:
     @overload
     def predict(self, texts: Iterable[str]) -> list[Prediction]: ...
     def predict(self, texts: str | Iterable[str]) -> Prediction | list[Prediction]:
-        """The prediction of a text, or one for each of many, in order. Any text will do, an empty one too.
+        """The prediction for a text, or a list for many, in order. Any text is valid, an empty one too.
 
-        SettingsError for what is no text. ModelError where the model gives scores that are no numbers.
+        Raises SettingsError for what is not a string, ModelError where the model's scores are NaN.
         """
         given, single = as_texts(texts, "texts")
-        found: list[Prediction] = []
+        predictions: list[Prediction] = []
         for start in range(0, len(given), _TEXTS_AT_ONCE):
-            found += self._predict(given[start : start + _TEXTS_AT_ONCE])
-        return found[0] if single else found
+            predictions += self._predict(given[start : start + _TEXTS_AT_ONCE])
+        return predictions[0] if single else predictions
 
     def _predict(self, texts: list[str]) -> list[Prediction]:
-        # Threads of Kiwi's pay for many alone: it would load anew to have them.
+        # Kiwi's threads pay only for many texts: for them it is loaded again.
         workers = cores() if len(texts) >= _SCORING_BATCH_SIZE else 0
         encodings = self.tokenizer.encode_batch(texts, max_length=self.max_length, workers=workers)
         rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
         examples = Examples.of_rows(rows, [0] * len(texts), self.tokenizer.pad_id)
-        found = probabilities(self.model, examples, device=next(self.model.parameters()).device)
-        if not np.isfinite(found).all():
+        shares = probabilities(self.model, examples, device=next(self.model.parameters()).device)
+        if not np.isfinite(shares).all():
             raise ModelError(f"{self.name}: gives scores that are no numbers: train it anew, at a lower rate")
-        return [self._prediction(row) for row in found]
-
-    def _prediction(self, row: NDArray[np.float32]) -> Prediction:
-        shares = dict(zip(self.labels, row.tolist(), strict=True))
-        return {"label": self.labels[int(row.argmax())], "probabilities": shares}
+        return [
+            {
+                "label": self.labels[int(row.argmax())],
+                "probabilities": dict(zip(self.labels, row.tolist(), strict=True)),
+            }
+            for row in shares
+        ]

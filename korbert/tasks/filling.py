@@ -1,4 +1,4 @@
-"""Filling gaps: what a pretrained model expects at each [MASK]."""
+"""Filling gaps: the pieces that a pretrained model expects at each [MASK]."""
 
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -23,9 +23,9 @@ __all__ = ["Candidate", "Filler"]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A piece for a gap. The probability is that among all pieces of the vocabulary.
+    """A piece for a gap, with its probability among all pieces of the vocabulary.
 
-    text: the whole text with the piece in its gap, and in each other gap the likeliest of that one.
+    text: the whole text with the piece in its gap, and the most probable piece in every other gap.
     """
 
     piece: str
@@ -35,7 +35,7 @@ class Candidate:
 
 
 class Filler:
-    """A pretrained model that fills gaps. name: what errors call the model; `load` gives it its folder's."""
+    """A pretrained model that fills gaps. name: of the model in errors; `load` sets it to the folder."""
 
     name = "the model"
 
@@ -45,24 +45,24 @@ class Filler:
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
-        """From a folder that korbert has written. ModelError where it is none, or of another kind."""
-        found = cls(*load_model(folder, "pretraining", choose_device(device)))
-        found.name = str(folder)
-        return found
+        """From a folder written by korbert. Raises ModelError where it is not one, or of another kind."""
+        filler = cls(*load_model(folder, "pretraining", choose_device(device)))
+        filler.name = str(folder)
+        return filler
 
     @overload
     def fill(self, texts: str, top: int = 5) -> list[list[Candidate]]: ...  # type: ignore[overload-overlap]
     @overload
     def fill(self, texts: Iterable[str], top: int = 5) -> list[list[list[Candidate]]]: ...
     def fill(self, texts: str | Iterable[str], top: int = 5) -> list[list[Candidate]] | list[list[list[Candidate]]]:
-        """For each [MASK] in a text, in order, the `top` likeliest pieces, the likeliest first; of many texts, a list.
+        """For each [MASK] in a text, in order, its `top` pieces, the most probable first; for many texts, a list.
 
-        '오늘 [MASK] 정말 좋다' -> [[Candidate('날씨', ...), ...]]. Raises SettingsError for what is no text. ModelError
-        where a text has no [MASK] or is longer than the model's rows, or the model gives scores that are no numbers.
+        '오늘 [MASK] 정말 좋다' -> [[Candidate('날씨', ...), ...]]. Raises SettingsError for what is not a string,
+        ModelError where a text has no [MASK] or more pieces than the model has positions, or where scores are NaN.
         """
         given, single = as_texts(texts, "texts")
-        found = [self._fill(text, top) for text in given]
-        return found[0] if single else found
+        filled = [self._fill(text, top) for text in given]
+        return filled[0] if single else filled
 
     def _fill(self, text: str, top: int) -> list[list[Candidate]]:
         encoding = self.tokenizer.encode(text, special_tokens=True)
@@ -72,27 +72,25 @@ class Filler:
         gaps = [place for place, id in enumerate(encoding.input_ids) if id == self.tokenizer.mask_id]
         if not gaps:
             raise ModelError(f"{text[:60]!r}: has no [MASK]: write [MASK] where a word is to be filled in")
-        probabilities = self._probabilities(encoding.input_ids, encoding.boundaries, gaps)
+        device = next(self.model.parameters()).device
+        with torch.inference_mode():
+            hidden = self.model.encoder(
+                torch.tensor([encoding.input_ids], device=device),
+                boundaries=torch.tensor([encoding.boundaries], device=device),
+            )  # (1, T, D)
+            probabilities = self.model.mlm_head(hidden[0, gaps]).float().softmax(-1).cpu()  # (gaps, V)
         if not probabilities.isfinite().all():
             raise ModelError(f"{self.name}: gives scores that are no numbers: train it anew, at a lower rate")
-        found = [self._best(row, top) for row in probabilities]
+        best = [self._best(row, top) for row in probabilities]
         spans = [encoding.spans[gap] for gap in gaps]
-        first = [candidates[0][0] for candidates in found]
+        first = [candidates[0][0] for candidates in best]
         return [
             [
                 Candidate(piece, id, share, _filled(text, spans, [*first[:gap], piece, *first[gap + 1 :]]))
                 for piece, id, share in candidates
             ]
-            for gap, candidates in enumerate(found)
+            for gap, candidates in enumerate(best)
         ]
-
-    def _probabilities(self, ids: list[int], boundaries: list[int], gaps: list[int]) -> torch.Tensor:
-        device = next(self.model.parameters()).device
-        with torch.inference_mode():
-            hidden = self.model.encoder(
-                torch.tensor([ids], device=device), boundaries=torch.tensor([boundaries], device=device)
-            )  # (1, T, D)
-            return self.model.mlm_head(hidden[0, gaps]).float().softmax(-1).cpu()  # (gaps, V)
 
     def _best(self, probabilities: torch.Tensor, top: int) -> list[tuple[str, int, float]]:
         best = probabilities[FIRST_PIECE:].topk(min(top, len(probabilities) - FIRST_PIECE))

@@ -1,4 +1,4 @@
-"""Scores of predicted labels, for any number of labels C, all from the confusion of one with the other."""
+"""Scores of predicted labels, for any number of labels C, all computed from the confusion matrix."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ Metric = Literal["accuracy", "macro_f1"]
 
 
 def confusion(labels: NDArray[np.int64], predictions: NDArray[np.int64], num_labels: int) -> NDArray[np.int64]:
-    """(C, C) int64: how many examples of the row's label were given the column's."""
+    """(C, C) int64: examples with the row's label that were predicted as the column's."""
     counts = np.bincount(labels * num_labels + predictions, minlength=num_labels**2)
     return counts.reshape(num_labels, num_labels).astype(np.int64)
 

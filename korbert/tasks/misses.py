@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypedDict, get_args
 
-from korbert.tasks.passages import Passage, cut, gold_pieces
+from korbert.tasks.passages import Passage, pieces_of_span, span_of_pieces
 from korbert.tasks.questions import Answer, AnswerMetrics, Dataset
 from korbert.tasks.reading import Candidate
 
@@ -106,10 +106,10 @@ def miss_cause(predicted: tuple[int, int] | None, answers: Sequence[Answer], *, 
 
 def _is_reachable(answer: Answer, context: Passage, metrics: AnswerMetrics) -> bool:
     """Whether the pieces over the answer cut out exactly that, as the official score sees it."""
-    pieces = gold_pieces(context, *answer.span)
+    pieces = pieces_of_span(context, *answer.span)
     if pieces is None:
         return False
-    start, end = cut(context.spans, *pieces)
+    start, end = span_of_pieces(context.spans, *pieces)
     return metrics.exact_match(context.text[start:end], [answer.text])
 
 

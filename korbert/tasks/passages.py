@@ -12,9 +12,9 @@ from korbert.progress import track
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.encoding import Pieces, span_of, span_to_pieces
 
-__all__ = ["MANY_TEXTS", "Passage", "cut", "encode_passages", "gold_pieces"]
+__all__ = ["MANY_TEXTS", "Passage", "encode_passages", "pieces_of_span", "span_of_pieces"]
 
-MANY_TEXTS = 500  # from here on threads of Kiwi's pay: to have them it is loaded anew
+MANY_TEXTS = 500  # from here on Kiwi's threads pay: for them it is loaded again
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,11 @@ def encode_passages(
     return passages
 
 
-def gold_pieces(passage: Passage, start: int, end: int) -> tuple[int, int] | None:
-    """First and last piece (both inside) of the shortest run over the characters [start, end); None where none is."""
+def pieces_of_span(passage: Passage, start: int, end: int) -> tuple[int, int] | None:
+    """First and last piece (inclusive) of the shortest run over the characters [start, end); None without one."""
     return span_to_pieces([tuple(span) for span in passage.spans.tolist()], start, end)
 
 
-def cut(spans: np.ndarray, first: int, last: int) -> tuple[int, int]:
-    """span_of for spans as an array, (P, 2): the characters that the pieces first to last (both inside) stand for."""
+def span_of_pieces(spans: np.ndarray, first: int, last: int) -> tuple[int, int]:
+    """The characters that the pieces first to last (inclusive) stand for. spans: (P, 2); see encoding.span_of."""
     return span_of(spans[first : last + 1].tolist(), 0, last - first)

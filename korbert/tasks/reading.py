@@ -1,4 +1,9 @@
-"""Reading comprehension: answers to questions, cut out of texts of any length."""
+"""Reading comprehension: answers to questions, cut out of texts of any length.
+
+1. Question and context become pieces with spans (passages.py), cut into windows (windows.py).
+2. The model scores each piece of a window as the first and the last one of the answer.
+3. The best spans of each window are merged into the n_best answers of the question.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +18,7 @@ from korbert.errors import ModelError, SettingsError
 from korbert.modeling import ReadingModel, load_model, read_config
 from korbert.processor import cores
 from korbert.progress import track
-from korbert.tasks.passages import Passage, cut, encode_passages
+from korbert.tasks.passages import Passage, encode_passages, span_of_pieces
 from korbert.tasks.questions import Dataset
 from korbert.tasks.reading_settings import ReadingSettings
 from korbert.tasks.texts import as_texts
@@ -25,7 +30,7 @@ __all__ = ["Candidate", "Reader", "Reading", "question_pairs"]
 
 _Scored = tuple[float, int, int, str]  # log probability, start, end, text
 
-_SPANS_PER_ENTRY = 4  # spans looked at for one n-best entry of a window, as several spans may have one text
+_SPANS_PER_ENTRY = 4  # candidate spans of a window per n-best entry: several spans may have the same text
 
 
 class Candidate(TypedDict):
@@ -52,7 +57,7 @@ class Reader:
     reader.answer("세종은 1443년에 한글을 만들었다.", "한글은 언제 만들어졌나?")
       ->  {"answer": "1443년", "span": (4, 9), "score": 0.93}
 
-    name: what errors call the model; `load` gives it its folder's.
+    name: of the model in errors; `load` sets it to the folder.
     """
 
     name = "the model"
@@ -73,56 +78,62 @@ class Reader:
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto", *, batch_size: int = 32) -> Self:
-        """From a folder that korbert has written. ModelError where it is none, or of another kind."""
+        """From a folder written by korbert. Raises ModelError where it is not one, or of another kind."""
         model, tokenizer = load_model(folder, "reading", choose_device(device))
         settings = ReadingSettings.model_validate(read_config(folder)["task"])
-        found = cls(model, tokenizer, settings, batch_size=batch_size)
-        found.name = str(folder)
-        return found
+        reader = cls(model, tokenizer, settings, batch_size=batch_size)
+        reader.name = str(folder)
+        return reader
 
     @overload
     def answer(self, context: str, question: str) -> Reading: ...  # type: ignore[overload-overlap]
     @overload
     def answer(self, context: Iterable[str], question: Iterable[str]) -> list[Reading]: ...
     def answer(self, context: str | Iterable[str], question: str | Iterable[str]) -> Reading | list[Reading]:
-        """The best answer to a question on a context, or one for each of as many questions as contexts, in order.
+        """The best answer to a question on a context, or a list for as many questions as contexts, in order.
 
-        An empty one with score 0 where the context holds nothing but white space. SettingsError for what is no text,
-        and for other numbers of the two.
+        An answer is empty, with score 0, where the context is white space. Raises SettingsError for what is not a
+        string, and where contexts and questions differ in number.
         """
-        (contexts, single), (questions, one) = as_texts(context, "context"), as_texts(question, "question")
-        if single != one or len(contexts) != len(questions):
-            many = [
-                "one string" if alone else str(len(texts)) for alone, texts in ((single, contexts), (one, questions))
-            ]
-            raise SettingsError(
-                f"context is {many[0]} and question {many[1]}: give two strings, or lists of one length"
-            )
+        (contexts, one_context), (questions, one_question) = (
+            as_texts(context, "context"),
+            as_texts(question, "question"),
+        )
+        if one_context != one_question or len(contexts) != len(questions):
+            given = "one string" if one_context else len(contexts)
+            asked = "one string" if one_question else len(questions)
+            raise SettingsError(f"context is {given} and question {asked}: give two strings, or lists of one length")
         texts = list(dict.fromkeys([*questions, *contexts]))  # a context that many share is analysed once
         passages = dict(zip(texts, encode_passages(self.tokenizer, texts, workers=cores()), strict=True))
         pairs = zip(questions, contexts, strict=True)
-        found = self.read([(passages[question], passages[context]) for question, context in pairs])
-        readings = [_reading(candidates) for candidates in found]
-        return readings[0] if single else readings
+        answers = self.read([(passages[question], passages[context]) for question, context in pairs])
+        readings: list[Reading] = []
+        for candidates in answers:
+            if candidates:
+                best = candidates[0]
+                readings.append({"answer": best["text"], "span": (best["start"], best["end"]), "score": best["score"]})
+            else:
+                readings.append({"answer": "", "span": (0, 0), "score": 0.0})
+        return readings[0] if one_context else readings
 
     def predict(self, dataset: Dataset) -> dict[str, str]:
-        """Question id -> answer, for every question of a file (`korbert.tasks.korquad.read`)."""
-        return {id: found[0]["text"] if found else "" for id, found in self.n_best(dataset).items()}
+        """Question id -> answer, for every question of a data set, such as `korbert.tasks.korquad.read` gives."""
+        return {id: best[0]["text"] if best else "" for id, best in self.n_best(dataset).items()}
 
     def n_best(self, dataset: Dataset) -> dict[str, list[Candidate]]:
         """Question id -> its n_best answers, the best one first."""
-        found = self.read(question_pairs(dataset, self.tokenizer))
-        return {question.id: answers for question, answers in zip(dataset.questions, found, strict=True)}
+        answers = self.read(question_pairs(dataset, self.tokenizer))
+        return {question.id: best for question, best in zip(dataset.questions, answers, strict=True)}
 
     def read(self, pairs: Sequence[tuple[Passage, Passage]]) -> list[list[Candidate]]:
-        """The n_best answers of each (question, context), one an answer text; ties go to the earlier, shorter span."""
+        """The n_best answers of each (question, context), one a text; ties go to the earlier, shorter span."""
         windows = [
             window for i, pair in enumerate(pairs) for window in cut_windows(*pair, settings=self.settings, index=i)
         ]
-        found: list[list[_Scored]] = [[] for _ in pairs]
+        spans: list[list[_Scored]] = [[] for _ in pairs]
         for window, start, end in self._scored(windows):
-            found[window.index] += _window_answers(window, start, end, self.settings)
-        return [_merged(scored, self.settings.n_best) for scored in found]
+            spans[window.index] += _window_answers(window, start, end, self.settings)
+        return [_merged(scored, self.settings.n_best) for scored in spans]
 
     @torch.inference_mode()
     def _scored(self, windows: Sequence[Window]) -> Iterator[tuple[Window, np.ndarray, np.ndarray]]:
@@ -144,13 +155,6 @@ class Reader:
                     inside = slice(offset, offset + window.last - window.first)
                     yield window, start[row, inside], end[row, inside]
                 advance(len(chosen))
-
-
-def _reading(candidates: Sequence[Candidate]) -> Reading:
-    if not candidates:
-        return {"answer": "", "span": (0, 0), "score": 0.0}
-    best = candidates[0]
-    return {"answer": best["text"], "span": (best["start"], best["end"]), "score": best["score"]}
 
 
 def question_pairs(
@@ -177,19 +181,19 @@ def _window_answers(window: Window, start: np.ndarray, end: np.ndarray, settings
     count = min(settings.n_best * _SPANS_PER_ENTRY, int(allowed.sum()))
     if count == 0:
         return []
-    least = np.partition(scores, -count)[-count]
-    best = np.flatnonzero(scores >= least)  # with all that tie, by first piece, then by last
-    found = []
+    threshold = np.partition(scores, -count)[-count]
+    best = np.flatnonzero(scores >= threshold)  # with all ties, by first piece, then by last
+    scored = []
     for place in best[np.argsort(-scores[best], kind="stable")][:count]:
-        a, b = cut(spans, *divmod(int(place), len(spans)))
-        found.append((float(scores[place]), a, b, window.context.text[a:b]))
-    return found
+        a, b = span_of_pieces(spans, *divmod(int(place), len(spans)))
+        scored.append((float(scores[place]), a, b, window.context.text[a:b]))
+    return scored
 
 
-def _merged(found: Sequence[_Scored], n_best: int) -> list[Candidate]:
-    """One entry an answer text, the best n_best of them."""
+def _merged(spans: Sequence[_Scored], n_best: int) -> list[Candidate]:
+    """The n_best best answers of different texts."""
     by_text: dict[str, Candidate] = {}
-    for score, start, end, text in sorted(found, key=lambda scored: (-scored[0], scored[1], scored[2])):
+    for score, start, end, text in sorted(spans, key=lambda scored: (-scored[0], scored[1], scored[2])):
         if len(by_text) < n_best and text not in by_text and text.strip():
             by_text[text] = {"text": text, "score": math.exp(score), "start": start, "end": end}
     return list(by_text.values())

@@ -1,4 +1,4 @@
-"""What the models take: one text or many."""
+"""The texts that models are given: one or many."""
 
 from collections.abc import Iterable, Mapping
 
@@ -8,9 +8,9 @@ __all__ = ["as_texts"]
 
 
 def as_texts(given: object, name: str) -> tuple[list[str], bool]:
-    """The texts as a list, and whether one was given, not many. name: what errors call the argument.
+    """The texts as a list, and whether a single one was given. name: of the argument in errors.
 
-    SettingsError for what is neither a string nor an iterable of strings, naming what it is.
+    Raises SettingsError for what is neither a string nor an iterable of strings.
     """
     if isinstance(given, str):
         return [given], True

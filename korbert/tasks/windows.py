@@ -2,7 +2,7 @@
 
 A window is `[CLS] question [SEP] pieces of the context [SEP]`. First and last piece of the answer are two choices among
 the context's pieces in the window and [CLS], which means "not in this window". Windows without the answer are learned,
-not dropped: an answer is looked for in all windows of a text, so the model has to know those that do not hold it.
+not dropped: an answer is searched in all windows of a text, so the model must recognise those that do not hold it.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from korbert.tasks.passages import Passage, gold_pieces
+from korbert.tasks.passages import Passage, pieces_of_span
 from korbert.tasks.reading_settings import SPECIAL_TOKENS, ReadingSettings
 from korbert.tokenization import Tokenizer
 from korbert.training.devices import Batch
@@ -28,7 +28,7 @@ class Window:
     """The question's first pieces and the context's pieces [first, last).
 
     gold: the answer's first and last piece (both inside), counted in the context; None where the window does not hold
-    the whole answer. index: which question, for those who join the windows of one.
+    the whole answer. index: number of the question, by which the answers of its windows are merged.
     """
 
     question: Passage
@@ -51,7 +51,7 @@ def cut_windows(
 
     answer: the right answer's span in the context's characters.
     """
-    gold = gold_pieces(context, *answer) if answer else None
+    gold = pieces_of_span(context, *answer) if answer else None
     room = settings.max_length - SPECIAL_TOKENS - min(len(question.ids), settings.max_query_pieces)
     windows = []
     for first in range(0, max(len(context.ids) - settings.stride, 1), room - settings.stride):
@@ -125,7 +125,7 @@ def reading_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
 
 
 def choice_logits(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Scores of each piece as first and as last one, (B, T) float32 both; minus infinity where there is no choice."""
+    """Scores of each piece as first and as last one, (B, T) float32 both; minus infinity where not a choice."""
     inputs = (batch[name] for name in ("input_ids", "attention_mask", "token_type_ids", "boundaries"))
     start, end = model(*inputs, padded=batch["padded"])  # (B, T) both
     barred = ~batch["choices"]

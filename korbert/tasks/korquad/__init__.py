@@ -1,4 +1,11 @@
-"""KorQuAD 1.0: its files, the official scores, why answers are missed, and what no reader could reach."""
+"""KorQuAD 1.0, a reading task.
+
+1. data.py: an official file becomes questions, contexts and right answers (../questions.py); faults are named by place.
+2. oracle.py: the best scores that a tokenizer's pieces allow, before anything is trained.
+3. metrics.py: the official scores of predictions.
+
+settings.py holds the defaults of the stage.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -94,14 +94,14 @@ def _best(question: Question, text: str, pieces: Pieces) -> dict[str, str]:
     def quality(candidate: str) -> tuple[bool, float]:
         return exact_match(candidate, answers), f1(candidate, answers)
 
-    found: dict[str, list[str]] = {name: [] for name in _CEILINGS}
+    tried: dict[str, list[str]] = {name: [] for name in _CEILINGS}
     for answer in question.answers:
         for first, last in _runs(pieces, *answer.span):
-            found["pieces"].append(text[slice(*span_of(pieces.spans, first, last))])
-            found["characters"].append(text[slice(*cut_within(text, pieces, first, last, *answer.span))])
-            if all(exact_match(texts[-1], answers) for texts in found.values()):  # nearly always at once
-                return {name: texts[-1] for name, texts in found.items()}
-    return {name: max(texts, key=quality, default="") for name, texts in found.items()}
+            tried["pieces"].append(text[slice(*span_of(pieces.spans, first, last))])
+            tried["characters"].append(text[slice(*cut_within(text, pieces, first, last, *answer.span))])
+            if all(exact_match(texts[-1], answers) for texts in tried.values()):  # nearly always at once
+                return {name: texts[-1] for name, texts in tried.items()}
+    return {name: max(texts, key=quality, default="") for name, texts in tried.items()}
 
 
 def _runs(pieces: Pieces, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -110,8 +110,8 @@ def _runs(pieces: Pieces, start: int, end: int) -> Iterator[tuple[int, int]]:
     if run is None:
         return
     offsets = sorted(range(-_AROUND, _AROUND + 1), key=abs)
-    for one, other in product(offsets, offsets):
-        first, last = run[0] + one, run[1] + other
+    for of_first, of_last in product(offsets, offsets):
+        first, last = run[0] + of_first, run[1] + of_last
         if 0 <= first <= last < len(pieces):
             yield first, last
 

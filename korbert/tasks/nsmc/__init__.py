@@ -1,4 +1,4 @@
-"""NSMC, the Naver sentiment movie corpus: its files, and the table of scores."""
+"""NSMC, the Naver sentiment movie corpus: data.py reads its files, settings.py holds the defaults of its stage."""
 
 from typing import TYPE_CHECKING
 

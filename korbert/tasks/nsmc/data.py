@@ -1,4 +1,4 @@
-"""Reads the files of NSMC, the Naver sentiment movie corpus (github.com/e9t/nsmc), as they are."""
+"""Reads the official files of NSMC, the Naver sentiment movie corpus (github.com/e9t/nsmc)."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNS", "LABELS", "read"]
 
 COLUMNS = ("id", "document", "label")
-LABELS = ("부정", "긍정")  # what the labels 0 and 1 of the files mean: ratings 1 to 4, ratings 9 and 10
+LABELS = ("부정", "긍정")  # names of the labels 0 (ratings 1 to 4) and 1 (ratings 9 and 10)
 
 _HEADER = "\t".join(COLUMNS)
 
@@ -21,8 +21,8 @@ _HEADER = "\t".join(COLUMNS)
 def read(path: str | Path) -> "pd.DataFrame":
     """The reviews of one official file, in its order: id (str), text (str, may be empty), label (int64, 0 or 1).
 
-    A tab ends a field and a line feed ends a row; nothing else means anything: quotes are text, and so are `NA` and
-    `null`. A byte-order mark in front and CRLF line ends are taken away.
+    A tab ends a field and a line feed ends a row; quotes, `NA` and `null` are text. A byte-order mark at the start and
+    CRLF line ends are removed.
 
     Raises CorpusError, naming file and line, for a missing file, another header, a row that has not three fields, a
     label other than 0 and 1, and bytes that are not UTF-8.
@@ -63,8 +63,9 @@ def _lines(path: Path) -> list[str]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        found = f"byte 0x{data[error.start]:02x}"
-        raise CorpusError(f"{path}, line {line}: {found} is not UTF-8: convert the file to UTF-8") from error
+        raise CorpusError(
+            f"{path}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8: convert the file to UTF-8"
+        ) from error
     return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from korbert.tasks.passages import Passage, cut, encode_passages, gold_pieces
+from korbert.tasks.passages import Passage, encode_passages, pieces_of_span, span_of_pieces
 
 
 def passage(text, spans):
@@ -27,8 +27,8 @@ EMPTY = passage("그는 의사 다", [(0, 1), (1, 2), (3, 5), (5, 5), (6, 7)])  
         (EMPTY, 0, 7, (0, 4)),
     ],
 )
-def test_gold_pieces(given, start, end, expected):
-    assert gold_pieces(given, start, end) == expected
+def test_pieces_of_span(given, start, end, expected):
+    assert pieces_of_span(given, start, end) == expected
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,8 @@ def test_gold_pieces(given, start, end, expected):
         (EMPTY, 2, 4, "의사 다"),
     ],
 )
-def test_cut(given, first, last, expected):
-    start, end = cut(given.spans, first, last)
+def test_span_of_pieces(given, first, last, expected):
+    start, end = span_of_pieces(given.spans, first, last)
     assert given.text[start:end] == expected
 
 

@@ -9,7 +9,7 @@ from korbert.modeling import EncoderConfig, ReadingModel, save_model
 from korbert.tasks import korquad
 from korbert.tasks.korquad.metrics import exact_match
 from korbert.tasks.misses import score_answers
-from korbert.tasks.passages import Passage, cut
+from korbert.tasks.passages import Passage, span_of_pieces
 from korbert.tasks.questions import AnswerMetrics
 from korbert.tasks.reading import Reader, question_pairs
 from korbert.tasks.reading_settings import ReadingSettings
@@ -230,7 +230,7 @@ def test_gold_spans_recover_the_answers(tiny_tokenizer, sample):
     for question, (asked, context) in zip(dataset.questions, question_pairs(dataset, tiny_tokenizer), strict=True):
         windows = cut_windows(asked, context, ReadingSettings(), answer=question.answers[0].span)
         first, last = next(window.gold for window in windows if window.gold)
-        start, end = cut(context.spans, first, last)
+        start, end = span_of_pieces(context.spans, first, last)
         assert question.answers[0].text in context.text[start:end]
         right += exact_match(context.text[start:end], [question.answers[0].text])
     assert right >= 0.97 * len(dataset.questions)
@@ -245,7 +245,7 @@ def test_gold_spans_recover_real_answers(tiny_tokenizer, korbert_data):
     for question, (asked, context) in zip(dataset.questions, pairs, strict=True):
         windows = cut_windows(asked, context, ReadingSettings(), answer=question.answers[0].span)
         first, last = next(window.gold for window in windows if window.gold)
-        start, end = cut(context.spans, first, last)
+        start, end = span_of_pieces(context.spans, first, last)
         gold[question.id] = [{"text": context.text[start:end], "score": 1.0, "start": start, "end": end}]
     scores = score_answers(dataset, pairs, gold, AnswerMetrics(korquad.exact_match, korquad.f1))
     assert scores["exact_match"] > 99.5
