@@ -43,7 +43,11 @@ class Artifact:
             raise ArtifactError(f"{folder}: no {RECORD} in it, so there is nothing to report: run the stage first")
         if not isinstance(record.get("stage"), str):
             raise ArtifactError(f"{folder / RECORD}: names no stage: make this artifact anew with --rebuild")
-        return cls(folder, _named(record, folder / RECORD), read_json(folder / RUN) or {})
+        try:
+            run = read_json(folder / RUN) or {}
+        except ArtifactError:  # outside the digest: no more than the time is lost
+            run = {}
+        return cls(folder, _named(record, folder / RECORD), run)
 
     @property
     def stage(self) -> str:
