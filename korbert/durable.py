@@ -50,7 +50,7 @@ def check_output(path: Path, *inputs: Path) -> None:
     """
     folder = path.parent
     if not path.name:
-        raise SettingsError(f"{str(path)!r}: is no name of a file: name one")
+        raise SettingsError(f"{str(path)!r}: is not a file name: name a file")
     if not os.path.isdir(folder):  # noqa: PTH112 (False, too, if a folder above may not be entered)
         raise SettingsError(f"{path}: there is no folder {folder}: make it, or name another file")
     try:
@@ -61,7 +61,7 @@ def check_output(path: Path, *inputs: Path) -> None:
         raise SettingsError(f"{path}: cannot be written ({error.strerror}): name another file") from None
     present = path.lstat() if os.path.lexists(path) else None
     if present is not None and not stat.S_ISREG(present.st_mode):
-        kind = _KINDS.get(stat.S_IFMT(present.st_mode), "no regular file")
+        kind = _KINDS.get(stat.S_IFMT(present.st_mode), "not a regular file")
         raise SettingsError(f"{path}: is {kind}, which is not written over: name a file")
     for source in inputs:
         if present is not None and source.exists() and path.samefile(source):
@@ -161,7 +161,7 @@ def read_object(path: Path) -> dict[str, Any]:
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text} is no finite number")
+        raise ValueError(f"{text} is not a finite number")
     return number
 
 
@@ -177,7 +177,7 @@ def verified(data: bytes) -> dict[str, Any]:
     except RecursionError:
         raise ValueError("is nested too deeply") from None
     if not isinstance(record, dict) or _CHECKSUM not in record:
-        raise ValueError(f"has no {_CHECKSUM}: it is no record, or was written by an older korbert")
+        raise ValueError(f"has no {_CHECKSUM}: it is not a record, or was written by an older korbert")
     del record[_CHECKSUM]
     if data != checksummed(record):
         raise ValueError("is not as it was written")

@@ -105,7 +105,7 @@ def read_record(folder: Path) -> Json | None:
     record = _read_as(_Record, folder / RECORD)
     if record is not None and digest_of(record) != record["digest"]:
         raise ArtifactError(
-            f"{folder / RECORD}: its digest is not that of its content, so somebody changed it: "
+            f"{folder / RECORD}: its digest does not match its content, so it was changed: "
             "make this artifact anew with --rebuild"
         )
     return record

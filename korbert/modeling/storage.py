@@ -117,7 +117,7 @@ def read_config(folder: str | Path) -> dict[str, Any]:
         place = ".".join(map(str, first["loc"]))
         raise ModelError(f"{path}: {place}: {first['msg']}: put the file back as it was written") from None
     if isinstance(head, _LabelHead) != (kind == "classification"):
-        raise ModelError(f"{path}: head {_short(config['head'])} is none of a {kind} model: put the file back")
+        raise ModelError(f"{path}: head {_short(config['head'])} does not fit a {kind} model: put the file back")
     return config
 
 
@@ -188,7 +188,7 @@ def _build(folder: Path, config: Mapping[str, Any], num_tensors: int) -> Model:
     try:
         encoder = EncoderConfig.parse(config["encoder"])
         if encoder.num_hidden_layers > num_tensors:
-            raise ModelError(f"num_hidden_layers {encoder.num_hidden_layers}: the weights are of fewer")
+            raise ModelError(f"num_hidden_layers {encoder.num_hidden_layers}: the file of weights has fewer")
         with torch.device("meta"), _NoFilling():
             return _CLASSES[config["kind"]](encoder, **config["head"])
     except (ModelError, TypeError, ValueError, OverflowError, RuntimeError) as error:  # sizes that no tensor can have
@@ -219,7 +219,7 @@ def _fill(path: Path, model: Model, tensors: Mapping[str, Tensor]) -> None:
             )
         if not torch.isfinite(have).all():
             raise ModelError(
-                f"{path}: {name} holds numbers that are not finite, so the model can say nothing: take weights from"
+                f"{path}: {name} holds numbers that are not finite, so the model is of no use: take weights from"
                 " before, or train it anew with a lower learning_rate"
             )
     model.load_state_dict(tensors, assign=True)

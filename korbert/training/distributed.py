@@ -33,21 +33,23 @@ def world() -> World:
     """From RANK and WORLD_SIZE, which torchrun sets. SettingsError if they contradict each other."""
     rank, size = (_number(name, default) for name, default in (("RANK", 0), ("WORLD_SIZE", 1)))
     if not 0 <= rank < size or (size > 1 and "RANK" not in os.environ):
-        raise SettingsError(f"{_variables()}: no process among several has these: {_WAYS_OUT}")
+        raise SettingsError(f"{_variables()}: RANK does not fit WORLD_SIZE: {_WAYS_OUT}")
     return World(rank, size)
 
 
 def refuse_environment() -> None:
     """Raises SettingsError if torchrun's variables make this process one of several: a stage trains in one process."""
     if world() != World():
-        raise SettingsError(f"{_variables()}: as of one process among several, but a stage trains in one: {_WAYS_OUT}")
+        raise SettingsError(
+            f"{_variables()}: this would be one of several processes, but a stage trains in one: {_WAYS_OUT}"
+        )
 
 
 def _number(name: str, default: int) -> int:
     try:
         return int(os.environ.get(name, default))
     except ValueError:
-        raise SettingsError(f"{name}={os.environ[name][:40]!r}: is no whole number: {_WAYS_OUT}") from None
+        raise SettingsError(f"{name}={os.environ[name][:40]!r}: is not an integer: {_WAYS_OUT}") from None
 
 
 def _variables() -> str:

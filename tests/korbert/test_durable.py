@@ -1,6 +1,7 @@
 """What is never written over, and that nothing half written is ever seen."""
 
 import contextlib
+import errno
 import os
 import socket
 import stat
@@ -10,7 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from korbert.durable import check_output, write_json, write_whole
+from korbert.durable import (
+    check_output,
+    checksummed,
+    read_json,
+    read_object,
+    sha256_of,
+    verified,
+    write_aside,
+    write_json,
+    write_whole,
+)
 from korbert.errors import SettingsError
 
 
@@ -92,3 +103,43 @@ def test_json_that_utf8_cannot_hold_and_numbers_that_json_has_not(tmp_path: Path
     with pytest.raises(ValueError, match="JSON compliant"):
         write_json(tmp_path / "a.json", float("nan"))
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_digest_is_that_of_the_bytes(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    assert sha256_of(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, None])
+def test_an_error_while_writing_aside_leaves_the_old_file_and_names_it(tmp_path: Path, number: int | None) -> None:
+    (tmp_path / "a").write_text("old", encoding="utf-8")
+
+    def fail(aside: Path) -> None:
+        aside.write_text("half", encoding="utf-8")
+        raise OSError(number, "full") if number else ValueError("broken")
+
+    with pytest.raises((OSError, ValueError)) as raised:
+        write_aside(tmp_path / "a", fail, tmp_path / "aside")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a").read_text(encoding="utf-8") == "old"
+    assert number is None or raised.value.filename == str(tmp_path / "a")
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 100_000, '{"a": NaN}', '{"a": 1e999}', '{"a": -Infinity}'])
+def test_what_is_not_json_is_said_in_words(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.json").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"^Expecting|is nested too deeply|is not a finite number"):
+        read_object(tmp_path / "a.json")
+
+
+def test_a_value_that_is_no_object_is_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("[1]", encoding="utf-8")
+    assert read_json(tmp_path / "a.json") == [1]
+    assert read_object(tmp_path / "a.json") == {}
+
+
+def test_a_changed_record_is_not_verified() -> None:
+    data = checksummed({"step": 3, "이름": "값"})
+    assert verified(data) == {"step": 3, "이름": "값"}
+    with pytest.raises(ValueError, match="is not as it was written"):
+        verified(data.replace(b"3", b"4", 1))

@@ -150,7 +150,7 @@ def test_a_page_decides_nothing_however_much_of_it_is_written(tmp_path: Path, na
         ({"inputs": []}, "inputs: "),
         ({"counts": {"documents": None}}, "counts.documents: "),
         ({"digest": 3}, "digest: Input should be a valid string"),
-        ({"settings": {"size": 9}}, "its digest is not that of its content"),
+        ({"settings": {"size": 9}}, "its digest does not match its content"),
     ],
 )
 def test_a_record_that_is_none_is_said_with_its_place(tmp_path: Path, change: artifacts.Json, said: str) -> None:

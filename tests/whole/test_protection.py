@@ -147,7 +147,7 @@ def test_verify_finds_a_changed_record(whole: Whole, tmp_path: Path, capsys: pyt
     path = made.folder / "clean" / "stage.json"
     path.write_text(path.read_text(encoding="utf-8").replace('"digest": "', '"digest": "0'), encoding="utf-8")
     shown = _lines(made, capsys, "status", "--verify")
-    assert any("its digest is not that of its content" in line for line in shown)
+    assert any("its digest does not match its content" in line for line in shown)
 
 
 def test_a_broken_plan_is_named_and_made_anew_on_request(

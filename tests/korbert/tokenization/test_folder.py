@@ -58,7 +58,7 @@ def test_a_changed_record_is_refused(saved: Path, fields: dict[str, object], mes
         ('{"format": "1"}', "format '1', this korbert reads 1"),
         ("9" * 5000, r"korbert_tokenizer\.json: cannot be read \(.*digits"),
         ("[" * 100_000, r"korbert_tokenizer\.json: cannot be read \(is nested too deeply\)"),
-        ('{"format": NaN}', r"korbert_tokenizer\.json: cannot be read \(NaN is no finite number\)"),
+        ('{"format": NaN}', r"korbert_tokenizer\.json: cannot be read \(NaN is not a finite number\)"),
         ('{"format": 1}', "has no 'analyzer'"),
     ],
 )

@@ -172,7 +172,7 @@ def test_an_older_one_is_said_to_be_older(tmp_path, caplog):
     save(tmp_path, checkpoint(2), keep=2)
     changed(record_sha256=None)(tmp_path / "step-00000002")
     assert load_newest(tmp_path) is None
-    assert "record.json has no record_sha256: it is no record, or was written by an older korbert" in caplog.text
+    assert "record.json has no record_sha256: it is not a record, or was written by an older korbert" in caplog.text
 
 
 def test_what_is_named_otherwise_is_no_checkpoint(tmp_path, caplog):

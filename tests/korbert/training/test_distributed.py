@@ -36,14 +36,14 @@ def test_ranks_come_from_torchrun(monkeypatch):
 @pytest.mark.parametrize(
     ("rank", "size", "message"),
     [
-        ("1", "1", r"^RANK=1 WORLD_SIZE=1: no process among several has these: run `unset RANK WORLD_SIZE LOCAL_RANK`"),
-        ("1", None, "^RANK=1: no process among several has these"),
-        (None, "2", "^WORLD_SIZE=2: no process among several has these"),
-        ("-1", "2", "^RANK=-1 WORLD_SIZE=2: no process"),
-        ("0", "0", "^RANK=0 WORLD_SIZE=0: no process"),
-        ("one", "2", "^RANK='one': is no whole number: run `unset"),
-        ("0", "", "^WORLD_SIZE='': is no whole number"),
-        ("0", "9" * 5000, "^WORLD_SIZE='9{40}': is no whole number"),
+        ("1", "1", r"^RANK=1 WORLD_SIZE=1: RANK does not fit WORLD_SIZE: run `unset RANK WORLD_SIZE LOCAL_RANK`"),
+        ("1", None, "^RANK=1: RANK does not fit WORLD_SIZE"),
+        (None, "2", "^WORLD_SIZE=2: RANK does not fit WORLD_SIZE"),
+        ("-1", "2", "^RANK=-1 WORLD_SIZE=2: RANK does not fit"),
+        ("0", "0", "^RANK=0 WORLD_SIZE=0: RANK does not fit"),
+        ("one", "2", "^RANK='one': is not an integer: run `unset"),
+        ("0", "", "^WORLD_SIZE='': is not an integer"),
+        ("0", "9" * 5000, "^WORLD_SIZE='9{40}': is not an integer"),
     ],
 )
 def test_an_environment_that_cannot_be_is_refused(monkeypatch, rank, size, message):
@@ -65,7 +65,9 @@ def test_a_stage_refuses_to_be_one_of_several(monkeypatch):
         monkeypatch.setenv(name, value)
     refuse_environment()
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(SettingsError, match=r"^RANK=0 WORLD_SIZE=2: as of one process among several, but a stage trai"):
+    with pytest.raises(
+        SettingsError, match=r"^RANK=0 WORLD_SIZE=2: this would be one of several processes, but a stage trai"
+    ):
         refuse_environment()
 
 
