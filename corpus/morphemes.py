@@ -82,7 +82,7 @@ def read_morphemes(path: Path, *, seed: int, heldout_share: float) -> Morphemes:
     return Morphemes(
         ids=arrays["id"],
         sources=arrays["source"],
-        heldout=np.array([is_heldout(one, seed, heldout_share) for one in arrays["id"].to_pylist()], bool),
+        heldout=np.array([is_heldout(id, seed, heldout_share) for id in arrays["id"].to_pylist()], bool),
         bounds=bounds,
         forms=Codes.of(arrays["form"].flatten()),
         tags=Codes.of(arrays["tag"].flatten()),

@@ -162,8 +162,11 @@ def _read_all(
                     sums.update(finished)
                     advance(chunk.size)
 
+    def deadline(unit: _ReadUnit) -> float:
+        return max(_MIN_SECONDS, unit.size / MIB * _SECONDS_PER_MIB)
+
     with track("clean: read", total=None, unit="bytes") as advance:
-        for outcome in run_units(_read, pending(), workers=workers, deadline=_deadline, split=_halves):
+        for outcome in run_units(_read, pending(), workers=workers, deadline=deadline, split=_halves):
             sums.update(_merged(outcome) if outcome.halved else outcome.results[0].counts)
             advance(outcome.unit.chunk.size)
     return parts, sums
@@ -179,10 +182,6 @@ def _refuse_undecodable(settings: CleanSettings, sums: Mapping[str, int]) -> Non
                 f"{'detected' if source.encoding == 'auto' else 'given'}: set encoding of the source in the recipe, "
                 "or max_undecodable, which drops those rows"
             )
-
-
-def _deadline(unit: _ReadUnit) -> float:
-    return max(_MIN_SECONDS, unit.size / MIB * _SECONDS_PER_MIB)
 
 
 def _halves(unit: _ReadUnit) -> tuple[_ReadUnit, _ReadUnit] | None:

@@ -9,7 +9,7 @@ from itertools import islice
 from corpus.cleaning.contamination import make_index
 from corpus.cleaning.screening import screen
 from corpus.documents import document_id
-from corpus.readers import SourceRow, chunks, rows
+from corpus.readers import chunks, rows
 from corpus.readers.records import File
 from corpus.settings import CleanSettings
 from korbert.errors import CorpusError
@@ -74,7 +74,7 @@ def preview(settings: CleanSettings, sources: Mapping[str, Sequence[File]], coun
         read[source.name] = len(candidates)
 
         # A sample by the hash of the place, in the order of the files.
-        draws = [_place_hash(row) for row in candidates]
+        draws = [blake2b(row.place.encode("utf-8", "surrogatepass"), digest_size=8).digest() for row in candidates]
         sample = [candidates[i] for i in sorted(sorted(range(len(candidates)), key=draws.__getitem__)[:per_source])]
         screened, counts, _ = screen(sample, settings, index)
         kinds = {name: number for name, number in counts.items() if name.startswith("masked.")}
@@ -83,7 +83,3 @@ def preview(settings: CleanSettings, sources: Mapping[str, Sequence[File]], coun
             id = None if row.id is None else document_id(source.name, row.id)
             shown.append(Shown(id, row.place, row.text, result.text, result.reason, result.detail))
     return Preview(shown, masked, read)
-
-
-def _place_hash(row: SourceRow) -> bytes:
-    return blake2b(row.place.encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -105,14 +105,14 @@ def _segments(
 
 
 def _whole_file(file: BufferedReader, name: str, longest: int) -> Iterator[Segment]:
-    held: list[bytes] = []
+    blocks: list[bytes] = []
     size = 0
     for block in iter(lambda: file.read(_PASSED_BYTES), b""):
-        held.append(block)
+        blocks.append(block)
         size += len(block)
         if size > longest:
-            del held[1:]
-    data = b"".join(held)
+            del blocks[1:]
+    data = b"".join(blocks)
     if size <= longest:
         yield Segment(name, 1, data)
     else:

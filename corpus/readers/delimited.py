@@ -35,25 +35,25 @@ def segments(
     head = file.readline(_LONGEST_RECORD)
     columns = tuple(_fields(decoded(head, "utf-8").removeprefix("\ufeff"), kind))
     needed_columns(source, columns, path, " in its first line")
-    held: list[bytes] = []
+    lines: list[bytes] = []
     first, size, quotes = 2, 0, 0  # with an odd number of quotes the last line ends inside a field
     for line in iter(lambda: file.readline(longest + 1), b""):
         if len(line) > longest:
-            if held:
-                yield Segment(name, first, b"".join(held), columns=columns)
-            first += len(held)
+            if lines:
+                yield Segment(name, first, b"".join(lines), columns=columns)
+            first += len(lines)
             rest = 0 if line.endswith(b"\n") else pass_line(file)
             yield Segment(name, first, line[:SHOWN_BYTES], columns=columns, record_bytes=len(line) + rest)
-            first, held, size, quotes = first + 1, [], 0, 0
+            first, lines, size, quotes = first + 1, [], 0, 0
             continue
-        held.append(line)
+        lines.append(line)
         size += len(line)
         quotes += line.count(b'"')
         if size >= part_bytes and (kind == "tsv" or quotes % 2 == 0 or size >= part_bytes + _LONGEST_RECORD):
-            yield Segment(name, first, b"".join(held), columns=columns)
-            first, held, size, quotes = first + len(held), [], 0, 0
-    if held:
-        yield Segment(name, first, b"".join(held), columns=columns)
+            yield Segment(name, first, b"".join(lines), columns=columns)
+            first, lines, size, quotes = first + len(lines), [], 0, 0
+    if lines:
+        yield Segment(name, first, b"".join(lines), columns=columns)
 
 
 def rows(segment: Segment, source: SourceSettings, kind: str, prefix: str) -> Iterator[SourceRow]:

@@ -23,33 +23,35 @@ def segments(file: BufferedReader, path: File, name: str, part_bytes: int, longe
 
     longest: maximum bytes of a page; of a longer one only the beginning is kept.
     """
-    first, held = 1, bytearray()
-    searched = 0  # no page ends in `held` before this
+    first, buffer = 1, bytearray()
+    searched = 0  # no page ends in `buffer` before this
     while data := file.read(_READ_BYTES):
-        held += data
-        end = held.rfind(_END, searched)
-        searched = max(0, len(held) - len(_END))
-        too_long = len(held) > longest and len(held) - held.rfind(_END) > longest  # what follows the last whole page
-        if (end >= 0 and len(held) >= part_bytes) or (too_long and _END in held):
-            pages = bytes(held[: held.rfind(_END) + len(_END)])
+        buffer += data
+        end = buffer.rfind(_END, searched)
+        searched = max(0, len(buffer) - len(_END))
+        too_long = (
+            len(buffer) > longest and len(buffer) - buffer.rfind(_END) > longest
+        )  # what follows the last whole page
+        if (end >= 0 and len(buffer) >= part_bytes) or (too_long and _END in buffer):
+            pages = bytes(buffer[: buffer.rfind(_END) + len(_END)])
             yield Segment(name, first, pages)
             first += pages.count(_END)
-            del held[: len(pages)]
+            del buffer[: len(pages)]
             searched = 0
-        if too_long and (begin := held.find(_BEGIN)) < 0:
-            del held[: -len(_BEGIN)]
+        if too_long and (begin := buffer.find(_BEGIN)) < 0:
+            del buffer[: -len(_BEGIN)]
             searched = 0
-        elif too_long and len(held) - begin > longest:
-            beginning = bytes(held[begin : begin + SHOWN_BYTES])
-            size, rest = _pass_over(file, held[begin:])
+        elif too_long and len(buffer) - begin > longest:
+            beginning = bytes(buffer[begin : begin + SHOWN_BYTES])
+            size, rest = _pass_over(file, buffer[begin:])
             if rest is None:
                 raise CorpusError(f"{path}: ends inside page {first}: the file is cut off, get it again")
             yield Segment(name, first, beginning, record_bytes=size)
-            first, held, searched = first + 1, rest, 0
-    if held.rfind(_BEGIN) > held.rfind(_END):
-        raise CorpusError(f"{path}: ends inside page {first + held.count(_END)}: the file is cut off, get it again")
-    if _END in held:
-        yield Segment(name, first, bytes(held))
+            first, buffer, searched = first + 1, rest, 0
+    if buffer.rfind(_BEGIN) > buffer.rfind(_END):
+        raise CorpusError(f"{path}: ends inside page {first + buffer.count(_END)}: the file is cut off, get it again")
+    if _END in buffer:
+        yield Segment(name, first, bytes(buffer))
     elif first == 1:
         raise CorpusError(f"{path}: no <page> in there: kind wikipedia is for dumps named pages-articles.xml")
 
@@ -57,14 +59,14 @@ def segments(file: BufferedReader, path: File, name: str, part_bytes: int, longe
 def _pass_over(file: BufferedReader, page: bytearray) -> tuple[int, bytearray | None]:
     """Skips the rest of a page. Returns its size in bytes and the data behind it, None if the file ends before."""
     size = len(page)
-    held = page[-len(_END) :]  # the end may span two reads
+    buffer = page[-len(_END) :]  # the end may span two reads
     while data := file.read(_READ_BYTES):
-        before = len(held)
-        held += data
-        if (end := held.find(_END)) >= 0:
-            return size - before + end + len(_END), held[end + len(_END) :]
+        before = len(buffer)
+        buffer += data
+        if (end := buffer.find(_END)) >= 0:
+            return size - before + end + len(_END), buffer[end + len(_END) :]
         size += len(data)
-        del held[: -len(_END)]
+        del buffer[: -len(_END)]
     return size, None
 
 

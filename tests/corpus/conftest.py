@@ -1,4 +1,4 @@
-"""What tests of the corpus stages share."""
+"""Fixtures of the tests of corpus stages."""
 
 import json
 import os
@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # `faults`, which spawned worker
 
 
 def _bytes_below(folder: Path) -> dict[str, bytes]:
-    """Name -> content of all files but the scratch ones."""
+    """Name -> content of all files except scratch files."""
     paths = (path for path in sorted(folder.rglob("*")) if path.is_file())
     names = {path.relative_to(folder).as_posix(): path for path in paths}
     return {name: path.read_bytes() for name, path in names.items() if not name.startswith("work/")}
@@ -29,13 +29,13 @@ def bytes_below() -> Callable[[Path], dict[str, bytes]]:
 
 
 def _keys(output: Path) -> set[str]:
-    """What the finished parts of a folder were made from."""
+    """The keys of the finished parts in a folder."""
     return {json.loads(path.read_text("utf-8"))["key"] for path in (output / "work").glob("*/part-*.json")}
 
 
 @pytest.fixture
 def others_with(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, Callable[[], object], str], bool]:
-    """Whether no part in the folder is taken for done where another version of the library is installed."""
+    """Whether every part in the folder is made anew once another version of the library is installed."""
 
     def run(output: Path, again: Callable[[], object], library: str) -> bool:
         before, real = _keys(output), parts.installed_version
@@ -49,7 +49,7 @@ def others_with(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, Callable[[],
 
 @pytest.fixture
 def kill_when(tmp_path: Path) -> Callable[[str, Callable[[], bool]], None]:
-    """Runs a script's statements in a process of their own and kills that process alone once the condition holds."""
+    """Runs the statements of a script in a new process, and kills that process alone once the condition holds."""
 
     def run(statements: str, condition: Callable[[], bool]) -> None:
         program = tmp_path / "program.py"

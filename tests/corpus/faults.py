@@ -37,7 +37,7 @@ def hangs_on_seven(unit: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def does_not_heed_sigterm(mark: str) -> None:
-    """Makes the file, and has to be killed."""
+    """Makes the file and ignores SIGTERM, so that it has to be killed."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     Path(mark).touch()
     time.sleep(600)
@@ -48,7 +48,7 @@ def refuses(unit: tuple[int, ...]) -> None:
 
 
 def dies_once(unit: tuple[str, int]) -> int:
-    """Ends the process the first time that it is called for the mark, a file."""
+    """Ends the process on the first call for a mark, which is a file."""
     mark, number = unit
     time.sleep(0.2)
     if number == 1 and not Path(mark).exists():
@@ -58,7 +58,7 @@ def dies_once(unit: tuple[str, int]) -> int:
 
 
 def tells_its_node(unit: tuple[str, int]) -> tuple[int, str]:
-    """Writes which process of which node of a Ray cluster does the unit, and takes a while."""
+    """Writes which process of which node of a Ray cluster runs the unit, and takes a while."""
     import ray
 
     path, number = unit
@@ -77,7 +77,7 @@ def dies_at_start() -> None:
 
 
 def append_slowly(path: str) -> None:
-    """Writes a line every 10 ms for a minute: whoever still writes is alive."""
+    """Writes a line every 10 ms for a minute, which shows that the process is alive."""
     with Path(path).open("a", buffering=1) as file:
         for _ in range(6_000):
             file.write(f"{os.getpid()}\n")
@@ -85,7 +85,7 @@ def append_slowly(path: str) -> None:
 
 
 class Whitespace:
-    """An analyzer that takes every eojeol for a noun, and every line for a sentence."""
+    """An analyzer for which every eojeol is a noun and every line a sentence."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         self._seconds = seconds
@@ -128,7 +128,7 @@ def load_slow_whitespace(options: object) -> None:
 
 
 def analyze_small_slices(unit: Any) -> Any:
-    """What `analyze` does with a slice, but one of many documents ends the process."""
+    """As `analyze`, but a slice of many documents ends the process."""
     if unit.stop - unit.first > 12:
         time.sleep(0.2)
         os._exit(9)
@@ -136,7 +136,7 @@ def analyze_small_slices(unit: Any) -> Any:
 
 
 def read_small_pieces(unit: Any) -> Any:
-    """What `clean` does with a chunk, but one of many records ends the process."""
+    """As `clean`, but a chunk of many records ends the process."""
     if unit.stop is None or unit.stop - unit.first > 12:
         time.sleep(0.2)
         os._exit(9)
@@ -144,7 +144,7 @@ def read_small_pieces(unit: Any) -> Any:
 
 
 def read_or_fail(unit: Any) -> Any:
-    """What `clean` does with a chunk, but for texts that end the process, or keep it."""
+    """As `clean`, but some texts end the process or hang it."""
     for row in clean.rows(unit.chunk, unit.first, unit.stop):
         if CRASH in row.text:
             time.sleep(0.2)

@@ -1,4 +1,4 @@
-"""Documents with made-up morphemes, and a small tokenizer, for tests that need no Kiwi."""
+"""Documents with random morphemes and a small tokenizer, for tests without Kiwi."""
 
 import random
 from pathlib import Path
@@ -18,7 +18,7 @@ SIZES = {"none": 410, "eojeol": 420}  # some of LEARNED whole, some in pieces
 
 
 def documents(seed, number, part=0):
-    """Rows with the columns of SCHEMA: no morpheme to 30 of them, in eojeols and sentences of chance length."""
+    """Rows with the columns of SCHEMA: 0 to 30 morphemes, in eojeols and sentences of random length."""
     generator = random.Random(seed)
     rows = []
     for index in range(number):
@@ -45,7 +45,7 @@ def write_parts(folder: Path, parts):
 
 
 def begins(numbers):
-    """Which entries differ from the one before."""
+    """Which entries differ from their predecessor."""
     return [index == 0 or number != numbers[index - 1] for index, number in enumerate(numbers)]
 
 

@@ -50,17 +50,17 @@ def read_jsonl(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def order(kind: str, name: str) -> str:
-    """The key by which rows are taken, smallest first."""
+    """The sampling key: rows are taken from the smallest."""
     return hashlib.sha256(f"korbert-sample:{kind}:{name}".encode()).hexdigest()
 
 
 def folded(text: str) -> str:
-    """What texts that count as one have in common: letters and digits; where there are none, all but white space."""
+    """The key of equal texts: letters and digits; if there are none, all but white space."""
     return "".join(filter(str.isalnum, text.casefold())) or "".join(text.split())
 
 
 def is_prose(title: str, text: str) -> bool:
-    """Whether an article is of reasonable length and mostly paragraphs of sentences, not lists, and little damaged."""
+    """Whether an article is of reasonable length, mostly paragraphs rather than lists, and hardly damaged."""
     if len(text) not in ARTICLE_CHARS or NOT_PROSE_TITLES.search(title):
         return False
     if MARKUP.search(text) or len(SCAR.findall(text)) > MAX_SCARS:
@@ -78,7 +78,7 @@ def is_prose(title: str, text: str) -> bool:
 
 
 def first_bytes(rows: list[dict[str, Any]], kind: str, limit: int) -> list[dict[str, Any]]:
-    """As many rows as fit into `limit` bytes of JSONL, taken by hash and given back in their own order."""
+    """As many rows as fit into `limit` bytes of JSONL, sampled by hash, in their original order."""
     taken, size = set(), 0
     for row in sorted(rows, key=lambda row: order(kind, row["id"])):
         size += len(json_line(row).encode())

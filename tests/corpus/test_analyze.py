@@ -1,4 +1,4 @@
-"""The analyze stage: Kiwi's own result for each document, and what happens to documents that crash or hang it."""
+"""The analyze stage: the result of Kiwi for each document, and documents that crash or hang it."""
 
 import faults
 import pyarrow as pa
@@ -68,7 +68,7 @@ def test_morphemes_are_what_kiwi_says(tmp_path):
 
 @pytest.fixture
 def reference(tmp_path, whitespace, documents, bytes_below):
-    """The files that one undisturbed worker makes of `documents`."""
+    """The files that a single worker makes of `documents` without interruption."""
     analyze(SMALL, documents, tmp_path / "whole", workers=1)
     files = bytes_below(tmp_path / "whole")
     assert len(files) == 4
@@ -128,8 +128,8 @@ def test_killed_and_run_again(tmp_path, documents, reference, bytes_below, kill_
 
 @pytest.mark.usefixtures("whitespace")
 @pytest.mark.parametrize("library", ["kiwipiepy", "kiwipiepy_model", "pyarrow", "numpy"])
-def test_what_another_version_made_is_not_taken_for_done(tmp_path, others_with, library):
-    """Else a run that was cut off would go on with the morphemes of two analysers."""
+def test_another_library_version_makes_all_parts_anew(tmp_path, others_with, library):
+    """Else a resumed run would mix the morphemes of two analyzers."""
     documents = write_documents(tmp_path, TEXTS)
 
     def run():

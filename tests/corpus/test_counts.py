@@ -1,4 +1,4 @@
-"""Counts and coverage against the same sums done one morpheme at a time."""
+"""Counts and coverage against the same sums over single morphemes."""
 
 from collections import Counter
 
@@ -38,7 +38,7 @@ def expected_counts(rows):
 
 
 @pytest.mark.parametrize("library", ["pyarrow", "duckdb", "sentencepiece", "numpy"])
-def test_what_another_version_made_is_not_taken_for_done(morphemes, tmp_path, others_with, library):
+def test_another_library_version_makes_all_parts_anew(morphemes, tmp_path, others_with, library):
     run(morphemes, tmp_path / "out")
     assert others_with(tmp_path / "out", lambda: run(morphemes, tmp_path / "out"), library)
 

@@ -1,4 +1,4 @@
-"""Texts that a corpus holds already."""
+"""Texts that a corpus already contains."""
 
 import unicodedata
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""corpus/sample/ is what its README says."""
+"""corpus/sample/ is as its README describes it."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def read_table(path: Path) -> list[list[str]]:
 
 
 def folded(text: str) -> str:
-    """What stays when white space is folded and double quotes are removed, as NSMC's makers did."""
+    """The text with white space folded and double quotes removed, as the makers of NSMC did."""
     return " ".join(text.replace('"', "").split())
 
 
@@ -204,7 +204,7 @@ def test_no_question_pattern_comes_too_often(kiwi: kiwipiepy.Kiwi, korquad: dict
 
 
 def pattern(kiwi: kiwipiepy.Kiwi, question: str) -> tuple[str, ...]:
-    """The morphemes of a question: nouns, numbers, foreign words in a row are one N, particles their tag (은 is 는)."""
+    """The pattern of a question: nouns, numbers, foreign words in a row are one N, particles their tag (은 is 는)."""
     forms = []
     for token in kiwi.tokenize(question):
         noun = token.tag[0] == "N" or token.tag in ("SL", "SN")

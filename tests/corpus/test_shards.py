@@ -1,4 +1,4 @@
-"""Shards against the tokenizer's own pieces, and as `datasets` maps them."""
+"""Shards against the pieces of the tokenizer, and as `datasets` maps them."""
 
 import datasets
 import made_up
@@ -35,7 +35,7 @@ def run(morphemes, folder, output, workers=1, share=SHARE):
 
 
 @pytest.mark.parametrize("library", ["pyarrow", "duckdb", "sentencepiece", "numpy"])
-def test_what_another_version_made_is_not_taken_for_done(morphemes, folder, tmp_path, others_with, library):
+def test_another_library_version_makes_all_parts_anew(morphemes, folder, tmp_path, others_with, library):
     run(morphemes, folder, tmp_path / "out")
     assert others_with(tmp_path / "out", lambda: run(morphemes, folder, tmp_path / "out"), library)
 

@@ -1,4 +1,4 @@
-"""The clean stage: what is kept, what is dropped and why, resumed after a kill, the same for any number of workers."""
+"""The clean stage: kept and dropped documents, resuming after a kill, and the same bytes for any number of workers."""
 
 import gzip
 import json
@@ -50,7 +50,7 @@ def wiki(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory, wiki, bytes_below):
-    """The files that one undisturbed worker makes of `wiki`."""
+    """The files that a single worker makes of `wiki` without interruption."""
     output = tmp_path_factory.mktemp("reference")
     clean(settings(), {"wiki": [wiki]}, output, workers=1)
     files = bytes_below(output)
@@ -129,7 +129,7 @@ def test_personal_data_is_replaced_and_counted(tmp_path):
     ]
 
 
-def test_near_duplicates_and_lines_that_stand_everywhere(tmp_path, wiki):
+def test_near_duplicates_and_frequent_lines(tmp_path, wiki):
     counts = clean(settings(), {"wiki": [wiki]}, tmp_path / "out", workers=1)
     assert counts["dropped.near_duplicate"] == 60
     assert counts["cut.documents"] == counts["cut.lines"] == 60
@@ -142,7 +142,7 @@ def test_near_duplicates_and_lines_that_stand_everywhere(tmp_path, wiki):
             assert kept[row["detail"]].startswith(row["text"].removeprefix(f"{NOTICE}\n"))
 
 
-def test_a_document_of_lines_that_stand_everywhere_is_dropped(tmp_path):
+def test_a_document_of_frequent_lines_is_dropped(tmp_path):
     texts = [f"{NOTICE}\n{number}번째 글에는 다른 말이 적혀 있다." for number in range(3)] + [f"{NOTICE}\n짧다."]
     path = write_jsonl(tmp_path / "a.jsonl", [{"id": n, "text": text} for n, text in enumerate(texts)])
     some = settings(duplicates=DuplicateSettings(line_documents=3))
@@ -158,7 +158,7 @@ CONTEXT = "보부상은 장시를 돌며 물건을 팔았고 강가에는 포구
 
 
 @pytest.mark.parametrize("unit", ["document", "line"])
-def test_text_of_evaluation_sets_is_taken_out(tmp_path, unit, bytes_below):
+def test_text_of_evaluation_sets_is_removed(tmp_path, unit, bytes_below):
     review = "배우들의 연기가 정말로 훌륭했던 영화"
     (tmp_path / "test.tsv").write_text(
         f"id\tdocument\n1\t{review}\n2\t좋다\n3\t아무도 보지 않은 다른 영화들의 이야기\n", "utf-8"
@@ -226,7 +226,7 @@ def test_the_same_bytes_for_two_workers_and_nothing_redone(tmp_path, wiki, refer
 
 
 @pytest.mark.parametrize("library", ["pyarrow", "duckdb", "mwparserfromhell"])
-def test_what_another_version_made_is_not_taken_for_done(tmp_path, others_with, library):
+def test_another_library_version_makes_all_parts_anew(tmp_path, others_with, library):
     path = write_jsonl(tmp_path / "a.jsonl", [{"id": 1, "text": "학교에서 책을 읽었다고 한다."}])
 
     def run():
@@ -236,7 +236,7 @@ def test_what_another_version_made_is_not_taken_for_done(tmp_path, others_with, 
     assert others_with(tmp_path / "out", run, library)
 
 
-def test_packed_text_gives_the_same(tmp_path, wiki, reference, bytes_below):
+def test_compressed_text_gives_the_same(tmp_path, wiki, reference, bytes_below):
     packed = tmp_path / "wiki.jsonl.gz"
     packed.write_bytes(gzip.compress(wiki.read_bytes()))
     clean(settings(), {"wiki": [packed]}, tmp_path / "out", workers=1)
@@ -374,7 +374,7 @@ def test_settings_that_cannot_be():
         (ShardSettings, {"part_bytes": 10**30}),
     ],
 )
-def test_numbers_that_no_machine_can_count_to(kind, values):
+def test_absurdly_large_numbers(kind, values):
     with pytest.raises(ValidationError):
         kind(**values)
 

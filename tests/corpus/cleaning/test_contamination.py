@@ -1,4 +1,4 @@
-"""What counts as text of an evaluation set, and what does not."""
+"""Contamination: what counts as text of an evaluation set, and what does not."""
 
 import json
 import random
@@ -23,7 +23,7 @@ def settings(*names, **changed):
 
 @pytest.fixture
 def index(tmp_path):
-    """Makes the index of sets of texts: name -> texts."""
+    """Makes the index of evaluation sets, name -> texts."""
 
     def make(sets, **changed):
         files = {}
@@ -59,7 +59,7 @@ def test_punctuation_capitals_and_line_ends_do_not_hide_it(index):
     assert names(found, "«the best» 영화 가운데, 하나인\n이 작품은... 정말로 좋았다고!! 생각한다?") == [("test",)]
 
 
-def test_a_short_text_must_stand_whole(index):
+def test_a_short_text_must_match_completely(index):
     found = index({"test": [SHORT]})
     assert names(found, f"어제 본 {SHORT}. 추천!", "배우들의 연기가 정말로 훌륭했던", SHORT) == [
         ("test",),
@@ -95,7 +95,7 @@ def test_how_many_texts_were_found(index):
     assert {name: number.found for name, number in counts.items()} == {
         "a": 1 + len(others),
         "b": 3,
-    }  # the others share a run of eight terms
+    }  # the others share an 8-gram
     assert [number.found for number in found.text_counts(NO_HASHES).values()] == [0, 0]
 
 
@@ -108,16 +108,16 @@ def test_a_saved_index_finds_the_same(index, tmp_path):
 
 
 def test_against_a_plain_search(index):
-    """Random documents of few different words, so that runs of eight do and do not occur."""
+    """Random documents of few distinct words, so that some 8-grams recur and others do not."""
     generator = random.Random(3)
     words = ["가나다", "라마바", "사아자", "차카타", "파하거", "너더러"]
     texts = [" ".join(generator.choices(words, k=generator.randint(9, 14))) for _ in range(400)]
     documents = [" ".join(generator.choices(words, k=60)) for _ in range(400)]
     found = index({"test": texts})
-    runs = {tuple(text.split()[place : place + 8]) for text in texts for place in range(len(text.split()) - 7)}
-    telling = {run for run in runs if 2 * len(set(run)) > 8}
+    ngrams = {tuple(text.split()[place : place + 8]) for text in texts for place in range(len(text.split()) - 7)}
+    distinctive = {ngram for ngram in ngrams if 2 * len(set(ngram)) > 8}
     expected = [
-        any(tuple(document.split()[place : place + 8]) in telling for place in range(53)) for document in documents
+        any(tuple(document.split()[place : place + 8]) in distinctive for place in range(53)) for document in documents
     ]
     assert 0 < sum(expected) < len(expected)
     assert [leak is not None for leak in find(found, *documents)] == expected

@@ -21,7 +21,7 @@ from korbert.errors import CorpusError
 
 
 def write_parts(folder, documents, per_part):
-    """Parts as the first step of `clean` leaves them. documents: (id, text, reason)."""
+    """Parts as the first step of `clean` writes them. documents: (id, text, reason)."""
     paths = []
     for part, first in enumerate(range(0, len(documents), per_part)):
         rows = documents[first : first + per_part]
@@ -46,7 +46,7 @@ def found(folder, documents, per_part, threads):
 
 
 def kept_by_id(path, documents, per_part, number):
-    """id of a document that goes -> id of the one that stays."""
+    """Id of a dropped document -> id of the one that is kept."""
     kept = {}
     for part, first in enumerate(range(0, len(documents), per_part)):
         for row in rows_of_part(path, part).to_pylist():
@@ -112,7 +112,7 @@ def test_little_memory_spills_and_finds_the_same(tmp_path, monkeypatch):
 
 
 class Spilt:
-    """Watches what DuckDB puts beside, while the block runs."""
+    """Watches the files that DuckDB spills while the block runs."""
 
     def __init__(self, work):
         self.most = 0
@@ -158,7 +158,7 @@ def near(folder, documents, *, per_part=50, threads=1, least=0.8, without=()):
 
 
 def planted(generator, count):
-    """(text, text with some words changed), of all similarities."""
+    """(text, text with some words changed) pairs of any similarity."""
     for number in range(count):
         words = [generator.choice(WORDS) + generator.choice(WORDS) for _ in range(generator.randint(40, 150))]
         changed = list(words)
@@ -194,7 +194,7 @@ def test_planted_near_duplicates_against_the_exact_similarity(tmp_path):
     assert not any(found for found, similarity in zip(hit, exact, strict=True) if similarity <= 0.68)
 
 
-def test_the_longest_of_a_chain_is_kept_and_ties_go_by_id(tmp_path):
+def test_the_longest_of_a_component_is_kept_and_ties_go_by_id(tmp_path):
     words = [f"낱말{number}" for number in range(100)]
     chain = [
         ("s:c", words[0:60]),
@@ -220,7 +220,7 @@ def test_neither_order_nor_parts_nor_threads_change_what_is_kept(tmp_path):
         assert near(tmp_path / str(turn), documents, per_part=per_part, threads=threads) == expected
 
 
-def test_documents_that_are_gone_keep_nothing(tmp_path):
+def test_dropped_documents_have_no_near_duplicates(tmp_path):
     text = " ".join(f"낱말{number}" for number in range(50))
     documents = [("s:1", text + " 끝"), ("s:2", text), ("s:3", text)]
     schema = pa.schema([("part", pa.int32()), ("position", pa.int32())])
@@ -229,5 +229,5 @@ def test_documents_that_are_gone_keep_nothing(tmp_path):
     assert near(tmp_path, documents, without=[without]) == {"s:3": "s:2"}
 
 
-def test_nothing_is_nearly_another(tmp_path):
+def test_no_near_duplicates(tmp_path):
     assert near(tmp_path, [("s:1", "하나 둘 셋 넷"), ("s:2", "다섯 여섯 일곱 여덟"), ("s:3", "짧다")]) == {}

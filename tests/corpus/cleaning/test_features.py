@@ -1,4 +1,4 @@
-"""Measures over many texts at once, against plain loops over one."""
+"""Features of many texts at once, against plain loops over one."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Which texts are dropped, for which reason, and that each limit can be moved out of the way."""
+"""Which texts are dropped and why, and that every filter can be switched off."""
 
 import json
 
@@ -82,7 +82,7 @@ def test_what_is_kept(text):
     assert reasons(text) == [None]
 
 
-def test_many_texts_are_judged_as_each_alone():
+def test_a_batch_is_filtered_as_each_text_alone():
     texts = [text for text, *_ in CASES] * 3 + [PROSE, ""] * 50
     alone = [reason for text in texts for reason in reasons(text)]
     assert reasons(*texts) == alone
@@ -108,7 +108,7 @@ def test_each_filter_has_a_case_and_can_be_left_out():
     assert json.loads(off.model_dump_json())["max_top_ngram_shares"] == [0.42, 0.34, 0.28]
 
 
-def test_a_document_of_any_size_is_judged_by_its_beginning():
+def test_a_long_document_is_filtered_by_its_beginning():
     text = PROSE + "가" * 10_000_000
     assert reasons(text) == [("too_long", f"{len(text):,} characters")]
     (found,) = reasons(text, settings=FilterSettings(max_chars=20_000_000))
@@ -126,7 +126,7 @@ PAGE_WORDS = (
 
 
 def test_words_of_a_page_are_found_where_a_plain_search_finds_them():
-    """The beginnings that are looked at first must be those of every alternative of the patterns."""
+    """The two-character beginnings must cover every alternative of the patterns."""
     for phrase in PAGE_WORDS.split("|"):
         text = f"가나 {phrase} 다라\n{phrase}{phrase}"
         features = Features([text])

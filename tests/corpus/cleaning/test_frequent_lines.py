@@ -1,4 +1,4 @@
-"""Lines of many documents: which are found, where, and what is left of a text without them."""
+"""Frequent lines: which are found, where, and the text without them."""
 
 from functools import partial
 
@@ -52,7 +52,7 @@ def test_short_lines_and_lines_of_few_documents_stay(tmp_path):
     assert find(tmp_path, ["같은 줄이다\n가"] * 3)[1] == [("같은 줄이다", 3)]
 
 
-def test_documents_that_are_gone_do_not_count(tmp_path):
+def test_dropped_documents_do_not_count(tmp_path):
     documents = [NOTICE, f"{NOTICE}\n나", f"{NOTICE}\n다"]
     assert find(tmp_path, documents, gone=[(1, 0)]) == ([], [])
     assert find(tmp_path, documents)[0] == [(0, 0, 0), (0, 1, 0), (1, 0, 0)]

@@ -1,4 +1,4 @@
-"""Input that nobody would write and everybody has: it is kept or dropped with a reason, and nothing stops the run."""
+"""Hostile input, which every real corpus has: it is kept or dropped with a reason, and nothing stops the run."""
 
 import errno
 import json
@@ -70,7 +70,7 @@ LINES = [
 
 
 def hostile(generator, number):
-    """One line of a file of JSON lines, good or bad."""
+    """One line of a JSONL file, valid or not."""
     kind = number % 20
     if kind < 5:
         return generator.choice(LINES).replace(b"NUMBER", str(number).encode())

@@ -1,4 +1,4 @@
-"""Signatures against sets of runs of three terms, made with a regular expression."""
+"""Signatures against sets of 3-grams of terms, made with a regular expression."""
 
 import random
 import re
@@ -31,7 +31,7 @@ def jaccard(one, other):
 
 
 def pairs(count):
-    """Texts and the same with some words changed, of all similarities."""
+    """Texts, and copies with some words changed, of any similarity."""
     generator = random.Random(1)
     for number in range(count):
         words = [generator.choice(WORDS) + generator.choice(WORDS) for _ in range(generator.randint(30, 200))]
@@ -92,7 +92,7 @@ def test_a_text_has_one_signature_wherever_it_stands(texts):
 
 
 def test_a_long_text_is_the_same_in_blocks():
-    """More runs than are hashed at once, so that the minima of blocks are joined."""
+    """More n-grams than are hashed at once, so that minima of blocks are combined."""
     generator = random.Random(2)
     words = [generator.choice(WORDS) + str(number) for number in range(20_000)]
     text = " ".join(words)

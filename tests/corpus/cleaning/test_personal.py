@@ -1,4 +1,4 @@
-"""Personal data: a written set of cases, one a line, finds as {kind|characters}; all numbers are made up."""
+"""Personal data: cases by hand, one per line, with spans as {kind|characters}. All numbers are made up."""
 
 import re
 from collections import Counter
@@ -17,7 +17,7 @@ MARKED = re.compile(r"\{(\w+)\|([^}]*)\}")
 
 
 def marked(case):
-    """The text of a case, and (start, end, kind) of what is to be found in it."""
+    """The text of a case, and its spans, (start, end, kind)."""
     text, wanted, done = "", [], 0
     for match in MARKED.finditer(case):
         text += case[done : match.start()]

@@ -1,4 +1,4 @@
-"""A look at what a recipe would do, before it does it."""
+"""The preview of cleaning, against clean itself."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Documents that a machine filled in, and prose that only sounds alike."""
+"""Documents made from a template, and prose that only sounds similar."""
 
 import random
 from functools import partial
@@ -28,25 +28,25 @@ def prose(generator):
 
 
 def found(folder, texts, *, most=20, share=0.5, least=30, gone=(), per_part=40, threads=1):
-    runs = []
+    ngrams = []
     for part, first in enumerate(range(0, len(texts), per_part)):
         some = texts[first : first + per_part]
         columns = {"part": pa.array([part] * len(some), pa.int32()), "position": pa.array(range(len(some)), pa.int32())}
-        path = folder / "runs" / f"part-{part:05d}.parquet"
+        path = folder / "ngrams" / f"part-{part:05d}.parquet"
         (table,) = measured(pa.table(columns | {"text": some}), partial(ngram_table, min_terms=least))
-        runs.append(write_parquet(path, table, folder))
+        ngrams.append(write_parquet(path, table, folder))
     without = []
     if gone:
         part, position = zip(*(divmod(number, per_part) for number in gone), strict=True)
         table = pa.table({"part": pa.array(part, pa.int32()), "position": pa.array(position, pa.int32())})
         without = [write_parquet(folder / "gone.parquet", table, folder)]
-    number = find_templates(runs, most, share, folder, threads, folder / "found.parquet", without=without)
+    number = find_templates(ngrams, most, share, folder, threads, folder / "found.parquet", without=without)
     rows = pq.read_table(folder / "found.parquet").to_pylist()
     assert len(rows) == number
     return {row["part"] * per_part + row["position"]: row["detail"] for row in rows}
 
 
-def test_forms_that_were_filled_in_are_found_and_prose_is_not(tmp_path):
+def test_filled_in_forms_are_found_and_prose_is_not(tmp_path):
     generator = random.Random(0)
     texts = [filled(generator) for _ in range(60)] + [prose(generator) for _ in range(200)]
     gone = found(tmp_path, texts)

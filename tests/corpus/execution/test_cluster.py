@@ -1,4 +1,4 @@
-"""Work units on a Ray cluster: the same parts as processes make, and what is lost with a worker or a machine."""
+"""Work units on a Ray cluster: the same parts as with processes, and the loss of workers and machines."""
 
 import contextlib
 import os
@@ -78,7 +78,7 @@ def test_analysis_on_a_cluster_loses_the_same_document(tmp_path, bytes_below, mo
 
 
 def _listening(parent: int) -> list[str]:
-    """The addresses, as /proc has them, at which the processes below one listen."""
+    """The addresses at which the descendants of a process listen, as /proc gives them."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*"):
         try:
@@ -164,7 +164,7 @@ def test_two_machines_of_which_one_goes(tmp_path, bytes_below, monkeypatch, capl
 
 
 def _kill_one_of(folder: Path, second, cluster) -> None:
-    """Kills a worker of the second node once it has told that it runs there, and the node once another has."""
+    """Kills a worker of the second node once a unit runs there, and the node once another one does."""
     killed: set[str] = set()
     while not killed:
         for path in folder.glob("*"):

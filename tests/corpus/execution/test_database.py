@@ -1,4 +1,4 @@
-"""DuckDB reads the files that it is given and no others, names those that are damaged, and stops at Ctrl-C."""
+"""DuckDB reads the given files and no others, names damaged ones, and stops at Ctrl-C."""
 
 import os
 import random
@@ -38,7 +38,7 @@ def test_paths_are_taken_as_they_are(tmp_path, monkeypatch, name):
 
 
 def test_ids_are_not_those_of_a_folder(tmp_path):
-    """A root named so gave every document one id."""
+    """Regression: such a root gave every document the same id."""
     path = tmp_path / "id=5" / "part-00000.parquet"
     path.parent.mkdir()
     rows = {"id": ["a", "b"], "place": ["1", "2"], "part": [0, 0], "position": [0, 1]}

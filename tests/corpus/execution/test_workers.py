@@ -90,7 +90,7 @@ def test_workers_die_with_a_parent_killed_alone(tmp_path):
 
 @pytest.fixture
 def _as_in_a_terminal():
-    """A job in the background of a shell ignores the signal, and hands that down."""
+    """A background job of a shell ignores the signal, and so do its children."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -112,7 +112,7 @@ def test_ctrl_c_in_a_terminal_ends_workers_without_a_word_from_them(tmp_path):
 @pytest.mark.usefixtures("_as_in_a_terminal")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_workers_are_started_ends_them_without_a_word_from_them(tmp_path, number):
-    """The signal arrives before the first worker has been sent what it is to do."""
+    """The signal arrives before the first worker has received its data."""
     ended = _run_program(
         tmp_path,
         "start = util.spawnv_passfds",
@@ -157,7 +157,7 @@ def test_a_worker_that_still_starts_is_ended_without_a_word_while_another_is_slo
 
 
 def _run_program(folder, *lines):
-    """A program of those lines, ended by a signal. `run` in it hands two units to two workers."""
+    """Runs a program of those lines and ends it by a signal. Its `run` gives two units to two workers."""
     program = folder / "program.py"
     before = (
         "import faults, os, signal, sys, threading, time",
@@ -178,7 +178,7 @@ def _run_program(folder, *lines):
 
 
 def _program(tmp_path, path, **options):
-    """A process of its own whose two workers write for a minute."""
+    """A new process with two workers that write for a minute."""
     program = tmp_path / "program.py"
     program.write_text(
         "import faults; from corpus.execution.workers import run_units\n"

@@ -1,4 +1,4 @@
-"""CSV and TSV: quotes, line ends in fields, and lines that are no records."""
+"""CSV and TSV: quotes, line ends in fields, and malformed lines."""
 
 import csv
 import io
@@ -39,7 +39,7 @@ def test_csv(tmp_path):
         (",나", "bad_id", "'id' is a text, not a text or a whole number"),
     ],
 )
-def test_a_line_that_is_no_record_is_alone_in_being_lost(tmp_path, line, reason, detail):
+def test_only_a_malformed_line_is_lost(tmp_path, line, reason, detail):
     path = tmp_path / "a.csv"
     path.write_text(f"id,text\n1,가\n{line}\n3,라\n4,마\n", encoding="utf-8")
     first, wrong, *last = read(path)

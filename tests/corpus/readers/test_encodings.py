@@ -1,4 +1,4 @@
-"""Old Korean text: CP949, EUC-KR and UTF-16, declared or found out, and bytes that are none of them."""
+"""Old Korean text: CP949, EUC-KR and UTF-16, declared or detected, and undecodable bytes."""
 
 import json
 

@@ -102,7 +102,7 @@ def test_an_address_that_nothing_here_can_open(tmp_path, address):
 
 
 def test_a_name_that_is_no_utf_8_is_refused_and_shown(tmp_path):
-    """As `unzip` leaves what was packed under a Korean Windows."""
+    """As `unzip` names files of an archive made under a Korean Windows."""
     folder = tmp_path / "글"
     folder.mkdir()
     path = Path(os.fsdecode(os.fsencode(folder) + b"/" + "가나.txt".encode("cp949")))

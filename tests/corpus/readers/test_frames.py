@@ -1,4 +1,4 @@
-"""Packed files: any window, several frames, and cuts at any place."""
+"""Compressed files: any window, several frames, and truncation at any place."""
 
 import bz2
 import gzip
@@ -60,7 +60,7 @@ def test_any_window(tmp_path, window_log):
 
 @pytest.mark.parametrize("cut", [1, 3, 10, -1])
 @pytest.mark.parametrize(("name", "pack"), PACKS)
-def test_a_last_frame_that_is_cut_is_found_out(tmp_path, name, pack, cut):
+def test_a_truncated_last_frame_is_an_error(tmp_path, name, pack, cut):
     first, second = pack(FIRST), pack(SECOND)
     with pytest.raises(CorpusError, match=rf"{name}: ends inside frame 2: the file is cut off"):
         read(tmp_path, name, first + second[:cut])
@@ -69,7 +69,7 @@ def test_a_last_frame_that_is_cut_is_found_out(tmp_path, name, pack, cut):
 
 
 @pytest.mark.parametrize(("name", "pack"), PACKS)
-def test_a_first_frame_that_is_cut_or_damaged_is_found_out(tmp_path, name, pack):
+def test_a_truncated_or_damaged_first_frame_is_an_error(tmp_path, name, pack):
     first, second = pack(FIRST), pack(SECOND)
     with pytest.raises(CorpusError, match=rf"{name}: frame 1 is damaged .*get the file again"):
         read(tmp_path, name, first[:-5] + second)
@@ -80,7 +80,7 @@ def test_a_first_frame_that_is_cut_or_damaged_is_found_out(tmp_path, name, pack)
 
 
 @pytest.mark.parametrize(("name", "pack"), PACKS)
-def test_what_grows_a_thousandfold_is_unpacked_in_blocks(tmp_path, name, pack):
+def test_a_thousandfold_expansion_is_decompressed_in_blocks(tmp_path, name, pack):
     path = tmp_path / name
     path.write_bytes(pack(b"\0" * (1 << 28)))
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""A record longer than it may be is a row with a reason; what follows it is read, and no more of it is held."""
+"""A record that is too long becomes a row with a reason. Those behind it are read, and its rest is never in memory."""
 
 import json
 
@@ -113,7 +113,7 @@ def test_bytes_that_are_no_text_in_its_beginning(tmp_path):
 
 @given(st.lists(st.integers(0, 12), max_size=30), st.integers(1, 40), st.booleans(), st.booleans())
 def test_no_line_is_lost_or_changed(tmp_path_factory, sizes, part_bytes, to_blank, ends):
-    """Each record is there as it is, or is told to be as long as it is."""
+    """Each record comes back unchanged, or is reported with its true length."""
     path = tmp_path_factory.mktemp("lines") / "a.txt"
     lines = [("가나다라마바사아자차카타"[:size]) for size in sizes]
     path.write_text("\n".join(lines) + "\n" * ends, "utf-8")

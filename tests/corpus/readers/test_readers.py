@@ -1,4 +1,4 @@
-"""Rows of every kind of file, good and bad, and chunks that never cut a record."""
+"""Rows of every kind of file, faulty ones included, and chunks that never cut a record."""
 
 import json
 
@@ -142,7 +142,7 @@ def test_contexts_of_korquad(tmp_path):
 @pytest.mark.parametrize(
     "content", ['{"data": [{"paragraphs": [', '{"id": 1}', "[1, 2]", '{"data": [{"paragraphs": 1}]}']
 )
-def test_what_is_no_korquad_file_is_a_row_that_says_so(tmp_path, content):
+def test_another_json_file_is_a_faulty_row(tmp_path, content):
     (tmp_path / "dev.json").write_text(content, "utf-8")
     (row,) = read([tmp_path / "dev.json"], kind="korquad")
     assert (row.id, row.text, row.reason) == (None, content, "bad_json")

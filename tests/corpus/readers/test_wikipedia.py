@@ -53,7 +53,7 @@ def test_a_dump_that_is_cut_or_none(tmp_path):
         read(path)
 
 
-def test_a_page_that_is_no_xml_is_alone_in_being_lost(tmp_path):
+def test_only_a_malformed_page_is_lost(tmp_path):
     path = tmp_path / "a.xml"
     path.write_bytes(DUMP.read_bytes().replace(b"<ns>1</ns>", b"<ns>1</n>").replace(b"<id>15</id>", b"<id>x</id>"))
     found = read(path)
