@@ -1,4 +1,14 @@
-"""To and from `transformers`."""
+"""To and from `transformers`.
+
+Out, `export`:
+
+1. exporting.py checks the folder, and writes everything aside before it is put in place.
+2. configs.py turns our config into theirs, or refuses; conversion.py renames the weights.
+3. tokenization_korbert.py becomes the tokenizer's code, with modules of korbert.tokenization in place of its imports.
+4. check.py loads the result as its users do, and compares ids, outputs and pipelines with ours.
+
+In, `load_transformers`: loading.py reads a folder, by way of configs.py and conversion.py.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Whether an exported folder does in its users' hands what our model does, to rounding. Needs `transformers`."""
+"""An exported folder, loaded as its users do, against our model, to rounding. Needs `transformers`."""
 
 import importlib
 import math
@@ -37,19 +37,29 @@ TEXTS = (
 def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float]:
     """The largest absolute difference of each output between `model` and what `transformers` loads from `folder`.
 
-    By the Auto classes and, where there is one, by the pipeline of its kind. ModelError where a difference is above
+    The Auto classes are used and, where there is one, the pipeline for its kind. ModelError for a difference above
     TOLERANCE, and where the tokenizer of the folder gives other ids.
     """
+    fills = isinstance(model, PretrainingModel)
     with _quietly(folder.parent):
         reads = transformers().AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
-        _compare_ids(tokenizer, reads, folder, special_tokens=isinstance(model, PretrainingModel))
+        for text in TEXTS:
+            ours, others = tokenizer.encode(text, special_tokens=fills).input_ids, reads(text)["input_ids"]
+            if ours != others:
+                raise ModelError(
+                    f"export: its tokenizer cuts {text[:40]!r} into {others}, ours into {ours}: report this"
+                )
         differences = _compare_outputs(model, tokenizer, folder)
         _USES[model.kind](model, tokenizer, reads, folder)
     return differences
 
 
 def _compare_outputs(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float]:
-    theirs = _their_model(model, folder)
+    kind = CLASSES[model.config.architecture, model.kind]
+    theirs, report = getattr(transformers(), kind).from_pretrained(folder, output_loading_info=True)
+    if wrong := {key: sorted(keys) for key, keys in report.items() if keys}:
+        raise ModelError(f"export: {kind} does not take all weights: {wrong}: report this as a fault")
+    theirs.eval()
     differences: dict[str, float] = {}
     for batch in _batches(model, tokenizer):
         with torch.inference_mode():
@@ -57,7 +67,7 @@ def _compare_outputs(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[s
         real = batch["attention_mask"].bool()
         for name, expected in ours.items():
             got = others[name]
-            if expected.shape[:2] == real.shape:  # padding means nothing
+            if expected.shape[:2] == real.shape:  # one output a piece: those of padding do not count
                 expected, got = expected[real], got[real]
             differences[name] = max(_difference(name, expected, got), differences.get(name, 0.0))
     return differences
@@ -65,7 +75,7 @@ def _compare_outputs(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[s
 
 def _difference(name: str, expected: Tensor, got: Tensor) -> float:
     difference = float((expected - got).abs().max())
-    if not difference <= TOLERANCE * max(1.0, float(expected.abs().max())):  # nor where it is no number
+    if not difference <= TOLERANCE * max(1.0, float(expected.abs().max())):  # refuses NaN, too
         raise ModelError(f"export: {name} differs by {difference:.1e} from the model's: report this as a fault")
     return difference
 
@@ -78,17 +88,9 @@ def transformers() -> ModuleType:
         raise ModelError("export: the check needs transformers: pip install 'korbert[hf]'") from None
 
 
-def _their_model(model: Model, folder: Path) -> Any:
-    name = CLASSES[model.config.architecture, model.kind]
-    theirs, report = getattr(transformers(), name).from_pretrained(folder, output_loading_info=True)
-    if wrong := {key: sorted(found) for key, found in report.items() if found}:
-        raise ModelError(f"export: {name} does not take all weights: {wrong}: report this as a fault")
-    return theirs.eval()
-
-
 @contextmanager
 def _quietly(cache: Path) -> Iterator[None]:
-    """Without bars and hints of `transformers`; code that it copies and imports goes to `cache`, and is forgotten."""
+    """No bars and hints of `transformers`. The code that it copies lies in `cache`, and is not imported afterwards."""
     logging: Any = importlib.import_module("transformers.utils.logging")
     modules: Any = importlib.import_module("transformers.dynamic_module_utils")
     shown, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
@@ -112,21 +114,14 @@ def _take_remote_code() -> dict[str, ModuleType]:
     return {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith("transformers_modules")}
 
 
-def _compare_ids(tokenizer: Tokenizer, theirs: Any, folder: Path, *, special_tokens: bool) -> None:
-    for text in TEXTS:
-        expected, got = tokenizer.encode(text, special_tokens=special_tokens).input_ids, theirs(text)["input_ids"]
-        if expected != got:
-            raise ModelError(f"export: its tokenizer cuts {text[:40]!r} into {got}, ours into {expected}: report this")
-
-
 def _use_filler(model: PretrainingModel, tokenizer: Tokenizer, theirs: Any, folder: Path) -> None:
-    """Our candidates have the probabilities that the pipeline gives them."""
+    """Our candidates have the probabilities of the fill-mask pipeline."""
     from korbert.tasks.filling import Filler
 
     text, top = "오늘 [MASK] 정말 좋다.", 5
     (ours,) = Filler(model, tokenizer).fill(text, top=top)
-    found = _pipeline("fill-mask", folder)(text, top_k=FIRST_PIECE + top)  # special tokens and bytes, too
-    scores = {one["token"]: one["score"] for one in found}
+    candidates = _pipeline("fill-mask", folder)(text, top_k=FIRST_PIECE + top)  # special tokens and bytes, too
+    scores = {candidate["token"]: candidate["score"] for candidate in candidates}
     got = torch.tensor([scores.get(one.id, math.nan) for one in ours])
     _difference("the fill-mask pipeline", torch.tensor([one.probability for one in ours]), got)
 
@@ -142,7 +137,7 @@ def _use_classifier(model: ClassificationModel, tokenizer: Tokenizer, theirs: An
 
 
 def _use_reader(model: ReadingModel, tokenizer: Tokenizer, theirs: Any, folder: Path) -> None:
-    """transformers 5 has no pipeline that reads: the Auto classes on a question and a context."""
+    """The Auto classes on a question and a context: transformers 5 has no pipeline for these."""
     question, context = "한글은 언제 만들어졌나?", "세종은 1443년에 한글을 만들었다."
     arrays = pad_batch([tokenizer.encode(question, context)], tokenizer.pad_id)
     given = {key: torch.from_numpy(arrays[key]) for key in _INPUTS}

@@ -1,4 +1,4 @@
-"""Our config as a config.json of `transformers`, and back. What one of the two cannot express is refused."""
+"""Our config as config.json of `transformers`, and back; either refuses what the other cannot express."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ _KINDS = {name: kind for (_, kind), name in CLASSES.items()} | dict.fromkeys(
 
 
 def config_to_transformers(config: EncoderConfig) -> dict[str, Any]:
-    """Their config of an encoder of ours. ModelError where they have nothing that computes the same."""
+    """config.json for our encoder. ModelError where nothing in `transformers` computes the same."""
     if config.boundary_embedding:
         raise ModelError(
             "export: this encoder embeds boundaries (boundary_embedding = true), transformers has no such class:"
@@ -70,7 +70,7 @@ def _modern_config(config: EncoderConfig) -> dict[str, Any]:
             "full_attention": {"rope_type": "default", "rope_theta": config.global_rope_theta},
             "sliding_attention": {"rope_type": "default", "rope_theta": config.local_rope_theta},
         },
-        "bos_token_id": None,  # their defaults are ids of another vocabulary
+        "bos_token_id": None,  # the defaults are ids of another vocabulary
         "eos_token_id": None,
         "cls_token_id": 2,
         "sep_token_id": 3,
@@ -104,7 +104,7 @@ _SHARED = (
 
 
 def config_from_transformers(theirs: Mapping[str, Any]) -> tuple[EncoderConfig, str]:
-    """Our config of theirs (their config.json) and the kind of model. ModelError where ours has no such part."""
+    """Our config, and the kind of model, of a config.json. ModelError where our encoder lacks a part of it."""
     names = theirs.get("architectures") or [""]
     kind = _KINDS.get(names[0])
     if kind is None:
@@ -116,6 +116,7 @@ def config_from_transformers(theirs: Mapping[str, Any]) -> tuple[EncoderConfig, 
 
 
 def _refuse_others(theirs: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
+    """ModelError for a key with another value than the one that our encoder has."""
     for key, value in fixed.items():
         if theirs.get(key, value) != value:
             raise ModelError(f"{key} = {theirs[key]!r}: this encoder is made for {value!r} alone")
@@ -124,9 +125,8 @@ def _refuse_others(theirs: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
 def _from_bert(theirs: Mapping[str, Any]) -> dict[str, Any]:
     _refuse_others(theirs, _BERT_FIXED | {"position_embedding_type": "absolute"})
     same = ("type_vocab_size", "hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps")
-    return {"architecture": "bert", "pad_token_id": theirs.get("pad_token_id") or 0} | {
-        key: theirs[key] for key in same if key in theirs
-    }
+    kept = {key: theirs[key] for key in same if key in theirs}
+    return {"architecture": "bert", "pad_token_id": theirs.get("pad_token_id") or 0} | kept
 
 
 def _from_modern(theirs: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which of our weights `transformers` calls what: one table for export and for loading."""
+"""The names of our weights in `transformers`: one table for export and for loading."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from korbert.modeling.config import EncoderConfig
 __all__ = ["CLASSES", "from_transformers", "to_transformers"]
 
 _Names = Mapping[str, tuple[str, ...]]
-"""Our module -> theirs. Where there are several, ours is all of them, one below the other."""
+"""Our module -> theirs. Several: ours has their rows one below the other."""
 
 _ENCODER: Mapping[str, _Names] = {
     "bert": {
@@ -80,11 +80,11 @@ CLASSES = {
     ("modern", "classification"): "ModernBertForSequenceClassification",
     ("modern", "reading"): "ModernBertForQuestionAnswering",
 }
-"""(architecture, kind) -> the class of `transformers` that a model of ours is."""
+"""(architecture, kind of model) -> class of `transformers`."""
 
 
 def to_transformers(tensors: Mapping[str, Tensor], config: EncoderConfig, kind: str) -> dict[str, Tensor]:
-    """Weights of ours under their names. Tied ones appear once, as in their files."""
+    """Our weights under the names of `transformers`. Tied ones appear once, as in its files."""
     names = _names(config, kind)
     renamed = {}
     for name, tensor in tensors.items():
@@ -98,21 +98,22 @@ def to_transformers(tensors: Mapping[str, Tensor], config: EncoderConfig, kind: 
 def from_transformers(
     tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor], config: EncoderConfig, kind: str
 ) -> dict[str, Tensor]:
-    """Weights of theirs under our names, float32; those that they lack are left out.
+    """Weights of `transformers` under our names, float32, without those that are missing.
 
-    expected: the state dict of the model of ours that shall take them.
+    expected: the state dict of our model.
     """
     names = _names(config, kind)
-    found = {}
+    ours = {}
     for name in expected:
         module, _, leaf = name.rpartition(".")
         sources = [f"{source}.{leaf}" for source in names[module]]
         if sources and all(source in tensors for source in sources):
-            found[name] = torch.cat([tensors[source].float() for source in sources])
-    return found
+            ours[name] = torch.cat([tensors[source].float() for source in sources])
+    return ours
 
 
 def _names(config: EncoderConfig, kind: str) -> dict[str, tuple[str, ...]]:
+    """Our module -> theirs, layer by layer."""
     names = {**_ENCODER[config.architecture], **_HEADS[config.architecture, kind]}
     for layer in range(config.num_hidden_layers):
         for ours, theirs in _LAYER[config.architecture].items():

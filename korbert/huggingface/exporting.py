@@ -24,33 +24,40 @@ _OWN_IMPORT = re.compile(r"^from korbert\.tokenization\.\w+ import .*\n", re.MUL
 
 
 def export(model_folder: str | Path, folder: str | Path, check: bool = False) -> dict[str, float]:
-    """Writes `folder` for `transformers`, which is needed for the check alone.
+    """Writes `folder` for `transformers`, which only the check needs.
 
-    folder: made if absent; else empty, or an earlier export, whose files are replaced and whose others stay. Nothing of
-    it changes before the new files are written, and checked, aside. check: use what was written as its users do, and
-    compare with our model. Returns the largest absolute difference of each output, {} without check.
+    folder: absent, empty, or an earlier export, whose files are replaced; other files stay. It does not change before
+    the new files are written, and checked, aside. check: load what was written as its users do, and compare it with
+    our model. Returns the largest absolute difference of each output, {} without check.
 
-    SettingsError for a folder that holds something else, or may not be written to. ModelError where nothing in
-    `transformers` computes what the model does, and where the check finds a difference. Next sentence scores of a
-    `modern` model stay behind: ModernBERT has no such head.
+    SettingsError for a folder that holds something else, or is not writable. ModelError where nothing in
+    `transformers` computes what the model does, and where the check finds a difference. The next sentence head of a
+    `modern` model is left out: ModernBERT has none.
     """
     folder = Path(folder)
     _check_folder(folder, Path(model_folder))
     if check:
-        from korbert.huggingface.check import transformers
+        from korbert.huggingface import check as checks
 
-        transformers()  # or it refuses before the work
+        checks.transformers()  # refuses before the work where it is absent
     model, tokenizer = load_model(model_folder)
     config = _config(model)  # refuses before anything is written
     made = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with TemporaryDirectory(prefix=".export-", dir=folder) as aside:
-            new = Path(aside) / (folder.resolve().name or "model")  # by this name transformers calls its code
+            new = Path(aside) / (folder.resolve().name or "model")  # transformers names its copy of the code so
             new.mkdir()
-            _write_files(new, model, tokenizer, config)
-            differences = _compare(model, tokenizer, new) if check else {}
-            _put_in_place(new, folder)
+            _write_json(new / "config.json", config)
+            weights = to_transformers(model.state_dict(), model.config, model.kind)
+            (new / "model.safetensors").write_bytes(serialize(weights))
+            _write_tokenizer(new, model, tokenizer)
+            differences = checks.compare(model, tokenizer, new) if check else {}
+            # config.json goes first and comes last: a folder without it passes for no model.
+            for name in ("config.json", WORDS, PROBE):  # not every tokenizer has the last two
+                (folder / name).unlink(missing_ok=True)
+            for file in sorted(new.iterdir(), key=lambda file: file.name == "config.json"):
+                file.replace(folder / file.name)
     except BaseException:
         if made:
             folder.rmdir()
@@ -59,24 +66,24 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
 
 
 def _check_folder(folder: Path, model_folder: Path) -> None:
-    """Before the work: whether `folder` is ours to fill."""
+    """SettingsError where export may not write to `folder`."""
     if folder.resolve().is_relative_to(model_folder.resolve()):
         raise SettingsError(f"{folder}: lies in {model_folder}, which is read: name a folder elsewhere")
     if os.path.lexists(folder) and not folder.is_dir():
         raise SettingsError(f"{folder}: is no folder: name a new one")
-    held = sorted(one.name for one in folder.iterdir()) if folder.is_dir() else []
-    if held and not _is_export(folder):
-        some = ", ".join(held[:3]) + ", .." * (len(held) > 3)
+    names = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
+    if names and not _is_export(folder):
+        listed = ", ".join(names[:3]) + ", .." * (len(names) > 3)
         raise SettingsError(
-            f"{folder}: holds {some}, which no export wrote: name a new folder, an empty one, or an earlier export"
+            f"{folder}: holds {listed}, which no export wrote: name a new folder, an empty one, or an earlier export"
         )
-    there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
-    if not there.is_dir() or not may_write(there, os.W_OK | os.X_OK):
-        raise SettingsError(f"{folder}: cannot be made or written to ({there}): name another one")
+    nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not nearest.is_dir() or not may_write(nearest, os.W_OK | os.X_OK):
+        raise SettingsError(f"{folder}: cannot be made or written to ({nearest}): name another one")
 
 
 def _is_export(folder: Path) -> bool:
-    """Whether export wrote it, and nobody has trained and saved there since: transformers puts its version in."""
+    """Whether export wrote it and `transformers`, which adds its version, has not saved there since."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -85,29 +92,8 @@ def _is_export(folder: Path) -> bool:
     return own and isinstance(config, dict) and not {"transformers_version", "korbert_format"} & config.keys()
 
 
-def _compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float]:
-    from korbert.huggingface.check import compare
-
-    return compare(model, tokenizer, folder)
-
-
-def _put_in_place(new: Path, folder: Path) -> None:
-    """config.json goes first and comes last: without it no half of a folder passes for a model."""
-    (folder / "config.json").unlink(missing_ok=True)
-    for name in (WORDS, PROBE):  # not every tokenizer has them
-        (folder / name).unlink(missing_ok=True)
-    for file in sorted(new.iterdir(), key=lambda file: file.name == "config.json"):
-        file.replace(folder / file.name)
-
-
-def _write_files(folder: Path, model: Model, tokenizer: Tokenizer, config: dict[str, Any]) -> None:
-    _write_json(folder / "config.json", config)
-    weights = to_transformers(model.state_dict(), model.config, model.kind)
-    (folder / "model.safetensors").write_bytes(serialize(weights))
-    _write_tokenizer(folder, model, tokenizer)
-
-
 def _config(model: Model) -> dict[str, Any]:
+    """config.json. ModelError where nothing in `transformers` computes what the model does."""
     config = config_to_transformers(model.config)
     config["architectures"] = [CLASSES[model.config.architecture, model.kind]]
     if isinstance(model, ClassificationModel):
@@ -133,7 +119,7 @@ def _write_tokenizer(folder: Path, model: Model, tokenizer: Tokenizer) -> None:
         "model_input_names": ["input_ids", *segments, "attention_mask"],
     }
     if isinstance(model, PretrainingModel):
-        config["split_special_tokens"] = False  # it is there to fill gaps, and [MASK] is how people write them
+        config["split_special_tokens"] = False  # its users write gaps as [MASK]
     _write_json(folder / "tokenizer_config.json", config)
 
 

@@ -23,8 +23,8 @@ _logger = logging.getLogger(__name__)
 def load_transformers(folder: str | Path, generator: torch.Generator | None = None) -> Model:
     """The model of a folder that `transformers` has written (BERT or ModernBERT, model.safetensors), in eval mode.
 
-    Only weights: the ids are those of that folder's own tokenizer. A head that the folder lacks is drawn from
-    `generator` (None: torch's own) and named in a warning of the log. ModelError where ours cannot compute the same.
+    Only weights: ids are those of the folder's own tokenizer. A head that the folder lacks is drawn from `generator`
+    (None: torch's own), and a warning names it. ModelError where our model cannot compute the same.
     """
     folder = Path(folder)
     theirs = _read_config(folder)
@@ -65,22 +65,20 @@ def _build(theirs: dict[str, Any], generator: torch.Generator | None) -> Model:
         return PretrainingModel(config, generator)
     if kind == "reading":
         return ReadingModel(config, generator)
-    labels = [label for _, label in sorted((int(key), label) for key, label in _labels(theirs).items())]
+    names = theirs.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
+    labels = [label for _, label in sorted((int(key), label) for key, label in names.items())]
     mean = theirs.get("classifier_pooling") == "mean"  # ModernBERT alone has that key
     return ClassificationModel(config, len(labels), "mean" if mean else "first", labels, generator)
 
 
-def _labels(theirs: dict[str, Any]) -> dict[str, str]:
-    return theirs.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
-
-
 def _fill(folder: Path, model: Model, tensors: dict[str, Tensor]) -> None:
+    """Gives the model its weights. ModelError where one of the encoder is missing or has another shape."""
     expected = model.state_dict()
-    found = from_transformers(tensors, expected, model.config, model.kind)
-    missing = sorted(expected.keys() - found.keys())
+    ours = from_transformers(tensors, expected, model.config, model.kind)
+    missing = sorted(expected.keys() - ours.keys())
     if broken := [name for name in missing if name.startswith("encoder.")]:
         raise ModelError(f"{folder / 'model.safetensors'}: no weights for {', '.join(broken[:3])}: not such an encoder")
-    for name, tensor in found.items():
+    for name, tensor in ours.items():
         if tensor.shape != expected[name].shape:
             raise ModelError(
                 f"{folder / 'model.safetensors'}: {name} is {list(tensor.shape)}, config.json asks for"
@@ -88,4 +86,4 @@ def _fill(folder: Path, model: Model, tensors: dict[str, Tensor]) -> None:
             )
     if missing:
         _logger.warning("%s has no weights for %s: drawn afresh", folder, ", ".join(missing))
-    model.load_state_dict(found, strict=False)
+    model.load_state_dict(ours, strict=False)

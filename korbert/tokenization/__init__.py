@@ -1,4 +1,19 @@
-"""Text to pieces and back to characters: Kiwi's morphemes, a vocabulary learned from them, and ids."""
+"""Text to pieces and back to characters: Kiwi's morphemes, a vocabulary learned from them, and ids.
+
+The way of one text to ids, `Tokenizer.encode`:
+
+1. repair.py cuts long lines and takes out what Kiwi must not see, with the way back to the text as given.
+2. morphemes.py gives Kiwi line after line and returns an Analysis: forms, tags, spans, sentences, eojeols.
+3. vocabulary.py turns forms into ids, and spans.py finds the characters that each piece stands for.
+4. pieces.py makes both into Pieces; special.py does where "[MASK]" in the text is the mask.
+5. encoding.py adds [CLS] and [SEP], cuts to a length or into windows, pads batches, and leads back to characters.
+
+Many texts, `Tokenizer.encode_batch`, go the same way in columns: analyzer.py (threads, batches) in the place of 2,
+tokenizer.py in the place of 4. Exported folders carry steps 1 to 4 as code.
+
+Beside the way: settings.py (options), user_words.py (a user's dictionary), learning.py (morpheme counts to a
+vocabulary), folder.py (files, record and digest of a tokenizer), probe.py (how another Kiwi changes its pieces).
+"""
 
 from typing import TYPE_CHECKING
 

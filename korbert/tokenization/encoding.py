@@ -41,10 +41,10 @@ class Frame(NamedTuple):
 
 @dataclass(slots=True)
 class Encoding:
-    """A text, or a pair of texts, as a model reads it: parallel lists of T entries, special tokens included.
+    """A text or pair as a model reads it: parallel lists of T entries, special tokens included.
 
-    token_type_ids: 1 on the second segment and its [SEP]. spans: (0, 0) for special tokens; those of the second segment
-    are of the second text. morphemes: index into the analysis of its text, -1 for special tokens. tags: "" for those.
+    token_type_ids: 1 on the second segment and its [SEP]. spans: each in its own text, (0, 0) for special tokens.
+    morphemes: index into the analysis of the text, -1 for special tokens. tags: "" for special tokens.
     """
 
     input_ids: list[int]
@@ -61,7 +61,7 @@ class Encoding:
         return len(self.input_ids)
 
     def segment_spans(self, segment: int) -> list[Span]:
-        """The spans with those of the other segment blanked as (0, 0): what span_to_pieces takes."""
+        """The spans, (0, 0) in the other segment, as span_to_pieces takes them."""
         return [span if kind == segment else (0, 0) for span, kind in zip(self.spans, self.token_type_ids, strict=True)]
 
 
@@ -88,9 +88,9 @@ def assemble_many(
 
 
 def windows(first: Pieces, second: Pieces | None, frame: Frame, max_length: int, stride: int) -> list[Encoding]:
-    """As many encodings as it takes to show all of the last segment; with two, the first stands whole in each.
+    """Encodings that together show all of the last segment; with two, the first is whole in each.
 
-    Neighbours share `stride` pieces. Raises SettingsError where a window would not get ahead.
+    Neighbours share `stride` pieces. Raises SettingsError where a window would show nothing new.
     """
     long = first if second is None else second
     room = _room(max_length, second is not None) - (0 if second is None else len(first))

@@ -24,13 +24,13 @@ MODEL = "vocabulary.model"
 PIECES = "pieces.txt"
 WORDS = "words.tsv"
 PROBE = "probe.json"
-ACCEPT = "KORBERT_ACCEPT_KIWI"  # an environment variable, so that worker processes have it, too
+ACCEPT = "KORBERT_ACCEPT_KIWI"  # an environment variable, which worker processes inherit
 
 _logger = logging.getLogger(__name__)
 
 
 class _Record(BaseModel):
-    """What read() uses of the record. The keys of `files` are names in the folder, never ways out of it."""
+    """The entries of the record that read() uses. The keys of `files` are names in the folder, never paths."""
 
     model_config = ConfigDict(strict=True)
 
@@ -46,7 +46,7 @@ class Parts(NamedTuple):
     """All that a tokenizer is made of.
 
     versions: those that the vocabulary was counted with. accepted: others that it is used with all the same. probe:
-    what korbert.tokenization.probe recorded.
+    from probe.recorded.
     """
 
     model: bytes
@@ -58,7 +58,7 @@ class Parts(NamedTuple):
 
 
 def digest(parts: Parts) -> str:
-    """SHA-256 (hex) over all that shapes ids: model, mark, whole words, analyser options and versions."""
+    """SHA-256 (hex) over all that decides ids: model, mark, whole words, analyzer options and versions."""
     shapes = {
         "format": FORMAT,
         "model": hashlib.sha256(parts.model).hexdigest(),
@@ -97,11 +97,11 @@ def write(folder: Path, parts: Parts, pieces: Sequence[str]) -> None:
 
 
 def read(folder: Path, *, accept_kiwi: bool | None = None) -> Parts:
-    """What write() was given. Raises ModelError as Tokenizer.load says, which says what accept_kiwi is."""
+    """The parts that write() was given. accept_kiwi, ModelError: see Tokenizer.load."""
     try:
         record = _record(folder / RECORD)
         for name, expected in record.files.items():
-            _check(folder / name, expected)
+            _check_file(folder / name, expected)
         settings = VocabularySettings.model_validate(record.vocabulary)
         options = AnalyzerOptions.model_validate(record.analyzer)
     except ValidationError as error:
@@ -110,9 +110,9 @@ def read(folder: Path, *, accept_kiwi: bool | None = None) -> Parts:
         raise ModelError(f"{folder / RECORD}: {place}: {first['msg']}: restore the file as it was saved") from error
     probe = (folder / PROBE).read_bytes() if PROBE in record.files else None
     parts = Parts((folder / MODEL).read_bytes(), settings, options, record.versions, {}, probe)
-    if (found := digest(parts)) != record.digest:
+    if (current := digest(parts)) != record.digest:
         raise ModelError(
-            f"{folder / RECORD}: the digest is {found[:12]}, {record.digest[:12]} when it was saved:"
+            f"{folder / RECORD}: the digest is {current[:12]}, {record.digest[:12]} when it was saved:"
             " a setting was changed since; restore the file, or learn another vocabulary"
         )
     accept = bool(os.environ.get(ACCEPT)) if accept_kiwi is None else accept_kiwi
@@ -130,21 +130,22 @@ def _record(path: Path) -> _Record:
     except (OSError, ValueError) as error:
         raise ModelError(f"{path}: cannot be read ({error}): restore the file as it was saved") from error
     if record.get("format") != FORMAT or isinstance(record["format"], bool | float):
-        said = repr(record.get("format"))[:80]
-        raise ModelError(f"{path}: format {said}, this korbert reads {FORMAT}: use the korbert that saved it")
+        value = repr(record.get("format"))[:80]
+        raise ModelError(f"{path}: format {value}, this korbert reads {FORMAT}: use the korbert that saved it")
     if missing := {"digest", "vocabulary", "analyzer", "versions", "files"} - record.keys():
         raise ModelError(f"{path}: has no {sorted(missing)[0]!r}: restore the file as it was saved")
-    found = _Record.model_validate(record)
-    if strange := found.files.keys() - {MODEL, PIECES, WORDS, PROBE}:
+    checked = _Record.model_validate(record)
+    if strange := checked.files.keys() - {MODEL, PIECES, WORDS, PROBE}:
         raise ModelError(
             f"{path}: files: {min(strange)[:80]!r} is no file of a tokenizer: restore the file as it was saved"
         )
-    if missing := {MODEL, PIECES} - found.files.keys():
+    if missing := {MODEL, PIECES} - checked.files.keys():
         raise ModelError(f"{path}: files: {min(missing)} is missing: restore the file as it was saved")
-    return found
+    return checked
 
 
-def _check(path: Path, expected: str) -> None:
+def _check_file(path: Path, expected: str) -> None:
+    """ModelError where the file is not the one that was saved."""
     try:
         found = sha256_of(path)
     except OSError:
@@ -158,7 +159,7 @@ def _check(path: Path, expected: str) -> None:
 def _other_versions(
     folder: Path, versions: Mapping[str, str], accepted: Mapping[str, str], *, accept: bool
 ) -> dict[str, str]:
-    """The installed versions that are others and are taken all the same. ModelError where they are not."""
+    """Installed versions that differ from those of the vocabulary. ModelError where they are not accepted."""
     installed = Analyzer().versions
     others = {name: installed.get(name, "absent") for name, made in versions.items() if installed.get(name) != made}
     if not others or others == accepted:

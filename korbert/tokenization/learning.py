@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from korbert.errors import CorpusError, ModelError
-from korbert.tokenization.settings import Mark, VocabularySettings
+from korbert.tokenization.settings import VocabularySettings
 from korbert.tokenization.vocabulary import (
     FIRST_BYTE,
     FIRST_PIECE,
@@ -27,11 +27,11 @@ from korbert.tokenization.vocabulary import (
 
 __all__ = ["learn", "processor_of"]
 
-_OFTEN = 3  # times that a form is seen to be worth an entry
-_FAR_ABOVE = 2  # times the size that is worth having: more is said to be much
+_OFTEN = 3  # occurrences that make a form worth an entry
+_FAR_ABOVE = 2  # sizes above so many times _worth_having get a warning
 
-_MAX_FORM_BYTES = 4096  # longer ones SentencePiece leaves out by itself
-_UNFIT = re.compile(f"[\\s\x00-\x1f{MARK}{TYPED}\u2585\ud800-\udfff]")  # ▅ is a sign of the trainer's own
+_MAX_FORM_BYTES = 4096  # SentencePiece skips longer forms
+_UNFIT = re.compile(f"[\\s\x00-\x1f{MARK}{TYPED}\u2585\ud800-\udfff]")  # ▅ is reserved by the trainer
 _HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb]")
 _BYTE = re.compile("<0x[0-9A-F]{2}>")
 _TOO_LARGE = re.compile(r"Vocabulary size too high.*<= (\d+)")
@@ -45,9 +45,9 @@ def learn(
 ) -> bytes:
     """The bytes of a SentencePiece model with `settings.size` entries less those of whole words.
 
-    counts: (marked(form, ...), how often); equal strings are added up, their order does not matter. model_type: of the
-    pieces; the stage learns "bpe", which benchmarks/vocabulary.py compares with the other. Raises CorpusError where
-    there is too little text for the size, or too many characters.
+    counts: (marked(form, ...), count) in any order; those of equal strings are added. model_type: the stage learns
+    "bpe"; benchmarks/vocabulary.py compares both. Raises CorpusError for too little text for the size, or too many
+    characters.
     """
     rows = _rows(counts, settings)
     if not rows:
@@ -110,14 +110,14 @@ def _trained(
 
 
 def _learned(model: bytes) -> list[str]:
-    """The entries behind the bytes, in the order in which they were merged."""
+    """The entries after the bytes, in the order of their merges."""
     processor = processor_of(model)
     pieces: list[str] = processor.id_to_piece(list(range(FIRST_PIECE, processor.vocab_size())))
     return pieces
 
 
 def _share_of_characters(rows: Iterable[tuple[str, int]], model: bytes) -> float:
-    """How much of the rows is of characters that have an entry."""
+    """Character coverage of the rows, 0 to 1: the share of characters that have an entry."""
     known = set(_learned(model))
     total: Counter[str] = Counter()
     for form, count in rows:
@@ -127,18 +127,18 @@ def _share_of_characters(rows: Iterable[tuple[str, int]], model: bytes) -> float
 
 
 def _surplus(model: bytes, settings: VocabularySettings) -> frozenset[str]:
-    """Entries without Hangul beyond the share that they may have: those that were merged last.
+    """Entries without Hangul beyond `foreign_share`: those merged last.
 
-    What is learned without them may take other steps on the way to a piece: of 102,400 entries up to 20 more.
+    Learned without them, a vocabulary may merge in other steps: up to 20 more of 102,400 entries have no Hangul.
     """
     foreign = [piece for piece in _learned(model) if len(unmarked(piece)) > 1 and not _HANGUL.search(piece)]
     return frozenset(foreign[int(settings.foreign_share * settings.size) :])
 
 
 def _recut(rows: Iterable[tuple[str, int]], model: bytes, surplus: frozenset[str]) -> list[tuple[str, int]]:
-    """The rows with each form without Hangul in the pieces that it has without the surplus ones.
+    """The rows, forms without Hangul replaced by their pieces under a model without the surplus entries.
 
-    Learned from these, a vocabulary merges nothing across them, so that the room goes to Korean.
+    A vocabulary learned from these merges nothing across such pieces, which leaves the room to Korean.
     """
     protocol: Any = importlib.import_module("sentencepiece.sentencepiece_model_pb2")  # made by protobuf, without types
     content = protocol.ModelProto.FromString(model)
@@ -156,25 +156,21 @@ def _recut(rows: Iterable[tuple[str, int]], model: bytes, surplus: frozenset[str
 
 
 def _rows(counts: Iterable[tuple[str, int]], settings: VocabularySettings) -> list[tuple[str, int]]:
+    """What is learned from, most frequent first: no rare forms, no whole words, none that SentencePiece cannot take."""
     total: Counter[str] = Counter()
     for form, count in counts:
         total[form] += count
     words = set(word_entries(settings.words, settings.mark))
-    kept = (
-        (form, count)
-        for form, count in total.items()
-        if count >= settings.min_count and form not in words and _learnable(form, settings.mark)
-    )
-    return sorted(kept, key=lambda row: (-row[1], row[0]))
-
-
-def _learnable(form: str, mark: Mark) -> bool:
-    bare = form if mark == "none" else unmarked(form)
-    return bool(bare) and not _UNFIT.search(bare)
+    rows: list[tuple[str, int]] = []
+    for form, count in total.items():
+        bare = form if settings.mark == "none" else unmarked(form)
+        if count >= settings.min_count and form not in words and bare and not _UNFIT.search(bare):
+            rows.append((form, count))
+    return sorted(rows, key=lambda row: (-row[1], row[0]))
 
 
 def _worth_having(rows: Sequence[tuple[str, int]], settings: VocabularySettings) -> int:
-    """How many entries the text gives a reason for: its characters, and forms seen often enough; a round number."""
+    """Entries that the text justifies: its characters and forms seen often enough; rounded up to two digits."""
     held = {char for form, _ in rows for char in form} | {form for form, count in rows if count >= _OFTEN}
     exact = FIRST_PIECE + len(held) + len(word_entries(settings.words, settings.mark))
     step = int(10 ** max(0, len(str(exact)) - 2))
@@ -182,6 +178,7 @@ def _worth_having(rows: Sequence[tuple[str, int]], settings: VocabularySettings)
 
 
 def _refusal(text: str, rows: Sequence[tuple[str, int]], settings: VocabularySettings) -> CorpusError:
+    """SentencePiece's error text as one that says what to do."""
     taken = len(word_entries(settings.words, settings.mark))
     if found := _TOO_LARGE.search(text):
         allowed = int(found[1]) + taken
@@ -201,16 +198,18 @@ def _refusal(text: str, rows: Sequence[tuple[str, int]], settings: VocabularySet
 
 
 def processor_of(model: bytes) -> Any:
-    """The SentencePieceProcessor of what `learn` gave. ModelError for anything else."""
+    """The SentencePieceProcessor of what `learn` returned. ModelError for anything else."""
     import sentencepiece
 
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:
         raise ModelError(
-            f"the vocabulary is no SentencePiece model ({error}): learn it with vocabulary.learn"
+            f"the vocabulary is no SentencePiece model ({error}): learn it with korbert.tokenization.learn"
         ) from error
     names = processor.id_to_piece([*range(len(SPECIAL)), FIRST_BYTE, FIRST_PIECE - 1])
     if names != [*SPECIAL, "<0x00>", "<0xFF>"]:
-        raise ModelError(f"the vocabulary begins with {names[:5]}, not {list(SPECIAL)}: learn it with vocabulary.learn")
+        raise ModelError(
+            f"the vocabulary begins with {names[:5]}, not {list(SPECIAL)}: learn it with korbert.tokenization.learn"
+        )
     return processor

@@ -1,4 +1,4 @@
-"""Sentences that a tokenizer is saved with, as the pieces it made of them: what shows how another Kiwi would differ."""
+"""Sample sentences saved with a tokenizer, as its pieces: they show how another Kiwi changes these."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ TEXTS = (
 
 
 class Difference(NamedTuple):
-    """pieces: of all sentences, as saved. changed: how many are others now. texts: the sentences that these are in."""
+    """pieces: of all sentences, as saved. changed: pieces that differ now. texts: the sentences with such pieces."""
 
     pieces: int
     changed: int
@@ -52,13 +52,13 @@ class Difference(NamedTuple):
 
 
 def recorded(encode: Callable[[str], Sequence[int]]) -> bytes:
-    """What lies in a tokenizer's folder. encode: text -> ids, without special tokens."""
+    """The content of probe.json. encode: text -> ids, without special tokens."""
     rows = [{"text": text, "ids": list(encode(text))} for text in TEXTS]
     return (json.dumps(rows, ensure_ascii=False, indent=1) + "\n").encode()
 
 
 def compared(record: bytes, encode: Callable[[str], Sequence[int]]) -> Difference:
-    """How the pieces of now differ from the recorded ones."""
+    """How the pieces that `encode` gives differ from the recorded ones."""
     rows = json.loads(record)
     changed, texts = 0, []
     for row in rows:

@@ -1,8 +1,8 @@
 """Text made fit for Kiwi, with the way back to the characters as given.
 
 Kiwi takes an NFD eojeol for one unknown noun, adds tokens at zero-width characters inside words, raises at lone
-surrogates, and its time grows with the square of a run without spaces. None of this is visible in the result: spans
-are of the text as it was given.
+surrogates, and takes time quadratic in the length of a run without spaces. The result shows nothing of this: spans are
+of the text as given. Part of exported folders, as morphemes.py says.
 """
 
 import re
@@ -14,12 +14,15 @@ __all__ = ["MAX_RUN", "Repaired", "cut", "repair"]
 
 _MAX_CHARS = 10_000  # of a unit: longer lines are cut at white space
 MAX_RUN = 500  # characters without white space: longer runs are cut where no character is torn
-_MAX_STEP_BACK = 32  # how far before MAX_RUN a run is cut so as to tear no character
+_MAX_STEP_BACK = 32  # characters before MAX_RUN, where a run may be cut to tear no character
 
-# What Kiwi must not see. All else goes to it as it is.
+# Characters that Kiwi must not see.
 _ODD = re.compile("[\x1c-\x1f\u00ad\u200b-\u200f\u2060\u2800\ufeff\ud800-\udfff]")
 _INVISIBLE = frozenset("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff")
-_BLANK = frozenset("\x1c\x1d\x1e\x1f\u2800")  # white space to Python or to Kiwi, not to both
+_REPLACED = {
+    **dict.fromkeys(map(ord, "\x1c\x1d\x1e\x1f\u2800"), " "),  # white space to Python or to Kiwi, not to both
+    **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
+}
 _JOINED = re.compile("[©®‼-㊙\ufe0f\U0001f000-\U0001faff]\u200d(?=[←-⯿\U0001f000-\U0001faff])")  # a joiner in an emoji
 _RUN = re.compile(r"\S+")
 
@@ -33,7 +36,7 @@ class Repaired:
     ends: list[int]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """The characters as given behind [start, end) of the repaired text."""
+        """The span in the text as given of [start, end) in the repaired text."""
         if start < end:
             return self.starts[start], self.ends[end - 1]
         place = self.starts[start] if start < len(self.starts) else self.ends[-1] if self.ends else 0
@@ -41,41 +44,32 @@ class Repaired:
 
 
 def repair(text: str) -> Repaired | None:
-    """NFC without invisible characters and lone surrogates; None where the text is fit as it is (nearly always)."""
+    """NFC without invisible characters and lone surrogates; None where the text is fit already (nearly always)."""
     if not _ODD.search(text) and unicodedata.is_normalized("NFC", text):
         return None
     joiners = {match.end() - 1 for match in _JOINED.finditer(text)}
     places = [place for place, char in enumerate(text) if char not in _INVISIBLE or place in joiners]
-    chars = [_fit(text[place]) for place in places]
+    replaced = text.translate(_REPLACED)  # one character for one
+    chars = [replaced[place] for place in places]
     if unicodedata.is_normalized("NFC", "".join(chars)):
         return Repaired("".join(chars), places, [place + 1 for place in places])
-    return _composed(chars, places)
-
-
-def _fit(char: str) -> str:
-    if char in _BLANK:
-        return " "
-    return "\ufffd" if "\ud800" <= char <= "\udfff" else char
-
-
-def _composed(chars: list[str], places: list[int]) -> Repaired:
-    """NFC of the characters, cluster by cluster, so that each character knows where it came from."""
-    text: list[str] = []
+    # NFC cluster by cluster, so that each character knows where it came from.
+    composed: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
     for begin, end in _clusters(chars):
-        composed = unicodedata.normalize("NFC", "".join(chars[begin:end]))
-        taken = max(0, end - begin - len(composed))  # into the first one; the others follow one by one
-        for number, char in enumerate(composed):
-            source = min(begin + number + taken, end - 1)
-            text.append(char)
+        cluster = unicodedata.normalize("NFC", "".join(chars[begin:end]))
+        merged = max(0, end - begin - len(cluster))  # into the first character; the others follow one by one
+        for number, char in enumerate(cluster):
+            source = min(begin + number + merged, end - 1)
+            composed.append(char)
             starts.append(places[source if number else begin])
             ends.append(places[source] + 1)
-    return Repaired("".join(text), starts, ends)
+    return Repaired("".join(composed), starts, ends)
 
 
 def _clusters(chars: list[str]) -> Iterator[tuple[int, int]]:
-    """Where the text may be cut so that the NFC of the parts is the NFC of the whole."""
+    """(begin, end) of parts such that the NFC of the parts is the NFC of the whole."""
     begin = 0
     for place in range(1, len(chars)):
         char = chars[place]
@@ -93,7 +87,7 @@ def _clusters(chars: list[str]) -> Iterator[tuple[int, int]]:
 
 
 def cut(line: str) -> Iterator[tuple[int, str]]:
-    """The parts of a line that Kiwi gets one by one: (where it begins, text). Nearly always the line itself."""
+    """The parts of a line that Kiwi gets one by one, each with its place in the line; nearly always the line itself."""
     if len(line) <= MAX_RUN or (len(line) <= _MAX_CHARS and max(map(len, line.split()), default=0) <= MAX_RUN):
         yield 0, line
         return
@@ -103,7 +97,7 @@ def cut(line: str) -> Iterator[tuple[int, str]]:
         if end - start > MAX_RUN:
             if start > begin:
                 yield begin, line[begin:start]
-            for begin, stop in _slices(line, start, end):
+            for begin, stop in _cut_run(line, start, end):
                 yield begin, line[begin:stop]
             begin = end
         elif end - begin > _MAX_CHARS:
@@ -113,7 +107,8 @@ def cut(line: str) -> Iterator[tuple[int, str]]:
         yield begin, line[begin:]
 
 
-def _slices(line: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _cut_run(line: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Parts of [start, end), a run without white space, that tear no character."""
     while end - start > MAX_RUN:
         stop = start + MAX_RUN
         while stop > start + MAX_RUN - _MAX_STEP_BACK and (_joins(line[stop]) or line[stop - 1] == "\u200d"):

@@ -1,4 +1,4 @@
-"""What a recipe may say about analysis and vocabulary. Lengths are in code points unless said."""
+"""Settings of analysis and vocabulary. Lengths are in code points unless stated."""
 
 import re
 import unicodedata
@@ -29,11 +29,11 @@ _TAGS = re.compile(  # parts of speech that a user's word may have, as Kiwi name
 
 
 class UserWord(BaseModel, frozen=True, extra="forbid"):
-    """A word that Kiwi is told of. form: of a verb its stem (먹, not 먹다)."""
+    """A word added to Kiwi's dictionary. form: of a verb its stem (먹, not 먹다)."""
 
     form: str
     tag: str = "NNP"
-    score: float = Field(0.0, allow_inf_nan=False)  # the higher, the sooner it is chosen over other readings
+    score: float = Field(0.0, allow_inf_nan=False)  # higher: chosen over other readings more often
 
     @field_validator("form")
     @classmethod
@@ -75,10 +75,12 @@ class AnalyzerOptions(BaseModel, frozen=True, extra="forbid"):
 
     @model_serializer(mode="wrap")
     def _without_what_few_have(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Most have no words and no such tolerance, and their record says nothing of it."""
-        found: dict[str, Any] = serialize(self)
+        """Rare options with their default are left out, so that records without them keep their digest."""
+        record: dict[str, Any] = serialize(self)
         usual = {name: type(self).model_fields[name].get_default() for name in _FEW_HAVE}
-        return {name: value for name, value in found.items() if name not in usual or getattr(self, name) != usual[name]}
+        return {
+            name: value for name, value in record.items() if name not in usual or getattr(self, name) != usual[name]
+        }
 
 
 class VocabularySettings(BaseModel, frozen=True, extra="forbid"):

@@ -1,4 +1,4 @@
-"""Which characters each piece of a morpheme stands for."""
+"""The characters that each piece of a morpheme stands for. Part of exported folders, as morphemes.py says."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -12,23 +12,24 @@ _Span = tuple[int, int]
 
 
 def slices(form: str, sizes: Sequence[int]) -> list[_Span]:
-    """The characters of a form that each of its pieces stands for. sizes: bytes of UTF-8 that each piece takes.
+    """The characters of a form that each of its pieces stands for. sizes: UTF-8 bytes of each piece.
 
-    All pieces that are bytes of one character have that character. White space has no bytes in pieces, a mark none.
+    Pieces that are bytes of one character all have that character. White space of the form has no piece, and a mark no
+    character.
     """
     owners = [place for place, char in enumerate(form) if not char.isspace() for _ in char.encode()]  # by byte
-    found: list[_Span] = []
+    spans: list[_Span] = []
     begin = 0
     for size in sizes:
         end = begin + size
         first = owners[begin] if begin < len(owners) else len(form)
-        found.append((first, owners[end - 1] + 1) if end > begin else (first, first))
+        spans.append((first, owners[end - 1] + 1) if end > begin else (first, first))
         begin = end
-    return found
+    return spans
 
 
 def piece_spans(form: str, cuts: Sequence[_Span], start: int, surface: str) -> list[_Span]:
-    """One span in the text for each piece: its own characters, or all of them where the form is no slice of the text.
+    """The span of each piece in the text: its own characters, or the whole morpheme where its form is no slice of it.
 
     cuts: as `slices` gives them. surface: the characters of the morpheme, which begin at `start`.
     """
@@ -42,15 +43,15 @@ def piece_spans(form: str, cuts: Sequence[_Span], start: int, surface: str) -> l
 
 
 def runs_within(spans: Sequence[_Span], stretches: Sequence[_Span]) -> list[_Span] | None:
-    """Which spans make up each stretch of the text: (first, behind the last). None where a span lies partly in one, or
-    where a stretch has none. Both in the order of the text, though within a contraction spans step back.
+    """The run of spans that makes up each stretch of the text: (first, behind the last). None where a span lies partly
+    in a stretch, or a stretch has no span. Both are in the order of the text, but spans step back in contractions.
     """
     starts = list(accumulate((start for start, _ in reversed(spans)), min))[::-1]  # of each or a later one
     ends = list(accumulate((end for _, end in spans), max))  # of each or an earlier one
-    found = []
+    runs = []
     for start, end in stretches:
         first, last = bisect_right(ends, start), bisect_left(starts, end)
         if first >= last or starts[first] < start or ends[last - 1] > end:
             return None
-        found.append((first, last))
-    return found
+        runs.append((first, last))
+    return runs

@@ -1,4 +1,4 @@
-"""A user's dictionary: words that Kiwi is told of, one a line, in the format of Kiwi's own dictionaries."""
+"""A user's dictionary: words to add to Kiwi's, one a line, in the format of Kiwi's own dictionaries."""
 
 from pathlib import Path
 
@@ -13,11 +13,11 @@ _FORMAT = "a line is form, tab, tag, tab, score; without tag and score it is NNP
 
 
 def read_user_words(path: Path) -> tuple[UserWord, ...]:
-    """The words of a UTF-8 file: form, tab, part of speech, tab, score, in its order. Without a score it is 0, without
-    a part of speech NNP. Blank lines, and lines that begin with #, are left out.
+    """The words of a UTF-8 file, in its order. A line is form, tab, part of speech (default NNP), tab, score (default
+    0). Blank lines and lines that begin with # are skipped.
 
     Raises CorpusError, naming file and line, for bytes that are not UTF-8, a line of more than three fields, a form
-    with spaces, an unknown part of speech, a score that is no number, and a form and tag that stand there twice.
+    with spaces, an unknown part of speech, a score that is no number, and a repeated form and tag.
     """
     lines: dict[tuple[str, str], int] = {}
     words: list[UserWord] = []
