@@ -31,7 +31,6 @@ import pyarrow as pa
 import zstandard
 from memory import RECIPE, family
 
-from corpus.cleaning.clean import _all_chunks
 from corpus.cleaning.contamination import make_index
 from corpus.cleaning.deduplication import measures
 from corpus.cleaning.duplicates import text_hash
@@ -40,7 +39,7 @@ from corpus.cleaning.filters import FILTERS, drop_reasons
 from corpus.cleaning.normalize import normalize_many
 from corpus.cleaning.personal import mask
 from corpus.execution.parts import write_parquet
-from corpus.readers import rows
+from corpus.readers import chunks, rows
 from corpus.settings import CleanSettings
 
 EVALUATION = [
@@ -66,7 +65,7 @@ def steps(data: Path) -> None:
 def steps_of(path: Path, data: Path) -> None:
     settings = CleanSettings(sources=[{"name": "text", "path": path.name}], evaluation=EVALUATION)
     index = make_index(settings, {one["name"]: [data / one["path"]] for one in EVALUATION})
-    chunk = next(_all_chunks(settings, {"text": [path]}))
+    chunk = next(chunks(settings.sources[0], [path], settings.part_bytes))
     megabytes = sum(len(segment.data) for segment in chunk.segments) / 1e6
     spent: dict[str, float] = {}
     with clocked(spent, "read and parse"):

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from schemes import columns, merged
 
-from korbert.tokenization import analyzer
+from korbert.tokenization import Analysis, analyzer, morphemes
 from pipelines.cli import main
 
-_plain_alone, _plain_joined = analyzer._alone, analyzer._joined
+_plain_joined = analyzer._joined
 
 
-def _alone(one: Any) -> analyzer.Analysis:
-    return merged(_plain_alone(one), one.text)
+def _analyze(text: str, *args: Any) -> Analysis:
+    return merged(morphemes.analyze(text, *args), text)
 
 
 def _joined(batch: list[Any]) -> analyzer.Analyses:
@@ -29,7 +29,7 @@ def _joined(batch: list[Any]) -> analyzer.Analyses:
     return analyzer.Analyses(found.texts, bounds, forms, tags, *(np.array(column, np.int32) for column in numbers))
 
 
-analyzer._alone, analyzer._joined = _alone, _joined
+analyzer.analyze, analyzer._joined = _analyze, _joined
 
 if __name__ == "__main__":
     main()

@@ -10,9 +10,10 @@ from itertools import chain
 from pathlib import Path
 
 from korbert.tokenization import Analysis, AnalyzerOptions, Pieces, Tokenizer, VocabularySettings, learn, marked
-from korbert.tokenization.encoding import CONTINUATION, EOJEOL, Span
-from korbert.tokenization.spans import piece_spans
-from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE
+from korbert.tokenization.learning import processor_of
+from korbert.tokenization.pieces import CONTINUATION, EOJEOL, Span
+from korbert.tokenization.spans import piece_spans, slices
+from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE, Vocabulary
 
 SIZE = 102_400
 PLAIN = AnalyzerOptions()
@@ -69,18 +70,25 @@ def _tag_char(tag: str) -> str:
     return _TAGS.setdefault(tag, chr(_FIRST_TAG + len(_TAGS)))
 
 
+class _TaggedVocabulary(Vocabulary):
+    """The character of the tag has no span."""
+
+    def spans(self, key: str, form: str, start: int, end: int, text: str | None) -> list[Span]:
+        cuts = slices(form, [len(self.bytes_of(id)) for id in self.ids[key]])
+        return piece_spans(form[1:], [(max(low - 1, 0), high - 1) for low, high in cuts], start, text[start:end])
+
+
 class TaggedTokenizer(Tokenizer):
-    """For units from `tagged`: the character of the tag has no span and is not shown."""
+    """For units from `tagged`: the character of the tag is not shown."""
+
+    def __init__(self, model: bytes, settings: VocabularySettings, *args) -> None:
+        super().__init__(model, settings, *args)
+        self._vocabulary = _TaggedVocabulary(processor_of(model), settings.mark, settings.words)
 
     def pieces(self, analysis: Analysis, text: str | None) -> Pieces:
-        found = super().pieces(analysis, text)
-        found.pieces = [piece.lstrip("".join(_TAGS.values())) for piece in found.pieces]
-        return found
-
-    def _spans(self, key: str, form: str, span: Span, text: str | None) -> list[Span]:
-        start, end = span
-        cuts = [(max(low - 1, 0), high - 1) for low, high in self._table.slices(key, form)]
-        return piece_spans(form[1:], cuts, start, text[start:end])
+        pieces = super().pieces(analysis, text)
+        pieces.pieces = [piece.lstrip("".join(_TAGS.values())) for piece in pieces.pieces]
+        return pieces
 
 
 class Scheme(ABC):

@@ -1,4 +1,16 @@
-"""What happens to text before a model sees it, gigabytes at a time: clean, analyse, count, shard."""
+"""What happens to text before a model sees it, gigabytes at a time.
+
+The way of a document:
+
+1. `readers/`: source files of any kind become rows.
+2. `cleaning/`: rows become documents, or dropped rows with a reason (the stage clean).
+3. `analyze.py`: Kiwi splits documents into sentences and morphemes, in the columns of `morphemes.py` (analyze).
+4. `counts.py`: morphemes are counted for the vocabulary, and its coverage of held-out documents is measured (vocab).
+5. `shards.py`: morphemes become ids and boundaries in Arrow files for training (shard).
+
+`settings.py` holds the settings of all stages, `documents.py` ids and the rule of held-out documents, `execution/` runs
+the work in parts. `overlap.py` looks up which texts of a task the corpus contains.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
-"""How often each morpheme occurs, and how well a tokenizer covers text that nothing was learned from."""
+"""Morpheme counts of the training documents, and the coverage of held-out documents by a tokenizer."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpus.execution.database import connect, same_size_batches
-from corpus.execution.parts import Counts, Part, key_of, unfinished, write_parquet, write_tables
-from corpus.execution.workers import Workers, local_threads, run_units
+from corpus.execution.parts import Counts, Part, key_of, write_parquet, write_tables
+from corpus.execution.workers import Workers, local_threads, run_parts
 from corpus.morphemes import Bools, Codes, Ints, Morphemes, morpheme_files, read_morphemes
 from korbert.durable import sha256_of
 from korbert.errors import CorpusError
-from korbert.progress import track
 from korbert.tokenization.settings import VocabularySettings
 from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE, marked
 
@@ -27,7 +26,7 @@ __all__ = ["count", "coverage", "form_counts", "usage"]
 
 _VERSION = 1  # raise it when the same input gives other bytes
 _LIBRARIES = ("numpy", "pyarrow", "duckdb", "sentencepiece")
-_RARELY = 10  # times
+_RARELY = 10  # uses, of entries used "rarely": fewer
 _MOST_SPLIT = 100  # morphemes listed by coverage
 
 _SCHEMA = pa.schema(
@@ -45,7 +44,7 @@ _MERGED_COUNTS = """
 """
 _FORM_COUNTS = """
     SELECT form, sum(count)::BIGINT AS count, sum(initial)::BIGINT AS initial FROM counts
-    WHERE documents >= $least GROUP BY form ORDER BY form
+    WHERE documents >= $min_documents GROUP BY form ORDER BY form
 """
 _HELDOUT = """
     SELECT form, tag, sum(initial)::BIGINT AS initial, sum(count)::BIGINT AS count
@@ -60,8 +59,8 @@ _Split = tuple[int, str, str, int, int]  # minus the pieces beyond the first, fo
 
 
 @dataclass(frozen=True)
-class _Unit:
-    """Work unit: one part of morphemes to its partial counts."""
+class _CountUnit:
+    """Work unit: one part of morphemes to its partial counts, of held-out documents or of all others."""
 
     part: Part
     morphemes: Path
@@ -75,30 +74,29 @@ class _Unit:
 
 
 def count(morphemes: Path, output: Path, *, seed: int, heldout_share: float, workers: int | Workers) -> Counts:
-    """Writes `output`/counts.parquet: form, tag, count, initial (how many of them begin an eojeol), documents (how many
-    hold it); the most frequent first, ties by form and tag. Documents that are held out are not counted.
+    """Writes `output`/counts.parquet: form, tag, count, initial (occurrences that begin an eojeol), documents (that
+    contain it); the most frequent first, ties by form and tag. Held-out documents are not counted.
 
-    morphemes: the folder of parts that `analyze` wrote. Returns documents, morphemes, eojeols, and distinct form/tag
-    pairs.
+    morphemes: the folder of parts that `analyze` wrote. Returns the numbers of documents, morphemes, eojeols, and
+    distinct pairs of form and tag.
     """
-    units = _units(morphemes, output, seed, heldout_share, heldout=False)
-    totals = _run("count", units, workers)
+    paths, totals = _count_parts(morphemes, output, seed, heldout_share, workers, heldout=False)
     if not totals.get("morphemes"):
         raise CorpusError(f"{morphemes}: every morpheme is in a held-out document: bring more text or hold out less")
-    with connect(output, local_threads(workers), parts=[unit.path for unit in units]) as database:
+    with connect(output, local_threads(workers), parts=paths) as database:
         reader = database.sql(_MERGED_COUNTS).to_arrow_reader()
         distinct = write_tables(output / "counts.parquet", _SCHEMA, same_size_batches(reader), output)
     return {name: totals[name] for name in ("documents", "morphemes", "eojeols")} | {"distinct": distinct}
 
 
 def form_counts(counts: Path, settings: VocabularySettings, min_documents: int = 1) -> Iterator[tuple[str, int]]:
-    """(what the tokenizer looks up, how often) for learning pieces, one pair after the other, in order of the forms.
+    """(lookup key of the tokenizer, count) pairs to learn pieces from, in order of the forms.
 
-    counts: what `count` wrote. A form has two pairs where `settings.mark` tells the first morpheme of an eojeol from
-    the others. min_documents: a form and tag found in fewer documents is left out.
+    counts: the file that `count` wrote. If `settings.mark` distinguishes the first morpheme of an eojeol, a form has
+    two keys. min_documents: a form and tag in fewer documents is left out.
     """
     with connect(None, threads=1, counts=[counts]) as database:
-        reader = database.sql(_FORM_COUNTS, params={"least": min_documents}).to_arrow_reader()
+        reader = database.sql(_FORM_COUNTS, params={"min_documents": min_documents}).to_arrow_reader()
         for table in same_size_batches(reader):
             for row in table.to_pylist():
                 form, initial, inner = row["form"], row["initial"], row["count"] - row["initial"]
@@ -112,19 +110,18 @@ def form_counts(counts: Path, settings: VocabularySettings, min_documents: int =
 def coverage(
     morphemes: Path, tokenizer: "Tokenizer", output: Path, *, seed: int, heldout_share: float, workers: int | Workers
 ) -> dict[str, Any]:
-    """What `coverage.json` holds, all of it about held-out documents.
+    """The content of `coverage.json`: figures of the held-out documents.
 
-    {"all": M, "by_source": {source: M}, "most_split": {"all", source: [{form, tag, count, pieces}]}}. M has the numbers
-    of documents, morphemes, eojeols and pieces, whole_morpheme_share (of morphemes that are one piece),
-    pieces_per_morpheme, pieces_per_eojeol and byte_share (of pieces that stand for a byte); shares are 0 where nothing
-    is held out. most_split: the morphemes that cost most pieces beyond their first. output: for scratch files.
+    {"all": M, "by_source": {source: M}, "most_split": {"all", source: [{form, tag, count, pieces}]}}. M: the numbers of
+    documents, morphemes, eojeols and pieces; whole_morpheme_share, of morphemes that are a single piece;
+    pieces_per_morpheme; pieces_per_eojeol; and byte_share, of pieces that are bytes. Shares are 0 if nothing is held
+    out. most_split: the morphemes with most pieces beyond their first, over all occurrences. output: for scratch files.
     """
-    units = _units(morphemes, output, seed, heldout_share, heldout=True)
-    totals = _run("coverage", units, workers)
+    paths, totals = _count_parts(morphemes, output, seed, heldout_share, workers, heldout=True)
     documents = {name.partition(".")[2]: number for name, number in totals.items() if "." in name}
     by_source: dict[str, Counter[str]] = {source: Counter() for source in sorted(documents)}
     split: dict[str, list[_Split]] = {name: [] for name in ("all", *by_source)}
-    with connect(output, local_threads(workers), parts=[unit.path for unit in units]) as database:
+    with connect(output, local_threads(workers), parts=paths) as database:
         for table in same_size_batches(database.sql(_HELDOUT_BY_SOURCE).to_arrow_reader()):
             for source in table["source"].unique().to_pylist():
                 kinds = _Kinds.of(table.filter(pc.equal(table["source"], source)), tokenizer)
@@ -146,9 +143,10 @@ def coverage(
 
 
 def usage(counts: Path, tokenizer: "Tokenizer") -> dict[str, int]:
-    """How many entries stand for text (bytes not counted), and how many of them what was counted uses never and rarely.
+    """Numbers of entries for text, bytes left out: all, those that the counts never use, and those used fewer than ten
+    times.
 
-    counts: what `count` wrote. Rarely is less than ten times.
+    counts: the file that `count` wrote.
     """
     used = np.zeros(tokenizer.vocab_size, np.int64)
     for key, number in form_counts(counts, tokenizer.settings):
@@ -157,27 +155,20 @@ def usage(counts: Path, tokenizer: "Tokenizer") -> dict[str, int]:
     return {"entries": len(used), "never": int((used == 0).sum()), "rarely": int(((used > 0) & (used < _RARELY)).sum())}
 
 
-def _units(morphemes: Path, output: Path, seed: int, heldout_share: float, heldout: bool) -> list[_Unit]:
-    step = "coverage" if heldout else "counts"
+def _count_parts(
+    morphemes: Path, output: Path, seed: int, heldout_share: float, workers: int | Workers, *, heldout: bool
+) -> tuple[list[Path], Counter[str]]:
+    """Writes the partial counts of each part of morphemes. Returns their files and the sums over all parts."""
+    description, step = ("coverage", "coverage") if heldout else ("count", "counts")
     units = []
     for path in morpheme_files(morphemes):
         key = key_of(None, _VERSION, sha256_of(path), seed, str(heldout_share), heldout, libraries=_LIBRARIES)
-        units.append(_Unit(Part(output, step, path.stem, key), path, seed, heldout_share, heldout))
-    return units
+        units.append(_CountUnit(Part(output, step, path.stem, key), path, seed, heldout_share, heldout))
+    totals = run_parts(description, _count_part, units, workers=workers)
+    return [unit.path for unit in units], totals
 
 
-def _run(description: str, units: Sequence[_Unit], workers: int | Workers) -> Counter[str]:
-    """The sums of what the units counted; those done before are taken as they are."""
-    pending, totals = unfinished(units)
-    with track(description, total=len(units), unit="parts") as advance:
-        advance(len(units) - len(pending))
-        for outcome in run_units(_count_part, pending, workers=workers):
-            totals.update(outcome.results[0])
-            advance(1)
-    return totals
-
-
-def _count_part(unit: _Unit) -> Counts:
+def _count_part(unit: _CountUnit) -> Counts:
     morphemes = read_morphemes(unit.morphemes, seed=unit.seed, heldout_share=unit.heldout_share)
     wanted = morphemes.heldout == unit.heldout  # (D,)
     sources = Codes.of(morphemes.sources)
@@ -191,10 +182,11 @@ def _count_part(unit: _Unit) -> Counts:
 
 
 def _partial_counts(morphemes: Morphemes, wanted: Bools, sources: Codes | None) -> pa.Table:
-    """form, tag, count, initial, documents of the wanted documents, and source where asked for, in no order."""
+    """form, tag, count, initial and documents of the wanted documents, by source if sources are given. Unordered."""
     lengths = np.diff(morphemes.bounds)
     chosen = np.repeat(wanted, lengths)  # (M,), of which C are True
     document = np.repeat(np.arange(len(lengths)), lengths)[chosen]  # (C,)
+    # Each morpheme gets a number made of its form, its tag and its source; a kind is a distinct one of them.
     num_forms, num_tags = len(morphemes.forms.names), max(1, len(morphemes.tags.names))
     key = (morphemes.forms.codes * num_tags + morphemes.tags.codes)[chosen]
     if sources is not None:
@@ -215,9 +207,10 @@ def _partial_counts(morphemes: Morphemes, wanted: Bools, sources: Codes | None) 
 
 @dataclass(frozen=True)
 class _Kinds:
-    """K kinds (form and tag) of held-out morphemes with the pieces that the tokenizer makes of each.
+    """K kinds (form and tag) of held-out morphemes, with the pieces that the tokenizer makes of each.
 
-    Columns of (K, 2) arrays: where it begins an eojeol, where not. count: how often; pieces, in_bytes: of one of them.
+    (K, 2) arrays, for occurrences that begin an eojeol and those that do not. count: occurrences. pieces, in_bytes:
+    pieces of one occurrence, and those of them that are bytes.
     """
 
     forms: list[str]
@@ -230,12 +223,12 @@ class _Kinds:
     def of(cls, table: pa.Table, tokenizer: "Tokenizer") -> "_Kinds":
         forms, initial = table["form"].to_pylist(), table["initial"].to_numpy()
         ids = [tokenizer.encode_forms(forms, [begins] * len(forms)) for begins in (True, False)]
-        in_bytes = [[sum(FIRST_BYTE <= piece < FIRST_PIECE for piece in one) for one in column] for column in ids]
+        in_bytes = [[sum(FIRST_BYTE <= id < FIRST_PIECE for id in pieces) for pieces in column] for column in ids]
         return cls(
             forms,
             table["tag"].to_pylist(),
             np.stack([initial, table["count"].to_numpy() - initial], axis=1),
-            np.array([[len(one) for one in column] for column in ids], np.int64).T,
+            np.array([[len(pieces) for pieces in column] for column in ids], np.int64).T,
             np.array(in_bytes, np.int64).T,
         )
 
@@ -250,7 +243,7 @@ class _Kinds:
         )
 
     def most_split(self) -> list[_Split]:
-        """The kinds that cost most pieces beyond their first, those first."""
+        """The kinds with most pieces beyond their first over all occurrences, in descending order."""
         cost = (self.count * (self.pieces - 1)).sum(axis=1)
         usual = np.where(self.count[:, 0] > self.count[:, 1], self.pieces[:, 0], self.pieces[:, 1])
         totals = self.count.sum(axis=1)
@@ -263,7 +256,7 @@ class _Kinds:
 
 
 def _figures(sums: Counter[str], documents: int) -> dict[str, int | float]:
-    """The measures of one source, or of all; see `coverage`."""
+    """The figures of one source, or of all; see `coverage`."""
 
     def share(part: str, whole: str) -> float:
         return sums[part] / sums[whole] if sums[whole] else 0.0

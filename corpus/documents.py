@@ -1,4 +1,4 @@
-"""The id of a document, the rule that holds some of them out, and how their texts are taken many at a time."""
+"""Ids of documents, the rule that holds some of them out, and batches of their texts."""
 
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
@@ -7,7 +7,7 @@ __all__ = ["document_id", "in_batches", "is_heldout"]
 
 
 def document_id(source: str, local: str | int) -> str:
-    """The id of a document in the corpus; local: its own id in its source, or its line number there.
+    """The id of a document in the corpus. local: its id in its source, or its line number there.
 
     >>> document_id("wiki", "kowiki-9")
     'wiki:kowiki-9'
@@ -16,27 +16,27 @@ def document_id(source: str, local: str | int) -> str:
 
 
 def is_heldout(id: str, seed: int, share: float) -> bool:
-    """Whether the document is kept from all counting and training, for measuring only.
+    """Whether the document is excluded from all counting and training, and used for evaluation only.
 
-    Depends on id and seed alone: neither on the other documents nor on their order. share: from 0 to 1.
+    Depends on id and seed alone, not on other documents or their order. share: from 0 to 1.
     """
     digest = blake2b(f"{seed}:{id}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64 < share
 
 
 def in_batches(texts: Iterable[str], chars: int) -> Iterator[list[str]]:
-    """The texts in their order, in lists of at least so many characters, the last one excepted.
+    """The texts in order, in lists of at least `chars` characters; the last list may have fewer.
 
     >>> list(in_batches(["가나", "다", "라"], 3))
     [['가나', '다'], ['라']]
     """
     batch: list[str] = []
-    held = 0
+    size = 0
     for text in texts:
         batch.append(text)
-        held += len(text)
-        if held >= chars:
+        size += len(text)
+        if size >= chars:
             yield batch
-            batch, held = [], 0
+            batch, size = [], 0
     if batch:
         yield batch

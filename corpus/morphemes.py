@@ -1,4 +1,4 @@
-"""The columns of analysed documents, and flat arrays of them, on which counting and sharding work without loops."""
+"""The columns of analyzed documents, and their flat arrays, which counting and sharding use without Python loops."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ __all__ = ["SCHEMA", "Bools", "Codes", "Ints", "Morphemes", "morpheme_files", "r
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-# One row a document. The lists run in parallel, one entry a morpheme; start and end are code points of the text.
+# One row per document. The lists are parallel, one entry per morpheme; start and end are offsets in code points.
 SCHEMA = pa.schema(
     [
         ("id", pa.string()),
@@ -34,7 +34,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Codes:
-    """Texts as numbers: codes (N,) int64 into `names`, whose entries differ."""
+    """N strings as codes: (N,) int64 indices into `names`, which are distinct."""
 
     codes: Ints
     names: pa.Array
@@ -47,10 +47,10 @@ class Codes:
 
 @dataclass(frozen=True)
 class Morphemes:
-    """Some documents, D of them, with M morphemes in all.
+    """D documents with M morphemes in total.
 
-    heldout: (D,) bool. bounds: (D + 1,) int64, where each document's morphemes begin and end. begins_sentence,
-    begins_eojeol: (M,) bool, the first morpheme of each.
+    heldout: (D,) bool. bounds: (D + 1,) int64, the offsets of each document's morphemes. begins_sentence,
+    begins_eojeol: (M,) bool, True for the first morpheme of each.
     """
 
     ids: pa.Array
@@ -64,7 +64,7 @@ class Morphemes:
 
 
 def morpheme_files(folder: Path) -> list[Path]:
-    """The parts that `analyze` wrote."""
+    """The parts that `analyze` wrote. Raises CorpusError if there are none."""
     paths = part_files(folder)
     if not paths:
         raise CorpusError(f"{folder}: no part-*.parquet in there: run `korbert analyze` first")
@@ -72,7 +72,7 @@ def morpheme_files(folder: Path) -> list[Path]:
 
 
 def read_morphemes(path: Path, *, seed: int, heldout_share: float) -> Morphemes:
-    """One part. Spans are not read."""
+    """One part, without the spans."""
     columns = ["id", "source", "form", "tag", "sentence", "eojeol"]
     table = read_table(path, columns, ["form.list.element", "tag.list.element"])
     arrays = {name: _one_array(table[name]) for name in columns}

@@ -1,4 +1,4 @@
-"""Which texts a corpus holds already: what a score on them may owe to memory."""
+"""Texts that a corpus already contains: a score on them may be due to memorization."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +12,7 @@ from corpus.execution.parts import part_files
 
 __all__ = ["found_in"]
 
-# Runs of white space of any kind count as one space, and composed letters as decomposed ones.
+# White space of any kind is folded to single spaces, letters to NFC.
 _FOLD = r"trim(regexp_replace(nfc_normalize({}), '[\s\v\p{{Z}}]+', ' ', 'g'))"
 _PASSAGES = "SELECT unnest(list_append(string_split(text, chr(10)), text)) AS text FROM {}"
 
@@ -20,10 +20,10 @@ _PASSAGES = "SELECT unnest(list_append(string_split(text, chr(10)), text)) AS te
 def found_in(
     texts: Iterable[str], others: Iterable[str], documents: Path, output: Path, threads: int
 ) -> NDArray[np.bool_]:
-    """Whether each text is one of `others`, or a whole document of the corpus, or a whole line of one: (texts,) bool.
+    """(texts,) bool: whether each text is one of `others`, or a whole document of the corpus, or a whole line of one.
 
-    documents: a folder of Parquet parts with a column `text`, read in a stream. Compared with white space folded.
-    output: a folder to spill into.
+    White space is folded before comparing. documents: folder of Parquet parts with a column `text`, which are streamed.
+    output: folder to spill into.
     """
     parts = part_files(documents)
     given = pa.array(texts, pa.string())

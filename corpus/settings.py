@@ -1,4 +1,4 @@
-"""What a recipe may say about the corpus stages. Bytes are of UTF-8 text unless said."""
+"""Settings of the corpus stages in a recipe. Bytes are of UTF-8 text unless stated otherwise."""
 
 from typing import Literal, Self
 
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 MIB = 1 << 20
-LONGEST_RECORD = 64 * MIB  # a longer one is dropped unread, however little of it is text
+LONGEST_RECORD = 64 * MIB  # a longer record is dropped unread, however little of it is text
 
 Kind = Literal["auto", "jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia", "korquad"]
 Encoding = Literal["auto", "utf-8", "cp949", "euc-kr", "utf-16"]
@@ -30,10 +30,10 @@ _NAME = r"^[a-z0-9][a-z0-9_-]*$"
 
 
 class _Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
-    """What all settings of the corpus are: strict, and without numbers that no machine can count to."""
+    """Base of all settings of the corpus: strict, and without absurdly large numbers."""
 
     @model_validator(mode="after")
-    def _can_be_counted_to(self) -> Self:
+    def _is_not_absurd(self) -> Self:
         for name, value in self:
             if isinstance(value, int) and value > _LARGEST:
                 raise ValueError(f"{name} is more than {_LARGEST:,}: lower it")
@@ -41,7 +41,7 @@ class _Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
 
 
 class SourceSettings(_Settings):
-    """Where one kind of text comes from. Its name begins the id of each of its documents."""
+    """A source of text. Its name is the prefix of the ids of its documents."""
 
     name: str = Field(pattern=_NAME, description="short name in lower case: wiki, reviews")
     path: str = Field(
@@ -50,53 +50,51 @@ class SourceSettings(_Settings):
     )
     kind: Kind = Field(
         "auto",
-        description="auto: by the end of the file's name; arrow: of a `datasets` data set; korquad: its contexts",
+        description="auto: by suffix; arrow: files of a `datasets` data set; korquad: the contexts of such a file",
     )
-    encoding: Encoding = Field("auto", description="of lines and pages; auto: each file's, by its beginning")
-    max_undecodable: float = Field(
-        0.01, ge=0, le=1, description="a larger share of bytes that are no text in that encoding ends the run"
-    )
-    id: str = Field("id", description='field of the id (jsonl, tables); "": the line or row number is the id')
+    encoding: Encoding = Field("auto", description="of lines and pages; auto: detected from the beginning of each file")
+    max_undecodable: float = Field(0.01, ge=0, le=1, description="a larger share of undecodable bytes is an error")
+    id: str = Field("id", description='field of the id (jsonl, tables); "": line or row numbers are the ids')
     text: str = Field("text", description="field of the text (jsonl, tables)")
     documents: Literal["line", "blank", "file"] = Field(
-        "line", description="a document of a text file is a line, what stands between blank lines, or the whole file"
+        "line", description="a document of a text file is a line, a block between blank lines, or the whole file"
     )
     pairs: bool = Field(
         True,
-        description="false: its documents are no texts in order (a comment a line), of which pretraining makes pairs",
+        description="false: no running text (a comment per line), so pretraining makes no pairs of its documents",
     )
 
 
 class NormalizeSettings(_Settings):
-    """How text is made uniform. NFC is no choice: all later stages rely on it."""
+    """Normalization of text. NFC is not optional: all later stages rely on it."""
 
-    control: bool = Field(True, description="take out control characters other than line feed and tab")
+    control: bool = Field(True, description="remove control characters other than line feed and tab")
     zero_width: bool = Field(
-        True, description="take out invisible characters, marks of direction too, joiners inside emoji excepted"
+        True, description="remove invisible characters and direction marks, but not joiners inside emoji"
     )
     spaces: bool = Field(
-        True, description="fold white space inside lines to one space, blank lines to one, ends to none"
+        True, description="collapse white space within lines to one space and blank lines to one, and strip the ends"
     )
-    html: bool = Field(True, description="resolve entities (&amp;lt;), take out tags that were left over")
+    html: bool = Field(True, description="resolve entities (&amp;lt;), remove leftover tags")
     max_repeats: int = Field(
         5,
         ge=0,
-        description="longer runs of one jamo or punctuation mark (ㅋㅋㅋㅋㅋㅋㅋ, !!!!!!!) are cut to that; 0: none is",
+        description="cut longer runs of one jamo or punctuation mark (ㅋㅋㅋㅋㅋㅋㅋ, !!!!!!!) to this length; 0: off",
     )
 
 
 class PersonalSettings(_Settings):
-    """Which personal data is replaced by the name of its kind, such as <이메일>."""
+    """Personal data that is replaced by a tag of its kind, such as <이메일>."""
 
     email: bool = Field(True, description="e-mail addresses")
     phone: bool = Field(True, description="phone numbers")
     resident_number: bool = Field(True, description="resident registration numbers, by date and check digit")
     card: bool = Field(True, description="card numbers, by Luhn's rule")
-    account: bool = Field(True, description="bank accounts beside a bank's name or the word for account")
+    account: bool = Field(True, description="bank accounts beside the name of a bank or a word for account")
 
 
 class FilterSettings(_Settings):
-    """Which documents are dropped. Visible characters are those that are not white space."""
+    """Filters of documents. Visible characters are those other than white space."""
 
     min_chars: int = Field(10, ge=0, description="fewer visible characters: too_short")
     max_chars: int = Field(
@@ -106,31 +104,42 @@ class FilterSettings(_Settings):
         0.3,
         ge=0,
         le=1,
-        description="smaller share of Hangul syllables in letters and digits, lone jamo left out: too_little_hangul",
+        description="smaller share of Hangul syllables in letters and digits, lone jamo not counted: too_little_hangul",
     )
     max_symbol_share: float = Field(
-        0.7, ge=0, le=1, description="larger share of what is neither letter nor digit in them: too_many_symbols"
+        0.7,
+        ge=0,
+        le=1,
+        description="larger share of symbols (neither letter nor digit) in visible characters: too_many_symbols",
     )
     max_other_script_share: float = Field(
-        0.4, ge=0, le=1, description="larger share of scripts other than Hangul and Latin in them: mixed_languages"
+        0.4,
+        ge=0,
+        le=1,
+        description="larger share of scripts other than Hangul and Latin in visible characters: mixed_languages",
     )
-    max_word_chars: float = Field(250.0, gt=0, description="more characters a word on average: too_long_words")
+    max_word_chars: float = Field(250.0, gt=0, description="more characters per word on average: too_long_words")
     max_repeated_line_share: float = Field(
-        0.374, ge=0, le=1, description="larger share of characters in lines that stood before: repeated_lines"
+        0.374, ge=0, le=1, description="larger share of characters in lines that repeat an earlier line: repeated_lines"
     )
-    repetition_min_words: int = Field(50, ge=0, description="texts of fewer words may repeat words and passages")
+    repetition_min_words: int = Field(
+        50, ge=0, description="texts of fewer words are not checked for repeated words and passages"
+    )
     max_top_ngram_shares: tuple[float, float, float] = Field(
         (0.42, 0.34, 0.28),
-        description="larger share in the most frequent run of 2, 3, 4 words: repeated_words",
+        description="larger share of characters in the top n-gram of 2, 3, 4 words: repeated_words",
     )
     max_repeated_ngram_shares: tuple[float, float, float, float, float, float] = Field(
         (0.3, 0.28, 0.25, 0.23, 0.21, 0.19),
-        description="share in repeats of 5 to 10 words: repeated_passages",
+        description="larger share of characters in repeated n-grams of 5 to 10 words: repeated_passages",
     )
     max_boilerplate_share: float = Field(
-        0.3, ge=0, le=1, description="larger share of characters in lines about rights, cookies, menus: boilerplate"
+        0.3,
+        ge=0,
+        le=1,
+        description="larger share of characters in lines of copyright notices, cookie banners and menus: boilerplate",
     )
-    layout_min_lines: int = Field(5, ge=1, description="texts of fewer lines may look like lists")
+    layout_min_lines: int = Field(5, ge=1, description="texts of fewer lines are not checked for list_like and bullets")
     min_closed_line_share: float = Field(
         0.062, ge=0, le=1, description="smaller share of lines that end as sentences do: list_like"
     )
@@ -140,64 +149,70 @@ class FilterSettings(_Settings):
 
     @property
     def max_record_bytes(self) -> int:
-        """What a record of a source may have: room for `max_chars` as JSON escapes them, 6 bytes each, or for more."""
+        """Maximum bytes of a record of a source: enough for `max_chars` as JSON escapes of 6 bytes each."""
         return max(LONGEST_RECORD, 6 * self.max_chars)
 
 
 class DuplicateSettings(_Settings):
-    """What is said only once. A line is what stands between line feeds; a term is letters and digits in a row."""
+    """Removal of duplicates. A line ends at a line feed; a term is letters and digits in a row."""
 
-    equal: bool = Field(True, description="of documents with equal text keep the one with the smallest id")
+    equal: bool = Field(True, description="keep only one document of equal texts, that with the smallest id")
     near: float = Field(
         0.8,
         ge=0,
         le=1,
-        description="keep the longest of documents whose runs of three terms are so similar (Jaccard); 0: all",
+        description="keep only the longest of documents with this Jaccard similarity of 3-grams of terms; 0: off",
     )
-    near_min_terms: int = Field(10, ge=3, description="documents of fewer terms have no near-duplicates")
+    near_min_terms: int = Field(10, ge=3, description="documents of fewer terms are not checked for near-duplicates")
     template_share: float = Field(
         0.5,
         ge=0,
         le=1,
-        description="drop documents of whose runs of five terms more stand in many others, numbers aside; 1: none",
+        description="drop documents with a larger share of 5-grams that are common to many, numbers equal; 1: off",
     )
-    template_documents: int = Field(50, ge=1, description="a run that stands in more documents stands in many")
-    template_min_terms: int = Field(30, ge=5, description="documents of fewer terms are of no template")
-    line_documents: int = Field(
-        50, ge=0, description="a line that stands in more documents is taken out of all; 0: none is"
+    template_documents: int = Field(
+        50, ge=1, description="5-grams of terms that occur in more documents are common to many"
     )
-    line_min_chars: int = Field(
-        15, ge=1, description="lines of fewer visible characters stay, however often they stand"
-    )
+    template_min_terms: int = Field(30, ge=5, description="documents of fewer terms are not checked for templates")
+    line_documents: int = Field(50, ge=0, description="remove lines that occur in more documents; 0: off")
+    line_min_chars: int = Field(15, ge=1, description="lines of fewer visible characters are never removed")
 
 
 class EvaluationSettings(_Settings):
-    """Texts that a model will be judged by, and that it must not have learned from."""
+    """An evaluation set, whose texts a model must not learn from."""
 
-    name: str = Field(pattern=_NAME, description="short name in lower case, shown where its text is found")
+    name: str = Field(
+        pattern=_NAME, description="short name in lower case, shown with the documents that contain its text"
+    )
     path: str = Field(min_length=1, description="a file, a folder or a glob, relative to the data folder")
-    kind: Kind = Field("auto", description="as of a source; korquad: the contexts of such a file")
+    kind: Kind = Field("auto", description="as of a source")
     encoding: Encoding = Field("auto", description="as of a source")
     text: str = Field("text", description="field of the text (jsonl, tables)")
 
     def source(self) -> SourceSettings:
-        """What the readers read it by."""
+        """The settings that readers need."""
         return SourceSettings(
             name=self.name, path=self.path, kind=self.kind, encoding=self.encoding, id="", text=self.text
         )
 
 
 class DecontaminationSettings(_Settings):
-    """When text of an evaluation set counts as found. A term is letters and digits in a row."""
+    """When a document is contaminated by an evaluation set. A term is letters and digits in a row."""
 
-    terms: int = Field(8, ge=2, le=50, description="terms in a row that a document may not share with a longer text")
+    terms: int = Field(
+        8, ge=2, le=50, description="length of n-grams in terms; a document that shares one with a set is contaminated"
+    )
     min_terms: int = Field(
         5,
         ge=2,
-        description="a text of that many terms or more, but fewer than a run, may not stand whole in a document",
+        description="passages shorter than an n-gram (but of at least this many terms) must match completely",
     )
-    min_chars: int = Field(15, ge=1, description="runs of fewer characters, spaces left out, are stock phrases")
-    unit: Literal["document", "line"] = Field("document", description="what is dropped: all of it, or those lines")
+    min_chars: int = Field(
+        15, ge=1, description="n-grams of fewer characters, spaces not counted, are stock phrases and may be shared"
+    )
+    unit: Literal["document", "line"] = Field(
+        "document", description="drop the whole document, or only the lines that match"
+    )
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -210,12 +225,14 @@ class CleanSettings(_Settings):
     """From source files to clean documents."""
 
     sources: tuple[SourceSettings, ...] = Field(min_length=1, description="read in this order")
-    part_bytes: int = Field(32 * MIB, ge=1024, le=1 << 30, description="bytes of raw text in one part")
+    part_bytes: int = Field(32 * MIB, ge=1024, le=1 << 30, description="bytes of raw text per part")
     normalize: NormalizeSettings = NormalizeSettings()
     personal: PersonalSettings = PersonalSettings()
     filters: FilterSettings = FilterSettings()
     duplicates: DuplicateSettings = DuplicateSettings()
-    evaluation: tuple[EvaluationSettings, ...] = Field((), description="sets that documents may share no text with")
+    evaluation: tuple[EvaluationSettings, ...] = Field(
+        (), description="evaluation sets whose text is removed from the corpus"
+    )
     decontamination: DecontaminationSettings = DecontaminationSettings()
 
     @model_validator(mode="after")
@@ -231,22 +248,23 @@ class CleanSettings(_Settings):
     @property
     def patterns(self) -> list[tuple[str, str]]:
         """Name and path of each source and each evaluation set."""
-        return [(one.name, one.path) for one in self.sources] + [(one.name, one.path) for one in self.evaluation]
+        entries: list[SourceSettings | EvaluationSettings] = [*self.sources, *self.evaluation]
+        return [(entry.name, entry.path) for entry in entries]
 
 
 class AnalyzeSettings(_Settings):
     """From documents to morphemes."""
 
-    part_bytes: int = Field(2 * MIB, ge=1024, le=1 << 30, description="bytes of text in one part")
+    part_bytes: int = Field(2 * MIB, ge=1024, le=1 << 30, description="bytes of text per part")
     deadline_seconds: float = Field(
         900.0,
         gt=0,
         le=10_000_000,
-        description="what a part may take before it is halved; larger and smaller ones in proportion",
+        description="time for a part of part_bytes, after which it is halved; others in proportion",
     )
     user_words: str = Field(
         "",
-        description="a file of words that Kiwi is told of and the vocabulary keeps whole: form, tab, tag, tab, score",
+        description="a TSV file of words that Kiwi knows and the vocabulary keeps whole: form, tag, score",
     )
     options: AnalyzerOptions = AnalyzerOptions()
 
@@ -254,12 +272,10 @@ class AnalyzeSettings(_Settings):
 class VocabSettings(VocabularySettings, frozen=True, extra="forbid"):
     """From morpheme counts to a tokenizer."""
 
-    min_documents: int = Field(1, ge=1, description="a form and tag found in fewer documents is not learned from")
+    min_documents: int = Field(1, ge=1, description="pairs of form and tag that occur in fewer documents are left out")
 
 
 class ShardSettings(_Settings):
     """From morphemes to training files."""
 
-    part_bytes: int = Field(
-        16 * MIB, ge=1024, le=1 << 30, description="bytes of morpheme files (as packed) that make one shard"
-    )
+    part_bytes: int = Field(16 * MIB, ge=1024, le=1 << 30, description="bytes of (compressed) morpheme files per shard")

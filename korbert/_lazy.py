@@ -1,4 +1,4 @@
-"""Public names of a package that load their module at first use, so that importing the package costs nothing."""
+"""Lazy public names: a package imports the module of a name at its first use."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ from typing import Any
 def attach(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
     """A module-level `__getattr__` (PEP 562) for `package`.
 
-    modules: public name -> the submodule that defines it. An unknown name raises AttributeError, as Python does.
+    modules: public name -> the submodule that defines it. An unknown name raises AttributeError.
     """
 
     def load(name: str) -> Any:

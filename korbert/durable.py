@@ -31,59 +31,56 @@ __all__ = [
 ]
 
 _CHECKSUM = "record_sha256"
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 
 
 def check_output(path: Path, *inputs: Path) -> None:
-    """Refuse an output that could not be written, before the work whose result it is.
+    """Refuses an output that could not be written, before the work for it begins.
 
-    inputs: files and folders that the command reads. Raises SettingsError where the folder is absent or may not be
-    written to, where something other than a regular file is there (a folder, a link, a device, a pipe) or one that may
-    not be written to, and where the path is one of the inputs or lies in one.
+    inputs: files and folders that the command reads. Raises SettingsError if the folder is absent or write-protected,
+    if the path holds something other than a regular file (a folder, a link, a device, a pipe) or a write-protected one,
+    and if the path is one of the inputs or lies in one.
     """
     folder = path.parent
     if not path.name:
         raise SettingsError(f"{str(path)!r}: is no name of a file: name one")
-    if not os.path.isdir(folder):  # noqa: PTH112 (False, too, where a folder above may not be entered)
+    if not os.path.isdir(folder):  # noqa: PTH112 (False, too, if a folder above may not be entered)
         raise SettingsError(f"{path}: there is no folder {folder}: make it, or name another file")
     try:
-        _aside(path).lstat()  # its name is the longer one
+        _aside(path).lstat()  # the longer name of the two
     except FileNotFoundError:
         pass
     except OSError as error:
         raise SettingsError(f"{path}: cannot be written ({error.strerror}): name another file") from None
-    found = path.lstat() if os.path.lexists(path) else None
-    if found is not None and not stat.S_ISREG(found.st_mode):
-        raise SettingsError(f"{path}: is {_kind(found.st_mode)}, which is not written over: name a file")
-    for one in inputs:
-        if found is not None and one.exists() and path.samefile(one):
+    present = path.lstat() if os.path.lexists(path) else None
+    if present is not None and not stat.S_ISREG(present.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(present.st_mode), "no regular file")
+        raise SettingsError(f"{path}: is {kind}, which is not written over: name a file")
+    for source in inputs:
+        if present is not None and source.exists() and path.samefile(source):
             raise SettingsError(f"{path}: is the file that is read: name another one for the result")
-        if one.is_dir() and path.resolve().is_relative_to(one.resolve()):
-            raise SettingsError(f"{path}: lies in {one}, which is read: name a file elsewhere")
+        if source.is_dir() and path.resolve().is_relative_to(source.resolve()):
+            raise SettingsError(f"{path}: lies in {source}, which is read: name a file elsewhere")
     if not may_write(folder, os.W_OK | os.X_OK):
         raise SettingsError(f"{path}: the folder {folder} may not be written to: name another one")
-    if found is not None and not may_write(path):
+    if present is not None and not may_write(path):
         raise SettingsError(f"{path}: is protected from writing: name another file")
 
 
 def may_write(path: Path, how: int = os.W_OK) -> bool:
-    """os.access for the effective user, where the system supports it."""
+    """os.access, for the effective user if the system supports it."""
     return os.access(path, how, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _aside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.tmp")  # the same for every run: what a killed one left is written over
-
-
-def _kind(mode: int) -> str:
-    kinds = {
-        stat.S_IFDIR: "a folder",
-        stat.S_IFLNK: "a symbolic link",
-        stat.S_IFIFO: "a named pipe",
-        stat.S_IFSOCK: "a socket",
-        stat.S_IFCHR: "a device",
-        stat.S_IFBLK: "a device",
-    }
-    return kinds.get(stat.S_IFMT(mode), "no regular file")
+    return path.with_name(f".{path.name}.tmp")  # the same for every run: leftovers of a killed one are overwritten
 
 
 def write_whole(path: Path, data: bytes | memoryview, *, aside: Path | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What can go wrong, by who has to act on it. Every text names file, place, what is there, and what to do.
+"""Errors, by what the user has to mend. Every text names the file, the place, what is there, and what to do.
 
 KorbertError
 ├── SettingsError   a recipe, an option or an argument is wrong             exit code 2
@@ -11,19 +11,19 @@ __all__ = ["ArtifactError", "CorpusError", "KorbertError", "ModelError", "Settin
 
 
 class KorbertError(Exception):
-    """Something the caller can mend. The command line prints its text alone and leaves with `exit_code`."""
+    """An error that the user can mend. The command line prints its text alone and exits with `exit_code`."""
 
     exit_code = 1
 
 
 class SettingsError(KorbertError):
-    """A setting, an option or an argument that cannot be."""
+    """An invalid setting, option or argument."""
 
     exit_code = 2
 
 
 class ArtifactError(KorbertError):
-    """An artifact that is absent, stale, changed, or in use by another run."""
+    """An artifact that is absent, stale, changed, or being written by another run."""
 
     exit_code = 2
 

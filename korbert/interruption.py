@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: training saves before it ends, and every command leaves with the code of its signal."""
+"""Ctrl-C and SIGTERM: training saves before it ends, and every command exits with the code of the signal."""
 
 import signal
 import threading
@@ -10,13 +10,13 @@ from typing import Any
 __all__ = ["Arrived", "Interrupted", "noted_signals", "raised_signals"]
 
 Arrived = Callable[[], signal.Signals | None]
-"""Tells the first signal that has arrived; None: there was none."""
+"""Returns the first signal that arrived; None: none did."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal ended this. saved: what was saved because of it, in words; it may be empty."""
+    """A signal ended the command. saved: what was saved because of it, for the user; may be empty."""
 
     def __init__(self, number: signal.Signals, saved: str = "") -> None:
         super().__init__(saved)
@@ -24,10 +24,10 @@ class Interrupted(KeyboardInterrupt):
 
 
 def noted_signals() -> AbstractContextManager[Arrived]:
-    """Inside, the first Ctrl-C or SIGTERM is noted and changes nothing. The second does what either did before.
+    """Inside, the first Ctrl-C or SIGTERM is only noted. The second has its usual effect.
 
-    A signal that the process ignores stays ignored (a shell's job in the background). Python hands signals to the main
-    thread alone: in another thread nothing changes.
+    Signals that the process ignores stay ignored (background jobs of a shell). Python delivers signals to the main
+    thread: in other threads nothing changes.
     """
     return _handled(raising=False)
 
@@ -35,7 +35,7 @@ def noted_signals() -> AbstractContextManager[Arrived]:
 def raised_signals() -> AbstractContextManager[Arrived]:
     """Inside, Ctrl-C and SIGTERM raise Interrupted. Otherwise as noted_signals.
 
-    A library may turn the exception into one of its own (DuckDB does): what was yielded still tells of the signal.
+    A library may turn the exception into its own (DuckDB does); the function that was yielded still returns the signal.
     """
     return _handled(raising=True)
 
@@ -44,8 +44,8 @@ def raised_signals() -> AbstractContextManager[Arrived]:
 def _handled(*, raising: bool) -> Iterator[Arrived]:
     before: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        found = {number: signal.getsignal(number) for number in _SIGNALS}
-        before = {number: handler for number, handler in found.items() if handler not in (None, signal.SIG_IGN)}
+        handlers = {number: signal.getsignal(number) for number in _SIGNALS}
+        before = {number: handler for number, handler in handlers.items() if handler not in (None, signal.SIG_IGN)}
     arrived: list[signal.Signals] = []
 
     def restore() -> None:

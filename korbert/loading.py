@@ -1,4 +1,4 @@
-"""A finished model folder, ready to be asked."""
+"""A trained model, ready for use."""
 
 from pathlib import Path
 
@@ -13,10 +13,10 @@ Loaded = Filler | Classifier | Reader
 
 
 def load(folder: str | Path, device: str = "auto") -> Loaded:
-    """What the folder holds: a Filler (.fill), a Classifier (.predict) or a Reader (.answer).
+    """The model in a folder: a Filler (.fill), a Classifier (.predict) or a Reader (.answer).
 
     folder: a pretrain, nsmc or korquad artifact, or its `model/`. device: "auto", "cpu" or "cuda".
-    Raises ModelError where the folder is no model, or its tokenizer is not the one that it was trained with.
+    Raises ModelError if the folder holds no model, or a tokenizer other than the one of training.
     """
     kind = read_config(folder)["kind"]
     if kind == "classification":

@@ -1,4 +1,4 @@
-"""What the machine computes with: records name the processor, since trained bytes depend on it."""
+"""The processor: trained bytes depend on it, so records name it."""
 
 import os
 import platform
@@ -8,7 +8,7 @@ __all__ = ["cores", "processor_name"]
 
 
 def processor_name() -> str:
-    """The name that Linux gives the processor; elsewhere the name of its architecture."""
+    """The model name on Linux, the architecture on other systems."""
     information = Path("/proc/cpuinfo")
     if information.exists():
         for line in information.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -18,5 +18,5 @@ def processor_name() -> str:
 
 
 def cores() -> int:
-    """Those that this process may use."""
+    """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

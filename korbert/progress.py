@@ -1,4 +1,4 @@
-"""One way to show that something long is under way: a rich bar on a terminal, a line now and then elsewhere."""
+"""Progress of long work: a bar on a terminal, a log line now and then elsewhere."""
 
 import logging
 import sys
@@ -9,26 +9,26 @@ from typing import Protocol
 
 __all__ = ["Advance", "track", "untracked"]
 
-_SECONDS_BETWEEN_LINES = 15.0  # where standard error is no terminal (a log file)
+_SECONDS_BETWEEN_LINES = 15.0  # if standard error is not a terminal (a log file)
 
 _logger = logging.getLogger(__name__)
 
 
 class Advance(Protocol):
-    """Says that `count` more are done. figures: what else is to be shown; it stands until there are others."""
+    """Reports `count` more units of work as done. figures: text shown beside; "": the last one stays."""
 
     def __call__(self, count: int, figures: str = "") -> None: ...
 
 
 def untracked(count: int, figures: str = "") -> None:
-    """Shows nothing."""
+    """An Advance that shows nothing."""
 
 
 @contextmanager
 def track(description: str, total: int | None, unit: str = "", done: int = 0) -> Iterator[Advance]:
-    """Yields `advance(n)`. The bar goes to standard error, so that standard output stays clean for data.
+    """Yields `advance(n)`. The bar is on standard error; standard output is for data.
 
-    total: how many steps there will be; None where nobody knows. done: how many an earlier run has done.
+    total: units of work; None: unknown. done: units that an earlier run has done.
     """
     if sys.stderr.isatty():
         with _bar(description, total, unit, done) as advance:
@@ -83,13 +83,9 @@ def _lines(description: str, total: int | None, unit: str, done: int) -> Advance
         last = now
         parts = [f"{done:,}{'' if total is None else f' of {total:,}'} {unit}".rstrip(), shown]
         if total is not None and done > first:
-            parts.append(_left((now - started) / (done - first) * (total - done)))
+            seconds = (now - started) / (done - first) * (total - done)
+            minutes = f"{seconds / 60:.0f} min left" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h left"
+            parts.append(f"{seconds:.0f} s left" if seconds < 90 else minutes)
         _logger.info("%s: %s", description, ", ".join(filter(None, parts)))
 
     return advance
-
-
-def _left(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s left"
-    return f"{seconds / 60:.0f} min left" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h left"

@@ -1,4 +1,4 @@
-"""Untrusted text on a terminal: it must not move the cursor, set colours or hide other text."""
+"""Untrusted text on a terminal must not move the cursor, set colours or hide other text."""
 
 import unicodedata
 
@@ -6,13 +6,13 @@ __all__ = ["printable"]
 
 _KEPT = frozenset("\n\t")
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control, format (bidi marks, zero width), surrogates, line separators
-_JOINER = "\u200d"  # part of many emoji
+_JOINER = "\u200d"  # joins the parts of many emoji
 
 
 def printable(text: str) -> str:
-    """The text with each control and invisible character as its escape: ESC becomes `\\x1b`, U+202E `\\u202e`.
+    """The text with control and invisible characters escaped: ESC becomes `\\x1b`, U+202E `\\u202e`.
 
-    Line feeds, tabs and the joiner inside emoji stay.
+    Line feeds, tabs and the joiner inside emoji are kept.
     """
     return "".join(
         char if char in _KEPT or char == _JOINER or unicodedata.category(char) not in _HIDDEN else _escaped(char)

@@ -1,9 +1,9 @@
-"""An artifact is a folder, whole or absent: data files, and `stage.json` that says what made them (docs/formats.md).
+"""Artifacts: folders, whole or absent, of data files and a `stage.json` that records their origin (docs/formats.md).
 
 artifacts/<recipe>/<stage>/            finished
-artifacts/<recipe>/<stage>.partial/    under way; `plan.json` in it says what it will be
+artifacts/<recipe>/<stage>.partial/    in progress; its `plan.json` says what it will be made from
 artifacts/<recipe>/<stage>.lock        held by the run that writes it
-artifacts/<recipe>/<stage>.rebuild     --rebuild has still to make it anew
+artifacts/<recipe>/<stage>.rebuild     to be made anew by --rebuild
 """
 
 import contextlib
@@ -37,11 +37,11 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Plan:
-    """What an artifact would be made from. Everything but `versions` is part of the digest.
+    """What an artifact is made from. All but `versions` is part of the digest.
 
-    settings: the stage's resolved settings.
+    settings: the resolved settings of the stage.
     inputs: {"artifacts": {stage: digest}, "files": {role: [{name, size, sha256}]}}.
-    versions: of the libraries that shape the stage's bytes. Half an artifact is not resumed with others.
+    versions: of the libraries that shape the bytes. A partial artifact is not resumed with other versions.
     """
 
     stage: str
@@ -98,9 +98,9 @@ class _Record(_Begun):
 
 
 def read_record(folder: Path) -> Json | None:
-    """`stage.json` of an artifact; None where there is none.
+    """`stage.json` of an artifact; None if absent.
 
-    Raises ArtifactError where it is no such record, or its digest is not that of its settings, inputs and files.
+    ArtifactError if it is not a valid record, or its digest does not match its settings, inputs and files.
     """
     record = _read_as(_Record, folder / RECORD)
     if record is not None and digest_of(record) != record["digest"]:
@@ -112,9 +112,9 @@ def read_record(folder: Path) -> Json | None:
 
 
 def read_plan(partial: Path) -> Json | None:
-    """What a partial folder was begun for: its `plan.json`, or its record where it has one; None where there is none.
+    """The plan of a partial folder: `plan.json`, else its record; None if it has neither.
 
-    Raises ArtifactError where the file cannot be read as such.
+    ArtifactError if the file is invalid.
     """
     return _read_as(_Begun, partial / PLAN) or _read_as(_Record, partial / RECORD)
 
@@ -132,7 +132,7 @@ def _read_as(kind: type[BaseModel], path: Path) -> Json | None:
 
 
 def read_json(path: Path) -> Json | None:
-    """The object in `path`; None where there is no such file. Raises ArtifactError where it is not a JSON object."""
+    """The JSON object in a file; None if absent. ArtifactError if it is something else."""
     try:
         value = durable.read_json(path)
     except FileNotFoundError:
@@ -147,7 +147,7 @@ def read_json(path: Path) -> Json | None:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """A record, its keys sorted. The file is replaced at once."""
+    """Writes a JSON object with sorted keys, replacing the file at once."""
     durable.write_json(path, value, sort_keys=True)
 
 
@@ -159,23 +159,18 @@ def digest_of(record: Mapping[str, Any]) -> str:
 
 
 def data_files(folder: Path) -> list[Path]:
-    """The files that make up the artifact, sorted by relative name."""
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return sorted(path for path in found if not _is_beside(path.relative_to(folder).parts[0]))
-
-
-def _is_beside(name: str) -> bool:
-    """Whether a name in an artifact's folder is outside the digest."""
-    return name in BESIDE or _is_page(name)
+    """The files that the digest covers, sorted by relative name."""
+    names = ((path, path.relative_to(folder).parts[0]) for path in folder.rglob("*") if path.is_file())
+    return sorted(path for path, name in names if name not in BESIDE and not _is_page(name))
 
 
 def _is_page(name: str) -> bool:
-    """Whether it is the page, or what an interrupted run left of one."""
+    """Whether a file is the page, or the unfinished page of an interrupted run."""
     return name.lstrip(".").startswith(PAGE)
 
 
 def differences(plan: Plan, record: Mapping[str, Any]) -> list[str]:
-    """Where a recorded plan is not this plan: one line a field, this one's value first."""
+    """The fields in which a recorded plan differs from this one, a line each, this plan's value first."""
     here, there = plan.as_json(), {key: record.get(key) for key in plan.as_json()}
     return [
         f"{name}: {_show(flat_here)} here, {_show(flat_there)} in the artifact"
@@ -184,7 +179,7 @@ def differences(plan: Plan, record: Mapping[str, Any]) -> list[str]:
 
 
 def obstacles(plan: Plan, begun: Mapping[str, Any]) -> list[str]:
-    """Why a partial folder cannot be resumed for this plan: fields as in `differences`, and library versions."""
+    """Why a partial folder cannot be resumed with this plan: the `differences`, and other library versions."""
     here, there = {"versions": dict(plan.versions)}, {"versions": begun.get("versions", {})}
     versions = [
         f"{name}: {_show(flat_here)} here, {_show(flat_there)} when it was begun"
@@ -213,7 +208,7 @@ def _show(value: Any) -> str:
 
 
 def damage(folder: Path, record: Mapping[str, Any], *, hashes: bool = False) -> str | None:
-    """What is wrong with the data files of a finished artifact; None when nothing is. Sizes only, unless `hashes`."""
+    """The first fault in the data files of an artifact; None without one. Checks sizes, and bytes if `hashes`."""
     for name, wanted in record["files"].items():
         path = folder / name
         if not path.is_file():
@@ -227,16 +222,16 @@ def damage(folder: Path, record: Mapping[str, Any], *, hashes: bool = False) -> 
 
 
 def changed_file(folder: Path, record: Mapping[str, Any]) -> Path | None:
-    """The first data file that differs from its recorded SHA-256; None if none does.
+    """The first data file whose bytes differ from the recorded SHA-256; None if none does.
 
-    A file is hashed unless `run.json` remembers that a file of this size and time had the recorded bytes.
+    `run.json` remembers size and time of each file that was hashed; it is hashed again only if either changed.
     """
     try:
         run = read_json(folder / RUN) or {}
     except ArtifactError:
         run = {}
-    held = run.get("hashed")
-    hashed: Json = dict(held) if isinstance(held, dict) else {}
+    remembered = run.get("hashed")
+    hashed: Json = dict(remembered) if isinstance(remembered, dict) else {}
     for name, wanted in record["files"].items():
         path: Path = folder / name
         stamp = [path.stat().st_size, path.stat().st_mtime_ns]
@@ -244,15 +239,15 @@ def changed_file(folder: Path, record: Mapping[str, Any]) -> Path | None:
             if sha256_of(path) != wanted["sha256"]:
                 return path
             hashed[name] = stamp
-    if hashed != held:
+    if hashed != remembered:
         write_json(folder / RUN, {**run, "hashed": hashed})
     return None
 
 
 def finish(partial: Path, final: Path, plan: Plan, facts: Mapping[str, Any], run: Mapping[str, Any]) -> Json:
-    """Turn a partial folder into the artifact: sync and hash its files, write the record, rename. Returns the record.
+    """Turns a partial folder into the artifact: syncs and hashes files, writes the record, renames. Returns the record.
 
-    facts: counts and numerics. run: what goes into run.json, beside the sizes and times of the hashed files.
+    facts: counts and numerics. run: the content of run.json, without the sizes and times of the hashed files.
     """
     files, hashed = {}, {}
     for path in data_files(partial):
@@ -265,13 +260,13 @@ def finish(partial: Path, final: Path, plan: Plan, facts: Mapping[str, Any], run
     write_json(partial / RUN, {**run, "hashed": hashed})
     for folder in sorted({path.parent for path in data_files(partial)} | {partial}):
         sync(folder)
-    write_json(partial / RECORD, record)  # from here on the partial folder is whole: `settle` alone is left to do
+    write_json(partial / RECORD, record)  # from here on the partial folder is complete; only `settle` is left
     settle(partial, final)
     return record
 
 
 def settle(partial: Path, final: Path) -> None:
-    """Rename a partial folder that has its record into place, over an older artifact if there is one."""
+    """Renames a partial folder with its record into place, replacing an older artifact."""
     for name in SCRATCH:
         shutil.rmtree(partial / name, ignore_errors=True)
     (partial / PLAN).unlink(missing_ok=True)
@@ -285,7 +280,7 @@ def settle(partial: Path, final: Path) -> None:
 
 
 def tidy(partial: Path, final: Path) -> None:
-    """Remove what interrupted or abandoned runs have left beside a fresh artifact, and half-written pages in it."""
+    """Removes what interrupted runs left beside a fresh artifact, and unfinished pages in it."""
     for leftover in (partial, _old(final)):
         shutil.rmtree(leftover, ignore_errors=True)
     for path in final.iterdir():
@@ -294,7 +289,7 @@ def tidy(partial: Path, final: Path) -> None:
 
 
 def begin(partial: Path, plan: Plan, keep: str | None = None) -> None:
-    """Empty the partial folder and write its plan. keep: name of a subfolder that stays."""
+    """Empties the partial folder and writes its plan. keep: name of a subfolder that stays."""
     for path in partial.iterdir() if partial.is_dir() else ():
         if path.name == keep:
             continue
@@ -307,12 +302,12 @@ def begin(partial: Path, plan: Plan, keep: str | None = None) -> None:
 
 
 def holds_work(partial: Path) -> bool:
-    """Whether a partial folder holds finished work: a part, one of several trainings, or a checkpoint."""
+    """Whether a partial folder holds work to resume: a finished part or training, or a checkpoint."""
     return any(True for pattern in ("work/**/*.json", "**/checkpoints/step-????????") for _ in partial.glob(pattern))
 
 
 def check_place(final: Path, partial: Path) -> None:
-    """Raises ArtifactError where a file or a link is in the place of an artifact's folder."""
+    """Raises ArtifactError if a file or a link is in the place of an artifact's folder."""
     for path in (final, partial):
         if path.is_symlink() or (path.exists() and not path.is_dir()):
             what = "a symbolic link" if path.is_symlink() else "no folder"
@@ -322,12 +317,12 @@ def check_place(final: Path, partial: Path) -> None:
 
 
 def _old(final: Path) -> Path:
-    """Where an artifact lies for the moment in which a newer one takes its place."""
+    """Where an older artifact lies while a newer one takes its place."""
     return final.with_name(final.name + ".old")
 
 
 def progress(partial: Path) -> str | None:
-    """How far a cut-off or running stage has come, in words; None where nothing of it is finished."""
+    """How far an interrupted or running stage has come, in words; None if nothing is finished."""
     try:
         if steps := list(partial.glob("work/*/parts")):
             newest = max(steps, key=lambda path: path.stat().st_mtime_ns)
@@ -336,14 +331,14 @@ def progress(partial: Path) -> str | None:
         if states := list(partial.glob("**/checkpoints/step-????????")):
             newest = max(states, key=lambda path: path.stat().st_mtime_ns)
             return f"step {int(newest.name.removeprefix('step-')):,} is saved"
-    except (OSError, ValueError):  # the stage is at work, and has just removed or not yet written what was looked at
+    except (OSError, ValueError):  # a running stage has just removed the file, or is about to write it
         return None
     return None
 
 
 @contextlib.contextmanager
 def locked(final: Path) -> Iterator[None]:
-    """Hold the right to write one artifact. Raises ArtifactError, naming the process, where another run holds it."""
+    """Holds the lock of an artifact. ArtifactError, naming the process, if another run holds it."""
     final.parent.mkdir(parents=True, exist_ok=True)
     path = final.with_name(final.name + ".lock")
     with path.open("a+", encoding="utf-8") as file:
@@ -366,7 +361,7 @@ def locked(final: Path) -> Iterator[None]:
 
 
 def owner(final: Path) -> str | None:
-    """The process that is writing an artifact, as its lock file names it; None where none is. Takes no lock."""
+    """The process that is writing an artifact, by its lock file; None if none is. Takes no lock."""
     try:
         text = final.with_name(final.name + ".lock").read_text(encoding="utf-8").strip()
         os.kill(int(text.removeprefix("process ")), 0)

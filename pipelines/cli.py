@@ -15,7 +15,7 @@ from korbert.terminal import printable
 from pipelines.commands import models, stages
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_NOTHING_LOST = "nothing finished is lost; the same command goes on from here"
+_NOTHING_LOST = "finished work is kept; the same command resumes"
 
 
 def main() -> NoReturn:
@@ -50,7 +50,7 @@ def _leave_interrupted(error: BaseException, number: signal.Signals) -> int:
     """130 after Ctrl-C, 143 after SIGTERM, as shells have it."""
     number, saved = (error.number, error.saved) if isinstance(error, Interrupted) else (number, "")
     how = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
-    said = f"{saved}; the same command goes on from there" if saved else _NOTHING_LOST
+    said = f"{saved}; the same command resumes there" if saved else _NOTHING_LOST
     click.echo(f"korbert: {how}: {said}", err=True)
     return 128 + number
 
@@ -77,7 +77,7 @@ def _os_error(error: OSError) -> str:
     place = error.filename or "the disk"
     if error.errno in _FULL:
         said = error.strerror or os.strerror(error.errno)
-        return f"{place}: {said}: make room, then run the same command: it goes on behind what is finished"
+        return f"{place}: {said}: make room, then run the same command: it resumes"
     return f"{place}: {error.strerror or error}"
 
 

@@ -1,4 +1,4 @@
-"""A recipe: everything that may change an artifact's bytes, from one TOML file and `--set` (DESIGN 3)."""
+"""Recipes: everything that may change an artifact's bytes, from one TOML file and `--set`."""
 
 import difflib
 import math
@@ -8,169 +8,51 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-from corpus.settings import AnalyzeSettings, CleanSettings, ShardSettings, VocabSettings
 from korbert.errors import SettingsError
-from korbert.modeling.config import EncoderConfig
-from korbert.pretraining.settings import MaskingSettings, PairSettings
-from korbert.tasks.korquad.settings import KorquadSettings
-from korbert.tasks.nsmc.settings import NsmcSettings
-from korbert.training.settings import OptimizerSettings, PrecisionName
+from pipelines.stages import Stage
+from pipelines.stages.table import STAGES
 
 SHIPPED = Path(__file__).parent / "recipes"
 
 
 @dataclass(frozen=True)
-class StageSpec:
-    """What the runner knows of a stage. `version` goes up when the stage's code changes its artifact's bytes."""
+class Recipe:
+    """The settings of all stages. `name` is the file's; `given` is how the user named it.
 
-    name: str
-    version: int
-    reads: tuple[str, ...]
-    libraries: tuple[str, ...]  # those whose version shapes the bytes
-    trains: bool = False
-
-
-_TRAINING = ("torch", "numpy", "kiwipiepy", "kiwipiepy_model", "sentencepiece")
-
-STAGES: Mapping[str, StageSpec] = {
-    spec.name: spec
-    for spec in (
-        StageSpec("clean", 1, (), ("pyarrow", "duckdb")),
-        StageSpec("analyze", 1, ("clean",), ("kiwipiepy", "kiwipiepy_model", "pyarrow")),
-        StageSpec("vocab", 1, ("analyze",), ("sentencepiece", "pyarrow", "duckdb")),
-        StageSpec("shard", 1, ("analyze", "vocab"), ("sentencepiece", "pyarrow", "duckdb")),
-        StageSpec("pretrain", 1, ("shard", "vocab"), ("torch", "numpy"), trains=True),
-        StageSpec("nsmc", 1, ("clean", "vocab", "pretrain"), (*_TRAINING, "scikit-learn", "pandas"), trains=True),
-        StageSpec("korquad", 2, ("vocab", "pretrain"), _TRAINING, trains=True),
-    )
-}
-
-
-class HeldOut(BaseModel, frozen=True, extra="forbid"):
-    """What no vocabulary and no training sees."""
-
-    seed: int = Field(0, ge=0, description="of every random choice")
-    heldout_share: float = Field(0.01, gt=0, lt=1, description="share of documents, chosen by hash of their id")
-
-
-class VocabStage(VocabSettings, HeldOut, frozen=True, extra="forbid"):
-    """[vocab]"""
-
-
-class ShardStage(ShardSettings, HeldOut, frozen=True, extra="forbid"):
-    """[shard]"""
-
-
-class Phase(BaseModel, frozen=True, extra="forbid"):
-    """A stretch of pretraining at one length."""
-
-    length: int = Field(128, ge=8, description="pieces a row, special tokens included")
-    batch_size: int = Field(32, ge=1, description="rows a step")
-    steps: int = Field(ge=1, description="optimizer updates")
-    micro_batches: int = Field(1, ge=1, description="parts that a step's rows are run in, to save memory")
-
-
-class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
-    """[pretrain.encoder]: an encoder whose vocabulary is not known yet."""
-
-    vocab_size: int = Field(1, ge=1, le=1, exclude=True, description="left out: it is the tokenizer's")
-
-    def config(self, vocab_size: int) -> EncoderConfig:
-        """The encoder over a vocabulary of that size."""
-        return EncoderConfig(vocab_size=vocab_size, **self.model_dump())
-
-
-class PretrainStage(BaseModel, frozen=True, extra="forbid"):
-    """[pretrain]"""
-
-    precision: PrecisionName = Field("auto", description="bf16 where the device has the instructions, or say which")
-    threads: int = Field(2, ge=1, description="threads of one training process; another number gives other bytes")
-    seed: int = Field(0, ge=0, description="of weights, rows and masks")
-    encoder: EncoderSection
-    phases: tuple[Phase, ...] = Field(min_length=1, description="run one after another under one schedule")
-    masking: MaskingSettings = MaskingSettings()
-    pairs: PairSettings = PairSettings()
-    optimizer: OptimizerSettings
-    log_every: int = Field(10, ge=1, description="steps")
-    evaluate_every: int = Field(200, ge=1, description="steps")
-    checkpoint_every: int = Field(200, ge=1, description="steps")
-    heldout_rows: int = Field(2_000, ge=1, description="rows of held-out text that a loss is measured on, at most")
-
-    @model_validator(mode="after")
-    def _positions_reach(self) -> Self:
-        longest = max(phase.length for phase in self.phases)
-        if longest > self.encoder.max_position_embeddings:
-            raise ValueError(
-                f"a phase has length {longest}, the encoder {self.encoder.max_position_embeddings} positions: "
-                "raise encoder.max_position_embeddings"
-            )
-        return self
-
-
-class Recipe(BaseModel, frozen=True, extra="forbid"):
-    """All stages of one recipe. `name` is the file's; `given` is how the user named it."""
+    sections: stage -> its settings; None where the recipe leaves the stage out.
+    """
 
     name: str
     given: str
-    clean: CleanSettings
-    analyze: AnalyzeSettings = AnalyzeSettings()
-    vocab: VocabStage = VocabStage()
-    shard: ShardStage = ShardStage()
-    pretrain: PretrainStage
-    nsmc: NsmcSettings | None = None
-    korquad: KorquadSettings | None = None
-
-    @model_validator(mode="after")
-    def _tasks_fit_the_encoder(self) -> Self:
-        positions = self.pretrain.encoder.max_position_embeddings
-        for name in ("nsmc", "korquad"):
-            task = self.section(name)
-            own = name == "korquad" and task is not None and task.encoder is not None
-            if task is not None and not own and task.max_length > positions:
-                raise ValueError(
-                    f"{name}.max_length {task.max_length} is more than pretrain.encoder.max_position_embeddings "
-                    f"{positions}: lower the one or raise the other"
-                )
-        return self
+    sections: Mapping[str, BaseModel | None]
 
     def section(self, stage: str) -> Any:
         """The settings of one stage; None where the recipe leaves the stage out."""
-        return getattr(self, stage)
+        return self.sections[stage]
 
     def settings(self, stage: str) -> dict[str, Any]:
         """The resolved settings of one stage, as they are recorded."""
         section: BaseModel = self.section(stage)
         return section.model_dump(mode="json")
 
-    def patterns(self, stage: str) -> dict[str, str]:
+    def patterns(self, stage: str) -> Mapping[str, str]:
         """Role -> file pattern of what the stage reads from outside."""
-        if stage == "clean":
-            return dict(self.clean.patterns)
-        if stage == "analyze" and self.analyze.user_words:
-            return {"user_words": self.analyze.user_words}
-        if stage == "nsmc" and self.nsmc:
-            return {"train": self.nsmc.train, "test": self.nsmc.test}
-        if stage == "korquad" and self.korquad:
-            return self.korquad.patterns()
-        return {}
+        section = self.section(stage)
+        return {} if section is None else STAGES[stage].patterns(section)
 
 
-_SHARED = (
-    "seed",
-    "heldout_share",
-    "precision",
-    "threads",
-)  # written once at the top, handed to each stage that has them
+SHARED = ("seed", "heldout_share", "precision", "threads")
+"""Keys that are written once at the top of a recipe, and handed to each stage that has them."""
 
 
 def find(given: str) -> Path:
     """The file of a recipe named by path, by its name without `.toml`, or, for a shipped one, by that name.
 
-    Raises SettingsError for a name that is no recipe's, or two recipes', or that no folder of artifacts can have.
+    Raises SettingsError where there is no such recipe, or two, or its name cannot be that of a folder of artifacts.
     """
     path, own = Path(given), Path(f"{given}.toml")
     shipped = SHIPPED / f"{given}.toml"
@@ -209,14 +91,30 @@ def load(given: str, changes: Sequence[str] = ()) -> Recipe:
         raise SettingsError(f"{path}: cannot be read ({error.strerror}): give a file of TOML") from error
     for change in changes:
         _apply(raw, change)
-    if own := raw.keys() & {"name", "given"}:
-        raise SettingsError(f"{path}: {min(own)}: no such key: a recipe is named by its file")
+    if "name" in raw:
+        raise SettingsError(f"{path}: name: no such key: a recipe is named by its file")
     _refuse_boundless(raw, path, "")
     _hand_down(raw, path)
+    model = recipe_model()
     try:
-        return Recipe.model_validate({**raw, "name": path.stem, "given": given})
+        loaded = model.model_validate(raw)
     except ValidationError as error:
-        raise SettingsError(_explain(path, error)) from error
+        raise SettingsError(_explain(path, error, model)) from error
+    sections = {name: getattr(loaded, name) for name in STAGES}
+    _check(sections, path)
+    return Recipe(path.stem, given, sections)
+
+
+def recipe_model() -> type[BaseModel]:
+    """All sections in one model: those of optional stages may be absent, which is None."""
+    fields: dict[str, Any] = {stage.name: _field(stage) for stage in STAGES.values()}
+    return create_model("Sections", __config__=ConfigDict(frozen=True, extra="forbid"), **fields)
+
+
+def _field(stage: Stage) -> tuple[Any, Any]:
+    if stage.optional:
+        return stage.settings | None, None
+    return stage.settings, ...
 
 
 def _apply(raw: dict[str, Any], change: str) -> None:
@@ -258,39 +156,42 @@ def _shown(text: str) -> str:
 
 
 def _hand_down(raw: dict[str, Any], path: Path) -> None:
-    shared = {key: raw.pop(key) for key in _SHARED if key in raw}
-    for name in ("vocab", "shard", "pretrain", "nsmc", "korquad"):
-        if name not in raw and name in ("nsmc", "korquad"):
+    """Gives the shared keys to the sections that have them, and each section what others decide in it."""
+    shared = {key: raw.pop(key) for key in SHARED if key in raw}
+    if "seed" in shared:
+        shared["seeds"] = [shared["seed"]]  # of a stage that may run several
+    for stage in STAGES.values():
+        if stage.name not in raw and stage.optional:
             continue
-        section = raw.setdefault(name, {})
+        section = raw.setdefault(stage.name, {})
         if not isinstance(section, dict):
-            raise SettingsError(f"{path}: {name}: holds {section!r}: write it as a table, [{name}]")
-        fields = _model_of(Recipe, name)
-        assert fields is not None
-        handed = shared | ({"seeds": [shared["seed"]]} if "seed" in shared else {})  # nsmc may run several
-        section.update(
-            {key: value for key, value in handed.items() if key in fields.model_fields.keys() - section.keys()}
-        )
-    pairs = raw["pretrain"].setdefault("pairs", {})
-    if isinstance(pairs, dict):
-        pairs.setdefault("without", _sources_without_pairs(raw))
+            raise SettingsError(f"{path}: {stage.name}: holds {section!r}: write it as a table, [{stage.name}]")
+        for key in shared.keys() & stage.settings.model_fields.keys() - section.keys():
+            section[key] = shared[key]
+        stage.derive(section, raw)
 
 
-def _sources_without_pairs(raw: dict[str, Any]) -> list[str]:
-    clean = raw.get("clean")
-    sources = clean.get("sources") if isinstance(clean, dict) else None
-    found = [one for one in sources if isinstance(one, dict)] if isinstance(sources, list) else []
-    return [str(one.get("name")) for one in found if one.get("pairs") is False]
+def _check(sections: Mapping[str, BaseModel | None], path: Path) -> None:
+    """Raises SettingsError where a stage's settings do not fit another's, or what it reads is not in the recipe."""
+    present = {name: section for name, section in sections.items() if section is not None}
+    for name, section in present.items():
+        for needed in STAGES[name].reads_under(section):
+            if needed not in present:
+                raise SettingsError(f"{path}: {needed}: is missing, and {name} reads it: add a section [{needed}]")
+        try:
+            STAGES[name].check(section, present)
+        except ValueError as error:
+            raise SettingsError(f"{path}: {error}") from error
 
 
-def _explain(path: Path, error: ValidationError) -> str:
+def _explain(path: Path, error: ValidationError, model: type[BaseModel]) -> str:
     details = error.errors()
     first = details[0]
     place = ".".join(str(part) for part in first["loc"])
     more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
     if first["type"] == "extra_forbidden":
-        known, name = _fields_at(first["loc"][:-1]), str(first["loc"][-1])
-        elsewhere = [one for one in _places_of(Recipe, name) if one.split(".")[0] == str(first["loc"][0])]
+        known, name = _fields_at(model, first["loc"][:-1]), str(first["loc"][-1])
+        elsewhere = [one for one in _places_of(model, name) if one.split(".")[0] == str(first["loc"][0])]
         near = f" (did you mean {elsewhere[0]}?)" if elsewhere and name not in known else _near(name, known)
         return f"{path}: {place}: no such key{near}: known here: {', '.join(known)}{more}"
     if first["type"] == "missing":
@@ -300,20 +201,20 @@ def _explain(path: Path, error: ValidationError) -> str:
     return f"{path}: {place}: {message}{found}{more}"
 
 
-def _fields_at(place: tuple[int | str, ...]) -> list[str]:
-    model: type[BaseModel] | None = Recipe
+def _fields_at(recipe: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:
+    model: type[BaseModel] | None = recipe
     for part in place:
         if isinstance(part, str) and model is not None:
             model = _model_of(model, part)
-    if model is Recipe:
-        return sorted({*_SHARED, *Recipe.model_fields} - {"name", "given"})
+    if model is recipe:
+        return sorted({*SHARED, *recipe.model_fields})
     return sorted(model.model_fields) if model else []
 
 
 def _places_of(model: type[BaseModel], name: str, before: str = "") -> Iterator[str]:
     """Where keys of that name are, as `--set` takes them: steps -> pretrain.phases.0.steps."""
     for field, about in model.model_fields.items():
-        inner = _find_model(about.annotation)
+        inner = model_in(about.annotation)
         if field == name and before:
             yield f"{before}{field}"
         elif inner is not None:
@@ -322,13 +223,14 @@ def _places_of(model: type[BaseModel], name: str, before: str = "") -> Iterator[
 
 
 def _model_of(model: type[BaseModel], field: str) -> type[BaseModel] | None:
-    return _find_model(model.model_fields[field].annotation) if field in model.model_fields else None
+    return model_in(model.model_fields[field].annotation) if field in model.model_fields else None
 
 
-def _find_model(annotation: Any) -> type[BaseModel] | None:
+def model_in(annotation: Any) -> type[BaseModel] | None:
+    """The settings class that a field's annotation names, alone, in a tuple or beside None; None: there is none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next(filter(None, map(_find_model, typing.get_args(annotation))), None)
+    return next(filter(None, map(model_in, typing.get_args(annotation))), None)
 
 
 def _near(word: str, known: Sequence[str]) -> str:

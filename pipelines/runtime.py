@@ -1,4 +1,4 @@
-"""What may differ from machine to machine without changing an artifact's bytes (DESIGN 3)."""
+"""What may differ between machines without changing an artifact's bytes."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,12 +12,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Runtime:
-    """Where a run reads and writes, and with what hands.
+    """Where a run reads and writes, and how it runs: workers, device, runner.
 
     root: folder of all artifacts. data: the folder that paths in a recipe are relative to. workers: processes of the
     corpus stages. runner, address: where those are. device: "auto", "cpu" or "cuda". debug: show traces of errors.
-    given: what of this, and which changes of the recipe, stood on the command line, for the commands that errors
-    suggest.
+    given: the options on the command line, `--set` included, for the commands that errors suggest.
     """
 
     root: Path
@@ -31,7 +30,7 @@ class Runtime:
 
     @property
     def units(self) -> "Workers":
-        """Who does the work units of the corpus stages."""
+        """The workers of the corpus stages."""
         from corpus.execution.workers import Workers
 
         return Workers(self.workers, self.runner, self.address)

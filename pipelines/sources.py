@@ -1,4 +1,4 @@
-"""The files that a recipe reads: found, named, and hashed once as long as size and time stay the same."""
+"""The source files of a recipe: found, named, and hashed once while size and modification time stay the same."""
 
 from pathlib import Path
 
@@ -8,7 +8,8 @@ from korbert.durable import sha256_of
 from korbert.errors import ArtifactError, CorpusError
 from pipelines import artifacts
 from pipelines.artifacts import Json
-from pipelines.recipes import STAGES, Recipe
+from pipelines.recipes import Recipe
+from pipelines.stages.table import STAGES
 
 SAMPLE = "sample:"
 
@@ -36,7 +37,7 @@ class Sources:
                 known = {(name, size, mtime): digest for name, size, mtime, digest in run.get("sources", [])}
                 if all(isinstance(digest, str) for digest in known.values()):
                     self._known.update(known)
-            except (ArtifactError, TypeError, ValueError):  # no more than a memory is lost
+            except (ArtifactError, TypeError, ValueError):  # the files are hashed again
                 continue
 
     def files(self, stage: str) -> dict[str, tuple[File, ...]]:
@@ -46,7 +47,7 @@ class Sources:
     def describe(self, stage: str) -> Json:
         """Role -> [{name, size, sha256}]; names are relative to the data folder, so that it may move.
 
-        Behind an address nothing is read for it: `version` instead of `sha256`, of what is told of the file there.
+        A file behind an address is not read: it has a `version`, from what its server says, instead of `sha256`.
         """
         return {role: [self._describe(path) for path in paths] for role, paths in self.files(stage).items()}
 
@@ -61,7 +62,7 @@ class Sources:
 
     def _find(self, stage: str, role: str, pattern: str) -> tuple[File, ...]:
         base, relative = self._base(pattern)
-        if is_address(relative) and stage != "clean":
+        if is_address(relative) and not STAGES[stage].remote:
             raise CorpusError(
                 f"{self._recipe.given}: {stage}.{role}: {pattern}: only sources of clean may lie behind an address: "
                 "get the file and name it by its path"

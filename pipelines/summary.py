@@ -2,15 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
 from korbert.terminal import printable
 from pipelines import artifacts
-from pipelines.reports import formatting
-from pipelines.runner import Chain, Status
+from pipelines.pipeline import Pipeline, Status
 
 if TYPE_CHECKING:
     from korbert.tasks.korquad.oracle import Oracle
@@ -19,10 +18,10 @@ _MISSES_SHOWN = 20
 _STYLES = {"fresh": "green", "stale": "red", "partial": "yellow", "absent": "dim", "unused": "dim"}
 
 
-def show_status(chain: Chain, statuses: Iterable[Status]) -> None:
+def show_status(pipeline: Pipeline, statuses: Iterable[Status]) -> None:
     """Print the state of each artifact, what a run would do, and why: a line each, however narrow the window."""
     console = Console(soft_wrap=True, highlight=False)
-    console.print(chain.folder, markup=False)
+    console.print(pipeline.folder, markup=False)
     for status in statuses:
         state = f"[{_STYLES[status.state]}]{status.state:<7}[/]"
         console.print(f"{status.stage:<8} {state} {(status.digest or '')[:12]:<12} {status.doing}")
@@ -30,23 +29,23 @@ def show_status(chain: Chain, statuses: Iterable[Status]) -> None:
             console.print(f"         {printable(line)}", markup=False)
 
 
-def show(chain: Chain) -> None:
+def show(pipeline: Pipeline) -> None:
     """Print the headline figures of what is there, and where pages and predictions lie."""
-    table = Table(title=f"korbert {chain.recipe.name}", title_justify="left", show_header=False)
+    table = Table(title=f"korbert {pipeline.recipe.name}", title_justify="left", show_header=False)
     table.add_column("what")
     table.add_column("figure", overflow="fold")
-    states = {status.stage: status.state for status in chain.statuses()}
-    for what, figure in _figures(chain, states):
+    states = {status.stage: status.state for status in pipeline.statuses()}
+    for what, figure in _figures(pipeline, states):
         table.add_row(what, figure)
     console = Console()
     console.print(table)
     if stale := [stage for stage, state in states.items() if state == "stale"]:
         console.print(f"Not shown, as they are of other settings or inputs: {', '.join(stale)}.")
-    for what, path in _places(chain):
+    for what, path in _places(pipeline):
         console.print(f"{what}: {path}", soft_wrap=True, highlight=False)  # a path is copied, so it stays one line
-    if chain.recipe.name == "demo":
+    if pipeline.recipe.name == "demo":
         console.print(
-            "A demo proves the chain, not the method: with so little text and so small a model the baseline wins."
+            "A demo proves the pipeline, not the method: with so little text and so small a model the baseline wins."
         )
 
 
@@ -66,74 +65,19 @@ def show_oracle(found: "Oracle") -> None:
         console.print(f"and {len(found['unreached']) - _MISSES_SHOWN:,} more: --all FILE has them")
 
 
-def _figures(chain: Chain, states: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for spec in chain.specs():
-        if states[spec.name] == "fresh":
-            record = artifacts.read_record(chain.artifact(spec.name)) or {}
-            yield from _FIGURES[spec.name](chain, record["counts"])
+def _figures(pipeline: Pipeline, states: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for stage in pipeline.stages():
+        if states[stage.name] == "fresh":
+            record = artifacts.read_record(pipeline.artifact(stage.name)) or {}
+            yield from stage.figures(pipeline.artifact(stage.name), record["counts"])
 
 
-def _places(chain: Chain) -> Iterator[tuple[str, Path]]:
-    for what, path in (
-        ("KorQuAD predictions", chain.artifact("korquad") / "predictions.json"),
-        ("pages", chain.folder / "index.html"),
-    ):
+def _places(pipeline: Pipeline) -> Iterator[tuple[str, Path]]:
+    found = [
+        (what, pipeline.artifact(stage.name) / name)
+        for stage in pipeline.stages()
+        for what, name in stage.products.items()
+    ]
+    for what, path in (*found, ("pages", pipeline.folder / "index.html")):
         if path.is_file():
             yield what, path
-
-
-def _json(chain: Chain, stage: str, name: str) -> dict[str, Any]:
-    return artifacts.read_json(chain.artifact(stage) / name) or {}
-
-
-def _clean(chain: Chain, counts: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "documents kept", f"{counts['documents']:,} of {counts['read']:,}"
-
-
-def _analyze(chain: Chain, counts: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "morphemes", f"{counts['morphemes']:,}"
-
-
-def _vocab(chain: Chain, counts: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "pieces in the vocabulary", f"{counts['size']:,}"
-    share = _json(chain, "vocab", "coverage.json")["all"]["whole_morpheme_share"]
-    yield "whole morphemes, held-out text", f"{share:.2%}"
-
-
-def _shard(chain: Chain, counts: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "pieces to learn from", f"{counts['pieces'] - counts['heldout_pieces']:,}"
-
-
-def _pretrain(chain: Chain, counts: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    found = _json(chain, "pretrain", "scores.json")
-    compared = formatting.than_unigram(found["unigram_loss"] - found["mlm_loss"])
-    yield "held-out MLM loss", f"{found['mlm_loss']:.2f}, {compared} ({found['unigram_loss']:.2f})"
-    yield "held-out MLM accuracy", f"{found['mlm_accuracy']:.1%} of {found['mlm_count']:,}"
-    if found["nsp_count"]:
-        yield "held-out NSP accuracy", f"{found['nsp_accuracy']:.1%} of {found['nsp_count']:,}"
-
-
-_ROWS = {"pretrained": "this model", "scratch": "the same without pretraining", "tfidf": "TF-IDF + logistic regression"}
-
-
-def _nsmc(chain: Chain, counts: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for row in _json(chain, "nsmc", "scores.json")["rows"]:
-        of_all = row["test"]["all"]
-        name = f"NSMC accuracy, {_ROWS.get(row['name'], row['name'])}"
-        yield name, f"{of_all['accuracy']:.1%} ± {of_all['standard_error']:.1%} of {of_all['count']:,}"
-
-
-def _korquad(chain: Chain, counts: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    found = _json(chain, "korquad", "scores.json")
-    yield "KorQuAD EM, F1", f"{found['exact_match']:.1f}, {found['f1']:.1f} of {found['count']:,}"
-
-
-_FIGURES = {
-    "clean": _clean,
-    "analyze": _analyze,
-    "vocab": _vocab,
-    "shard": _shard,
-    "pretrain": _pretrain,
-    "nsmc": _nsmc,
-    "korquad": _korquad,
-}

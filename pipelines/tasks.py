@@ -15,14 +15,17 @@ from korbert.tasks.nsmc.settings import NsmcSettings
 from korbert.tasks.questions import AnswerMetrics, Dataset
 from korbert.tasks.reading_settings import ReadingTaskSettings
 from pipelines.runtime import Runtime
-from pipelines.stages import Counts, Inputs
+from pipelines.stages import Counts, Figures, Inputs, figures
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from korbert.tasks.metrics import Metric
 
-__all__ = ["KORQUAD", "NSMC", "TASKS", "ClassificationTask", "ReadingTask"]
+__all__ = ["KORQUAD", "NSMC", "TASKS", "ClassificationTask", "ReadingTask", "Task"]
+
+
+_LIBRARIES = ("torch", "numpy", "kiwipiepy", "kiwipiepy_model", "sentencepiece")
 
 
 @dataclass(frozen=True)
@@ -33,16 +36,38 @@ class ClassificationTask:
     `id` (str, unique), `text` (str) and `label` (int64, a place in `labels`). metrics: those of the test scores; the
     first one chooses epoch, rate and C on validation texts. baseline: None for none. texts: what errors and notes call
     the texts.
+    title, about: the data set's name, and what it is, in a few words. asks: what the task is, on the index page.
+    version: goes up when the code gives other bytes. page: a module as of pipelines.stages.Stage.
     """
 
     name: str
+    title: str
     settings: type[ClassificationTaskSettings]
     read: Callable[[Path], "pd.DataFrame"]
     labels: tuple[str, ...]
     metrics: tuple["Metric", ...] = ("accuracy", "macro_f1")
     baseline: Literal["tfidf"] | None = "tfidf"
     texts: str = "texts"
+    about: str = ""
+    asks: str = ""
+    version: int = 1
+    page: str = ""
+
     kind: ClassVar[str] = "classification"
+    reads: ClassVar[tuple[str, ...]] = ("clean", "vocab", "pretrain")
+    libraries: ClassVar[tuple[str, ...]] = (*_LIBRARIES, "scikit-learn", "pandas")
+    writes: ClassVar[str] = "model/, scores.json with baselines, and predictions.parquet"
+    products: ClassVar[Mapping[str, str]] = {}
+
+    @property
+    def figure(self) -> str:
+        """The score on top of the index page."""
+        return figures.label(self.metrics[0])
+
+    @property
+    def figures(self) -> Figures:
+        """The lines of the closing table."""
+        return figures.classification(self.title, self.metrics[0])
 
     def run(self, settings: ClassificationTaskSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
         """The task as a stage: writes model/, scores.json, predictions.parquet and metrics/ (docs/formats.md)."""
@@ -55,16 +80,42 @@ class ClassificationTask:
 class ReadingTask:
     """Questions whose answers are cut out of contexts.
 
-    name: as of ClassificationTask. read: one file -> its questions with their right answers. metrics: of a predicted
-    text. submission: whether a folder is left that answers files of the task's format on another machine.
+    name, title, about, asks, version, page: as of ClassificationTask. read: one file -> its questions with their right
+    answers. metrics: of a predicted text. submission: whether a folder is left that answers files of the task's format
+    on another machine.
     """
 
     name: str
+    title: str
     settings: type[ReadingTaskSettings]
     read: Callable[[Path], Dataset]
     metrics: AnswerMetrics
     submission: bool = False
+    about: str = ""
+    asks: str = ""
+    version: int = 1
+    page: str = ""
+
     kind: ClassVar[str] = "reading"
+    reads: ClassVar[tuple[str, ...]] = ("vocab", "pretrain")
+    libraries: ClassVar[tuple[str, ...]] = _LIBRARIES
+    figure: ClassVar[str] = "F1 (of 100)"
+
+    @property
+    def writes(self) -> str:
+        """What its help says of the artifact."""
+        folder = ", and submission/, a folder to hand in" if self.submission else ""
+        return f"model/, predictions.json, scores.json{folder}"
+
+    @property
+    def products(self) -> Mapping[str, str]:
+        """What is named below the closing table."""
+        return {f"{self.title} predictions": "predictions.json"}
+
+    @property
+    def figures(self) -> Figures:
+        """The lines of the closing table."""
+        return figures.reading(self.title)
 
     def run(self, settings: ReadingTaskSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
         """The task as a stage: writes model/, predictions.json, scores.json and more (docs/formats.md)."""
@@ -73,6 +124,8 @@ class ReadingTask:
         return reading.run(self, settings, inputs, output, runtime)
 
 
+Task = ClassificationTask | ReadingTask
+
 NSMC = ClassificationTask(
     name="nsmc",
     settings=NsmcSettings,
@@ -80,6 +133,10 @@ NSMC = ClassificationTask(
     labels=nsmc.LABELS,
     metrics=("accuracy",),
     texts="reviews",
+    title="NSMC",
+    about="movie reviews",
+    asks="Sentiment of movie reviews",
+    page="pipelines.reports.nsmc",
 )
 KORQUAD = ReadingTask(
     name="korquad",
@@ -87,6 +144,11 @@ KORQUAD = ReadingTask(
     read=korquad.read,
     metrics=AnswerMetrics(korquad.exact_match, korquad.f1),
     submission=True,
+    title="KorQuAD",
+    about="reading comprehension",
+    asks="Extractive question answering",
+    version=2,
+    page="pipelines.reports.korquad",
 )
 
-TASKS: Mapping[str, ClassificationTask | ReadingTask] = {task.name: task for task in (NSMC, KORQUAD)}
+TASKS: dict[str, Task] = {task.name: task for task in (NSMC, KORQUAD)}

@@ -12,7 +12,8 @@ import pytest
 from pydantic import BaseModel
 
 from pipelines import artifacts
-from pipelines.recipes import STAGES, Recipe, _find_model
+from pipelines.recipes import model_in
+from pipelines.stages.table import STAGES
 
 ROOT = Path(__file__).resolve().parent.parent
 DEMO = ROOT / "artifacts" / "demo"
@@ -45,7 +46,7 @@ def named(section: str) -> set[str]:
 def settings_rows(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str]]:
     """(key, default as the page shows it) of a recipe's section, tables inside it opened."""
     for name, field in model.model_fields.items():
-        key, inner = f"{prefix}.{name}", _find_model(field.annotation)
+        key, inner = f"{prefix}.{name}", model_in(field.annotation)
         if field.exclude:
             continue
         if inner and key not in _SAME:
@@ -66,11 +67,9 @@ def _default(value: Any) -> str:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_every_setting_is_there_with_its_default(stage: str) -> None:
-    model = _find_model(Recipe.model_fields[stage].annotation)
-    assert model is not None
     page = SECTIONS["Settings of a recipe"]
     shown = dict(re.findall(rf"^\| `({stage}\.[\w.]+)` \| ([^|]+?) \|", page, re.MULTILINE))
-    assert shown == dict(settings_rows(model, stage))
+    assert shown == dict(settings_rows(STAGES[stage].settings, stage))
 
 
 def test_every_stage_has_a_section() -> None:

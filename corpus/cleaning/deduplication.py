@@ -1,4 +1,4 @@
-"""Cleaning, second step: what DuckDB finds in all read parts at once, because it is there twice or too often."""
+"""Deduplication, the second step of cleaning: what occurs twice or too often, found by DuckDB in all parts at once."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,9 +18,10 @@ __all__ = ["Removals", "deduplicate", "measures", "scratch_path"]
 
 @dataclass(frozen=True)
 class Removals:
-    """Files of the rows that go (part, position, ..., detail), by reason, and of the lines that are taken out.
+    """Files that say what to remove, ordered by part.
 
-    An absent reason, or None, was not looked for.
+    repeated: reason -> file of the rows to drop (part, position, ..., detail). lines: file of the lines to cut out
+    (part, position, line). A check that is switched off has no file.
     """
 
     repeated: dict[str, Path]
@@ -28,12 +29,12 @@ class Removals:
 
 
 def scratch_path(part: Part, kind: str) -> Path:
-    """Where the first step leaves what `deduplicate` reads: the rows ("read"), and each kind that `measures` names."""
+    """Where the first step leaves the rows of a part (kind "read") and each table that `measures` names."""
     return part.work.with_name(kind) / f"{part.name}.parquet"
 
 
 def measures(settings: DuplicateSettings) -> Iterator[tuple[str, Measure]]:
-    """Kind -> what of it `deduplicate` needs to know of each document."""
+    """Kind -> the measure of documents that `deduplicate` needs for it."""
     if settings.near:
         yield "signatures", partial(signature_table, min_terms=settings.near_min_terms)
     if settings.template_share < 1:
@@ -43,13 +44,13 @@ def measures(settings: DuplicateSettings) -> Iterator[tuple[str, Measure]]:
 
 
 def deduplicate(settings: CleanSettings, parts: Sequence[Part], output: Path, threads: int, key: str) -> Removals:
-    """Looks for each kind once, whatever run comes back to it; what went for one reason is not looked at for the next.
+    """Checks ids, then finds equal texts, near-duplicates, templates and frequent lines, in this order.
 
-    Raises CorpusError where an id is given twice.
+    A document dropped by one check is not seen by the next. A finished check is kept when the stage is resumed. Raises
+    CorpusError if an id is not unique.
     """
     limits = settings.duplicates
-    gone: list[Path] = []
-    texts = output / "frequent" / "part-00000.parquet"
+    gone: list[Path] = []  # files of the documents dropped so far
 
     def files(kind: str) -> list[Path]:
         return [scratch_path(part, kind) for part in parts]
@@ -63,10 +64,6 @@ def deduplicate(settings: CleanSettings, parts: Sequence[Part], output: Path, th
         gone.append(path)
         return path
 
-    def lines(path: Path) -> None:
-        most = limits.line_documents
-        find_frequent(files("lines"), files("read"), most, output, threads, without=gone, places=path, texts=texts)
-
     with track("clean: ids", total=None):
         refuse_repeated_ids(files("read"), output, threads)
     repeated: dict[str, Path] = {}
@@ -76,7 +73,13 @@ def deduplicate(settings: CleanSettings, parts: Sequence[Part], output: Path, th
         find = partial(find_near, files("signatures"), limits.near, output, threads, without=gone)
         repeated["near_duplicate"] = once("near", find)
     if limits.template_share < 1:
-        shares = limits.template_documents, limits.template_share
-        find = partial(find_templates, files("ngrams"), *shares, output, threads, without=gone)
+        template = limits.template_documents, limits.template_share
+        find = partial(find_templates, files("ngrams"), *template, output, threads, without=gone)
         repeated["template_made"] = once("templates", find)
-    return Removals(repeated, once("lines", lines, texts) if limits.line_documents else None)
+    if not limits.line_documents:
+        return Removals(repeated, None)
+    texts = output / "frequent" / "part-00000.parquet"
+    find = partial(
+        find_frequent, files("lines"), files("read"), limits.line_documents, output, threads, texts, without=gone
+    )
+    return Removals(repeated, once("lines", find, texts))

@@ -1,12 +1,11 @@
-"""What only all parts together show: ids given twice, documents of equal text, and documents of nearly equal text.
+"""Repeated ids, documents of equal text, and near-duplicates, found over all parts at once.
 
-All take parts of rows (id, part, position, place, reason, hash_high, hash_low), which `clean` makes first.
+The functions read the parts of the first step of `clean`: id, part, position, place, reason, hash_high, hash_low.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +19,6 @@ from corpus.execution.database import connect, view_without, write_query
 from corpus.execution.parts import named_in_errors
 from korbert.errors import CorpusError
 
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
 __all__ = [
     "find_equal",
     "find_near",
@@ -32,7 +28,7 @@ __all__ = [
     "text_hash",
 ]
 
-# Hashes are grouped before any text is touched, so that memory goes by the number of repeats, not of documents.
+# Hashes are grouped before any text is read, so that memory depends on the number of repeats, not of documents.
 _REPEATED_IDS = """
     WITH suspects AS (
         SELECT hash(id) AS h FROM parts WHERE id IS NOT NULL GROUP BY h HAVING count(*) > 1
@@ -53,7 +49,8 @@ _EQUAL_TEXTS = """
 """
 _SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("kept", pa.string())])
 
-# A band that many texts share would make pairs by the square: each is compared with the longest and with its neighbour.
+# Candidate pairs. All pairs of a band that many texts share would be quadratic: each text is paired with the longest
+# one and with its neighbour in length.
 _PAIRS = """
     INSERT INTO pairs
     WITH repeated AS (SELECT {band} AS band FROM signatures GROUP BY band HAVING count(*) > 1),
@@ -81,17 +78,17 @@ _BAND_NAMES = [f"band_{number:02}" for number in range(BANDS)]
 
 
 def text_hash(text: str) -> tuple[int, int]:
-    """128 bits of a text as two whole numbers below 2^64. Equal hashes are taken for equal texts."""
+    """128 bits of BLAKE2b as two integers below 2^64. Texts of equal hash are taken to be equal."""
     digest = blake2b(text.encode(), digest_size=16).digest()
     return int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big")
 
 
 def refuse_repeated_ids(parts: Sequence[Path], output: Path, threads: int) -> None:
-    """Raises CorpusError where two rows have one id. An id may be null."""
+    """Raises CorpusError if two rows have the same id. Null ids are allowed."""
     with connect(output, threads, parts=parts) as database:
-        found = database.execute(_REPEATED_IDS).fetchone()
-    if found is not None:
-        identifier, (first, second) = found
+        repeated = database.execute(_REPEATED_IDS).fetchone()
+    if repeated is not None:
+        identifier, (first, second) = repeated
         raise CorpusError(
             f"{first} and {second}: both have the id {identifier!r}: make ids unique, "
             'or set id = "" for the source so that lines are numbered'
@@ -99,83 +96,75 @@ def refuse_repeated_ids(parts: Sequence[Path], output: Path, threads: int) -> No
 
 
 def find_equal(parts: Sequence[Path], output: Path, threads: int, path: Path) -> int:
-    """Writes (part, position, kept) of each document whose text one with a smaller id has; returns how many.
+    """Writes (part, position, kept) of each document whose text also occurs under a smaller id; returns how many.
 
-    Rows with a reason are no documents any more.
+    kept: that id. Rows with a reason are left out, having been dropped before.
     """
     with connect(output, threads, parts=parts) as database:
         return write_query(database, _EQUAL_TEXTS, _SCHEMA, path, output)
 
 
 def signature_table(rows: pa.Table, features: Features, min_terms: int) -> pa.Table:
-    """The signatures of documents, as `find_near` reads them. rows: of columns id, text, part, position."""
-    found = signatures(features, min_terms)
-    signed = rows.take(pa.array(found.texts)).select(["id", "part", "position"])
-    signed = signed.append_column("chars", pc.utf8_length(rows["text"]).take(pa.array(found.texts)))
+    """The MinHash signatures of documents, as `find_near` reads them. rows: documents (id, text, part, position)."""
+    signed = signatures(features, min_terms)
+    table = rows.take(pa.array(signed.texts)).select(["id", "part", "position"])
+    table = table.append_column("chars", pc.utf8_length(rows["text"]).take(pa.array(signed.texts)))
     packed = pa.Array.from_buffers(
-        pa.binary(SIGNATURE_BYTES), len(found.texts), [None, pa.py_buffer(np.ascontiguousarray(found.bytes))]
+        pa.binary(SIGNATURE_BYTES), len(signed.texts), [None, pa.py_buffer(np.ascontiguousarray(signed.bytes))]
     )
-    signed = signed.append_column("signature", packed)
-    for name, band in zip(_BAND_NAMES, found.bands.T, strict=True):
-        signed = signed.append_column(name, pa.array(np.ascontiguousarray(band)))
-    return signed
+    table = table.append_column("signature", packed)
+    for name, band in zip(_BAND_NAMES, signed.bands.T, strict=True):
+        table = table.append_column(name, pa.array(np.ascontiguousarray(band)))
+    return table
 
 
 def find_near(
-    signed: Sequence[Path], least: float, output: Path, threads: int, path: Path, *, without: Sequence[Path]
+    signed: Sequence[Path], min_similarity: float, output: Path, threads: int, path: Path, *, without: Sequence[Path]
 ) -> int:
-    """Writes (part, position, kept) of documents that are nearly another, which is longer; returns how many.
+    """Writes (part, position, kept) of near-duplicates of another document, `kept`; returns how many.
 
-    Those of a Jaccard similarity of `least` or more hang together, with what hangs together with either; of all that
-    do the longest is kept, of equally long ones that with the smallest id. signed: files of signature tables.
-    without: files as this function writes them, of documents to leave out.
+    Documents of Jaccard similarity `min_similarity` or more are linked. Of each connected component the longest
+    document is kept, of equally long ones that with the smallest id. signed: files of signature tables. without: files
+    (part, position) of dropped documents.
     """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     with connect(output, threads, all_signatures=signed, gone=without) as database:
+        # Candidates: pairs of documents that share a band.
         view_without(database, "signatures", "part::BIGINT * 4294967296 + position AS node, *")
         database.execute("CREATE TABLE pairs (node BIGINT, other BIGINT)")
         for band in _BAND_NAMES:
             database.execute(_PAIRS.format(band=band))
-        nodes, clusters = _components(_alike(database, least))
+
+        # Links: those whose whole signatures are similar enough, (2, N).
+        linked = [np.empty((2, 0), np.int64)]
+        for batch in database.sql(_COMPARED).to_arrow_reader():
+            similar = similarity(*(_matrix(batch.column(name)) for name in ("one", "two"))) >= min_similarity
+            linked.append(np.stack([batch.column(name).to_numpy()[similar] for name in ("node", "other")]))
+
+        # Clusters: the connected components of the graph of links.
+        nodes, places = np.unique(np.concatenate(linked, axis=1), return_inverse=True)
+        first, second = places.reshape(2, -1)
+        graph = coo_array((np.ones(len(first), bool), (first, second)), shape=(len(nodes), len(nodes)))
+        _, clusters = connected_components(graph, directed=False)
         database.register("clusters", pa.table({"node": nodes, "cluster": clusters}))
         return write_query(database, _KEPT, _SCHEMA, path, output)
 
 
-def _alike(database: "DuckDBPyConnection", least: float) -> NDArray[np.int64]:
-    """(2, N) nodes of pairs that share a band, and whose whole signatures are as similar as asked."""
-    found = [np.empty((2, 0), np.int64)]
-    for batch in database.sql(_COMPARED).to_arrow_reader():
-        one, two = (_matrix(batch.column(name)) for name in ("one", "two"))
-        alike = similarity(one, two) >= least
-        found.append(np.stack([batch.column(name).to_numpy()[alike] for name in ("node", "other")]))
-    return np.concatenate(found, axis=1)
-
-
 def _matrix(signatures: pa.Array) -> NDArray[np.uint8]:
+    """(N, SIGNATURE_BYTES) view of a column."""
     packed = pa.concat_arrays([signatures.cast(pa.binary(SIGNATURE_BYTES))])  # at offset 0
     return np.frombuffer(packed.buffers()[1], np.uint8, len(packed) * SIGNATURE_BYTES).reshape(-1, SIGNATURE_BYTES)
 
 
-def _components(pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Each node of a pair, and the number of what it hangs together with."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    nodes, places = np.unique(pairs, return_inverse=True)
-    first, second = places.reshape(2, -1)
-    graph = coo_array((np.ones(len(first), bool), (first, second)), shape=(len(nodes), len(nodes)))
-    return nodes, connected_components(graph, directed=False)[1]
-
-
 def rows_of_part(path: Path, part: int) -> pa.Table:
-    """The rows of one part in a file that is ordered by part."""
+    """The rows of one part in a file that is ordered by part; only the row groups that hold them are read."""
     with named_in_errors(path), pq.ParquetFile(path) as file:
-        tables = [file.schema_arrow.empty_table(), *_row_groups(file, part)]
+        tables = [file.schema_arrow.empty_table()]
+        for index in range(file.num_row_groups):
+            parts = file.metadata.row_group(index).column(0).statistics
+            if parts.min <= part <= parts.max:
+                table = file.read_row_group(index)
+                tables.append(table.filter(pc.equal(table["part"], part)))
     return pa.concat_tables(tables)
-
-
-def _row_groups(file: pq.ParquetFile, part: int) -> Iterator[pa.Table]:
-    for index in range(file.num_row_groups):
-        limits = file.metadata.row_group(index).column(0).statistics
-        if limits.min <= part <= limits.max:
-            table = file.read_row_group(index)
-            yield table.filter(pc.equal(table["part"], part))

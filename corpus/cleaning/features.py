@@ -1,6 +1,6 @@
-"""What filters ask of texts, measured over many texts at once: characters, lines and words as flat arrays.
+"""Features of texts for filters and deduplication: characters, lines, words and terms of many texts as flat arrays.
 
-A loop over documents would cost more than all the arithmetic: most documents are a line of a review.
+A loop over documents would cost more than all the arithmetic: most documents are a review of one line.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,42 +12,29 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpus.cleaning.hashing import NGRAM_SEED, Bools, Hashes, Ints, hashes_of, keyed_by, mixed, repeated, repeats
 from corpus.documents import in_batches
 
-__all__ = [
-    "BATCH_CHARS",
-    "MAX_CHARS",
-    "Features",
-    "Floats",
-    "Hashes",
-    "Ints",
-    "Measure",
-    "batches",
-    "hashes_of",
-    "measured",
-    "repeats",
-]
+__all__ = ["BATCH_CHARS", "MAX_CHARS", "Features", "Floats", "Measure", "batches", "measured"]
 
-Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-Hashes = NDArray[np.uint64]
-Ints = NDArray[np.int64]
 
 SPACE, HANGUL, JAMO, LATIN, DIGIT, HAN, KANA, OTHER, SYMBOL = range(9)
 _KINDS = 9
 _LINE_FEED = 10
-_SMALLEST_REPEATED = 2  # words, from which on longer n-grams are only looked for where shorter ones stand twice
+_SMALLEST_REPEATED = 2  # words; longer repeated n-grams are only looked for where a shorter one repeats
 BATCH_CHARS = 1 << 18  # of texts measured at once: what the processor's caches hold
 MAX_CHARS = 1 << 22  # of one text measured at once: a hundred bytes of memory each
 _CAPITALS, _TO_SMALL = (ord("A"), ord("Z")), np.uint32(ord("a") - ord("A"))
-_ENDINGS = ".?!…。？！~\"'”’)」』》〉]】ㅋㅎㅠㅜ^♡♥"  # what closes a line of prose, of Korean reviews too
-_BULLETS = "-*•·▶▷■□●○◆◇※→▪◦☞✓"
-_CHAR_MIX, _WORD_MIX, _BASE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), 0xB5297A4D2C7E9D6B
+_ENDINGS = np.array(
+    [ord(char) for char in ".?!…。？！~\"'”’)」』》〉]】ㅋㅎㅠㅜ^♡♥"]
+)  # of lines of prose, and of reviews
+_BULLETS = np.array([ord(char) for char in "-*•·▶▷■□●○◆◇※→▪◦☞✓"])
 
 
 @dataclass(frozen=True)
 class Spans:
-    """Stretches of the characters. starts, ends: half-open; texts: which text each is of. All (S,) int64."""
+    """S spans of the joined texts. starts, ends: half-open, in code points. texts: the text of each. All (S,) int64."""
 
     starts: Ints
     ends: Ints
@@ -55,19 +42,20 @@ class Spans:
 
 
 class Features:
-    """Measures of D texts. What is called a share is 0 where there is nothing to share.
+    """Features of D texts. A share is 0 where its denominator is.
 
-    min_words: in texts of fewer words no n-gram of words is looked at.
+    min_words: word n-grams are ignored in texts of fewer words.
     """
 
     def __init__(self, texts: Sequence[str], min_words: int = 0) -> None:
         self._count = len(texts)
         self._ngrams: dict[int, tuple[Hashes, Ints]] = {}
         self._min_words = min_words
-        self.joined = "".join(f"{text}\n" for text in texts)  # what places in lines count through
+        self.joined = "".join(f"{text}\n" for text in texts)  # what all spans index
         self.codes = np.frombuffer(self.joined.encode("utf-32-le", "surrogatepass"), "<u4")
         self._bounds = np.cumsum([0, *(len(text) + 1 for text in texts)])
-        self._kinds = _kinds_of(self.codes)
+        kinds = _kind_table()
+        self._kinds = kinds[np.minimum(self.codes, len(kinds) - 1)]
         self._text_of = np.repeat(np.arange(len(texts)), np.diff(self._bounds))
         self._visible_before: Ints = np.append(0, np.cumsum(self._kinds != SPACE))
 
@@ -76,28 +64,28 @@ class Features:
 
     @cached_property
     def kind_counts(self) -> Ints:
-        """(D, 9) how many characters of each kind."""
+        """(D, 9) characters of each kind."""
         flat = np.bincount(self._text_of * _KINDS + self._kinds, minlength=len(self) * _KINDS)
         return flat.reshape(len(self), _KINDS)
 
     @cached_property
     def visible(self) -> Ints:
-        """(D,) characters that are not white space."""
+        """(D,) characters other than white space."""
         return self._visible(self._bounds[:-1], self._bounds[1:])
 
     def share_of(self, *kinds: int) -> Floats:
-        """(D,) characters of those kinds among the visible ones."""
+        """(D,) share of those kinds in the visible characters."""
         return _share(self.kind_counts[:, kinds].sum(axis=1), self.visible)
 
     @cached_property
     def hangul_share(self) -> Floats:
-        """(D,) Hangul syllables among letters and digits; lone jamo (ㅋㅋ) are neither."""
+        """(D,) share of Hangul syllables in letters and digits; lone jamo (ㅋㅋ) are neither."""
         letters = self.kind_counts[:, (HANGUL, LATIN, DIGIT, HAN, KANA, OTHER)].sum(axis=1)
         return _share(self.kind_counts[:, HANGUL], letters)
 
     @cached_property
     def lines(self) -> Spans:
-        """Lines with something in them."""
+        """Lines that are not blank."""
         ends = np.flatnonzero(self.codes == _LINE_FEED)
         starts = np.append(0, ends[:-1] + 1)
         filled = self._visible(starts, ends) > 0
@@ -105,27 +93,27 @@ class Features:
 
     @cached_property
     def words(self) -> Spans:
-        """What stands between white space."""
+        """Words: stretches without white space."""
         return self._stretches(self._kinds != SPACE)
 
     @cached_property
     def word_hashes(self) -> Hashes:
-        """(W,) of each word."""
+        """(W,) hash of each word."""
         return hashes_of(self.codes, self.words.starts, self.words.ends)
 
     @cached_property
     def terms(self) -> Spans:
-        """Letters and digits in a row: words without their punctuation, cut at it."""
+        """Terms: letters and digits in a row. Punctuation ends a term."""
         return self._stretches((self._kinds != SPACE) & (self._kinds != SYMBOL))
 
     @cached_property
     def term_hashes(self) -> Hashes:
-        """(T,) of each term, with a-z for A-Z."""
+        """(T,) hash of each term, A-Z lowered."""
         return hashes_of(self._small, self.terms.starts, self.terms.ends)
 
     @cached_property
     def numberless_term_hashes(self) -> Hashes:
-        """(T,) of each term, with a-z for A-Z and 0 for every number."""
+        """(T,) hash of each term, A-Z lowered and every number replaced by 0."""
         digit = self._kinds == DIGIT
         kept = ~(digit & np.append(False, digit[:-1]))
         codes = np.where(digit, np.uint32(ord("0")), self._small)[kept]
@@ -140,19 +128,20 @@ class Features:
     def term_ngrams(
         self, *sizes: int, hashes: Hashes | None = None, only: Callable[[Hashes], Ints] | None = None
     ) -> Iterator[tuple[int, Hashes, Ints]]:
-        """For each size, in order: hashes of so many terms in a row, the same in every text, and where they begin.
+        """(size, hashes, first terms) of the n-grams of each size, the smallest first. Equal n-grams have equal hashes.
 
-        hashes: (T,) of each term; None: term_hashes. only: the places of those hashes of the smallest size that are
-        wanted, and go on to larger ones; None: all.
+        hashes: (T,) of each term; None: term_hashes. only: given the hashes of the smallest size, the indices of those
+        to keep and to extend to larger sizes; None: all.
         """
         hashes = self.term_hashes if hashes is None else hashes
         starts = np.arange(len(self.terms.texts))
-        keys: Hashes = np.full(len(starts), _CHAR_MIX)
+        keys: Hashes = np.full(len(starts), NGRAM_SEED)
         for size in range(1, max(sizes) + 1):
+            # Those that stay within their text grow by a term.
             whole = np.flatnonzero(starts + size <= len(self.terms.texts))
             whole = whole[self.terms.texts[starts[whole] + size - 1] == self.terms.texts[starts[whole]]]
             starts = starts[whole]
-            keys = _mixed(keys[whole], hashes[starts + size - 1])
+            keys = mixed(keys[whole], hashes[starts + size - 1])
             if size == min(sizes) and only is not None:
                 wanted = only(keys)
                 keys, starts = keys[wanted], starts[wanted]
@@ -160,51 +149,47 @@ class Features:
                 yield size, keys, starts
 
     def count(self, spans: Spans) -> Ints:
-        """(D,) how many of the spans each text has."""
+        """(D,) number of spans in each text."""
         return np.bincount(spans.texts, minlength=len(self))
 
     def line_share(self, chosen: Bools) -> Floats:
-        """(D,) the chosen among a text's lines. chosen: (lines,)."""
+        """(D,) share of the chosen lines in the lines of each text. chosen: (lines,)."""
         return _share(np.bincount(self.lines.texts[chosen], minlength=len(self)), self.count(self.lines))
 
     def line_char_share(self, chosen: Bools) -> Floats:
-        """(D,) visible characters in the chosen lines among all of a text."""
+        """(D,) share of the visible characters of each text that are in the chosen lines. chosen: (lines,)."""
         lines = self.lines
         sizes = self._visible(lines.starts[chosen], lines.ends[chosen])
         return _share(np.bincount(lines.texts[chosen], sizes, len(self)), self.visible)
 
     @cached_property
     def line_numbers(self) -> Ints:
-        """(lines,) the number of each in its text, from 0; lines with nothing in them count too."""
+        """(lines,) number of each line in its text, from 0, blank lines counted."""
         ends = np.flatnonzero(self.codes == _LINE_FEED)
         first = np.searchsorted(ends, self._bounds[:-1])
-        found: Ints = np.searchsorted(ends, self.lines.ends) - first[self.lines.texts]
-        return found
+        numbers: Ints = np.searchsorted(ends, self.lines.ends) - first[self.lines.texts]
+        return numbers
 
     @cached_property
     def repeated_lines(self) -> Bools:
-        """(lines,) those that are equal to an earlier line of their text."""
+        """(lines,) which lines equal an earlier line of their text."""
         lines = self.lines
         return repeats(hashes_of(self.codes, lines.starts, lines.ends), lines.texts)
 
     @cached_property
     def closed_lines(self) -> Bools:
-        """(lines,) those that end as sentences do."""
-        return np.isin(self.codes[self._last_visible], _codes(_ENDINGS))
+        """(lines,) which lines end as sentences do."""
+        last = self.words.ends[np.searchsorted(self.words.ends, self.lines.ends, side="right") - 1] - 1
+        return np.isin(self.codes[last], _ENDINGS)
 
     @cached_property
     def bullet_lines(self) -> Bools:
-        """(lines,) those that begin with a bullet."""
+        """(lines,) which lines begin with a bullet."""
         first = self.words.starts[np.searchsorted(self.words.starts, self.lines.starts)]
-        return np.isin(self.codes[first], _codes(_BULLETS))
-
-    @cached_property
-    def _last_visible(self) -> Ints:
-        """(lines,) where each line's last visible character is."""
-        return self.words.ends[np.searchsorted(self.words.ends, self.lines.ends, side="right") - 1] - 1
+        return np.isin(self.codes[first], _BULLETS)
 
     def count_in_lines(self, places: Ints) -> Ints:
-        """(lines,) how many of the places each line holds; they are counted through all texts, and lie in lines."""
+        """(lines,) number of the places that each line holds. places: indices of `joined`, all within lines."""
         return np.bincount(
             np.searchsorted(self.lines.starts, places, side="right") - 1, minlength=len(self.lines.starts)
         )
@@ -215,9 +200,9 @@ class Features:
         return self._visible(self.lines.starts, self.lines.ends)
 
     def top_ngram_share(self, size: int) -> Floats:
-        """(D,) characters of a text's most frequent n-gram of `size` words, times how often it stands there, among all.
+        """(D,) share of the visible characters taken by the n-gram of `size` words that takes most.
 
-        Of n-grams that stand there twice at least.
+        All its occurrences count; an n-gram has to occur twice.
         """
         keys, starts = self._repeated_ngrams(size)
         _, first, counts = np.unique(keys, return_index=True, return_counts=True)
@@ -228,10 +213,11 @@ class Features:
         return _share(most, self.visible)
 
     def repeated_ngram_share(self, size: int) -> Floats:
-        """(D,) characters in n-grams of `size` words that stood earlier in the text, among all."""
+        """(D,) share of the visible characters in n-grams of `size` words that occurred earlier in the text."""
         keys, starts = self._repeated_ngrams(size)
         _, first = np.unique(keys, return_index=True)
         again = np.delete(starts, first)
+        # Words covered by one or several of them: +1 where one begins, -1 behind its end.
         marked = np.zeros(len(self.words.starts) + 1, np.int64)
         np.add.at(marked, again, 1)
         np.add.at(marked, again + size, -1)
@@ -241,35 +227,35 @@ class Features:
         return _share(np.bincount(words.texts[covered], sizes, len(self)), self.visible)
 
     def _repeated_ngrams(self, size: int) -> tuple[Hashes, Ints]:
-        """N-grams of words that stand at least twice in a text: a key that differs between texts, and the first word.
-
-        A longer n-gram stands twice only where a shorter one does, which leaves few to look at.
-        """
+        """Word n-grams that occur at least twice in one text: a key that differs between texts, and the first word."""
         if size in self._ngrams:
             return self._ngrams[size]
         words = self.words
         if size <= _SMALLEST_REPEATED:
-            starts = _within_texts(words, size)
-            starts = starts[(self.count(words) >= self._min_words)[words.texts[starts]]]
+            starts = np.flatnonzero((self.count(words) >= self._min_words)[words.texts])
         else:
+            # An n-gram repeats only where its beginning does, which leaves few.
             _, starts = self._repeated_ngrams(size - 1)
-            starts = starts[starts + size <= len(words.texts)]
-            starts = starts[words.texts[starts + size - 1] == words.texts[starts]]
-        keys = _ngram_hashes(self.word_hashes, starts, size) ^ (words.texts[starts].astype(np.uint64) * _CHAR_MIX)
-        order = np.sort(keys)
-        chosen = _among(keys, np.unique(order[1:][order[1:] == order[:-1]]))
+        starts = starts[starts + size <= len(words.texts)]
+        starts = starts[words.texts[starts + size - 1] == words.texts[starts]]
+        keys: Hashes = np.full(len(starts), NGRAM_SEED)
+        for offset in range(size):
+            keys = mixed(keys, self.word_hashes[starts + offset])
+        keys = keyed_by(words.texts[starts], keys)
+        chosen = repeated(keys)
         self._ngrams[size] = keys[chosen], starts[chosen]
         return self._ngrams[size]
 
-    def _stretches(self, shown: Bools) -> Spans:
-        """Where characters that are shown stand in a row. Each text ends with one that is not."""
-        changes = np.flatnonzero(np.diff(shown, prepend=False, append=False))
+    def _stretches(self, inside: Bools) -> Spans:
+        """Maximal stretches of characters for which `inside` is True. Every text ends with one for which it is not."""
+        changes = np.flatnonzero(np.diff(inside, prepend=False, append=False))
         starts, ends = changes[::2], changes[1::2]
         return Spans(starts, ends, self._text_of[starts])
 
     def _visible(self, starts: Ints, ends: Ints) -> Ints:
-        found: Ints = self._visible_before[ends] - self._visible_before[starts]
-        return found
+        """Visible characters of each span."""
+        visible: Ints = self._visible_before[ends] - self._visible_before[starts]
+        return visible
 
 
 Measure = Callable[[pa.Table, Features], pa.Table]
@@ -278,120 +264,37 @@ Measure = Callable[[pa.Table, Features], pa.Table]
 def batches(
     texts: Iterable[str], min_words: int = 0, max_chars: int | None = None
 ) -> Iterator[tuple[list[str], Features]]:
-    """The texts in their order, some hundred thousand characters at a time, with their features.
+    """The texts in order, in batches of about BATCH_CHARS characters, with their features.
 
-    Those of a text of more than four million characters are of its beginning, and those of one of more than `max_chars`
-    of nothing. min_words: as Features takes it.
+    Features cover the first MAX_CHARS characters of a text, and nothing of one longer than `max_chars`. min_words: see
+    Features.
     """
     for batch in in_batches(texts, BATCH_CHARS):
-        measured = ["" if max_chars is not None and len(text) > max_chars else text[:MAX_CHARS] for text in batch]
-        yield batch, Features(measured, min_words)
+        covered = ["" if max_chars is not None and len(text) > max_chars else text[:MAX_CHARS] for text in batch]
+        yield batch, Features(covered, min_words)
 
 
 def measured(rows: pa.Table, *measures: Measure) -> list[pa.Table]:
-    """One table for each measure, over all rows.
+    """The table of each measure over all rows.
 
-    rows: documents, with a column text. A measure takes some of them with their features, as `batches` gives them.
+    rows: documents, with a column `text`. A measure is called with a batch of rows and their features.
     """
-    none = Features([])
-    found = [[measure(rows.slice(0, 0), none)] for measure in measures]
+    no_features = Features([])
+    tables_of = [[measure(rows.slice(0, 0), no_features)] for measure in measures]
     done = 0
     for texts, features in batches(rows["text"].to_pylist()):
-        for tables, measure in zip(found, measures, strict=True):
+        for tables, measure in zip(tables_of, measures, strict=True):
             tables.append(measure(rows.slice(done, len(texts)), features))
         done += len(texts)
-    return [pa.concat_tables(tables).combine_chunks() for tables in found]
-
-
-def hashes_of(codes: NDArray[np.uint32], starts: Ints, ends: Ints) -> Hashes:
-    """64 bits of each stretch of characters, the same wherever it stands. codes: (N,), what starts and ends index.
-
-    Sums of mixed characters times powers of an odd number, modulo 2^64: any stretch is a difference of two sums.
-    """
-    mixed = (codes.astype(np.uint64) + np.uint64(1)) * _CHAR_MIX
-    mixed ^= mixed >> np.uint64(31)
-    powers, inverses = _powers(len(codes) + 1)
-    sums = np.append(np.uint64(0), np.cumsum(mixed * powers[1 : len(codes) + 1]))
-    found: Hashes = (sums[ends] - sums[starts]) * inverses[starts]
-    found ^= (ends - starts).astype(np.uint64)
-    found = (found ^ (found >> np.uint64(32))) * _WORD_MIX
-    found ^= found >> np.uint64(29)
-    return found
-
-
-def _within_texts(spans: Spans, size: int) -> Ints:
-    """The spans with which `size` in a row begin that are of one text."""
-    count = max(0, len(spans.texts) - size + 1)
-    return np.flatnonzero(spans.texts[:count] == spans.texts[size - 1 :][:count])
-
-
-def _ngram_hashes(hashes: Hashes, starts: Ints, size: int) -> Hashes:
-    """Of `size` hashes in a row, from each start."""
-    keys: Hashes = np.full(len(starts), _CHAR_MIX)
-    for offset in range(size):
-        keys = _mixed(keys, hashes[starts + offset])
-    return keys
-
-
-def _mixed(keys: Hashes, more: Hashes) -> Hashes:
-    """Hashes with another one taken in."""
-    keys = (keys ^ more) * _WORD_MIX
-    keys ^= keys >> np.uint64(29)
-    return keys
-
-
-_powers_so_far: tuple[Hashes, Hashes] = (np.ones(1, np.uint64), np.ones(1, np.uint64))
-
-
-def _powers(count: int) -> tuple[Hashes, Hashes]:
-    """At least `count` powers of the base and of its inverse, modulo 2^64."""
-    global _powers_so_far
-    if len(_powers_so_far[0]) < count:
-        size = 1 << (count - 1).bit_length()
-        tables = []
-        for base in (_BASE, pow(_BASE, -1, 1 << 64)):
-            table = np.full(size, base, np.uint64)
-            table[0] = 1
-            tables.append(np.multiply.accumulate(table))
-        _powers_so_far = tables[0], tables[1]
-    return _powers_so_far
-
-
-def repeats(keys: Hashes, texts: Ints) -> Bools:
-    """Which keys stood before in their text. keys, texts: (N,)."""
-    keys = keys ^ (texts.astype(np.uint64) * _CHAR_MIX)
-    order = np.sort(keys)
-    repeated = np.unique(order[1:][order[1:] == order[:-1]])
-    found = _among(keys, repeated)
-    places = np.flatnonzero(found)
-    _, first = np.unique(keys[places], return_index=True)
-    found[places[first]] = False
-    return found
-
-
-def _among(keys: Hashes, few: Hashes) -> Bools:
-    """Which keys are in a sorted array."""
-    if not len(few):
-        return np.zeros(len(keys), bool)
-    found: Bools = few[np.minimum(np.searchsorted(few, keys), len(few) - 1)] == keys
-    return found
+    return [pa.concat_tables(tables).combine_chunks() for tables in tables_of]
 
 
 def _share(part: Ints | Floats, whole: Ints) -> Floats:
     return part / np.maximum(whole, 1)
 
 
-def _codes(chars: str) -> Ints:
-    return np.array([ord(char) for char in chars])
-
-
-def _kinds_of(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
-    table = _table()
-    return table[np.minimum(codes, len(table) - 1)]
-
-
 @lru_cache(1)
-def _table() -> NDArray[np.uint8]:
+def _kind_table() -> NDArray[np.uint8]:
     """The kind of each character of the first three planes."""
     return np.array([_kind(chr(code)) for code in range(0x30000)], np.uint8)
 

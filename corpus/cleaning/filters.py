@@ -1,25 +1,26 @@
-"""Reasons to drop a document: each filter measures many texts at once, and a limit of the recipe says which go.
+"""Filters: each computes a measure of many texts at once and drops those beyond a limit of the recipe.
 
-Visible characters are those that are not white space. Hangul syllables are U+AC00 to U+D7A3; lone jamo (ㅋㅋ) are none.
-Limits began at those that FineWeb2 publishes for Korean (configs of huggingface/fineweb-2, kor_Hang), where it does,
-and were settled by reading what they dropped and kept (benchmarks/RESULTS.md).
+Visible characters are those other than white space. Hangul syllables are U+AC00 to U+D7A3; lone jamo (ㅋㅋ) are none.
+Limits started from those that FineWeb2 publishes for Korean (configs of huggingface/fineweb-2, kor_Hang), and were set
+by reading the documents that they dropped and kept (benchmarks/RESULTS.md).
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus.cleaning.features import HAN, KANA, OTHER, SYMBOL, Features, Floats, Ints
+from corpus.cleaning.features import HAN, KANA, OTHER, SYMBOL, Features, Floats
+from corpus.cleaning.hashing import Bools, Ints
 from corpus.settings import FilterSettings
 
 __all__ = ["FILTERS", "Filter", "drop_reasons", "too_short"]
 
 
-# Lines that belong to a page and not to its text. A notice of rights marks its line; of a menu's words it takes two
-# different ones, in a line that does not end as sentences do.
+# Boilerplate: lines that belong to the frame of a page. A copyright notice marks its line; words of menus do if two
+# different ones occur in a line that does not end as sentences do.
 _RIGHTS = re.compile(
     r"무단 ?(?:전재|복제|배포)|재배포 ?(?:를 )?금지|저작권자 ?[ⓒ©(<]|[Aa]ll [Rr]ights [Rr]eserved"
     r"|[Cc]opyright ?(?:©|ⓒ|\([Cc]\)|[0-9])|쿠키(?:를 사용|를 수집| 정책| 설정)|자바스크립트를 (?:사용|활성|지원|켜)"
@@ -31,17 +32,17 @@ _FRAME = re.compile(
     r"|(?:카카오톡|페이스북|트위터|밴드) ?공유|공유하기|인쇄하기|스크랩|(?:글쓴이|작성자|작성일|등록일) ?:|첨부파일"
     r"|조회 ?수? ?:? ?[0-9]|추천 ?수? ?:? ?[0-9]|댓글 ?:? ?[0-9]|홈 ?>|HOME ?>"
 )
-_BEGINNINGS = (  # the first two characters of each of these, one after another
+_BEGINNINGS = (  # the first two characters of every alternative of the two patterns, concatenated
     "무단재배저작alAlcoCo쿠키자바개인이용청소본문메뉴사이회원로그아이비밀고객이전다음목록맨위맨 기사구독마이"
     "카카페이트위밴드공유인쇄스크글쓴작성등록첨부조회추천댓글홈>홈 HO"
 )
-_LONGEST_FRAME_LINE = 150  # visible characters: a longer line is prose about such things
+_LONGEST_FRAME_LINE = 150  # visible characters; a longer line is prose about such things
 
 
 class Filter(NamedTuple):
-    """A reason, the measure behind it, and the settings' limit for it: below, or above it, a text is dropped.
+    """A reason to drop a text: its measure is above the limit of the settings, or below it.
 
-    least: of what a text must have for the measure to mean something, and how much of it.
+    shown: format of the measure, for people. applies: which texts the filter applies to; None: all.
     """
 
     reason: str
@@ -49,78 +50,70 @@ class Filter(NamedTuple):
     limit: Callable[[FilterSettings], float]
     shown: str
     below: bool = False
-    least: Callable[[Features, FilterSettings], np.ndarray] | None = None
+    applies: Callable[[Features, FilterSettings], Bools] | None = None
 
-    def drops(self, features: Features, settings: FilterSettings) -> tuple[np.ndarray, Floats | Ints]:
-        """(D,) which texts go, and (D,) the measure."""
+    def drops(self, features: Features, settings: FilterSettings) -> tuple[Bools, Floats | Ints]:
+        """(D,) which texts to drop, and (D,) the measure."""
         measure = self.measure(features, settings)
         limit = self.limit(settings)
-        found = measure < limit if self.below else measure > limit
-        return (found if self.least is None else found & self.least(features, settings)), measure
+        beyond = measure < limit if self.below else measure > limit
+        return (beyond if self.applies is None else beyond & self.applies(features, settings)), measure
 
 
-def _has_lines(features: Features, settings: FilterSettings) -> np.ndarray:
+def _has_lines(features: Features, settings: FilterSettings) -> Bools:
     return features.count(features.lines) >= settings.layout_min_lines
 
 
-def _too_long_words(features: Features, settings: FilterSettings) -> Floats:
-    return features.visible / np.maximum(features.count(features.words), 1)
-
-
 def _top_ngrams(features: Features, settings: FilterSettings) -> Floats:
-    """The largest of the shares of 2-, 3- and 4-grams, each to its limit."""
-    return _largest(features.top_ngram_share, zip(range(2, 5), settings.max_top_ngram_shares, strict=True))
+    """The largest ratio of a top n-gram's share to its limit, n from 2 to 4."""
+    limits = enumerate(settings.max_top_ngram_shares, 2)
+    ratios: Floats = np.max([features.top_ngram_share(n) / max(limit, 1e-9) for n, limit in limits], axis=0)
+    return ratios
 
 
 def _repeated_ngrams(features: Features, settings: FilterSettings) -> Floats:
-    """The largest of the shares of 5- to 10-grams, each to its limit."""
-    return _largest(features.repeated_ngram_share, zip(range(5, 11), settings.max_repeated_ngram_shares, strict=True))
-
-
-def _largest(share: Callable[[int], Floats], limits: Iterable[tuple[int, float]]) -> Floats:
-    shares: Floats = np.max([share(size) / max(limit, 1e-9) for size, limit in limits], axis=0)
-    return shares
+    """The largest ratio of the share of repeated n-grams to its limit, n from 5 to 10."""
+    limits = enumerate(settings.max_repeated_ngram_shares, 5)
+    ratios: Floats = np.max([features.repeated_ngram_share(n) / max(limit, 1e-9) for n, limit in limits], axis=0)
+    return ratios
 
 
 def _boilerplate(features: Features, settings: FilterSettings) -> Floats:
-    rights, frame = _page_words(features)
-    marked = features.count_in_lines(rights) >= 1
-    marked |= (features.count_in_lines(_different(features, frame)) >= 2) & ~features.closed_lines
+    """Share of the visible characters in lines of boilerplate."""
+    notices, menu_words = _page_words(features)
+    # Of equal menu words in one line only the first counts; two characters stand for a word.
+    lines = np.searchsorted(features.lines.starts, menu_words, side="right").astype(np.uint64)
+    words = _pair_code(features.codes[menu_words], features.codes[menu_words + 1])
+    first = np.unique((lines << np.uint64(16)) | words, return_index=True)[1]
+    different = menu_words[np.sort(first)]
+    marked = features.count_in_lines(notices) >= 1
+    marked |= (features.count_in_lines(different) >= 2) & ~features.closed_lines
     marked &= features.line_visible <= _LONGEST_FRAME_LINE
     return features.line_char_share(marked)
 
 
-def _different(features: Features, places: Ints) -> Ints:
-    """The places less those where a word stands that stood in their line before: by its first two characters."""
-    lines = np.searchsorted(features.lines.starts, places, side="right").astype(np.uint64)
-    words = _two(features.codes[places], features.codes[places + 1])
-    first = np.unique((lines << np.uint64(16)) | words, return_index=True)[1]
-    found: Ints = places[np.sort(first)]
-    return found
-
-
-def _two(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """A number below 2^16 for each two characters; others may have the same."""
-    found: NDArray[np.uint32] = (first * np.uint32(40503) + second) & np.uint32(0xFFFF)
-    return found
+def _pair_code(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """A hash below 2^16 of each two characters."""
+    codes: NDArray[np.uint32] = (first * np.uint32(40503) + second) & np.uint32(0xFFFF)
+    return codes
 
 
 _MAY_BEGIN = np.zeros(1 << 16, bool)
-_MAY_BEGIN[_two(*np.array([ord(char) for char in _BEGINNINGS], np.uint32).reshape(-1, 2).T)] = True
+_MAY_BEGIN[_pair_code(*np.array([ord(char) for char in _BEGINNINGS], np.uint32).reshape(-1, 2).T)] = True
 
 
 def _page_words(features: Features) -> tuple[Ints, Ints]:
-    """Where notices of rights and words of menus begin. Most places are ruled out by two characters, all at once."""
-    places = np.flatnonzero(_MAY_BEGIN[_two(features.codes[:-1], features.codes[1:])])
-    found: tuple[list[int], list[int]] = ([], [])
+    """Where copyright notices and words of menus begin. Their first two characters rule out most places at once."""
+    places = np.flatnonzero(_MAY_BEGIN[_pair_code(features.codes[:-1], features.codes[1:])])
+    matches: tuple[list[int], list[int]] = ([], [])
     ends = [0, 0]
     for place in places.tolist():
         for number, pattern in enumerate((_RIGHTS, _FRAME)):
             match = pattern.match(features.joined, place) if place >= ends[number] else None
             if match is not None:
-                found[number].append(place)
+                matches[number].append(place)
                 ends[number] = match.end()
-    return np.array(found[0], np.int64), np.array(found[1], np.int64)
+    return np.array(matches[0], np.int64), np.array(matches[1], np.int64)
 
 
 FILTERS = (
@@ -148,7 +141,7 @@ FILTERS = (
     ),
     Filter(
         "too_long_words",
-        _too_long_words,
+        lambda texts, _: texts.visible / np.maximum(texts.count(texts.words), 1),
         lambda limits: limits.max_word_chars,
         "words have {:.1f} characters on average",
     ),
@@ -182,33 +175,33 @@ FILTERS = (
         lambda limits: limits.min_closed_line_share,
         "{:.2f} of the lines end as sentences do",
         below=True,
-        least=_has_lines,
+        applies=_has_lines,
     ),
     Filter(
         "bullets",
         lambda texts, _: texts.line_share(texts.bullet_lines),
         lambda limits: limits.max_bullet_share,
         "{:.2f} of the lines begin with a bullet",
-        least=_has_lines,
+        applies=_has_lines,
     ),
 )
 
 
 def drop_reasons(texts: Sequence[str], features: Features, settings: FilterSettings) -> list[tuple[str, str] | None]:
-    """For each text, in order, the first reason to drop it with the measure behind it for people; None to keep it.
+    """The first reason to drop each text, in order, with the measure for people; None to keep it.
 
-    features: of the texts, as `batches` gives them, and of their beginnings where they are very long.
+    features: of the texts, as `batches` gives them.
     """
-    found: list[tuple[str, str] | None] = [
+    reasons: list[tuple[str, str] | None] = [
         ("too_long", f"{len(text):,} characters") if len(text) > settings.max_chars else None for text in texts
     ]
-    for one in FILTERS:
-        dropped, measure = one.drops(features, settings)
+    for each in FILTERS:
+        dropped, measure = each.drops(features, settings)
         for place in np.flatnonzero(dropped):
-            found[place] = found[place] or (one.reason, one.shown.format(measure[place]))
-    return found
+            reasons[place] = reasons[place] or (each.reason, each.shown.format(measure[place]))
+    return reasons
 
 
 def too_short(text: str, settings: FilterSettings) -> bool:
-    """Whether a text has too few visible characters: what is asked again once lines have been taken out of it."""
+    """Whether a text has too few visible characters, checked again once lines have been removed from it."""
     return len("".join(text.split())) < settings.min_chars

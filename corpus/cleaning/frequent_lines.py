@@ -1,4 +1,4 @@
-"""Lines that stand in many documents, word for word: notices, menus, signatures, what an exporter wrote everywhere."""
+"""Lines that occur word for word in many documents: notices, menus, signatures, marks of an export."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -6,17 +6,18 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from corpus.cleaning.features import BATCH_CHARS, MAX_CHARS, Features, hashes_of, repeats
+from corpus.cleaning.features import BATCH_CHARS, MAX_CHARS, Features
+from corpus.cleaning.hashing import hashes_of, repeats
 from corpus.documents import in_batches
 from corpus.execution.database import connect, view_without, write_query
 
 __all__ = ["find_frequent", "line_table", "without_lines"]
 
-# A line counts once a document, and only in documents that go on.
+# A line counts once per document, and only in documents that have not been dropped.
 _FREQUENT = """
     CREATE TABLE frequent AS
     SELECT hash, count(*) AS documents, min({'part': part, 'position': position, 'line': line}) AS spot FROM lines
-    WHERE is_first GROUP BY hash HAVING count(*) > $most
+    WHERE is_first GROUP BY hash HAVING count(*) > $max_documents
 """
 _PLACES = "SELECT part, position, line FROM lines SEMI JOIN frequent USING (hash) ORDER BY part, position, line"
 _TEXTS = """
@@ -29,9 +30,9 @@ _TEXT_SCHEMA = pa.schema([("text", pa.string()), ("documents", pa.int64())])
 
 
 def line_table(rows: pa.Table, features: Features, min_chars: int) -> pa.Table:
-    """The hashes of lines. rows: documents, of columns text, part, position. Shorter lines are left out.
+    """Hashes of the lines of at least `min_chars` visible characters. rows: documents (text, part, position).
 
-    Of a text that the features hold the beginning of, too, all lines are taken.
+    All lines are used, even if the features cover only the beginning of the text.
     """
     if len(features.joined) <= MAX_CHARS:
         return _lines(rows, features, min_chars)
@@ -40,20 +41,21 @@ def line_table(rows: pa.Table, features: Features, min_chars: int) -> pa.Table:
 
 
 def _long_lines(row: pa.Table, text: str, min_chars: int) -> pa.Table:
-    """A document's lines, some at a time. A line that is longer than that stands in no other document."""
+    """The lines of one document, in batches. A line longer than MAX_CHARS is left out: no other document repeats it."""
     tables, done = [_LINE_SCHEMA.empty_table()], 0
     seen = np.empty(0, np.uint64)
     for lines in in_batches(("" if len(line) > MAX_CHARS else line for line in text.split("\n")), BATCH_CHARS):
-        some = _lines(row, Features(["\n".join(lines)]), min_chars)
-        hashes = some["hash"].to_numpy()
+        table = _lines(row, Features(["\n".join(lines)]), min_chars)
+        hashes = table["hash"].to_numpy()
+        # Numbers and first occurrences of a batch become those of the document.
         columns = {
-            "line": some["line"].to_numpy() + done,
-            "is_first": some["is_first"].to_numpy() & ~np.isin(hashes, seen),
+            "line": table["line"].to_numpy() + done,
+            "is_first": table["is_first"].to_numpy() & ~np.isin(hashes, seen),
         }
         for name, values in columns.items():
-            place = some.schema.get_field_index(name)
-            some = some.set_column(place, some.schema.field(place), pa.array(values))
-        tables.append(some)
+            place = table.schema.get_field_index(name)
+            table = table.set_column(place, table.schema.field(place), pa.array(values))
+        tables.append(table)
         seen = np.union1d(seen, hashes)
         done += len(lines)
     return pa.concat_tables(tables)
@@ -71,32 +73,32 @@ def _lines(rows: pa.Table, features: Features, min_chars: int) -> pa.Table:
 def find_frequent(
     lines: Sequence[Path],
     rows: Sequence[Path],
-    most: int,
+    max_documents: int,
     output: Path,
     threads: int,
+    texts: Path,
+    places: Path,
     *,
     without: Sequence[Path],
-    places: Path,
-    texts: Path,
 ) -> int:
-    """Finds the lines that stand in more than `most` documents; returns how many there are.
+    """Finds the lines that occur in more than `max_documents` documents; returns how many there are.
 
-    lines: files of line tables. rows: parts with the texts. without: files of (part, position), of documents that are
-    gone. Writes `places`, (part, position, line), a line's number counted from 0, and `texts`, (text, documents), the
-    commonest first.
+    lines: files of line tables. rows: parts with the texts. without: files (part, position) of dropped documents.
+    Writes `places`, (part, position, line) with lines numbered from 0, and `texts`, (text, documents), the most
+    frequent first.
     """
     with connect(output, threads, all_lines=lines, rows=rows, gone=without) as database:
         view_without(database, "lines")
-        database.execute(_FREQUENT, {"most": most})
+        database.execute(_FREQUENT, {"max_documents": max_documents})
         write_query(database, _PLACES, _PLACE_SCHEMA, places, output)
         return write_query(database, _TEXTS, _TEXT_SCHEMA, texts, output)
 
 
 def without_lines(text: str, numbers: Iterable[int]) -> str:
-    """The text less some of its lines, by number from 0, with one blank line at most where they stood."""
-    gone = set(numbers)
-    left: list[str] = []
+    """The text without the lines of those numbers, counted from 0. At most one blank line stays in their place."""
+    removed = set(numbers)
+    kept: list[str] = []
     for number, line in enumerate(text.split("\n")):
-        if number not in gone and (line or (left and left[-1])):
-            left.append(line)
-    return "\n".join(left).rstrip("\n")
+        if number not in removed and (line or (kept and kept[-1])):
+            kept.append(line)
+    return "\n".join(kept).rstrip("\n")

@@ -1,4 +1,4 @@
-"""Text made uniform, once: NFC, no invisible characters, plain spaces and line feeds. Words and jamo stay."""
+"""Normalization, once: NFC, no invisible characters, plain spaces and line feeds. Words and jamo stay as they are."""
 
 import html
 import re
@@ -9,24 +9,24 @@ from unicodedata import normalize as unicode_normalize
 from corpus.documents import in_batches
 from corpus.settings import NormalizeSettings
 
-__all__ = ["APART", "normalize", "normalize_many", "worked_on_together"]
+__all__ = ["APART", "in_joined_batches", "normalize", "normalize_many"]
 
 _LINE_ENDS = re.compile("\r\n?|[\x85\u2028\u2029\x0b\x0c]")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _HANGUL = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
-# Joiners mean something inside emoji and in Indic and Persian words; beside Hangul they are dirt.
+# Joiners have a meaning inside emoji and in Indic and Persian words; beside Hangul they are noise.
 _JOINERS_BESIDE_HANGUL = re.compile(f"(?<=[{_HANGUL}])[\u200c\u200d]+|[\u200c\u200d]+(?=[{_HANGUL}])")
 _ZERO_WIDTH = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb]")
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )  # any of these
-_SPACES = re.compile(r" [^\S\n]+|[^\S\n ][^\S\n]*")  # all but a single plain one
+_SPACES = re.compile(r" [^\S\n]+|[^\S\n ][^\S\n]*")  # all but a single plain space
 _ODD_SPACE = re.compile(r"[^\S\n ]|  ")
 _SPACES_AT_LINE_ENDS = re.compile(" \n ?|\n ")
 _BLANK_LINES = re.compile("\n{3,}")
-_AMPERSANDS = re.compile("&(?:amp;)+", re.IGNORECASE)  # resolved many times over somewhere
+_AMPERSANDS = re.compile("&(?:amp;)+", re.IGNORECASE)  # escaped several times
 _ENTITY = re.compile("&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
-APART = "\ufdd0"  # between texts that are worked on as one: no character, in no text
+APART = "\ufdd0"  # separates texts that are processed as one: a noncharacter, absent from text
 _VALUE = rf"\"[^\"<>{APART}]*\"|'[^'<>{APART}]*'|[^\s\"'<>{APART}]+"
 _ATTRIBUTES = rf"(?:\s+[a-zA-Z:-]+(?:\s*=\s*(?:{_VALUE}))?)*\s*/?>"  # not those of "a <b and c> d" in a formula
 _BLOCK_TAG = re.compile(
@@ -40,68 +40,61 @@ _INLINE_TAG = re.compile(
 )
 _REPEATED = "[ㄱ-ㅎㅏ-ㅣ!-/:-@\\[-`{-~…·。、！？～♡♥★☆]"  # compatibility jamo and punctuation
 
-_BATCH_CHARS = 1 << 12  # more of them leave the processor's caches
+_BATCH_CHARS = 1 << 12  # larger batches leave the processor's caches
 _MAX_ROUNDS = 16
 
 
 def normalize(text: str, settings: NormalizeSettings) -> str:
-    """The text in NFC with what the settings take out taken out. Doing it twice changes nothing more.
+    """The text in NFC, normalized as the settings say. Idempotent.
 
     Never NFKC, which would turn ㅋ into another character and full-width letters into narrow ones.
     """
     for _ in range(_MAX_ROUNDS):
-        text, again = _round(text, settings)
-        if not again:
+        text = unicode_normalize("NFC", text)
+        if _UNSEEN.search(text):
+            text = _LINE_ENDS.sub("\n", text)
+            if settings.control:
+                text = _CONTROL.sub("", text)
+            if settings.zero_width:
+                text = _JOINERS_BESIDE_HANGUL.sub("", _ZERO_WIDTH.sub("", text))
+        with_html = text
+        if settings.html and "&" in text:
+            text = _ENTITY.sub(lambda match: html.unescape(match[0]), _AMPERSANDS.sub("&", text))
+        if settings.html and "<" in text:
+            text = _INLINE_TAG.sub("", _BLOCK_TAG.sub("\n", text))
+        changed = text != with_html
+        if settings.spaces:
+            if _ODD_SPACE.search(text):
+                text = _SPACES.sub(" ", text)
+            if " \n" in text or "\n " in text:
+                text = _SPACES_AT_LINE_ENDS.sub("\n", text)
+            if "\n\n\n" in text:
+                text = _BLANK_LINES.sub("\n\n", text)
+            text = text.strip()
+        if settings.max_repeats:
+            text = _too_many(settings.max_repeats).sub(lambda match: match[1] * settings.max_repeats, text)
+        if not changed:  # else again: an entity may stand for anything
             break
     return unicode_normalize("NFC", text)
 
 
+@lru_cache
+def _too_many(max_repeats: int) -> re.Pattern[str]:
+    """More than `max_repeats` of one character in a row."""
+    return re.compile(f"({_REPEATED})\\1{{{max_repeats},}}")
+
+
 def normalize_many(texts: Iterable[str], settings: NormalizeSettings) -> Iterator[str]:
-    """normalize() of each, in order; short texts many at a time, which is several times as fast."""
-    found = worked_on_together(texts, _BATCH_CHARS, lambda text: normalize(text, settings))
-    return (text.strip() for text in found) if settings.spaces else found
+    """normalize() of each text, in order; short texts in batches, which is several times as fast."""
+    normalized = in_joined_batches(texts, _BATCH_CHARS, lambda text: normalize(text, settings))
+    return (text.strip() for text in normalized) if settings.spaces else normalized
 
 
-def worked_on_together(texts: Iterable[str], chars: int, work: Callable[[str], str]) -> Iterator[str]:
-    """work() of each text, in order, called with many at a time, APART between them; `work` leaves that as it is."""
+def in_joined_batches(texts: Iterable[str], chars: int, function: Callable[[str], str]) -> Iterator[str]:
+    """function() of each text, in order, called with batches of about `chars` characters joined by APART.
+
+    function: leaves APART alone and matches nothing across it.
+    """
     for batch in in_batches(texts, chars):
         joined = APART.join(batch)
-        yield from work(joined).split(APART) if joined.count(APART) == len(batch) - 1 else map(work, batch)
-
-
-def _round(text: str, settings: NormalizeSettings) -> tuple[str, bool]:
-    """All rules once, and whether what they left is to be looked at again: an entity may stand for anything."""
-    text = unicode_normalize("NFC", text)
-    if _UNSEEN.search(text):
-        text = _LINE_ENDS.sub("\n", text)
-        if settings.control:
-            text = _CONTROL.sub("", text)
-        if settings.zero_width:
-            text = _JOINERS_BESIDE_HANGUL.sub("", _ZERO_WIDTH.sub("", text))
-    plain = _without_html(text) if settings.html else text
-    again = plain != text
-    text = plain
-    if settings.spaces:
-        if _ODD_SPACE.search(text):
-            text = _SPACES.sub(" ", text)
-        if " \n" in text or "\n " in text:
-            text = _SPACES_AT_LINE_ENDS.sub("\n", text)
-        if "\n\n\n" in text:
-            text = _BLANK_LINES.sub("\n\n", text)
-        text = text.strip()
-    if settings.max_repeats:
-        text = _runs(settings.max_repeats).sub(lambda match: match[1] * settings.max_repeats, text)
-    return text, again
-
-
-def _without_html(text: str) -> str:
-    if "&" in text:
-        text = _ENTITY.sub(lambda match: html.unescape(match[0]), _AMPERSANDS.sub("&", text))
-    if "<" in text:
-        text = _INLINE_TAG.sub("", _BLOCK_TAG.sub("\n", text))
-    return text
-
-
-@lru_cache
-def _runs(most: int) -> re.Pattern[str]:
-    return re.compile(f"({_REPEATED})\\1{{{most},}}")
+        yield from function(joined).split(APART) if joined.count(APART) == len(batch) - 1 else map(function, batch)

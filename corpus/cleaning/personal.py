@@ -1,8 +1,8 @@
-"""Personal data in text: found by its form and, where it has one, by its check digit; replaced by the name of its kind.
+"""Personal data in text: found by its form and its check digit, if there is one, and replaced by a tag of its kind.
 
-What counts: e-mail addresses; phone numbers of persons and offices (not the lines of companies, 1588-0000, which read
-like years); resident registration numbers whose date and check digit are right, or that are said to be one, since those
-given out after October 2020 have no check digit; card numbers by Luhn's rule; bank accounts beside a bank's name or the
+Covered: e-mail addresses; phone numbers of persons and offices (not company lines such as 1588-0000, which look like
+years); resident registration numbers with a valid date and check digit, or named as such in the text, since those
+issued after October 2020 have no check digit; card numbers by Luhn's rule; bank accounts beside the name of a bank or a
 word for account.
 """
 
@@ -12,7 +12,7 @@ from calendar import monthrange
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from corpus.cleaning.normalize import APART, worked_on_together
+from corpus.cleaning.normalize import APART, in_joined_batches
 from corpus.settings import PersonalSettings
 
 __all__ = ["MASKS", "mask", "spans"]
@@ -25,14 +25,14 @@ MASKS = {
     "account": "<계좌번호>",
 }
 
-_LATEST_BIRTH = 2040  # a later year is no date of birth: 880123-4… is a bar code's beginning
+_LATEST_BIRTH = 2040  # a later year is no date of birth: 880123-4… is the beginning of a bar code
 _WIDE = str.maketrans("０１２３４５６７８９－．（）＠＋　", "0123456789-.()@+ ")
 _WIDE_CHAR = re.compile("[０-９＠]")
 
 _DASH = "\\-\u2010-\u2015\u2212\u3161"  # ㅡ is typed for a dash
 _GAP = rf"[ .·/){_DASH}]{{0,3}}"
 _BAR = rf"[ .·/){_DASH}]{{1,3}}"
-_ALONE = rf"(?<![0-9])(?<![0-9][.{_DASH}])"  # no digit before, nor one and a dash
+_ALONE = rf"(?<![0-9])(?<![0-9][.{_DASH}])"  # not after a digit, nor after a digit and a dash
 _ENDS = rf"(?![0-9])(?![.{_DASH}][0-9])"
 
 _AT = r"(?: ?@ ?| ?[\[(] ?(?:at|앳|골뱅이) ?[\])] ?| ?골뱅이 ?)"
@@ -43,7 +43,7 @@ _EMAIL = re.compile(
     re.IGNORECASE,
 )
 _AT_SAID = re.compile(r"[Tt] ?[\])]|앳 ?[\])]|골뱅이")
-_LONG_NUMBER = re.compile(rf"[0-9][0-9 .·/(){_DASH}]{{6,}}[0-9]")  # without one no number is looked for
+_LONG_NUMBER = re.compile(rf"[0-9][0-9 .·/(){_DASH}]{{6,}}[0-9]")  # numbers are only looked for in these
 
 _RESIDENT = re.compile(rf"{_ALONE}(\d\d)(\d\d)(\d\d) ?[{_DASH}]? ?([1-8])(\d{{6}}){_ENDS}", re.ASCII)
 _RESIDENT_SAID = re.compile(rf"(?:주민|외국인)[^0-9\n{APART}]{{0,15}}$")
@@ -75,47 +75,46 @@ _ACCOUNT = re.compile(rf"{_ALONE}(?:\d{{2,6}}(?:[ {_DASH}]\d{{1,8}}){{1,4}}|\d{{
 _ACCOUNT_BEFORE = re.compile(rf"{_ACCOUNT_WORD}[^0-9\n{APART}]{{0,15}}$", re.IGNORECASE)
 _ACCOUNT_AFTER = re.compile(rf" ?[(,:]? ?(?:{_BANK}|예금주|계좌)", re.IGNORECASE)
 _BATCH_CHARS = 1 << 14
-_AROUND = 3  # characters of a number beyond its digits and what stands between them: (, +
-_NEAR = 30  # characters before a number that tell what it is
+_AROUND = 3  # characters of a match around its digits and their separators: (, +
+_NEAR = 30  # characters before a number that may say what it is
 
 
 def mask(texts: Iterable[str], settings: PersonalSettings) -> tuple[list[str], Counter[str]]:
-    """The texts with each find replaced by MASKS of its kind, and how many there were of each kind."""
+    """The texts with personal data replaced by the MASKS of its kind, and the number of masks by kind."""
     counts: Counter[str] = Counter()
-    found = worked_on_together(texts, _BATCH_CHARS, lambda text: _masked(text, settings, counts))
-    return list(found), counts
 
+    def masked(text: str) -> str:
+        pieces, done = [], 0
+        for start, end, kind in spans(text):
+            if getattr(settings, kind):
+                pieces += [text[done:start], MASKS[kind]]
+                done = end
+                counts[kind] += 1
+        return "".join([*pieces, text[done:]]) if pieces else text
 
-def _masked(text: str, settings: PersonalSettings, counts: Counter[str]) -> str:
-    pieces, done = [], 0
-    for start, end, kind in spans(text):
-        if getattr(settings, kind):
-            pieces += [text[done:start], MASKS[kind]]
-            done = end
-            counts[kind] += 1
-    return "".join([*pieces, text[done:]]) if pieces else text
+    return list(in_joined_batches(texts, _BATCH_CHARS, masked)), counts
 
 
 def spans(text: str) -> list[tuple[int, int, str]]:
-    """Start, end and kind of each find, in order; none overlap."""
+    """(start, end, kind) of all personal data, in order, without overlaps."""
     folded = text.translate(_WIDE) if _WIDE_CHAR.search(text) else text
-    found: list[tuple[int, int, str]] = []
+    taken: list[tuple[int, int, str]] = []
     if "@" in folded or _AT_SAID.search(folded):
-        found += [(*match.span(), "email") for match in _EMAIL.finditer(folded)]
-    for run in _LONG_NUMBER.finditer(folded):
-        for kind, pattern, holds in _NUMBERS:
-            for match in pattern.finditer(folded, max(0, run.start() - _AROUND), run.end() + _AROUND):
+        taken += [(*match.span(), "email") for match in _EMAIL.finditer(folded)]
+    for number in _LONG_NUMBER.finditer(folded):
+        for kind, pattern, is_valid in _NUMBERS:
+            for match in pattern.finditer(folded, max(0, number.start() - _AROUND), number.end() + _AROUND):
                 start, end = match.span()
-                if holds(match) and _is_free(start, end, found):
-                    insort(found, (start, end, kind))
-    return found
+                if is_valid(match) and _is_free(start, end, taken):
+                    insort(taken, (start, end, kind))
+    return taken
 
 
-def _is_free(start: int, end: int, found: list[tuple[int, int, str]]) -> bool:
-    """Whether none of the finds, which are in order, overlaps the stretch."""
-    place = bisect(found, (start, end, ""))
-    before = place == 0 or found[place - 1][1] <= start
-    return before and (place == len(found) or found[place][0] >= end)
+def _is_free(start: int, end: int, taken: list[tuple[int, int, str]]) -> bool:
+    """Whether the span overlaps none of those taken, which are in order."""
+    place = bisect(taken, (start, end, ""))
+    before = place == 0 or taken[place - 1][1] <= start
+    return before and (place == len(taken) or taken[place][0] >= end)
 
 
 def _is_resident_number(match: re.Match[str]) -> bool:

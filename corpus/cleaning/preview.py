@@ -1,28 +1,28 @@
-"""What a recipe would do to some documents, before anyone waits for gigabytes."""
+"""Preview: screening of a small sample, before anyone waits for gigabytes."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 
 from corpus.cleaning.contamination import make_index
-from corpus.cleaning.screening import Screened, screen
+from corpus.cleaning.screening import screen
 from corpus.documents import document_id
 from corpus.readers import SourceRow, chunks, rows
 from corpus.readers.records import File
-from corpus.settings import CleanSettings, SourceSettings
+from corpus.settings import CleanSettings
 from korbert.errors import CorpusError
 
 __all__ = ["Preview", "Shown", "preview"]
 
 _CHUNK_BYTES = 1 << 20
-_MAX_FILES = 4  # of a source, evenly apart
+_MAX_FILES = 4  # of a source, evenly spaced
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A row before and after. id: None where none could be read."""
+    """A row before and after screening. id: None if unreadable."""
 
     id: str | None
     place: str
@@ -38,7 +38,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Preview:
-    """A sample of rows. masked: personal data by kind. read: rows that the sample was drawn from, by source."""
+    """A sample of rows. masked: numbers of masks by kind. read: numbers of rows sampled from, by source."""
 
     rows: list[Shown]
     masked: Counter[str]
@@ -46,47 +46,44 @@ class Preview:
 
     @property
     def reasons(self) -> Counter[str]:
-        """How many rows of the sample are dropped for each reason."""
+        """Numbers of dropped rows of the sample, by reason."""
         return Counter(row.reason for row in self.rows if row.reason is not None)
 
 
 def preview(settings: CleanSettings, sources: Mapping[str, Sequence[File]], count: int) -> Preview:
-    """About `count` rows, as many of each source, drawn by the hash of their place from the beginnings of some files.
+    """About `count` rows, the same number of each source, sampled from the beginnings of some files.
 
-    Normalising, masks, filters and evaluation sets are those of `clean`; what only the whole corpus shows, such as
-    equal texts, is not looked at. sources: name of a source or evaluation set -> its files. Raises CorpusError where a
-    source has no rows, or an evaluation set no text.
+    Screened as by `clean`; duplicates, which only the whole corpus shows, are not looked for. sources: name of a source
+    or evaluation set -> its files. Raises CorpusError if a source has no rows, or an evaluation set no text.
     """
     shown: list[Shown] = []
     masked: Counter[str] = Counter()
     read: dict[str, int] = {}
     index = make_index(settings, sources) if settings.evaluation else None
-    each = -(-count // len(settings.sources))
+    per_source = -(-count // len(settings.sources))
     for source in settings.sources:
-        found = list(_beginnings(source, sources[source.name], settings.filters.max_record_bytes))
-        if not found:
+        # The first chunk of some files.
+        files, longest = sources[source.name], settings.filters.max_record_bytes
+        chosen_files = files[:: -(-len(files) // _MAX_FILES)]
+        beginnings = [
+            chunk for file in chosen_files for chunk in islice(chunks(source, [file], _CHUNK_BYTES, longest), 1)
+        ]
+        candidates = [row for chunk in beginnings for row in rows(chunk)]
+        if not candidates:
             raise CorpusError(f"source {source.name!r}: no rows in the beginnings of its files: see its path and kind")
-        read[source.name] = len(found)
-        chosen = sorted(sorted(range(len(found)), key=lambda place: _draw(found[place]))[:each])
-        sample = [found[place] for place in chosen]
+        read[source.name] = len(candidates)
+
+        # A sample by the hash of the place, in the order of the files.
+        draws = [_place_hash(row) for row in candidates]
+        sample = [candidates[i] for i in sorted(sorted(range(len(candidates)), key=draws.__getitem__)[:per_source])]
         screened, counts, _ = screen(sample, settings, index)
         kinds = {name: number for name, number in counts.items() if name.startswith("masked.")}
         masked.update({name.removeprefix("masked."): number for name, number in kinds.items()})
-        shown += [_shown(source.name, row, one) for row, one in zip(sample, screened, strict=True)]
+        for row, result in zip(sample, screened, strict=True):
+            id = None if row.id is None else document_id(source.name, row.id)
+            shown.append(Shown(id, row.place, row.text, result.text, result.reason, result.detail))
     return Preview(shown, masked, read)
 
 
-def _beginnings(source: SourceSettings, files: Sequence[File], longest: int) -> Iterator[SourceRow]:
-    step = -(-len(files) // _MAX_FILES)
-    for path in files[::step]:
-        for chunk in islice(chunks(source, [path], _CHUNK_BYTES, longest), 1):
-            yield from rows(chunk)
-
-
-def _draw(row: SourceRow) -> bytes:
+def _place_hash(row: SourceRow) -> bytes:
     return blake2b(row.place.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-
-
-def _shown(source: str, row: SourceRow, screened: Screened) -> Shown:
-    local = None if row.id is None else document_id(source, row.id)
-    return Shown(local, row.place, row.text, screened.text, screened.reason, screened.detail)

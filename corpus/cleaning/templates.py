@@ -1,7 +1,7 @@
-"""Documents that a machine filled in: most of what they say stands in many others, but for names and numbers.
+"""Documents made from a template: most of their text occurs in many others, names and numbers aside.
 
-What is compared are 5-grams of terms with all numbers taken for one. One n-gram in four is looked at, by its hash: of a
-document of forty terms ten, which is enough to tell a form that was filled in from prose.
+Compared are 5-grams of terms in which all numbers are equal. One n-gram in four is sampled by its hash: ten of a
+document of forty terms, which is enough to tell a filled-in form from prose.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from corpus.cleaning.features import Features, repeats
+from corpus.cleaning.features import Features
+from corpus.cleaning.hashing import repeats
 from corpus.execution.database import connect, view_without, write_query
 
 __all__ = ["find_templates", "ngram_table"]
@@ -19,20 +20,24 @@ _TERMS = 5
 _ONE_IN = 4
 
 _FOUND = """
-    WITH frequent AS (SELECT hash FROM ngrams GROUP BY hash HAVING count(*) > $most),
+    WITH frequent AS (SELECT hash FROM ngrams GROUP BY hash HAVING count(*) > $max_documents),
     shares AS (
         SELECT part, position, count(*) AS number, count(frequent.hash) AS shared
         FROM ngrams LEFT JOIN frequent USING (hash) GROUP BY part, position
     )
-    SELECT part, position, format('{:.2f} of its runs of words stand in more than {} documents', shared / number, $most)
-    AS detail FROM shares WHERE shared > $share * number ORDER BY part, position
+    SELECT part, position, format(
+        '{:.2f} of its runs of words stand in more than {} documents', shared / number, $max_documents
+    ) AS detail FROM shares WHERE shared > $share * number ORDER BY part, position
 """
 _NGRAM_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("hash", pa.uint64())])
 _FOUND_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("detail", pa.string())])
 
 
 def ngram_table(rows: pa.Table, features: Features, min_terms: int) -> pa.Table:
-    """The n-grams of documents, each once. rows: of columns part, position. Shorter texts have none."""
+    """The sampled n-grams of documents of `min_terms` terms or more, each once a document.
+
+    rows: documents (part, position).
+    """
     enough = features.count(features.terms) >= max(min_terms, _TERMS)
     ((_, keys, first),) = features.term_ngrams(_TERMS, hashes=features.numberless_term_hashes)
     owners = features.terms.texts[first]
@@ -43,13 +48,22 @@ def ngram_table(rows: pa.Table, features: Features, min_terms: int) -> pa.Table:
 
 
 def find_templates(
-    ngrams: Sequence[Path], most: int, share: float, output: Path, threads: int, path: Path, *, without: Sequence[Path]
+    ngrams: Sequence[Path],
+    max_documents: int,
+    share: float,
+    output: Path,
+    threads: int,
+    path: Path,
+    *,
+    without: Sequence[Path],
 ) -> int:
-    """Writes (part, position, detail) of documents more than `share` of whose n-grams stand in over `most` documents.
+    """Writes (part, position, detail) of documents made from a template; returns how many.
 
-    Returns how many there are. ngrams: files of n-gram tables. without: files of (part, position), of documents that
-    are gone and do not count.
+    In those, more than `share` of the n-grams occur in more than `max_documents` documents. ngrams: files of n-gram
+    tables. without: files (part, position) of dropped documents, which do not count.
     """
     with connect(output, threads, all_ngrams=ngrams, gone=without) as database:
         view_without(database, "ngrams")
-        return write_query(database, _FOUND, _FOUND_SCHEMA, path, output, {"most": most, "share": share})
+        return write_query(
+            database, _FOUND, _FOUND_SCHEMA, path, output, {"max_documents": max_documents, "share": share}
+        )

@@ -1,4 +1,4 @@
-"""Cleaning, third step: each read part becomes documents and dropped rows."""
+"""Writing, the third step of cleaning: each part of rows becomes a part of documents and a part of dropped rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,10 +12,9 @@ from corpus.cleaning.deduplication import Removals, scratch_path
 from corpus.cleaning.duplicates import rows_of_part
 from corpus.cleaning.filters import too_short
 from corpus.cleaning.frequent_lines import without_lines
-from corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, keep_only, read_table, unfinished, write_parquet
-from corpus.execution.workers import Workers, run_units
+from corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, keep_only, read_table, write_parquet
+from corpus.execution.workers import Workers, run_parts
 from corpus.settings import CleanSettings
-from korbert.progress import track
 
 __all__ = ["write_documents"]
 
@@ -24,7 +23,7 @@ _SUMS = ("read", "documents", "dropped", "chars")
 
 @dataclass(frozen=True)
 class _WriteUnit:
-    """Work unit: a part of rows to documents and dropped rows."""
+    """Work unit: one part of rows to documents and dropped rows."""
 
     part: Part
     number: int
@@ -42,44 +41,47 @@ def write_documents(
     workers: int | Workers,
     key: str,
 ) -> Counts:
-    """Writes a part of documents/ and of dropped/ for each read part. Returns how many there are of each kind."""
+    """Writes documents/ and dropped/, a part in each for every part of rows. Returns their counts."""
     units = [
         _WriteUnit(Part(output, "write", part.name, key), number, scratch_path(part, "read"), removals, settings)
         for number, part in enumerate(parts)
     ]
-    pending, totals = unfinished(units)
-    with track("clean: write", total=len(units), unit="parts") as advance:
-        advance(len(units) - len(pending))
-        for outcome in run_units(_write_part, pending, workers=workers):
-            totals.update(outcome.results[0])
-            advance(1)
+    totals = run_parts("clean: write", _write_part, units, workers=workers)
     for folder in ("documents", "dropped"):
         keep_only(output / folder, [f"{unit.part.name}.parquet" for unit in units])
     if removals.lines is None:
         keep_only(output / "frequent", ())
-    names = [*_SUMS, *sorted(totals.keys() - set(_SUMS))]  # before what they consist of
+    names = [*_SUMS, *sorted(totals.keys() - set(_SUMS))]  # totals before their parts
     return {name: totals[name] for name in names}
 
 
 def _write_part(unit: _WriteUnit) -> Counts:
+    # The findings of deduplication are marked in the rows, and frequent lines cut out of their texts.
     table = read_table(unit.rows)
     for reason, path in unit.removals.repeated.items():
-        found = rows_of_part(path, unit.number)
-        table = _dropped(table, found["position"].to_numpy(), reason, found[found.schema.names[-1]].to_pylist())
-    counts: Counts = {}
+        removed = rows_of_part(path, unit.number)
+        table = _dropped(table, removed["position"].to_numpy(), reason, removed[removed.schema.names[-1]].to_pylist())
+    cut: Counts = {}
     if unit.removals.lines is not None:
-        table, counts = _without_lines(table, rows_of_part(unit.removals.lines, unit.number), unit.settings)
+        table, cut = _without_lines(table, rows_of_part(unit.removals.lines, unit.number), unit.settings)
+
+    # Rows without a reason are documents.
     documents = table.filter(pc.is_null(table["reason"])).select(["id", "source", "text"])
     dropped = table.filter(pc.is_valid(table["reason"])).select(["id", "source", "reason", "detail", "text"])
     files = [
         write_parquet(unit.part.output / folder / f"{unit.part.name}.parquet", kind, unit.part.output, ROW_GROUP_ROWS)
         for folder, kind in (("documents", documents), ("dropped", dropped))
     ]
-    return unit.part.finish(files, _counts(documents, dropped) | counts)
+
+    chars = pc.sum(pc.utf8_length(documents["text"])).as_py() or 0
+    counts = {"read": table.num_rows, "documents": documents.num_rows, "dropped": dropped.num_rows, "chars": chars}
+    for prefix, column in (("kept", documents["source"]), ("dropped", dropped["reason"])):
+        counts |= {f"{prefix}.{pair['values']}": pair["counts"] for pair in column.value_counts().to_pylist()}
+    return unit.part.finish(files, counts | cut)
 
 
 def _dropped(table: pa.Table, positions: np.ndarray, reason: str, details: Sequence[str]) -> pa.Table:
-    """The table with a reason and details for the rows at those positions."""
+    """The table with that reason and those details in the rows at those positions."""
     for name, values in (("reason", [reason] * len(positions)), ("detail", details)):
         column = np.array(table[name].to_pylist(), object)
         column[positions] = values
@@ -88,30 +90,21 @@ def _dropped(table: pa.Table, positions: np.ndarray, reason: str, details: Seque
 
 
 def _without_lines(table: pa.Table, places: pa.Table, settings: CleanSettings) -> tuple[pa.Table, Counts]:
-    """The table with those lines taken out of its texts, and documents dropped of which too little is left."""
+    """The table with those lines cut out of its texts; a document of which too little is left is dropped."""
     if not places.num_rows:
         return table, {}
     texts = np.array(table["text"].to_pylist(), object)
     positions, starts = np.unique(places["position"].to_numpy(), return_index=True)
-    lost: dict[int, str] = {}
+    details: dict[int, str] = {}  # of dropped documents, by position
     for position, numbers in zip(positions, np.split(places["line"].to_numpy(), starts[1:]), strict=True):
         left = without_lines(texts[position], numbers.tolist())
         if too_short(left, settings.filters):
-            lost[position] = (
+            details[position] = (
                 f"{len(numbers)} of its lines stand in more than {settings.duplicates.line_documents} documents"
             )
         else:
             texts[position] = left
     column = pa.array(texts, pa.large_string())
     table = table.set_column(table.schema.get_field_index("text"), "text", column)
-    table = _dropped(table, np.array(list(lost), np.int64), "frequent_lines", list(lost.values()))
-    return table, {"cut.documents": len(positions) - len(lost), "cut.lines": places.num_rows}
-
-
-def _counts(documents: pa.Table, dropped: pa.Table) -> Counts:
-    chars = pc.sum(pc.utf8_length(documents["text"])).as_py() or 0
-    counts = {"read": documents.num_rows + dropped.num_rows, "documents": documents.num_rows}
-    counts |= {"dropped": dropped.num_rows, "chars": chars}
-    for prefix, column in (("kept", documents["source"]), ("dropped", dropped["reason"])):
-        counts |= {f"{prefix}.{pair['values']}": pair["counts"] for pair in column.value_counts().to_pylist()}
-    return counts
+    table = _dropped(table, np.array(list(details), np.int64), "frequent_lines", list(details.values()))
+    return table, {"cut.documents": len(positions) - len(details), "cut.lines": places.num_rows}

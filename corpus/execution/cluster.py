@@ -1,4 +1,4 @@
-"""Actors of a Ray cluster for work units. One that dies is replaced, and what it was doing is done once more."""
+"""Actors of a Ray cluster as workers. An actor that dies is replaced, and its unit is run once more."""
 
 import logging
 import os
@@ -30,17 +30,17 @@ __all__ = ["Actors", "actors"]
 U = TypeVar("U")
 R = TypeVar("R")
 
-_TRIES = 2  # of a unit whose worker died; that its machine went is no fault of the unit, and does not count
-_MAX_FAILED_STARTS = 3  # of actors, without one that comes up between them
+_TRIES = 2  # of a unit whose worker died; the loss of a machine is no fault of the unit and does not count
+_MAX_FAILED_STARTS = 3  # of actors, in a row
 
 _logger = logging.getLogger(__name__)
 
 
 class _Worker:
-    """What an actor is."""
+    """The class of the actors."""
 
     def start(self, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> str:
-        """Makes ready for units; returns the id of the machine."""
+        """Prepares for units; returns the id of the machine."""
         import pyarrow
 
         pyarrow.set_cpu_count(1)  # the actors are the parallelism
@@ -57,23 +57,23 @@ _ACTOR: Any = ray.remote(num_cpus=1)(_Worker)
 
 
 class Actors:
-    """Actors of one core each, and as many threads, of which each waits for one unit at a time."""
+    """A pool of actors of one core each, with as many threads, each waiting for one unit at a time."""
 
     def __init__(self, workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> None:
         self._started_by = (initializer, initargs)
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="actors")
-        self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()  # actors that are up; None: no more will come
-        self._nodes: dict[Any, str] = {}  # actor -> id of the machine it is on; "" while it comes up
+        self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()  # idle actors; None: the pool is stopped
+        self._nodes: dict[Any, str] = {}  # actor -> id of its machine; "" while it starts
         self._failed_starts = 0
         self._stopped: Exception | None = None
         for _ in range(workers):
             self._begin()
 
     def schedule(self, function: Callable[[U], R], unit: U, seconds: float | None) -> "Future[R]":
-        """The result to come: ProcessExpired where the unit's worker died twice, TimeoutError after `seconds`."""
-        return self._threads.submit(self._done, function, unit, seconds)
+        """A future. Its exception is ProcessExpired if the unit's worker died twice, TimeoutError after `seconds`."""
+        return self._threads.submit(self._run, function, unit, seconds)
 
-    def _done(self, function: Callable[[U], R], unit: U, seconds: float | None) -> R:
+    def _run(self, function: Callable[[U], R], unit: U, seconds: float | None) -> R:
         deaths = 0
         while True:
             actor = self._free.get()
@@ -81,7 +81,7 @@ class Actors:
                 self._free.put(None)  # for the other threads
                 raise self._stopped or BrokenProcessPool("the actors are stopped")
             try:
-                found: R = ray.get(actor.call.remote(function, unit), timeout=seconds)
+                result: R = ray.get(actor.call.remote(function, unit), timeout=seconds)
             except RayTaskError as error:
                 self._free.put(actor)
                 raise error.cause from None
@@ -89,15 +89,16 @@ class Actors:
                 self._replace(actor)
                 raise TimeoutError("the unit took too long", seconds) from None
             except RayError as error:
-                deaths += self._nodes[actor] in _nodes_up()
+                nodes_up = {node["NodeID"] for node in ray.nodes() if node["Alive"]}  # type: ignore[no-untyped-call]
+                deaths += self._nodes[actor] in nodes_up
                 self._replace(actor)
                 if deaths == _TRIES:
-                    told = f"workers died {_TRIES} times over it: {_last_line(error)}"
-                    raise ProcessExpired(told) from None  # type: ignore[no-untyped-call]
+                    why = f"workers died {_TRIES} times over it: {_last_line(error)}"
+                    raise ProcessExpired(why) from None  # type: ignore[no-untyped-call]
                 _logger.warning("a worker died, and its part is done again: %s", _last_line(error))
             else:
                 self._free.put(actor)
-                return found
+                return result
 
     def _replace(self, actor: Any) -> None:
         del self._nodes[actor]
@@ -105,7 +106,7 @@ class Actors:
         self._begin()
 
     def _begin(self) -> None:
-        """An actor more, which is free once it is up."""
+        """Starts an actor in the background."""
         threading.Thread(target=self._bring_up, daemon=True).start()
 
     def _bring_up(self) -> None:
@@ -127,7 +128,7 @@ class Actors:
                 return
 
     def stop(self, why: Exception) -> None:
-        """Ends all actors; units that wait for one fail for that reason."""
+        """Ends all actors. Units that wait for one fail with `why`."""
         self._stopped = self._stopped or why
         self._free.put(None)
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -139,7 +140,7 @@ class Actors:
 def actors(
     address: str | None, workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]
 ) -> Iterator[Actors]:
-    """Actors of the cluster at the address, or that RAY_ADDRESS names, or of one that is started here and stays up."""
+    """Actors of the cluster at the address, or in RAY_ADDRESS, or of one that is started here and stays up."""
     if not ray.is_initialized():
         _connect(address or os.environ.get("RAY_ADDRESS"), workers)
     pool = Actors(workers, initializer, initargs)
@@ -158,13 +159,13 @@ def _connect(address: str | None, workers: int) -> None:
                 address or "local", logging_level=logging.WARNING, log_to_driver=False, **({} if address else here)
             )
     except (ConnectionError, ValueError, RuntimeError) as error:
-        told = str(error).splitlines()[0] if str(error) else repr(error)
-        raise KorbertError(f"no Ray cluster at {address or 'this machine'}: {told}: check --address") from error
+        why = str(error).splitlines()[0] if str(error) else repr(error)
+        raise KorbertError(f"no Ray cluster at {address or 'this machine'}: {why}: check --address") from error
 
 
 @contextmanager
 def _loopback_stays() -> Iterator[None]:
-    """Ray takes 127.0.0.1 for the machine's address in its network, and then listens on all of them."""
+    """Keeps 127.0.0.1: Ray would replace it by the machine's network address, and listen on all interfaces."""
     real = services.resolve_ip_for_localhost
     services.resolve_ip_for_localhost = lambda host: host
     try:
@@ -173,10 +174,6 @@ def _loopback_stays() -> Iterator[None]:
         services.resolve_ip_for_localhost = real
 
 
-def _nodes_up() -> set[str]:
-    return {node["NodeID"] for node in ray.nodes() if node["Alive"]}  # type: ignore[no-untyped-call]
-
-
 def _last_line(error: Exception) -> str:
-    """Of what Ray tells: the reason, after names and numbers; its first sentence."""
+    """The first sentence of the last line of a message of Ray's: the reason, after names and numbers."""
     return str(error).strip().splitlines()[-1].split(". ")[0].strip()

@@ -1,4 +1,4 @@
-"""DuckDB with a bound on memory and a folder to spill into. Integer aggregates only: sums of doubles vary."""
+"""DuckDB with a memory limit and a folder to spill into. Integer aggregates only: sums of doubles vary between runs."""
 
 import os
 import re
@@ -28,11 +28,11 @@ _ENDING = frozenset((signal.SIGINT, signal.SIGTERM))
 
 @contextmanager
 def connect(output: Path | None, threads: int, **views: Sequence[Path]) -> Iterator["DuckDBPyConnection"]:
-    """A database in memory that spills into the scratch folder of `output`; None: where the system keeps such files.
+    """A database in memory that spills into the scratch folder of `output`; None: into the system's temporary folder.
 
-    views: by name, the Parquet files whose rows each has; none for no files. Their columns are those of the files
-    alone, whatever folders are called: DuckDB takes a path for a pattern, and a folder `id=5` for a column. Ctrl-C ends
-    a query at once, with KeyboardInterrupt. Raises ArtifactError where one of the files is damaged.
+    views: name -> the Parquet files whose rows the view has; without files there is no view. Paths are taken literally:
+    DuckDB would read them as patterns, and a folder `id=5` as a column. Ctrl-C ends a query at once, with
+    KeyboardInterrupt. Raises ArtifactError if one of the files is damaged.
     """
     import duckdb  # not at the top: workers import this module and never connect
 
@@ -69,10 +69,10 @@ def connect(output: Path | None, threads: int, **views: Sequence[Path]) -> Itera
 
 @contextmanager
 def _interruptible(connection: "DuckDBPyConnection") -> Iterator[None]:
-    """Ends the connection's query when a signal comes.
+    """Ends the running query on a signal.
 
-    Python's own handlers wait until the query is done, which may take hours. What the system does at once is write the
-    signal's number into a pipe; a thread waits for it there.
+    Python runs its signal handlers only after the query, which may take hours. The number of the signal, however, is
+    written to a pipe at once, and a thread reads it there.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -98,42 +98,34 @@ def _interruptible(connection: "DuckDBPyConnection") -> Iterator[None]:
 
 
 def _literal(path: Path) -> str:
-    """A path as DuckDB has to be given it, to find that file alone."""
-    text = str(path.absolute())  # it would take ~ for the user's folder
+    """A path as a DuckDB pattern that matches that file alone."""
+    text = str(path.absolute())  # DuckDB expands ~
     return "".join(f"[{char}]" if char in "*?[\\" else char for char in text) if _GLOB.search(text) else text
 
 
 def same_size_batches(reader: pa.RecordBatchReader, rows: int = _BATCH_ROWS) -> Iterator[pa.Table]:
-    """The reader's rows in tables of exactly `rows`, the last one shorter: row groups that depend on the rows alone."""
-    held: list[pa.RecordBatch] = []
+    """The rows in tables of exactly `rows`, the last one shorter: row groups that depend on the rows alone."""
+    pending: list[pa.RecordBatch] = []
     for batch in reader:
         while batch.num_rows:
-            taken = batch.slice(0, rows - sum(one.num_rows for one in held))
-            held.append(taken)
+            taken = batch.slice(0, rows - sum(one.num_rows for one in pending))
+            pending.append(taken)
             batch = batch.slice(taken.num_rows)
-            if sum(one.num_rows for one in held) == rows:
-                yield _joined(held)
-                held = []
-    if held:
-        yield _joined(held)
-
-
-def _joined(batches: Sequence[pa.RecordBatch]) -> pa.Table:
-    return pa.Table.from_batches(batches).combine_chunks()
+            if sum(one.num_rows for one in pending) == rows:
+                yield pa.Table.from_batches(pending).combine_chunks()
+                pending = []
+    if pending:
+        yield pa.Table.from_batches(pending).combine_chunks()
 
 
 def view_without(database: "DuckDBPyConnection", name: str, columns: str = "*") -> None:
-    """A view `name` of the rows of the view `all_NAME` less those whose (part, position) the view `gone` has.
+    """Creates the view `name`: the rows of `all_NAME` without those whose (part, position) is in the view `gone`.
 
     columns: as in SELECT.
     """
-    gone = "ANTI JOIN gone USING (part, position)" if _has_view(database, "gone") else ""
-    database.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM all_{name} {gone}")
-
-
-def _has_view(database: "DuckDBPyConnection", name: str) -> bool:
-    found = database.execute("SELECT count(*) FROM duckdb_views() WHERE view_name = ?", [name]).fetchone()
-    return found is not None and bool(found[0])
+    has_gone = database.execute("SELECT 1 FROM duckdb_views() WHERE view_name = 'gone'").fetchone() is not None
+    without = "ANTI JOIN gone USING (part, position)" if has_gone else ""
+    database.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM all_{name} {without}")
 
 
 def write_query(
@@ -144,6 +136,6 @@ def write_query(
     output: Path,
     given: Mapping[str, object] | None = None,
 ) -> int:
-    """What the query finds as one file; returns the number of rows. given: values of its parameters."""
+    """Writes the result of the query as one file; returns the number of rows. given: values of its parameters."""
     reader = database.sql(query, params=dict(given or {})).to_arrow_reader()
     return write_tables(path, schema, same_size_batches(reader), output)

@@ -1,7 +1,7 @@
-"""Finished parts: files that are whole or absent, each with a record by which a later run knows that it is done.
+"""Finished parts: files that are whole or absent, and a record of each, by which a later run recognizes them.
 
 An output folder holds the data (`documents/part-00000.parquet`) and `work/`: the records (`work/STEP/part-00000.json`),
-how many there will be (`work/STEP/parts`), and what is being written.
+the number of parts (`work/STEP/parts`), and files that are being written.
 """
 
 import json
@@ -27,6 +27,7 @@ from korbert.versions import installed_version
 __all__ = [
     "ROW_GROUP_ROWS",
     "Counts",
+    "HasPart",
     "Part",
     "keep_only",
     "key_of",
@@ -42,7 +43,7 @@ __all__ = [
 
 Counts = dict[str, int]
 
-ROW_GROUP_ROWS = 1 << 10  # of texts: `analyze` reads a slice of a part at a time
+ROW_GROUP_ROWS = 1 << 10  # of texts: `analyze` reads only the row groups of its slice
 
 _ANEW = (
     "`korbert status RECIPE --verify` says what of its artifact is; make that stage anew with "
@@ -52,14 +53,14 @@ _ANEW = (
 _COMPRESSION = "zstd"
 _LEVEL = 3
 _HUGE_TEXT = 1 << 24  # bytes
-_COUNTERS = pa.list_(pa.int32())  # numbers that grow through a list: their differences take half the room
+_COUNTERS = pa.list_(pa.int32())  # numbers that grow along a list: their differences take half the space
 
 
 @dataclass(frozen=True)
 class Part:
-    """One work unit's place in an output folder.
+    """The part of a work unit in an output folder.
 
-    step names the work, name the part; key tells what it was made from, so that other input is not taken for done.
+    step: name of the work. name: of the part. key: digest of all inputs, so that a part of other inputs is made anew.
     """
 
     output: Path
@@ -76,7 +77,7 @@ class Part:
         return self.work / f"{self.name}.json"
 
     def finished(self) -> Counts | None:
-        """The counts of the part if it is done: same key, files there with the bytes of the record. Else None."""
+        """The counts of the part if it is finished, with the same key and the files of its record; else None."""
         try:
             record = read_object(self.record)
             if record["key"] != self.key:
@@ -88,7 +89,7 @@ class Part:
             return None
 
     def finish(self, files: Iterable[Path], counts: Mapping[str, int]) -> Counts:
-        """Writes the record, after all files of the part are in place."""
+        """Writes the record, once all files of the part are in place."""
         digests = {path.relative_to(self.output).as_posix(): sha256_of(path) for path in files}
         record = {"key": self.key, "files": digests, "counts": dict(counts)}
         text = json.dumps(record, ensure_ascii=False, indent=1)
@@ -96,24 +97,26 @@ class Part:
         return dict(counts)
 
 
-class _HasPart(Protocol):
+class HasPart(Protocol):
+    """A work unit: it has a part to finish."""
+
     @property
     def part(self) -> Part: ...
 
 
-U = TypeVar("U", bound=_HasPart)
+U = TypeVar("U", bound=HasPart)
 
 
 def unfinished(units: Sequence[U]) -> tuple[list[U], Counter[str]]:
-    """The units still to do, and the sums of what those done before had counted."""
+    """The units whose parts are not finished, and the summed counts of the others."""
     pending: list[U] = []
     totals: Counter[str] = Counter()
     for unit in units:
-        done = unit.part.finished()
-        if done is None:
+        counts = unit.part.finished()
+        if counts is None:
             pending.append(unit)
         else:
-            totals.update(done)
+            totals.update(counts)
     for work in {unit.part.work for unit in units}:
         work.mkdir(parents=True, exist_ok=True)
         (work / "parts").write_text(f"{len(units)}\n", "utf-8")
@@ -132,9 +135,9 @@ def written_aside(path: Path, write: Callable[[Path], object], output: Path) -> 
 
 
 def write_parquet(path: Path, table: pa.Table, output: Path, rows: int = 1 << 20, *, scratch: bool = False) -> Path:
-    """One table as one file, its bytes settled by the table alone.
+    """One table as one file. Its bytes depend on the table alone.
 
-    rows: the most in a row group. scratch: packed in less time and not so small, as it is read once.
+    rows: maximum rows of a row group. scratch: compressed faster and less, for a file that is read once.
     """
 
     def write(aside: Path) -> None:
@@ -157,19 +160,24 @@ def write_parquet(path: Path, table: pa.Table, output: Path, rows: int = 1 << 20
 
 
 def _measured_columns(table: pa.Table) -> bool | list[str]:
-    """Columns with min/max statistics: all but huge texts, of which Arrow would make copies eight times their size."""
+    """Columns with min/max statistics: all without huge texts, of which Arrow would make copies eight times their size.
+
+    True for all.
+    """
     huge = [
-        one.name
-        for one in table.schema
-        if pa.types.is_large_string(one.type) and (pc.max(pc.binary_length(table[one.name])).as_py() or 0) > _HUGE_TEXT
+        field.name
+        for field in table.schema
+        if pa.types.is_large_string(field.type)
+        and (pc.max(pc.binary_length(table[field.name])).as_py() or 0) > _HUGE_TEXT
     ]
     return [name for name in table.column_names if name not in huge] if huge else True
 
 
 def _encodings(schema: pa.Schema) -> dict[str, Any]:
-    """What pq.write_table is told of the columns: those of growing numbers as differences, all others as it likes."""
+    """Arguments of pq.write_table: columns of growing numbers are stored as differences, all others as it chooses."""
     leaves = {
-        f"{one.name}.list.element" if pa.types.is_list(one.type) else one.name: one.type == _COUNTERS for one in schema
+        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name: field.type == _COUNTERS
+        for field in schema
     }
     growing = [name for name, grows in leaves.items() if grows]
     if not growing:
@@ -179,7 +187,7 @@ def _encodings(schema: pa.Schema) -> dict[str, Any]:
 
 
 def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table], output: Path) -> int:
-    """Tables as one file, each a row group, never all in memory; returns the number of rows."""
+    """Tables as one file, one row group each, held in memory one at a time. Returns the number of rows."""
     rows = 0
 
     def write(aside: Path) -> None:
@@ -194,37 +202,40 @@ def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table], outp
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None, dictionaries: Sequence[str] | None = None) -> pa.Table:
-    """A Parquet file of a stage's own. dictionaries: columns that stay encoded. Raises ArtifactError if damaged."""
+    """A Parquet file that a stage wrote. dictionaries: columns that stay dictionary-encoded.
+
+    Raises ArtifactError if it is damaged.
+    """
     with named_in_errors(path):
         return pq.read_table(path, columns=columns, read_dictionary=dictionaries)
 
 
 @contextmanager
 def named_in_errors(path: Path) -> Iterator[None]:
-    """Turns errors of Arrow and NumPy over this file into an ArtifactError that names it."""
+    """Turns errors of Arrow and NumPy about this file into an ArtifactError that names it."""
     try:
         yield
     except FileNotFoundError:
         raise ArtifactError(f"{path}: is gone: {_ANEW}") from None
     except (pa.ArrowException, OSError, ValueError, EOFError, KeyError, BadZipFile) as error:
-        if isinstance(error, OSError) and error.errno:  # the disk's fault
+        if isinstance(error, OSError) and error.errno:  # the disk, not the file
             raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
         raise unreadable(path, error) from error
 
 
 def unreadable(path: Path, error: Exception) -> ArtifactError:
-    """What to say of a damaged file."""
-    told = str(error).strip().splitlines() or [type(error).__name__]
-    return ArtifactError(f"{path}: is damaged ({told[0]}): {_ANEW}")
+    """The error to raise for a damaged file."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return ArtifactError(f"{path}: is damaged ({lines[0]}): {_ANEW}")
 
 
 def part_files(folder: Path, suffix: str = ".parquet") -> list[Path]:
-    """The parts in a folder, in order."""
+    """The parts in a folder, in order of their numbers."""
     return sorted(folder.glob(f"part-*{suffix}"))
 
 
 def keep_only(folder: Path, names: Iterable[str]) -> None:
-    """Removes files in the folder that this run did not make or find done."""
+    """Removes parts in the folder other than those, left by a run with other inputs."""
     wanted = set(names)
     for path in folder.glob("part-*"):
         if path.name not in wanted:
@@ -232,9 +243,9 @@ def keep_only(folder: Path, names: Iterable[str]) -> None:
 
 
 def key_of(settings: BaseModel | None, *made_from: str | int | bytes, libraries: Sequence[str] = ()) -> str:
-    """A short digest of all that settles a part's bytes. Files belong in by `sha256_of`, never by name and size.
+    """A digest of everything that determines the bytes of a part. A file belongs in it by `sha256_of`, not by name.
 
-    libraries: packages that shape the bytes; their installed versions go in.
+    libraries: packages that shape the bytes; their installed versions are included.
     """
     versions = [f"{name} {installed_version(name)}" for name in libraries]
     digest = blake2b(digest_size=16)

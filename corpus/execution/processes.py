@@ -1,4 +1,4 @@
-"""Processes of this machine for work units. One that dies or hangs ends no other, and all die with their parent."""
+"""Local worker processes. One that dies or hangs does not end the others, and all die with their parent."""
 
 import ctypes
 import multiprocessing
@@ -24,29 +24,29 @@ R = TypeVar("R")
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
-_not_started: Exception | None = None  # in a worker: why its initializer failed
+_not_started: Exception | None = None  # in a worker: the error of its initializer
 
 
 class Processes:
-    """A pool of pebble's, which survives what its workers do."""
+    """A pool of pebble's, which survives the death of its workers."""
 
     def __init__(self, pool: ProcessPool) -> None:
         self._pool = pool
 
     def schedule(self, function: Callable[[U], R], unit: U, seconds: float | None) -> "Future[R]":
-        """The result to come: pebble's ProcessExpired where the worker dies, its TimeoutError after `seconds`.
+        """A future. Its exception is pebble's ProcessExpired if the worker dies, TimeoutError after `seconds`.
 
         Raises BrokenProcessPool once all workers are gone.
         """
         try:
             future: Future[R] = self._pool.schedule(_call, args=(function, unit), timeout=seconds)
-        except RuntimeError as error:  # what pebble raises when its workers are gone
+        except RuntimeError as error:  # pebble's error when its workers are gone
             raise BrokenProcessPool(str(error)) from error
         return future
 
 
 class _Pool(ProcessPool):
-    """Ends its workers before what connects them: one that still starts would end with a traceback for lack of it."""
+    """Ends its workers before the queues between them: a worker that is still starting would end with a traceback."""
 
     def _stop_pool(self) -> None:
         if self._pool_manager_loop is not None:
@@ -57,7 +57,7 @@ class _Pool(ProcessPool):
 
 @contextmanager
 def processes(workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> Iterator[Processes]:
-    """A pool that is stopped at once when the block is left by an exception, Ctrl-C included."""
+    """A pool that is stopped at once if the block raises an exception, Ctrl-C included."""
     pool = _Pool(
         max_workers=workers,
         initializer=_start_worker,
@@ -76,14 +76,14 @@ def processes(workers: int, initializer: Callable[..., None] | None, initargs: t
 
 
 def _start(pool: ProcessPool) -> None:
-    """Starts the workers. A signal takes effect once all are started; Ctrl-C in a terminal reaches the parent alone.
+    """Starts the workers. Signals take effect once all are started; Ctrl-C in a terminal reaches the parent alone.
 
-    An exception between a worker's start and what it is sent leaves a worker that ends with a traceback. Any thread of
-    the process may receive the signal that raises it, so blocking it in this thread is not enough. Pebble's workers
-    ignore Ctrl-C, but only once they have come up; a blocked signal stays blocked in what is started.
+    An exception between the start of a worker and the data it is sent would leave a worker that ends with a traceback.
+    Any thread may receive the signal that raises it, so blocking it in this thread is not enough: signals are only
+    noted. Pebble's workers ignore Ctrl-C once they have come up; until then SIGINT is blocked, as children inherit.
     """
     with noted_signals() as arrived:
-        resource_tracker.ensure_running()  # or its start below would unblock the signal
+        resource_tracker.ensure_running()  # starting it below would unblock the signal
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             started: bool = pool.active
@@ -110,21 +110,21 @@ def _start_worker(parent: int, initializer: Callable[..., None] | None, initargs
 
 def _call(function: Callable[[U], R], unit: U) -> R:
     if _not_started is not None:
-        raise _not_started  # here, where it reaches the parent
+        raise _not_started  # from here it reaches the parent
     return function(unit)
 
 
 def _die_with(parent: int) -> None:
-    """Ends this process at the parent's death, by the kernel where it can.
+    """Ends this process when its parent dies, by a signal of the kernel on Linux.
 
-    The kernel's signal comes when the thread that started this process ends. Those threads (the caller's, and the
-    pool's own for workers started later) outlive all work.
+    The kernel sends it when the thread that started this process ends. Those threads (the caller's, and the pool's for
+    workers started later) outlive all work.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     else:
         threading.Thread(target=_watch, daemon=True).start()
-    if os.getppid() != parent:  # it died before we asked
+    if os.getppid() != parent:  # it died before the request
         os._exit(1)
 
 

@@ -1,8 +1,9 @@
-"""Work units, done by processes here or on a Ray cluster. What kills or hangs its worker is halved to the culprit."""
+"""Work units, run by local processes or on a Ray cluster. One that kills or hangs its worker is halved repeatedly."""
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
@@ -11,25 +12,28 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from pebble import ProcessExpired
 
+from corpus.execution.parts import Counts, HasPart, unfinished
 from korbert.errors import KorbertError
+from korbert.progress import track
 
-__all__ = ["Lost", "Outcome", "Workers", "local_threads", "run_units"]
+__all__ = ["Lost", "Outcome", "Workers", "local_threads", "run_parts", "run_units"]
 
 U = TypeVar("U")
 R = TypeVar("R")
+P = TypeVar("P", bound=HasPart)
 
-_AHEAD = 2  # units handed over before a worker is free, so that none waits
-_MAX_RESTARTS = 3  # of the whole pool without one unit finished between them
+_AHEAD = 2  # units scheduled beyond the number of workers, so that none waits
+_MAX_RESTARTS = 3  # of the whole pool, in a row without a finished unit
 
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Who does work units: so many processes of this machine, or actors of a Ray cluster.
+    """What runs work units: `count` processes of this machine, or actors of a Ray cluster. The output is the same.
 
-    address: of a cluster; None: what RAY_ADDRESS names, or one that is started on this machine. Parts and their bytes
-    are the same. On a cluster the output folder must be one that all its machines share.
+    address: of the cluster; None: that in RAY_ADDRESS, or one that is started on this machine. All machines of a
+    cluster must share the output folder.
     """
 
     count: int
@@ -38,7 +42,7 @@ class Workers:
 
 
 def local_threads(workers: "int | Workers") -> int:
-    """How many threads of this machine do what only one machine can."""
+    """Threads for work that a single machine has to do."""
     if isinstance(workers, int):
         return workers
     return min(workers.count, os.cpu_count() or 1)
@@ -50,9 +54,9 @@ class _Pool(Protocol):
 
 @dataclass(frozen=True)
 class Lost(Generic[U]):
-    """A unit that could not be halved any more and still ended its worker.
+    """A unit that cannot be halved and still ends its worker.
 
-    detail: the same whoever ran it, as it goes into artifacts; what is known of the death is in the log.
+    detail: goes into artifacts, so it does not depend on the runner; the log says how the worker died.
     """
 
     unit: U
@@ -62,7 +66,7 @@ class Lost(Generic[U]):
 
 @dataclass
 class Outcome(Generic[U, R]):
-    """What became of one unit: a single result, or those of the pieces it was halved into, in their order."""
+    """The outcome of one unit: a single result, or those of the pieces it was halved into, in order."""
 
     unit: U
     results: list[R] = field(default_factory=list)
@@ -80,12 +84,12 @@ def run_units(
     initializer: Callable[..., None] | None = None,
     initargs: tuple[Any, ...] = (),
 ) -> Iterator[Outcome[U, R]]:
-    """Each unit's outcome, as they finish: what a unit writes must be named by the unit, not by its turn.
+    """The outcome of each unit, in the order of completion: the files of a unit must be named by the unit.
 
-    function and initializer are module-level functions; units are taken as workers come free, a few ahead.
-    deadline: seconds that a unit may take. A unit that passes it, or whose worker dies, goes through `split` into two,
-    and so on until `split` returns None; then it is lost. Without `split` the death of a worker is a KorbertError.
-    An exception raised by the function stops all and is raised here.
+    function and initializer are module-level functions. Units are taken from the iterable as workers come free.
+    deadline: seconds that a unit may take. A unit that exceeds it, or whose worker dies, is split in two by `split`,
+    and so on until `split` returns None; then it is lost. Without `split`, the death of a worker is a KorbertError. An
+    exception raised by the function stops everything and is raised here.
     """
     workers = Workers(workers) if isinstance(workers, int) else workers
     run = _Run(function, deadline, split)
@@ -97,7 +101,7 @@ def run_units(
                 for outcome in run.drain(pool, source, workers.count + _AHEAD):
                     restarts = 0
                     yield outcome
-        except BrokenProcessPool as error:  # a worker died while it had nothing to do: what was under way is done again
+        except BrokenProcessPool as error:  # an idle worker died: units under way are done again
             restarts += 1
             _logger.warning("the worker processes ended (%s): starting them again", error)
             if restarts > _MAX_RESTARTS:
@@ -107,9 +111,31 @@ def run_units(
                 ) from error
 
 
+def run_parts(
+    description: str,
+    function: Callable[[P], Counts],
+    units: Sequence[P],
+    *,
+    workers: int | Workers,
+    initializer: Callable[..., None] | None = None,
+    initargs: tuple[Any, ...] = (),
+) -> Counter[str]:
+    """Runs the units whose parts are not finished. Returns the summed counts of all units.
+
+    function: finishes the part of a unit. description: shown beside the progress. Otherwise as `run_units`.
+    """
+    pending, totals = unfinished(units)
+    with track(description, total=len(units), unit="parts") as advance:
+        advance(len(units) - len(pending))
+        for outcome in run_units(function, pending, workers=workers, initializer=initializer, initargs=initargs):
+            totals.update(outcome.results[0])
+            advance(1)
+    return totals
+
+
 @dataclass
 class _Task(Generic[U, R]):
-    """A unit or a piece of one. The path is its place in the halving: () whole, (0,) first half, (0, 1) its second."""
+    """A unit or a piece of one. path: its place in the halving: () whole, (0,) first half, (0, 1) second half of it."""
 
     unit: U
     path: tuple[int, ...]
@@ -118,7 +144,7 @@ class _Task(Generic[U, R]):
 
 @dataclass
 class _Family(Generic[U, R]):
-    """A whole unit with what its pieces brought so far."""
+    """A whole unit, with the results of its pieces so far. open: pieces without a result."""
 
     unit: U
     open: int = 1
@@ -132,7 +158,7 @@ class _Family(Generic[U, R]):
 
 
 class _Run(Generic[U, R]):
-    """The units under way. Outlives the pool, so that a broken pool loses nothing."""
+    """The units under way. It outlives the pool: a broken pool loses none."""
 
     def __init__(
         self,
@@ -143,13 +169,14 @@ class _Run(Generic[U, R]):
         self._function = function
         self._deadline = deadline
         self._split = split
-        self._open: list[_Task[U, R]] = []  # handed to no pool yet, or to one that broke
+        self._open: list[_Task[U, R]] = []  # not scheduled yet, or in a pool that broke
 
-    def drain(self, pool: _Pool, source: Iterator[U], most: int) -> Iterator[Outcome[U, R]]:
+    def drain(self, pool: _Pool, source: Iterator[U], max_waiting: int) -> Iterator[Outcome[U, R]]:
+        """Runs all units in the pool, `max_waiting` scheduled at a time."""
         waiting: dict[Future[R], _Task[U, R]] = {}
         try:
             while True:
-                while len(waiting) < most and (task := self._next(source)) is not None:
+                while len(waiting) < max_waiting and (task := self._next(source)) is not None:
                     waiting[self._schedule(pool, task)] = task
                 if not waiting:
                     return
@@ -170,7 +197,7 @@ class _Run(Generic[U, R]):
             raise
 
     def has_more(self, source: Iterator[U]) -> bool:
-        """Whether a pool is needed (again)."""
+        """Whether a pool is needed, or needed again."""
         if (task := self._next(source)) is not None:
             self._open.insert(0, task)
         return task is not None
@@ -183,29 +210,29 @@ class _Run(Generic[U, R]):
         return None
 
     def _settle(self, future: Future[R], task: _Task[U, R]) -> None:
-        """Takes in a result, or halves what ended its worker."""
+        """Stores a result, or halves the unit that ended its worker."""
         error = future.exception()
         if error is None:
             task.family.results[task.path] = future.result()
             task.family.open -= 1
         elif isinstance(error, ProcessExpired):
-            told = f"the process ended with code {error.exitcode}" if error.exitcode else str(error)
-            self._halve(task, Lost(task.unit, "crashed", "its worker process ended"), told)
+            why = f"the process ended with code {error.exitcode}" if error.exitcode else str(error)
+            self._halve(task, Lost(task.unit, "crashed", "its worker process ended"), why)
         elif isinstance(error, TimeoutError) and error.__cause__ is None:  # pebble's own, not the function's
-            told = f"no result after {error.args[-1]:g} seconds"
-            self._halve(task, Lost(task.unit, "timeout", told), told)
+            why = f"no result after {error.args[-1]:g} seconds"
+            self._halve(task, Lost(task.unit, "timeout", why), why)
         else:
             raise error
 
-    def _halve(self, task: _Task[U, R], lost: Lost[U], told: str) -> None:
+    def _halve(self, task: _Task[U, R], lost: Lost[U], why: str) -> None:
         if self._split is None:
-            raise KorbertError(f"a worker died ({told}): too little memory? Run again to resume, with fewer --workers")
+            raise KorbertError(f"a worker died ({why}): too little memory? Run again to resume, with fewer --workers")
         halves = self._split(task.unit)
         if halves is None:
             task.family.lost[task.path] = lost
             task.family.open -= 1
             return
-        _logger.warning("a part was halved: %s", told)
+        _logger.warning("a part was halved: %s", why)
         self._open += [_Task(half, (*task.path, index), task.family) for index, half in enumerate(halves)]
         task.family.open += 1
 

@@ -1,7 +1,14 @@
-"""Source files of any kind, packed or not, as rows. One bad row never stops the others.
+"""Source files of any kind, compressed or not, as rows. A faulty record never stops the others.
 
-`files` finds them. `cutting` cuts them into chunks of whole records, which is sequential, cheap, and done by one
-process; `parsing` reads the records of a chunk, which the workers do.
+The way of a record:
+
+1. `files.py` finds the files that a pattern names, local or remote.
+2. `frames.py` opens and decompresses a file; `encodings.py` detects its encoding and turns it into UTF-8.
+3. `cutting.py` cuts the stream into chunks of whole records, with `delimited.py` (CSV, TSV), `tables.py` (Parquet,
+   Arrow) and `wikipedia.py` for their kinds. This is sequential, cheap, and done by one process.
+4. `parsing.py` parses a chunk into rows, again by kind, with `wikitext.py` for articles. This is done by the workers.
+
+`records.py` holds the records that pass between them: Segment, Chunk and SourceRow.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Files cut into chunks of whole records. Text is cut as UTF-8, whatever the file's encoding."""
+"""Files cut into chunks of whole records. Text is cut as UTF-8, whatever the encoding of the file."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -27,17 +27,17 @@ _KINDS: dict[str, Kind] = {
     ".xml": "wikipedia",
 }
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_PASSED_BYTES = 1 << 20  # of what is too long, read at once
-_KORQUAD_RECORDS = 8  # records' room that a file of KorQuAD may take: it is parsed whole, and holds many contexts
+_PASSED_BYTES = 1 << 20  # of a record that is too long, read at a time
+_KORQUAD_RECORDS = 8  # maximum size of a KorQuAD file in maximum records: it is parsed whole, with many contexts
 
 
 def chunks(
     source: SourceSettings, files: Sequence[File], part_bytes: int, longest: int = LONGEST_RECORD
 ) -> Iterator[Chunk]:
-    """The files in their order, cut between records once a chunk holds `part_bytes` or more.
+    """The files in order, cut between records as soon as a chunk holds `part_bytes`.
 
-    longest: bytes that a record may have, at least `part_bytes`. Of a longer one only the beginning is held; it is a
-    segment of its own.
+    longest: maximum bytes of a record, raised to `part_bytes`. A longer record is a segment of its own that holds only
+    its beginning.
     """
     longest = max(longest, part_bytes)
     segments: list[Segment] = []
@@ -58,7 +58,7 @@ def chunks(
 
 
 def _names(files: Sequence[File]) -> list[str]:
-    """What a file is called in ids and messages: its path below the folder that all have in common."""
+    """The names of the files in ids and messages: paths below the deepest folder that they share."""
     for path in files:
         check_name(path)
     paths = [path.parts for path in files]
@@ -82,23 +82,24 @@ def _kind(source: SourceSettings, path: File) -> Kind:
 def _segments(
     source: SourceSettings, kind: Kind, path: File, name: str, part_bytes: int, longest: int
 ) -> Iterator[Segment]:
+    """The segments of one file, by its kind, without its byte order mark."""
     if kind in ("parquet", "arrow"):
         yield from tables.segments(source, kind, path, name, part_bytes, longest)
         return
     encoding = encoding_of(path) if source.encoding == "auto" else source.encoding
     with open_bytes(path) as packed, utf8(packed, encoding, path) as file:
         if kind == "wikipedia":
-            found = wikipedia.segments(file, path, name, part_bytes, longest)
+            segments = wikipedia.segments(file, path, name, part_bytes, longest)
         elif kind in ("csv", "tsv"):
-            found = delimited.segments(source, kind, file, path, name, part_bytes, longest)
+            segments = delimited.segments(source, kind, file, path, name, part_bytes, longest)
         elif kind == "korquad":
-            found = _whole_file(file, name, longest * _KORQUAD_RECORDS)
+            segments = _whole_file(file, name, longest * _KORQUAD_RECORDS)
         elif kind == "text" and source.documents == "file":
-            found = _whole_file(file, name, longest)
+            segments = _whole_file(file, name, longest)
         else:
             to_blank = kind == "text" and source.documents == "blank"
-            found = _line_segments(file, name, part_bytes, longest, to_blank=to_blank)
-        for segment in found:
+            segments = _line_segments(file, name, part_bytes, longest, to_blank=to_blank)
+        for segment in segments:
             data = segment.data.removeprefix(_BYTE_ORDER_MARK) if segment.first == 1 else segment.data
             yield replace(segment, data=data, encoding=encoding)
 
@@ -121,7 +122,7 @@ def _whole_file(file: BufferedReader, name: str, longest: int) -> Iterator[Segme
 def _line_segments(
     file: BufferedReader, name: str, part_bytes: int, longest: int, *, to_blank: bool
 ) -> Iterator[Segment]:
-    """Whole lines of about `part_bytes`. to_blank: go on to the next blank line, so that no document is cut."""
+    """Whole lines, about `part_bytes` in a segment. to_blank: up to a blank line, so that no document is cut."""
     first = 1
     while data := file.read(part_bytes) + file.readline(longest + 1):
         if to_blank and data.endswith(b"\n"):
@@ -140,7 +141,7 @@ def _line_segments(
 
 
 def _lines_to_blank(file: BufferedReader, longest: int) -> Iterator[bytes]:
-    """The lines up to a blank one; or up to one that is cut where they are more than a record may have."""
+    """The lines up to a blank one, or up to `longest` bytes, where the last line may be cut."""
     left = longest
     while left >= 0 and (line := file.readline(left + 1)):
         yield line
@@ -150,7 +151,7 @@ def _lines_to_blank(file: BufferedReader, longest: int) -> Iterator[bytes]:
 
 
 def _last_record(data: bytes, to_blank: bool) -> int:
-    """Where the last record begins: its last line, or what follows the last blank line."""
+    """Start of the last record: of the last line, or of the paragraph behind the last blank line."""
     begin = data.rfind(b"\n", 0, -1) + 1
     while to_blank and begin and data[(before := data.rfind(b"\n", 0, begin - 1) + 1) : begin].strip():
         begin = before
@@ -158,7 +159,7 @@ def _last_record(data: bytes, to_blank: bool) -> int:
 
 
 def _pass_over(file: BufferedReader, record: bytes, to_blank: bool) -> tuple[int, int]:
-    """Reads on to the end of a record that is too long. Returns its bytes and its line ends."""
+    """Skips the rest of a record that is too long. Returns its size in bytes and its number of lines."""
     size, lines = len(record), record.count(b"\n")
     if not record.endswith(b"\n"):
         size, lines = size + pass_line(file), lines + 1

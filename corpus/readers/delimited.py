@@ -1,4 +1,4 @@
-"""CSV and TSV files with a line of names. In CSV a quoted field may hold line ends; in TSV a quote is a character."""
+"""CSV and TSV files with a header line. A quoted field of CSV may span lines; in TSV a quote is a character."""
 
 from collections.abc import Iterator
 from io import BufferedReader
@@ -11,6 +11,7 @@ from corpus.readers.records import (
     SourceRow,
     checked_row,
     decoded,
+    faulty_row,
     needed_columns,
     pass_line,
     undecodable_row,
@@ -19,22 +20,22 @@ from corpus.settings import SourceSettings
 
 __all__ = ["rows", "segments"]
 
-_LONGEST_RECORD = 1 << 24  # bytes that a quoted field may go on beyond a part before its quote is taken for a mistake
+_LONGEST_RECORD = 1 << 24  # bytes that a quoted field may extend beyond a part; then its quote is taken for a mistake
 _MAX_FIELD_CHARS = (1 << 31) - 1  # a document may be longer than the 128 KiB that Python's csv module allows
 
 
 def segments(
     source: SourceSettings, kind: str, file: BufferedReader, path: File, name: str, part_bytes: int, longest: int
 ) -> Iterator[Segment]:
-    """Whole records of about `part_bytes`. Raises CorpusError where the first line lacks the columns of the source.
+    """Whole records, about `part_bytes` in a segment. Raises CorpusError if the header lacks a column of the source.
 
-    longest: bytes that a record may have; of one with a longer line only the beginning is held.
+    longest: maximum bytes of a record; of a longer line only the beginning is kept.
     """
     head = file.readline(_LONGEST_RECORD)
     columns = tuple(_fields(decoded(head, "utf-8").removeprefix("\ufeff"), kind))
     needed_columns(source, columns, path, " in its first line")
     held: list[bytes] = []
-    first, size, quotes = 2, 0, 0
+    first, size, quotes = 2, 0, 0  # with an odd number of quotes the last line ends inside a field
     for line in iter(lambda: file.readline(longest + 1), b""):
         if len(line) > longest:
             if held:
@@ -55,25 +56,23 @@ def segments(
 
 
 def rows(segment: Segment, source: SourceSettings, kind: str, prefix: str) -> Iterator[SourceRow]:
-    """The rows of a segment, good or bad; see tables.rows."""
+    """The rows of a segment, faulty ones included. prefix: stands before a row's number, if that is its id."""
     for number, raw, fields in _records(segment, kind):
         place = f"{segment.file} line {number}"
-        if wrong := undecodable_row(raw, place, segment.encoding):
-            yield wrong
+        if undecodable := undecodable_row(raw, place, segment.encoding):
+            yield undecodable
         elif fields is None:
-            yield SourceRow(
-                place, None, raw, "bad_csv", f"{place}: a quoted field does not end, or goes on after its quote"
-            )
+            yield faulty_row(place, None, raw, "bad_csv", "a quoted field does not end, or goes on after its quote")
         elif len(fields) != len(segment.columns):
-            detail = f"{place}: {len(fields)} fields where the first line has {len(segment.columns)}"
-            yield SourceRow(place, None, raw, "bad_csv", detail)
+            fault = f"{len(fields)} fields where the first line has {len(segment.columns)}"
+            yield faulty_row(place, None, raw, "bad_csv", fault)
         else:
             record = dict(zip(segment.columns, fields, strict=True))
             yield checked_row(record, place, source, f"{prefix}{number}", raw)
 
 
 def _records(segment: Segment, kind: str) -> Iterator[tuple[int, str, list[str] | None]]:
-    """Number of the first line, text, and fields of each record that is not blank; None for what is no record."""
+    """(number of the first line, text, fields) of each record that is not blank; fields is None if it is malformed."""
     lines = [decoded(line, segment.encoding) + "\n" for line in segment.data.removesuffix(b"\n").split(b"\n")]
     if kind == "tsv":
         for number, line in enumerate(lines, segment.first):
@@ -86,7 +85,7 @@ def _records(segment: Segment, kind: str) -> Iterator[tuple[int, str, list[str] 
 
 
 def _fields(line: str, kind: str) -> list[str]:
-    """The fields of one line; none where it is no record."""
+    """The fields of one line; an empty list if it is malformed."""
     if kind == "tsv":
         return line.rstrip("\r\n").split("\t")
     return next(csv_records([line], _MAX_FIELD_CHARS), (0, line, None))[2] or []

@@ -1,4 +1,4 @@
-"""Files in other encodings as streams of UTF-8. A byte that cannot be decoded is carried through, never replaced."""
+"""Files in other encodings as streams of UTF-8. Undecodable bytes are carried through, never replaced."""
 
 import codecs
 import re
@@ -13,29 +13,29 @@ from korbert.errors import CorpusError
 
 __all__ = ["encoding_of", "utf8"]
 
-_HEAD_BYTES = 1 << 20  # of a file, by which its encoding is told
+_HEAD_BYTES = 1 << 20  # of a file, from which its encoding is detected
 _READ_BYTES = 1 << 18
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 
 
 def encoding_of(path: File) -> str:
-    """utf-8, cp949 (which holds EUC-KR) or utf-16, by the beginning of the file.
+    """utf-8, cp949 (which includes EUC-KR) or utf-16, detected from the beginning of the file.
 
-    Some broken lines do not make a file of UTF-8 one of CP949: a quarter of what is not ASCII would have to be wrong.
+    A UTF-8 file with some broken lines stays UTF-8: for CP949 a quarter of the bytes beyond ASCII has to be invalid.
     """
     with open_bytes(path) as file:
         head = file.read(_HEAD_BYTES)
     if head.startswith(_UTF16_MARKS):
         return "utf-16"
-    wrong, wrong_else = (len(UNDECODABLE.findall(head.decode(name, "surrogateescape"))) for name in ("utf-8", "cp949"))
-    if wrong > wrong_else and 4 * wrong >= len(_NOT_ASCII.findall(head)):
+    in_utf8, in_cp949 = (len(UNDECODABLE.findall(head.decode(name, "surrogateescape"))) for name in ("utf-8", "cp949"))
+    if in_utf8 > in_cp949 and 4 * in_utf8 >= len(_NOT_ASCII.findall(head)):
         return "cp949"
     return "utf-8"
 
 
 def utf8(file: BufferedReader, encoding: str, path: File) -> AbstractContextManager[BufferedReader]:
-    """The stream as UTF-8. Bytes that are wrong in another encoding become lone surrogates, in what else is UTF-8."""
+    """The stream as UTF-8. Bytes that are invalid in another encoding become encoded lone surrogates."""
     return nullcontext(file) if encoding == "utf-8" else as_file(_transcoded(file, encoding, path), file)
 
 
@@ -45,6 +45,6 @@ def _transcoded(file: BufferedReader, encoding: str, path: File) -> Iterator[byt
     try:
         for block in chain(blocks, [b""]):
             yield decoder.decode(block, final=not block).encode("utf-8", "surrogatepass")
-    except UnicodeError as error:  # UTF-16 has no single wrong bytes
-        told = error.reason if isinstance(error, UnicodeDecodeError) else error
-        raise CorpusError(f"{path}: is no {encoding.upper()} ({told}): set encoding of its source") from error
+    except UnicodeError as error:  # of UTF-16, where no single byte can be escaped
+        cause = error.reason if isinstance(error, UnicodeDecodeError) else error
+        raise CorpusError(f"{path}: is no {encoding.upper()} ({cause}): set encoding of its source") from error

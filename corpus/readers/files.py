@@ -14,38 +14,39 @@ if TYPE_CHECKING:
 
 __all__ = ["check_name", "find_files", "is_address", "remote_version"]
 
-_DATASET_MARKS = ("state.json", "dataset_dict.json")  # what `save_to_disk` of `datasets` writes beside its Arrow files
+_DATASET_MARKS = ("state.json", "dataset_dict.json")  # written by `save_to_disk` of `datasets` beside its Arrow files
 
 
 def is_address(pattern: str) -> bool:
-    """s3://bucket/file, hf://datasets/owner/name/file and the like, which fsspec opens."""
+    """Whether fsspec opens it: s3://bucket/file, hf://datasets/owner/name/file and the like."""
     return "://" in pattern
 
 
 def find_files(pattern: str, base: Path) -> tuple[File, ...]:
-    """What a pattern names, sorted; nothing where it finds nothing.
+    """The files that match a pattern, sorted; empty if there are none.
 
-    pattern: a file, a folder, or a glob, relative to `base`; or an address. Of a folder: all files below it but hidden
-    ones, whose names begin with a dot, or a folder's; of a `datasets` data set on disk its Arrow files alone. Raises
-    CorpusError where an address cannot be reached, or a name is no UTF-8.
+    pattern: a file, a folder or a glob relative to `base`, or an address. A folder stands for all files below it except
+    hidden ones (a name that begins with a dot, or in such a folder), a `datasets` data set on disk for its Arrow files.
+    Raises CorpusError if an address cannot be reached or a name is not UTF-8.
     """
     if is_address(pattern):
         return _find_remote(pattern)
     if Path(pattern).is_absolute():
         base, pattern = Path("/"), pattern.lstrip("/")
-    found: set[Path] = set()
+    files: set[Path] = set()
     for path in base.glob(pattern) if pattern.rstrip("/") not in ("", ".") else [base]:
         if path.is_file():
-            found.add(path)
+            files.add(path)
         elif path == base or not path.name.startswith("."):
-            found.update(_below(path))
-    for path in sorted(found):
+            names = [below.relative_to(path) for below in path.rglob("*") if below.is_file()]
+            files.update(path / name for name in _wanted(names))
+    for path in sorted(files):
         check_name(path)
-    return tuple(sorted(found))
+    return tuple(sorted(files))
 
 
 def check_name(path: File) -> None:
-    """Raises CorpusError where the name is no UTF-8, as of archives of old: ids and records are made of it."""
+    """Raises CorpusError if the name, of which ids and records are made, is not UTF-8, as in some old archives."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -56,13 +57,8 @@ def check_name(path: File) -> None:
         ) from None
 
 
-def _below(folder: Path) -> Iterable[Path]:
-    """The files of a folder, at any depth."""
-    names = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
-    return [folder / name for name in _wanted(names)]
-
-
 def _wanted(names: Iterable[Path]) -> list[Path]:
+    """The names, relative to a folder, without hidden files and without the metadata of `datasets`."""
     shown = [name for name in names if not any(part.startswith(".") for part in name.parts)]
     datasets = {name.parent for name in shown if name.name in _DATASET_MARKS}
     return [name for name in shown if name.suffix == ".arrow" or datasets.isdisjoint((name.parent, *name.parents))]
@@ -83,21 +79,21 @@ def _find_remote(pattern: str) -> tuple["UPath", ...]:
             names = [path] if system.exists(path) else []
         return tuple(UPath(system.unstrip_protocol(name)) for name in sorted(names))
     except Exception as error:  # each system has errors of its own
-        raise CorpusError(_told(pattern, error)) from error
+        raise CorpusError(_unreachable(pattern, error)) from error
 
 
 def remote_version(file: "UPath") -> tuple[int, str]:
-    """Size, and a digest of what the system knows the content by (an ETag, a commit). Raises CorpusError."""
+    """The size, and a digest of the version that the file system reports (an ETag, a commit). Raises CorpusError."""
     try:
         size = int(file.fs.info(file.path)["size"])
         return size, hashlib.sha256(str(file.fs.ukey(file.path)).encode()).hexdigest()
     except Exception as error:
-        raise CorpusError(_told(str(file), error)) from error
+        raise CorpusError(_unreachable(str(file), error)) from error
 
 
-def _told(pattern: str, error: Exception) -> str:
-    what = " ".join(str(error).split()) or type(error).__name__
+def _unreachable(pattern: str, error: Exception) -> str:
+    cause = " ".join(str(error).split()) or type(error).__name__
     hint = (
         "install that package" if isinstance(error, ImportError | ValueError) else "check the address and your rights"
     )
-    return f"{pattern}: cannot be reached ({what}): {hint}"
+    return f"{pattern}: cannot be reached ({cause}): {hint}"

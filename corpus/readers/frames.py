@@ -1,7 +1,7 @@
-"""Files as streams of bytes, packed or not. A packed file that ends early or is damaged is found out.
+"""Files as streams of bytes, decompressed if needed. A compressed file that is truncated or damaged is an error.
 
-Neither `zstandard` nor a plain loop over `zlib` says anything when the last frame (gzip: member; bzip2, xz: stream) is
-cut off: they report the end of the file. So each frame is followed to its own end here, and counted for messages.
+Neither `zstandard` nor a plain loop over `zlib` reports that the last frame (gzip: member; bzip2, xz: stream) is
+truncated: they report the end of the file. Here each frame has to reach its own end. Frames are numbered for messages.
 """
 
 import bz2
@@ -19,16 +19,16 @@ from korbert.errors import CorpusError
 __all__ = ["PACKED", "as_file", "open_bytes", "open_file"]
 
 _READ_BYTES = 1 << 16
-_MAX_BLOCK_BYTES = 1 << 22  # unpacked at once
-_ZSTD_BYTES = 1 << 10  # packed, at once: Zstandard bounds no output, and four bytes may stand for 128 KiB
-_LARGEST_WINDOW_BYTES = 1 << 31  # zstd --long=31, the largest there is
+_MAX_BLOCK_BYTES = 1 << 22  # decompressed at a time
+_ZSTD_BYTES = 1 << 10  # compressed, at a time: Zstandard's output is unbounded, four bytes may stand for 128 KiB
+_LARGEST_WINDOW_BYTES = 1 << 31  # zstd --long=31, the maximum
 _GZIP_WBITS = 31  # zlib: gzip header and checksum
 
 
 def open_bytes(path: File) -> io.BufferedReader:
-    """The unpacked content of a file; .zst, .gz, .bz2 and .xz by the end of its name, several frames as one.
+    """The content of a file, decompressed if its name ends in .zst, .gz, .bz2 or .xz; its frames are concatenated.
 
-    Raises CorpusError where the file is absent or unreadable; reading raises it where a frame is cut or damaged.
+    Raises CorpusError if the file is missing or unreadable; reading raises it if a frame is truncated or damaged.
     """
     file = open_file(path)
     if path.suffix in PACKED:
@@ -37,7 +37,7 @@ def open_bytes(path: File) -> io.BufferedReader:
 
 
 def open_file(path: File) -> BinaryIO:
-    """The file as it lies there. Raises CorpusError where it is absent or unreadable."""
+    """The file as it is. Raises CorpusError if it is missing or unreadable."""
     try:
         return path.open("rb")
     except FileNotFoundError:
@@ -49,12 +49,12 @@ def open_file(path: File) -> BinaryIO:
 
 
 def as_file(blocks: Iterator[bytes], under: BinaryIO) -> io.BufferedReader:
-    """Blocks of bytes as a file to read from. under: what they come from, closed with it."""
+    """Blocks of bytes as a readable file. under: the file they come from, closed with it."""
     return io.BufferedReader(_Stream(under, blocks), _READ_BYTES)
 
 
 class _Stream(io.RawIOBase):
-    """Blocks of bytes as something to read from."""
+    """Blocks of bytes as a raw stream."""
 
     def __init__(self, file: BinaryIO, blocks: Iterator[bytes]) -> None:
         self._file = file
@@ -64,7 +64,7 @@ class _Stream(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # all that BufferedReader gives
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # BufferedReader passes these two
         while not self._rest:
             block = next(self._blocks, None)
             if block is None:
@@ -84,7 +84,7 @@ Data: TypeAlias = bytes | memoryview
 
 
 class _Decoder(Protocol):
-    """One frame. rest: input it has not taken; hungry: without more of it there is no more output."""
+    """The decoder of one frame. rest: unused input. hungry: it needs more input to go on."""
 
     eof: bool
     rest: Data
@@ -102,10 +102,10 @@ class _Zstd:
         self.rest: Data = b""
 
     def step(self, data: Data) -> bytes:
-        found = self._decoder.decompress(data[:_ZSTD_BYTES])
+        block = self._decoder.decompress(data[:_ZSTD_BYTES])
         self.eof = self._decoder.eof
         self.rest = b"".join((self._decoder.unused_data, data[_ZSTD_BYTES:])) if self.eof else data[_ZSTD_BYTES:]
-        return found
+        return block
 
 
 class _Gzip:
@@ -117,14 +117,14 @@ class _Gzip:
         self.rest: Data = b""
 
     def step(self, data: Data) -> bytes:
-        found = self._decoder.decompress(data, _MAX_BLOCK_BYTES)
+        block = self._decoder.decompress(data, _MAX_BLOCK_BYTES)
         self.eof = self._decoder.eof
         self.rest = self._decoder.unused_data if self.eof else self._decoder.unconsumed_tail
-        return found
+        return block
 
 
 class _Buffered:
-    """bz2 and lzma, which keep input of their own."""
+    """bz2 and lzma, which buffer their input."""
 
     def __init__(self, decoder: "bz2.BZ2Decompressor | lzma.LZMADecompressor") -> None:
         self._decoder = decoder
@@ -132,24 +132,25 @@ class _Buffered:
         self.rest: Data = b""
 
     def step(self, data: Data) -> bytes:
-        found = self._decoder.decompress(data, _MAX_BLOCK_BYTES)
+        block = self._decoder.decompress(data, _MAX_BLOCK_BYTES)
         self.eof = self._decoder.eof
         self.rest = self._decoder.unused_data if self.eof else b""
         self.hungry = not self.eof and self._decoder.needs_input
-        return found
+        return block
 
 
-PACKED: Mapping[str, Callable[[], _Decoder]] = {  # by the end of a file's name
+PACKED: Mapping[str, Callable[[], _Decoder]] = {  # by suffix
     ".zst": _Zstd,
     ".gz": _Gzip,
     ".bz2": lambda: _Buffered(bz2.BZ2Decompressor()),
     ".xz": lambda: _Buffered(lzma.LZMADecompressor(lzma.FORMAT_XZ)),
 }
-_PADDED = (".gz", ".xz")  # with zeros between frames, by tapes and some tools
+_PADDED = (".gz", ".xz")  # may have zeros between frames, from tapes and some tools
 _ERRORS = (zstandard.ZstdError, zlib.error, lzma.LZMAError, OSError, ValueError)  # bz2 raises the last two
 
 
 def _unpack(file: BinaryIO, path: File) -> Iterator[bytes]:
+    """The decompressed blocks of all frames."""
     frame = 1
     data: Data = memoryview(file.read(_READ_BYTES))
     if not data:
@@ -160,10 +161,10 @@ def _unpack(file: BinaryIO, path: File) -> Iterator[bytes]:
             if not data and decoder.hungry and not (data := memoryview(file.read(_READ_BYTES))):
                 raise _cut(path, frame)
             try:
-                found = decoder.step(data)
+                block = decoder.step(data)
             except _ERRORS as error:
-                raise _damaged(path, frame, error) from error
-            yield found
+                raise CorpusError(f"{path}: frame {frame} is damaged ({error}): get the file again") from error
+            yield block
             data = decoder.rest
         data = bytes(data)
         data = _without_padding(data, file) if path.suffix in _PADDED else data or file.read(_READ_BYTES)
@@ -171,7 +172,7 @@ def _unpack(file: BinaryIO, path: File) -> Iterator[bytes]:
 
 
 def _without_padding(data: bytes, file: BinaryIO) -> bytes:
-    """What follows a frame: the next one, after any zeros."""
+    """The data behind a frame, without leading zeros."""
     while not (data := data.lstrip(b"\0")):
         data = file.read(_READ_BYTES)
         if not data:
@@ -181,7 +182,3 @@ def _without_padding(data: bytes, file: BinaryIO) -> bytes:
 
 def _cut(path: File, frame: int) -> CorpusError:
     return CorpusError(f"{path}: ends inside frame {frame}: the file is cut off, get it again")
-
-
-def _damaged(path: File, frame: int, error: Exception) -> CorpusError:
-    return CorpusError(f"{path}: frame {frame} is damaged ({error}): get the file again")

@@ -1,4 +1,4 @@
-"""Chunks as rows."""
+"""Chunks parsed into rows, by the kind of file."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -11,6 +11,7 @@ from corpus.readers.records import (
     SourceRow,
     checked_row,
     decoded,
+    faulty_row,
     too_long_row,
     type_name,
     undecodable_row,
@@ -19,25 +20,25 @@ from corpus.settings import SourceSettings
 
 __all__ = ["count_records", "rows"]
 
-_SHOWN_CHARS = 1000  # of a whole file that cannot be read
+_SHOWN_CHARS = 1000  # kept of a file that cannot be parsed
 
 
 def rows(chunk: Chunk, first: int = 0, stop: int | None = None, *, parsed: bool = True) -> Iterator[SourceRow]:
-    """Every record of the chunk, good or bad, in order. Blank lines are no records.
+    """The records of the chunk in order, faulty ones included. Blank lines are no records.
 
-    first, stop: only the records from one to before the other, counted through the chunk from 0. parsed: False leaves
-    wikitext as it is.
+    first, stop: half-open range of records, counted through the chunk from 0. parsed: False leaves wikitext unparsed.
     """
     for record in islice(_records(chunk), first, stop):
         yield record if isinstance(record, SourceRow) else record(parsed)
 
 
 def count_records(chunk: Chunk) -> int:
-    """How many rows it has."""
+    """The number of rows."""
     return sum(1 for _ in _records(chunk))
 
 
 def _records(chunk: Chunk) -> Iterator[SourceRow | Callable[[bool], SourceRow]]:
+    """A row for each record; for a page of Wikipedia a function that makes it, as parsing wikitext takes long."""
     source, kind = chunk.source, chunk.kind
     for segment in chunk.segments:
         prefix = f"{segment.file}:" if chunk.numbered_by_file else ""
@@ -78,7 +79,7 @@ def _numbered_lines(segment: Segment) -> Iterator[tuple[int, bytes]]:
 
 
 def _paragraphs(segment: Segment) -> Iterator[tuple[int, bytes]]:
-    """What stands between blank lines, with the number of its first line."""
+    """Paragraphs, separated by blank lines, each with the number of its first line."""
     lines: list[bytes] = []
     for number, line in enumerate(segment.data.split(b"\n"), segment.first):
         if line.strip():
@@ -91,14 +92,15 @@ def _paragraphs(segment: Segment) -> Iterator[tuple[int, bytes]]:
 
 
 def _korquad_rows(segment: Segment, source: SourceSettings, prefix: str) -> Iterator[SourceRow]:
-    """The contexts of a file as KorQuAD and SQuAD 1.x have it."""
+    """The contexts of a KorQuAD or SQuAD 1.x file."""
     try:
         articles = json.loads(segment.data)["data"]
         contexts = [paragraph["context"] for article in articles for paragraph in article["paragraphs"]]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        told = f"no {error}" if isinstance(error, KeyError) else error
-        detail = f"{segment.file}: not a KorQuAD file, which holds data, paragraphs and contexts ({told})"
-        yield SourceRow(segment.file, None, segment.data.decode(errors="replace")[:_SHOWN_CHARS], "bad_json", detail)
+        cause = f"no {error}" if isinstance(error, KeyError) else error
+        fault = f"not a KorQuAD file, which holds data, paragraphs and contexts ({cause})"
+        beginning = segment.data.decode(errors="replace")[:_SHOWN_CHARS]
+        yield faulty_row(segment.file, None, beginning, "bad_json", fault)
         return
     for number, context in enumerate(contexts, 1):
         local = f"{prefix}{number}"
@@ -112,13 +114,13 @@ def _text_row(data: bytes, segment: Segment, place: str, local: str) -> SourceRo
 
 
 def _json_row(raw: str, place: str, segment: Segment, source: SourceSettings, number: str) -> SourceRow:
-    if wrong := undecodable_row(raw, place, segment.encoding):
-        return wrong
+    if undecodable := undecodable_row(raw, place, segment.encoding):
+        return undecodable
     try:
         record = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        return SourceRow(place, None, raw, "bad_json", f"{place}: {error}")
+        return faulty_row(place, None, raw, "bad_json", str(error))
     if not isinstance(record, dict):
-        found = "null" if record is None else type_name(record)
-        return SourceRow(place, None, raw, "bad_json", f"{place}: {found} where an object belongs")
+        kind = "null" if record is None else type_name(record)
+        return faulty_row(place, None, raw, "bad_json", f"{kind} where an object belongs")
     return checked_row(record, place, source, number, raw)

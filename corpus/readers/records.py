@@ -1,4 +1,4 @@
-"""What the readers hand on: segments of files, chunks of segments, and rows."""
+"""What readers pass on: segments of files, chunks of segments, and rows."""
 
 import re
 from collections.abc import Sequence
@@ -23,6 +23,7 @@ __all__ = [
     "SourceRow",
     "checked_row",
     "decoded",
+    "faulty_row",
     "needed_columns",
     "pass_line",
     "too_long_row",
@@ -30,14 +31,14 @@ __all__ = [
     "undecodable_row",
 ]
 
-File: TypeAlias = "Path | UPath"  # here, or behind an address that fsspec knows
+File: TypeAlias = "Path | UPath"  # local, or at an address that fsspec opens
 Kind = Literal["jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia", "korquad"]
 
-SHOWN_BYTES = 1 << 16  # of a record that is too long
+SHOWN_BYTES = 1 << 16  # kept of a record that is too long
 _PASSED_BYTES = 1 << 20  # of its rest, read at once
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-UNDECODABLE = re.compile("[\udc80-\udcff]")  # what a byte that cannot be decoded becomes
+UNDECODABLE = re.compile("[\udc80-\udcff]")  # undecodable bytes, as surrogateescape represents them
 _JSON_NAMES = {
     dict: "an object",
     list: "a list",
@@ -52,9 +53,9 @@ _JSON_NAMES = {
 class Segment:
     """Whole records of one file: lines or pages in UTF-8, or an Arrow stream of rows.
 
-    first: the number of the first line, page or row, from 1. encoding: of the file; where it is not UTF-8, a byte that
-    could not be decoded is a lone surrogate in `data`. columns: of a CSV or TSV file. record_bytes: 0, or the bytes of
-    a single record that is too long, of which `data` is the beginning.
+    first: number of the first line, page or row, from 1. encoding: of the file; if it is not UTF-8, an undecodable byte
+    is a lone surrogate in `data`. columns: of a CSV or TSV file. record_bytes: 0, or the size of a single record that
+    is too long, whose beginning is `data`.
     """
 
     file: str
@@ -67,9 +68,10 @@ class Segment:
 
 @dataclass(frozen=True)
 class Chunk:
-    """What one work unit reads. numbered_by_file: more than one file, so a line's number alone is no id.
+    """The segments that one work unit reads.
 
-    longest: bytes that a record may have.
+    numbered_by_file: the source has several files, so that ids made of line numbers need the name of the file.
+    longest: maximum bytes of a record.
     """
 
     source: SourceSettings
@@ -78,12 +80,18 @@ class Chunk:
     numbered_by_file: bool
     longest: int = LONGEST_RECORD
 
+    @property
+    def size(self) -> int:
+        """Bytes of all segments."""
+        return sum(len(segment.data) for segment in self.segments)
+
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """A document as the source has it, or what is wrong with it: then `reason` is set, and `text` is the raw row.
+    """A document as its source has it; or a faulty record, with a reason, details, and the raw record as its text.
 
-    undecodable: bytes that are no text in the file's encoding; there are some only where that is the reason.
+    place: file and line, page or row, for people. undecodable: number of undecodable bytes; 0 unless they are the
+    reason.
     """
 
     place: str
@@ -94,8 +102,13 @@ class SourceRow:
     undecodable: int = 0
 
 
+def faulty_row(place: str, local: str | int | None, raw: str, reason: str, fault: str) -> SourceRow:
+    """The row of a record that is no document. local: its id, if readable. fault: what is wrong, for people."""
+    return SourceRow(place, local, raw, reason, f"{place}: {fault}")
+
+
 def decoded(data: bytes, encoding: str) -> str:
-    """Text from a segment's bytes. A byte that cannot be decoded becomes one of U+DC80 to U+DCFF: see undecodable_row.
+    """The text of a segment's data. Undecodable bytes become U+DC80 to U+DCFF: see undecodable_row.
 
     encoding: of the segment.
     """
@@ -106,13 +119,13 @@ def decoded(data: bytes, encoding: str) -> str:
 
 
 def undecodable_row(text: str, place: str, encoding: str, local: str | int | None = None) -> SourceRow | None:
-    """The row of a text with bytes that could not be decoded, which it shows as `\\xNN`; None where there are none."""
-    found = UNDECODABLE.findall(text)
-    if not found:
+    """The faulty row of a text with undecodable bytes, shown as `\\xNN`; None if there are none."""
+    undecodable = UNDECODABLE.findall(text)
+    if not undecodable:
         return None
-    first = ord(found[0]) - 0xDC00
-    detail = f"{place}: byte 0x{first:02x} at character {text.index(found[0])} is no {encoding.upper()}"
-    return SourceRow(place, local, _readable(text), "bad_encoding", detail, len(found))
+    first = ord(undecodable[0]) - 0xDC00
+    detail = f"{place}: byte 0x{first:02x} at character {text.index(undecodable[0])} is no {encoding.upper()}"
+    return SourceRow(place, local, _readable(text), "bad_encoding", detail, len(undecodable))
 
 
 def _readable(text: str) -> str:
@@ -120,18 +133,18 @@ def _readable(text: str) -> str:
 
 
 def too_long_row(beginning: bytes, size: int, place: str, encoding: str, longest: int) -> SourceRow:
-    """The row of a record of `size` bytes, which nobody reads, with its first characters as text."""
+    """The faulty row of a record of `size` bytes, more than `longest`. Only its beginning was read."""
     shown = beginning[:SHOWN_BYTES]
-    while shown and shown[-1] >= 0x80:  # the last character may be cut
+    while shown and shown[-1] >= 0x80:  # the last character may be incomplete
         shown = shown[:-1]
         if beginning[len(shown)] >= 0xC0:
             break
-    detail = f"{place}: {size:,} bytes, and a record may have {longest:,}: of its text only the beginning is kept"
-    return SourceRow(place, None, _readable(decoded(shown, encoding)).rstrip("\n"), "too_long", detail)
+    fault = f"{size:,} bytes, and a record may have {longest:,}: of its text only the beginning is kept"
+    return faulty_row(place, None, _readable(decoded(shown, encoding)).rstrip("\n"), "too_long", fault)
 
 
 def pass_line(file: BufferedReader) -> int:
-    """Skips the rest of the line without holding it. Returns the number of bytes skipped."""
+    """Skips the rest of the line without holding it in memory. Returns the number of bytes skipped."""
     size = 0
     for piece in iter(lambda: file.readline(_PASSED_BYTES), b""):
         size += len(piece)
@@ -141,36 +154,36 @@ def pass_line(file: BufferedReader) -> int:
 
 
 def needed_columns(source: SourceSettings, present: Sequence[str], path: File, where: str = "") -> list[str]:
-    """The columns of id and text. Raises CorpusError where one is not among those present. where: they were found."""
+    """The columns of id and text. Raises CorpusError if one is not present. where: ends the list of those present."""
     columns = list(dict.fromkeys(filter(None, (source.id, source.text))))
     for column in columns:
         if column not in present:
-            found = ", ".join(present) or "nothing"
-            without = ' (id = "" takes the number of the line)' if column == source.id else ""
+            names = ", ".join(present) or "nothing"
+            hint = ' (id = "" takes the number of the line)' if column == source.id else ""
             raise CorpusError(
-                f"{path}: no column {column!r} among {found}{where}: set id and text of {source.name!r}{without}"
+                f"{path}: no column {column!r} among {names}{where}: set id and text of {source.name!r}{hint}"
             )
     return columns
 
 
 def checked_row(record: dict[str, Any], place: str, source: SourceSettings, number: str, raw: str) -> SourceRow:
-    """A row whose id and text have the right types, or the reason why not.
+    """The row of a record, faulty if its id or its text is missing or of the wrong type.
 
-    number: the id where the source has none. raw: what to keep of a row that is dropped.
+    number: the id if the source has none. raw: the record as text, kept if it is faulty.
     """
     local = record.get(source.id) if source.id else number
     if isinstance(local, bool) or not isinstance(local, str | int) or local == "" or _SURROGATE.search(str(local)):
-        return SourceRow(
-            place, None, raw, "bad_id", f"{place}: {source.id!r} is {type_name(local)}, not a text or a whole number"
-        )
+        fault = f"{source.id!r} is {type_name(local)}, not a text or a whole number"
+        return faulty_row(place, None, raw, "bad_id", fault)
     text = record.get(source.text)
     if not isinstance(text, str):
-        return SourceRow(place, local, raw, "bad_text", f"{place}: {source.text!r} is {type_name(text)}, not a text")
-    if found := _SURROGATE.search(text):
-        detail = f"{place}: half a surrogate pair at character {found.start()}, which is no text"
-        return SourceRow(place, local, raw, "bad_text", detail)
+        return faulty_row(place, local, raw, "bad_text", f"{source.text!r} is {type_name(text)}, not a text")
+    if surrogate := _SURROGATE.search(text):
+        fault = f"half a surrogate pair at character {surrogate.start()}, which is no text"
+        return faulty_row(place, local, raw, "bad_text", fault)
     return SourceRow(place, local, text)
 
 
 def type_name(value: object) -> str:
+    """The type of a JSON value, in words."""
     return "missing" if value is None else _JSON_NAMES.get(type(value), f"a {type(value).__name__}")

@@ -25,18 +25,18 @@ from korbert.errors import CorpusError
 
 __all__ = ["rows", "segments"]
 
-_BATCH_ROWS = 1024  # of a Parquet file, read at once
+_BATCH_ROWS = 1024  # of a Parquet file, read at a time
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 _NAMES = {"parquet": "Parquet", "arrow": "Arrow"}
-_EXCEPTION = re.compile(r"\w*Exception: ")  # names of C++ classes in Arrow's messages
+_EXCEPTION = re.compile(r"\w*Exception: ")  # C++ class names in messages of Arrow
 
 
 def segments(
     source: SourceSettings, kind: Kind, path: File, name: str, part_bytes: int, longest: int
 ) -> Iterator[Segment]:
-    """Rows of about `part_bytes` with the columns of id and text alone.
+    """Rows with the columns of id and text, about `part_bytes` in a segment.
 
-    longest: bytes that an id or a text may have; a row with a longer one is a segment of its own.
+    longest: maximum bytes of an id or a text; a row with a longer one is a segment of its own.
     """
     first = 1
     batches: list[pa.RecordBatch] = []
@@ -57,7 +57,7 @@ def segments(
 def _without_long_cells(
     batches: Iterator[pa.RecordBatch], longest: int
 ) -> Iterator[tuple[pa.RecordBatch, pa.Buffer | None]]:
-    """The rows of each batch up to one whose id or text is too long, and that cell; None where there is none."""
+    """The batches, split at rows whose id or text is too long. (rows before, that cell); None for the last rows."""
     for batch in batches:
         begin = 0
         cells: dict[int, pa.Buffer] = {}
@@ -74,7 +74,7 @@ def _without_long_cells(
 
 
 def _cut(column: pa.Array, longest: int, cells: dict[int, pa.Buffer]) -> pa.Array:
-    """The column without its cells that are too long, which are put into `cells` by row."""
+    """The column with its cells that are too long emptied, and moved to `cells` by row."""
     values = column.dictionary if pa.types.is_dictionary(column.type) else column
     if values.nbytes <= longest or not any(is_text(values.type) for is_text in _TEXTS):
         return column
@@ -96,9 +96,9 @@ def _batches(source: SourceSettings, kind: Kind, path: File) -> Iterator[pa.Reco
             with open_bytes(path) as file, pa.ipc.open_stream(file) as stream:
                 columns = needed_columns(source, stream.schema.names, path)
                 yield from (batch.select(columns) for batch in stream)
-    except (pa.ArrowException, OSError, KeyError) as error:  # Arrow says OSError where it reads, too
-        told = _EXCEPTION.sub("", str(error.args[0] if error.args else error)).splitlines()[0]
-        raise CorpusError(f"{path}: not a whole {_NAMES[kind]} file ({told}): get it again") from error
+    except (pa.ArrowException, OSError, KeyError) as error:  # Arrow also raises OSError
+        cause = _EXCEPTION.sub("", str(error.args[0] if error.args else error)).splitlines()[0]
+        raise CorpusError(f"{path}: not a whole {_NAMES[kind]} file ({cause}): get it again") from error
 
 
 def _stream(batches: list[pa.RecordBatch]) -> bytes:
@@ -110,19 +110,19 @@ def _stream(batches: list[pa.RecordBatch]) -> bytes:
 
 
 def rows(segment: Segment, source: SourceSettings, prefix: str) -> Iterator[SourceRow]:
-    """The rows of a segment, good or bad. prefix: before a row's number, where that is its id."""
+    """The rows of a segment, faulty ones included. prefix: stands before a row's number, if that is its id."""
     table = pa.ipc.open_stream(segment.data).read_all()
     texts = table.column(source.text)
     if pa.types.is_dictionary(texts.type):
         texts = texts.cast(texts.type.value_type)
     if pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type):
-        texts = texts.cast(pa.large_binary())  # a file may hold bytes that are no UTF-8
+        texts = texts.cast(pa.large_binary())  # columns of strings may hold invalid UTF-8
     ids = table.column(source.id).to_pylist() if source.id else [None] * len(texts)
     for number, (local, text) in enumerate(zip(ids, texts.to_pylist(), strict=True), segment.first):
         place = f"{segment.file} row {number}"
         value = decoded(text, "utf-8") if isinstance(text, bytes) else text
-        if isinstance(text, bytes) and (wrong := undecodable_row(value, place, "utf-8", local)):
-            yield wrong
+        if isinstance(text, bytes) and (undecodable := undecodable_row(value, place, "utf-8", local)):
+            yield undecodable
             continue
         record = {source.text: value} | ({source.id: local} if source.id else {})
         yield checked_row(record, place, source, f"{prefix}{number}", str(value or ""))

@@ -1,4 +1,4 @@
-"""Wikipedia's dumps, pages-articles.xml, as they are downloaded: pages cut from the stream, their wikitext as prose."""
+"""Wikipedia dumps, pages-articles.xml as downloaded: pages cut from the stream, and their wikitext as prose."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -6,7 +6,7 @@ from functools import partial
 from io import BufferedReader
 from xml.etree import ElementTree
 
-from corpus.readers.records import SHOWN_BYTES, File, Segment, SourceRow, too_long_row
+from corpus.readers.records import SHOWN_BYTES, File, Segment, SourceRow, faulty_row, too_long_row
 from korbert.errors import CorpusError
 
 __all__ = ["rows", "segments"]
@@ -15,16 +15,16 @@ _READ_BYTES = 1 << 20
 _BEGIN, _END = b"<page>", b"</page>"
 _PAGE = re.compile(rb"<page>.*?</page>", re.DOTALL)
 _WIKITEXT = "wikitext"
-_MAX_UNCLOSED = 500  # brackets of a page: with more it is no text, and the parser would take minutes
+_MAX_UNCLOSED = 500  # brackets of a page; one with more is no text, and would take the parser minutes
 
 
 def segments(file: BufferedReader, path: File, name: str, part_bytes: int, longest: int) -> Iterator[Segment]:
-    """Whole pages of about `part_bytes`. Raises CorpusError where the file ends inside a page.
+    """Whole pages, about `part_bytes` in a segment. Raises CorpusError if the file ends inside a page.
 
-    longest: bytes that a page may have; of a longer one only the beginning is held.
+    longest: maximum bytes of a page; of a longer one only the beginning is kept.
     """
     first, held = 1, bytearray()
-    searched = 0  # in what is held there is no end of a page before
+    searched = 0  # no page ends in `held` before this
     while data := file.read(_READ_BYTES):
         held += data
         end = held.rfind(_END, searched)
@@ -55,9 +55,9 @@ def segments(file: BufferedReader, path: File, name: str, part_bytes: int, longe
 
 
 def _pass_over(file: BufferedReader, page: bytearray) -> tuple[int, bytearray | None]:
-    """Reads on to the end of a page. Returns its bytes, and what was read behind it; None: the file ends before."""
+    """Skips the rest of a page. Returns its size in bytes and the data behind it, None if the file ends before."""
     size = len(page)
-    held = page[-len(_END) :]  # the end may lie across two reads
+    held = page[-len(_END) :]  # the end may span two reads
     while data := file.read(_READ_BYTES):
         before = len(held)
         held += data
@@ -69,9 +69,9 @@ def _pass_over(file: BufferedReader, page: bytearray) -> tuple[int, bytearray | 
 
 
 def rows(segment: Segment, longest: int) -> Iterator[SourceRow | Callable[[bool], SourceRow]]:
-    """The articles of a segment, good or bad, or what makes such a row, as wikitext takes long to parse.
+    """The pages of a segment as rows, or as functions that make the row and take whether to parse its wikitext.
 
-    It is told whether to. Redirects, and pages that are none of the encyclopedia's, are dropped.
+    Redirects and pages outside the article namespace are faulty rows.
     """
     for number, match in enumerate(_PAGE.finditer(segment.data), segment.first):
         place = f"{segment.file} page {number}"
@@ -85,30 +85,27 @@ def _row(data: bytes, place: str, parsed: bool) -> SourceRow:
     try:
         page = ElementTree.fromstring(data)
     except ElementTree.ParseError as error:
-        return SourceRow(place, None, data.decode(errors="backslashreplace"), "bad_xml", f"{place}: {error}")
+        return faulty_row(place, None, data.decode(errors="backslashreplace"), "bad_xml", str(error))
     title, namespace, local = (page.findtext(name, "") for name in ("title", "ns", "id"))
     place = f"{place} ({title})"
     revision = page.find("revision")
     text = None if revision is None else revision.findtext("text")
     if not local.isdecimal():
-        return SourceRow(place, None, title, "bad_id", f"{place}: <id> is {local!r}, not a whole number")
+        return faulty_row(place, None, title, "bad_id", f"<id> is {local!r}, not a whole number")
     if namespace != "0":
-        return SourceRow(place, local, title, "not_an_article", f"{place}: namespace {namespace}")
+        return faulty_row(place, local, title, "not_an_article", f"namespace {namespace}")
     if (redirect := page.find("redirect")) is not None:
-        return SourceRow(place, local, title, "redirect", f"{place}: to {redirect.get('title')}")
+        return faulty_row(place, local, title, "redirect", f"to {redirect.get('title')}")
     if text is None or (revision is not None and revision.findtext("model", _WIKITEXT) != _WIKITEXT):
-        return SourceRow(place, local, title, "bad_text", f"{place}: no wikitext in its revision")
-    return _article(text, place, local) if parsed else SourceRow(place, local, text)
+        return faulty_row(place, local, title, "bad_text", "no wikitext in its revision")
+    if not parsed:
+        return SourceRow(place, local, text)
 
-
-def _article(text: str, place: str, local: str) -> SourceRow:
     from corpus.readers.wikitext import prose, unclosed  # not at the top: only this kind of source needs the parser
 
     if (brackets := unclosed(text)) > _MAX_UNCLOSED:
-        return SourceRow(
-            place, local, text, "bad_text", f"{place}: {brackets:,} brackets and tags in it are never closed"
-        )
+        return faulty_row(place, local, text, "bad_text", f"{brackets:,} brackets and tags in it are never closed")
     try:
         return SourceRow(place, local, prose(text))
     except RecursionError:
-        return SourceRow(place, local, text, "bad_text", f"{place}: its wikitext is nested too deep to be parsed")
+        return faulty_row(place, local, text, "bad_text", "its wikitext is nested too deep to be parsed")

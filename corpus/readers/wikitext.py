@@ -1,4 +1,4 @@
-"""Wikitext as prose, by mwparserfromhell's reading of it."""
+"""Wikitext as prose, parsed by mwparserfromhell."""
 
 import re
 from collections import Counter
@@ -10,7 +10,7 @@ from mwparserfromhell import nodes
 
 __all__ = ["prose", "unclosed"]
 
-# Tags whose content is no prose. Tables are tags too, as the parser has them.
+# Tags whose content is no prose. The parser treats tables as tags.
 _DROPPED = frozenset(
     {"table", "gallery", "timeline", "graph", "mapframe", "maplink", "imagemap", "score", "categorytree", "inputbox"}
     | {"ref", "references", "math", "ce", "chem", "hiero", "syntaxhighlight", "source", "pre", "section", "indicator"}
@@ -20,10 +20,10 @@ _BLOCKS = frozenset({"p", "div", "blockquote", "hr", "poem"})
 _RAISED = str.maketrans("0123456789+-−()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿ")  # 10<sup>2</sup> is not 102
 _LOWERED = str.maketrans("0123456789+-−()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₍₎")
 _MEDIA = frozenset(("file", "image", "media", "파일", "그림", "미디어", "category", "분류"))
-_LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z-]+)?|simple|zh-.*")  # [[en:Mathematics]]: the same article elsewhere
+_LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z-]+)?|simple|zh-.*")  # [[en:Mathematics]]: the article in another language
 _SWITCH = re.compile(r"__[A-Z가-힣]+__")  # __TOC__
-_LEFT_MARKUP = re.compile(r"^[ \t]*(\{\||\|).*$|\{\{|\}\}|\[\[|\]\]|'''?", re.MULTILINE)  # what was never closed
-# What opens and what closes, in pairs of groups; the last opens a tag that has no end.
+_LEFT_MARKUP = re.compile(r"^[ \t]*(\{\||\|).*$|\{\{|\}\}|\[\[|\]\]|'''?", re.MULTILINE)  # markup that was never closed
+# Opening and closing markup, in pairs of groups. The last group is a tag without an end.
 _PAIRS = re.compile(
     r"(\{\{)|(\}\})|(\[\[)|(\]\])|^(\{\|)|^(\|\})|(<ref\b[^<>/]*>)|(</ref)|(<[a-zA-Z][^<>]*(?=<|\Z))",
     re.MULTILINE,
@@ -31,7 +31,7 @@ _PAIRS = re.compile(
 _SPACES = re.compile(r"[^\S\n]+")
 _AT_LINE_ENDS = re.compile(r" ?\n ?")
 _BLANK_LINES = re.compile(r"\n{3,}")
-# Brackets that lost what stood in them with a template: (, 줄여서 math), (), (영어: , 1924년)
+# Brackets that may have lost content with a template: (, 줄여서 math), (), (영어: , 1924년)
 _BRACKETS = re.compile(r" ?[(（\[][^()（）\[\]\n]*[)）\]]")
 _SEPARATORS = re.compile(r"\s*[,;·]\s*")
 
@@ -45,10 +45,10 @@ _WRAPPED: dict[str, Callable[[str], str]] = {
 
 
 def prose(wikitext: str) -> str:
-    """The running text: without tables, references, templates, categories, files; a heading is a paragraph break.
+    """The running text, without tables, references, templates, categories and files. Headings are paragraph breaks.
 
-    Paragraphs are parted by blank lines. What the parser cannot read stays as it is written, but for its brackets.
-    Raises RecursionError where arguments ({{{) are nested hundreds of times.
+    Paragraphs are separated by blank lines. Malformed markup stays as text, without its brackets. Raises RecursionError
+    if arguments ({{{) are nested hundreds of times.
     """
     text = _SWITCH.sub("", _text(mwparserfromhell.parse(wikitext)))
     text = _LEFT_MARKUP.sub("", text)
@@ -58,9 +58,9 @@ def prose(wikitext: str) -> str:
 
 
 def unclosed(wikitext: str) -> int:
-    """How many templates, links, tables, references and tags are begun and never end.
+    """The number of templates, links, tables, references and tags that are never closed.
 
-    Each makes the parser begin anew behind it: 8,000 in 32 KB of text cost it half a minute.
+    The parser backtracks at each: 8,000 in 32 KB of text take it half a minute.
     """
     begun: Counter[int] = Counter()
     for match in _PAIRS.finditer(wikitext):
@@ -70,7 +70,7 @@ def unclosed(wikitext: str) -> int:
 
 
 def _mended(match: re.Match[str]) -> str:
-    """Brackets without the separators of what is gone; none where nothing is left."""
+    """Brackets without the separators of lost content; an empty string if nothing is left in them."""
     whole = match[0]
     space, opening, inner, closing = whole[: whole[0] == " "], whole.lstrip()[0], whole.strip()[1:-1], whole[-1]
     parts = _SEPARATORS.split(inner)

@@ -13,14 +13,14 @@ from korbert.huggingface.configs import config_to_transformers
 from korbert.huggingface.conversion import CLASSES, to_transformers
 from korbert.modeling.models import ClassificationModel, Model, PretrainingModel
 from korbert.modeling.storage import load_model, serialize
-from korbert.tokenization import Tokenizer, repair, spans
+from korbert.tokenization import Tokenizer, morphemes, pieces, repair, spans, special, vocabulary
 from korbert.tokenization.folder import PROBE, WORDS
 
 __all__ = ["export"]
 
-_INLINED = {"repair": repair, "spans": spans}  # in the order in which the tokenizer's file imports them
 _TOKENIZER_FILE = "tokenization_korbert.py"
-_OWN_IMPORT = re.compile(r"^from korbert\.tokenization\.(repair|spans) import .*\n", re.MULTILINE)
+_INLINED = (repair, spans, morphemes, vocabulary, pieces, special)  # each imports only those before it
+_OWN_IMPORT = re.compile(r"^from korbert\.tokenization\.\w+ import .*\n", re.MULTILINE)
 
 
 def export(model_folder: str | Path, folder: str | Path, check: bool = False) -> dict[str, float]:
@@ -138,13 +138,13 @@ def _write_tokenizer(folder: Path, model: Model, tokenizer: Tokenizer) -> None:
 
 
 def _tokenizer_source() -> str:
-    """tokenization_korbert.py without imports of korbert: the text of the modules it needs stands in it."""
+    """tokenization_korbert.py with the text of the modules that it needs in place of its imports from korbert."""
     source = Path(__file__).with_name(_TOKENIZER_FILE).read_text(encoding="utf-8")
-    texts = {name: Path(str(module.__file__)).read_text(encoding="utf-8") for name, module in _INLINED.items()}
-    bare = {name: _OWN_IMPORT.sub("", text) for name, text in texts.items()}
-    inlined, count = _OWN_IMPORT.subn(lambda match: bare[match[1]], source)
-    assert count == len(_INLINED)
-    return inlined
+    start = _OWN_IMPORT.search(source).start()  # type: ignore[union-attr]
+    texts = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in _INLINED]
+    inlined = "\n\n".join(_OWN_IMPORT.sub("", text) for text in [*texts, source[start:]])
+    assert "\nfrom korbert" not in inlined
+    return source[:start] + inlined
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

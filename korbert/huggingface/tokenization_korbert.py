@@ -1,36 +1,30 @@
 """The tokenizer of a korbert model for `transformers`: AutoTokenizer.from_pretrained(folder, trust_remote_code=True).
 
-Needs kiwipiepy and sentencepiece. Ids are those of korbert.tokenization.Tokenizer, which cut text the same way.
+Needs kiwipiepy and sentencepiece. The way from text to ids is the code of korbert itself, which stands in an exported
+file in place of the imports from korbert. What follows makes it a tokenizer of `transformers`.
 """
 
 import json
 import os
-import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformers import BatchEncoding, PreTrainedTokenizer
 from transformers.tokenization_utils_base import TruncationStrategy
 
-from korbert.tokenization.repair import cut, repair  # an exported file has these modules' text in place of the lines
-from korbert.tokenization.spans import piece_spans, runs_within, slices
+from korbert.tokenization.morphemes import analyze, call_options, eojeols_after, load_kiwi
+from korbert.tokenization.pieces import CONTINUATION, Pieces, pieces_of
+from korbert.tokenization.special import encode_with_special
+from korbert.tokenization.vocabulary import FIRST_BYTE, MARK, SPECIAL, Vocabulary, unmarked
 
 __all__ = ["KorbertTokenizer"]
 
-_CLS, _SEP = 2, 3
-_FIRST_BYTE, _FIRST_PIECE = 128, 384  # entries before are special or reserved, between them bytes
-_MARK = "▁"  # where a morpheme or an eojeol begins
-_TYPED = "\uffff"  # a ▁ of the text
-_TYPED_IDS = [_FIRST_BYTE + byte for byte in _MARK.encode()]
-_REMEMBERED = 500_000  # forms
-_WORD = re.compile(r"\S+")
-_OF_THE_MODEL = ("model_type", "load_default_dict", "load_multi_dict", "integrate_allomorph")  # what Kiwi is told once
+_CLS, _SEP = SPECIAL.index("[CLS]"), SPECIAL.index("[SEP]")
 _FILES = {
     "vocab_file": "vocabulary.model",
     "record_file": "korbert_tokenizer.json",
@@ -50,8 +44,6 @@ _SETTINGS = {
     "split_special_tokens": True,
 }
 
-_Morpheme = tuple[str, int, int]  # form and span in the text as given
-
 
 class _Piece(NamedTuple):
     """A piece of a text. span: its characters; eojeol: counted from 0."""
@@ -62,7 +54,7 @@ class _Piece(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """What a call of the tokenizer asks for, by the names that `transformers` hands over. None: as usual."""
+    """What a call of the tokenizer asks for, by the names of `transformers`. None: as usual."""
 
     padding_strategy: Any
     truncation_strategy: Any
@@ -84,9 +76,9 @@ class _Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class _Window:
-    """What stands in one row: columns of T entries. segments, eojeols: None for special tokens and padding.
+    """One row in columns of T entries. segments, eojeols: None for special tokens and padding.
 
-    It has the methods by which BatchEncoding answers char_to_token, sequence_ids and the like.
+    Its methods are those that BatchEncoding calls for char_to_token, sequence_ids and the like.
     """
 
     ids: list[int]
@@ -144,32 +136,32 @@ class _Window:
         return None if self.segments[token] is None else self.spans[token]
 
     def char_to_token(self, char: int, segment: int = 0) -> int | None:
-        return next((place for place in self._of(segment) if self.spans[place][0] <= char < self.spans[place][1]), None)
+        return next((at for at in self._places(segment) if self.spans[at][0] <= char < self.spans[at][1]), None)
 
     def char_to_word(self, char: int, segment: int = 0) -> int | None:
         token = self.char_to_token(char, segment)
         return None if token is None else self.eojeols[token]
 
     def word_to_tokens(self, word: int, segment: int = 0) -> tuple[int, int] | None:
-        places = [place for place in self._of(segment) if self.eojeols[place] == word]
+        places = [place for place in self._places(segment) if self.eojeols[place] == word]
         return (places[0], places[-1] + 1) if places else None
 
     def word_to_chars(self, word: int, segment: int = 0) -> tuple[int, int]:
-        spans = [self.spans[place] for place in self._of(segment) if self.eojeols[place] == word]
+        spans = [self.spans[place] for place in self._places(segment) if self.eojeols[place] == word]
         return min(start for start, _ in spans), max(end for _, end in spans)
 
-    def _of(self, segment: int) -> Iterator[int]:
+    def _places(self, segment: int) -> Iterator[int]:
         return (place for place, own in enumerate(self.segments) if own == segment)
 
 
 class KorbertTokenizer(PreTrainedTokenizer):
     """Kiwi's morphemes, each cut into pieces of a SentencePiece vocabulary; [CLS] A [SEP] or [CLS] A [SEP] B [SEP].
 
-    Of a model that fills gaps, '[MASK]' in a text is the mask, and so are the other special tokens what they stand for;
-    of others they are text, as nobody means them there. split_special_tokens, False or True, says so to the call or to
-    from_pretrained. Offsets are of the text as given; each piece of a fused morpheme (했: 하, 었) has
-    all of its characters. With return_overflowing_tokens each window is a row, and overflow_to_sample_mapping tells
-    which text it shows. Decoding joins forms and is readable, not the text as it was.
+    With a model that fills gaps, '[MASK]' and other special tokens in a text are these tokens; with others they are
+    text. split_special_tokens, False or True, chooses for a call, or for all in from_pretrained. Offsets are of the
+    text as given; each piece of a fused morpheme (했: 하, 었) has all of its characters. With return_overflowing_tokens
+    each window is a row, and overflow_to_sample_mapping tells which text it shows. Decoding joins forms: the result is
+    readable, but not the original text.
     """
 
     vocab_files_names = _FILES
@@ -189,22 +181,27 @@ class KorbertTokenizer(PreTrainedTokenizer):
         paths = (vocab_file, record_file, pieces_file, words_file, probe_file)
         self._files = {name: Path(path).read_bytes() for name, path in zip(_FILES.values(), paths, strict=True) if path}
         record = json.loads(self._files[_FILES["record_file"]])
-        _check_versions(record["versions"])
+        for package, wanted in record["versions"].items():
+            if (installed := version(package)) != wanted and not os.environ.get("KORBERT_ACCEPT_KIWI"):
+                raise ImportError(
+                    f"this vocabulary was counted with {package} {wanted}, installed is {installed}:"
+                    f" its morphemes would differ; pip install {package}=={wanted}, or set KORBERT_ACCEPT_KIWI=1"
+                )
         self._options: dict[str, Any] = record["analyzer"]
-        self._call = _of_a_call(self._options)
-        self._mark: str = record["vocabulary"]["mark"]
-        self._typed = re.compile(rf"({_TYPED})|\s+" if self._mark != "none" else rf"([{_TYPED}{_MARK}])|\s+")
-        self._processor = sentencepiece.SentencePieceProcessor(model_proto=self._files[_FILES["vocab_file"]])
-        learned = self._processor.vocab_size()
-        words = self._word_entries(record["vocabulary"]["words"])
-        self._ids = {word: [learned + place] for place, word in enumerate(words)}
-        self._names = _unique([*self._processor.id_to_piece(list(range(learned))), *words])
-        self._vocab = {name: id for id, name in enumerate(self._names)}
+        self._calling = call_options(self._options)
         self._kiwi: Any = None
+        processor = sentencepiece.SentencePieceProcessor(model_proto=self._files[_FILES["vocab_file"]])
+        settings = record["vocabulary"]
+        self._vocabulary = Vocabulary(processor, settings["mark"], settings["words"])
+        self._vocab: dict[str, int] = {}
+        for id, piece in enumerate(self._vocabulary.pieces):
+            # A whole word may be a learned piece, too; `transformers` needs one name an entry.
+            self._vocab[f"{piece} " if piece in self._vocab else piece] = id
+        self._names = list(self._vocab)
         super().__init__(**{**_SETTINGS, **kwargs})  # type: ignore[no-untyped-call]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without Kiwi, which loads anew where it is needed."""
+        """Without Kiwi, which each process loads for itself."""
         return {**self.__dict__, "_kiwi": None}
 
     @property
@@ -232,67 +229,47 @@ class KorbertTokenizer(PreTrainedTokenizer):
         return tuple(paths)
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
-        """Readable text: forms run together, bytes made characters."""
+        """Readable text: forms run together, bytes become characters."""
         text = bytearray()
         for token in tokens:
             id = self._vocab.get(token)
-            if id is not None and _FIRST_BYTE <= id < _FIRST_PIECE:
-                text.append(id - _FIRST_BYTE)
-                continue
-            special = id is not None and id < _FIRST_BYTE
-            apart = special or (self._mark == "eojeol" and token.startswith(_MARK))
-            text += (" " * apart + token.removeprefix(_MARK) + " " * special).encode()
+            special = id is not None and id < FIRST_BYTE
+            apart = special or (self._vocabulary.mark == "eojeol" and token.startswith(MARK))
+            content = unmarked(token).encode() if id is None else self._vocabulary.bytes_of(id)
+            text += b" " * apart + content + b" " * special
         return " ".join(unicodedata.normalize("NFC", text.decode("utf-8", errors="replace")).split())
 
     def _encode_plus(self, text: Any, text_pair: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """Texts and pairs of them, one or many; words and ids that are given already go the way of the base class."""
+        """Texts and pairs of texts, one or many; the base class encodes words and ids."""
         samples, batched = _samples(text, text_pair)
         if samples is None or kwargs.get("is_split_into_words"):
             for name in ("return_offsets_mapping", "return_overflowing_tokens"):
                 if kwargs.get(name):
                     raise NotImplementedError(f"{name} needs texts, as strings: morphemes are not cut at given words")
             return super()._encode_plus(text, text_pair, *args, **kwargs)
-        known = {name: kwargs[name] for name in _Asked._fields if name in kwargs}
-        return self._encode_samples(samples, batched, _Asked(**known))
-
-    def _encode_samples(self, samples: Sequence[tuple[str, str | None]], batched: bool, asked: _Asked) -> BatchEncoding:
+        asked = _Asked(**{name: kwargs[name] for name in _Asked._fields if name in kwargs})
         windows: list[_Window] = []
         owners: list[int] = []
-        for number, (text, pair) in enumerate(samples):
-            first = self._text_pieces(text, asked.split_special_tokens)
-            second = None if pair is None else self._text_pieces(pair, asked.split_special_tokens)
-            for one, other in self._cut(first, second, asked):
-                windows.append(self._window(one, other, asked.add_special_tokens))
+        for number, (one, other) in enumerate(samples):
+            first = self._text_pieces(one, asked.split_special_tokens)
+            second = None if other is None else self._text_pieces(other, asked.split_special_tokens)
+            for segments in self._cut(first, second, asked):
+                windows.append(self._window(*segments, asked.add_special_tokens))
                 owners.append(number)
-        for window in windows:
-            self._eventual_warn_about_too_long_sequence(window.ids, asked.max_length, asked.verbose)
-        rows = self._padded_rows(windows, asked)
-        padded = [
-            self._padded(window, len(row), asked.padding_side or self.padding_side)
-            for window, row in zip(windows, rows["input_ids"], strict=True)
-        ]
-        if asked.return_offsets_mapping:
-            rows["offset_mapping"] = [window.spans for window in padded]
-        if asked.return_overflowing_tokens:
-            rows["overflow_to_sample_mapping"] = owners
-        if asked.return_length:
-            rows["length"] = [len(row) for row in rows["input_ids"]]
+                self._eventual_warn_about_too_long_sequence(windows[-1].ids, asked.max_length, asked.verbose)
         single = not batched and not asked.return_overflowing_tokens
-        data = {name: column[0] for name, column in rows.items()} if single else dict(rows)
-        encodings: Any = padded  # they answer what BatchEncoding asks of those of `tokenizers`
-        return BatchEncoding(data, encodings, tensor_type=asked.return_tensors, prepend_batch_axis=single)
+        return self._rows(windows, owners, single, asked)
 
-    def _padded_rows(self, windows: list[_Window], asked: _Asked) -> BatchEncoding:
-        """The columns that a model gets, by the base class's padding."""
-        types = asked.return_token_type_ids
+    def _rows(self, windows: list[_Window], owners: list[int], single: bool, asked: _Asked) -> BatchEncoding:
+        """Windows as what a call returns. owners: the text that each shows. single: one row, no list of rows."""
+        # The columns that a model gets, padded by the base class.
+        types, specials = asked.return_token_type_ids, asked.return_special_tokens_mask
         columns = {"input_ids": [window.ids for window in windows]}
         if "token_type_ids" in self.model_input_names if types is None else types:
             columns["token_type_ids"] = [window.types for window in windows]
-        if asked.return_special_tokens_mask:
-            columns["special_tokens_mask"] = [
-                [int(segment is None) for segment in window.segments] for window in windows
-            ]
-        return self.pad(
+        if specials:
+            columns["special_tokens_mask"] = [[int(own is None) for own in window.segments] for window in windows]
+        rows = self.pad(
             columns,
             padding=asked.padding_strategy.value,
             max_length=asked.max_length,
@@ -300,11 +277,28 @@ class KorbertTokenizer(PreTrainedTokenizer):
             padding_side=asked.padding_side,
             return_attention_mask=asked.return_attention_mask,
         )
+        # The windows get the same padding, for offsets and for what BatchEncoding looks up in them.
+        padded: list[_Window] = []
+        for window, row in zip(windows, rows["input_ids"], strict=True):
+            padding = _Window([], [], [], [], [], [])
+            for _ in range(len(row) - len(window.ids)):
+                padding.add(self.pad_token_id, str(self.pad_token))
+            right = (asked.padding_side or self.padding_side) == "right"
+            padded.append(window + padding if right else padding + window)
+        if asked.return_offsets_mapping:
+            rows["offset_mapping"] = [window.spans for window in padded]
+        if asked.return_overflowing_tokens:
+            rows["overflow_to_sample_mapping"] = owners
+        if asked.return_length:
+            rows["length"] = [len(row) for row in rows["input_ids"]]
+        data = {name: column[0] for name, column in rows.items()} if single else dict(rows)
+        encodings: Any = padded  # in the place of encodings of `tokenizers`
+        return BatchEncoding(data, encodings, tensor_type=asked.return_tensors, prepend_batch_axis=single)
 
     def _cut(
         self, first: list[_Piece], second: list[_Piece] | None, asked: _Asked
     ) -> list[tuple[list[_Piece], list[_Piece] | None]]:
-        """What stays of a text or pair, or where windows are asked for all of those over the one that is cut."""
+        """What fits of a text or pair; with return_overflowing_tokens, all windows over the segment that is cut."""
         strategy, max_length, stride = asked.truncation_strategy, asked.max_length, asked.stride
         special = self.num_special_tokens_to_add(pair=second is not None) if asked.add_special_tokens else 0
         surplus = len(first) + len(second or []) + special - (max_length or 0)
@@ -329,26 +323,25 @@ class KorbertTokenizer(PreTrainedTokenizer):
                 f"max_length {max_length} leaves {room} pieces for a window, which is no more than stride {stride}: "
                 "raise max_length or lower stride"
             )
-        parts = _windows(long, room, stride, from_left=self.truncation_side == "right")
+        # Neighbours share `stride` pieces, until all has been shown.
+        starts = [0, *range(room - stride, len(long) - stride, room - stride)]
+        bounds = [(start, min(start + room, len(long))) for start in starts]
+        if self.truncation_side == "left":
+            bounds = [(len(long) - end, len(long) - start) for start, end in bounds]
+        parts = [long[start:end] for start, end in bounds]
         return [(part, second) if cut_first else (first, part) for part in parts]
 
     def _window(self, first: list[_Piece], second: list[_Piece] | None, add_special_tokens: bool) -> _Window:
         """[CLS] first [SEP] second [SEP], or the segments alone."""
-        found = _Window([], [], [], [], [], [])
+        window = _Window([], [], [], [], [], [])
         if add_special_tokens:
-            found.add(_CLS, self._names[_CLS])
+            window.add(_CLS, self._names[_CLS])
         for segment, pieces in enumerate([first] if second is None else [first, second]):
             for piece in pieces:
-                found.add(piece.id, self._names[piece.id], segment, segment, piece.eojeol, piece.span)
+                window.add(piece.id, self._names[piece.id], segment, segment, piece.eojeol, piece.span)
             if add_special_tokens:
-                found.add(_SEP, self._names[_SEP], segment)
-        return found
-
-    def _padded(self, window: _Window, length: int, side: str) -> _Window:
-        padding = _Window([], [], [], [], [], [])
-        for _ in range(length - len(window.tokens)):
-            padding.add(self.pad_token_id, str(self.pad_token))
-        return window + padding if side == "right" else padding + window
+                window.add(_SEP, self._names[_SEP], segment)
+        return window
 
     def _convert_token_to_id(self, token: str) -> int:
         return self._vocab.get(token, self._vocab["[UNK]"])
@@ -356,163 +349,37 @@ class KorbertTokenizer(PreTrainedTokenizer):
     def _convert_id_to_token(self, index: int) -> str:
         return self._names[index]
 
-    def _word_entries(self, words: list[str]) -> list[str]:
-        return list(dict.fromkeys(self._marked(word, initial) for word in words for initial in (True, False)))
-
-    def _marked(self, form: str, initial: bool) -> str:
-        form = form.replace(_MARK, _TYPED)
-        return _MARK + form if self._mark == "morpheme" or (self._mark == "eojeol" and initial) else form
-
     def _text_pieces(self, text: str, split_special_tokens: bool | None) -> list[_Piece]:
         """The pieces of a text, without special tokens unless it holds them and split_special_tokens is False."""
         if self.split_special_tokens if split_special_tokens is None else split_special_tokens:
-            return [piece for part in self._encode_morphemes(text) for piece in part]
-        return self._encode_with_special(text)
+            pieces = self._encode_pieces(text)
+        else:
+            ids = {token: self._added_tokens_encoder[token] for token in self.all_special_tokens}
+            pieces = encode_with_special(text, self._encode_pieces, ids)
+        later = eojeols_after(text)
+        eojeol = 0
+        located: list[_Piece] = []
+        for id, level, span in zip(pieces.ids, pieces.boundaries, pieces.spans, strict=True):
+            if level != CONTINUATION:  # all pieces of a morpheme have the eojeol that it begins in
+                eojeol = bisect_right(later, span[0])
+            located.append(_Piece(id, span, eojeol))
+        return located
 
-    def _encode_morphemes(self, text: str) -> list[list[_Piece]]:
-        """The pieces of each morpheme."""
-        later = _later_eojeols(text)
-        found = []
-        before = -1
-        for form, start, end in self._morphemes(text):
-            eojeol = bisect_right(later, start)
-            key = form if self._mark == "none" else self._marked(form, eojeol != before)
-            ids = self._ids_of(key)
-            spans = [(start, end)]
-            if len(ids) != 1:
-                spans = piece_spans(form, slices(form, [self._size(id) for id in ids]), start, text[start:end])
-            found.append([_Piece(id, span, eojeol) for id, span in zip(ids, spans, strict=True)])
-            before = eojeol
-        return found
-
-    def _size(self, id: int) -> int:
-        """Bytes that a piece takes."""
-        return 1 if _FIRST_BYTE <= id < _FIRST_PIECE else len(self._names[id].removeprefix(_MARK).rstrip(" ").encode())
-
-    def _encode_with_special(self, text: str) -> list[_Piece]:
-        """Analysed whole, so that what stands around a special token is seen; its morphemes then give way to it."""
-        parts = [part for part in self._encode_morphemes(text) if part]
-        pattern = re.compile("|".join(map(re.escape, self.all_special_tokens)))
-        specials = [match.span() for match in pattern.finditer(text)]
-        runs = runs_within([(part[0].span[0], part[-1].span[1]) for part in parts], specials)
-        if runs is None:  # within a web address
-            return self._encode_between(text, specials)
-        found: list[_Piece] = []
-        begin = 0
-        for (start, end), (first, last) in zip(specials, runs, strict=True):
-            found += chain.from_iterable(parts[begin:first])
-            found.append(_Piece(self._added_tokens_encoder[text[start:end]], (start, end), parts[first][0].eojeol))
-            begin = last
-        return [*found, *chain.from_iterable(parts[begin:])]
-
-    def _encode_between(self, text: str, specials: list[tuple[int, int]]) -> list[_Piece]:
-        """The special tokens, and what stands between them, each stretch analysed by itself."""
-        later = _later_eojeols(text)
-        found: list[_Piece] = []
-        begin = 0
-        for start, end in [*specials, (len(text), len(text))]:
-            for part in filter(None, self._encode_morphemes(text[begin:start])):
-                eojeol = bisect_right(later, begin + part[0].span[0])
-                found += (_Piece(one, (begin + low, begin + high), eojeol) for one, (low, high), _ in part)
-            if start < end:
-                id = self._added_tokens_encoder[text[start:end]]
-                found.append(_Piece(id, (start, end), bisect_right(later, start)))
-            begin = end
-        return found
-
-    def _morphemes(self, text: str) -> Iterator[_Morpheme]:
-        """Line by line, as Kiwi gets it."""
-        offset = 0
-        for line in text.split("\n"):
-            for begin, part in cut(line):
-                if part and not part.isspace():
-                    yield from self._analyzed(part, offset + begin)
-            offset += len(line) + 1
-
-    def _analyzed(self, part: str, offset: int) -> Iterator[_Morpheme]:
-        repaired = repair(part)
-        for token in self._loaded_kiwi().tokenize(part if repaired is None else repaired.text, **self._call):
-            start, end = token.start, token.end
-            if repaired is not None:
-                start, end = repaired.span(start, end)
-            yield token.form, offset + start, offset + end
-
-    def _ids_of(self, key: str) -> list[int]:
-        ids = self._ids.get(key)
-        if ids is None:
-            ids = []
-            for part in filter(None, self._typed.split(key)):
-                typed = part == _TYPED or (part == _MARK and self._mark == "none")
-                ids += _TYPED_IDS if typed else self._processor.encode(part)
-            if len(self._ids) < _REMEMBERED:
-                self._ids[key] = ids
-        return ids
-
-    def _loaded_kiwi(self) -> Any:
+    def _encode_pieces(self, text: str) -> Pieces:
         if self._kiwi is None:
-            from kiwipiepy import Kiwi
-
-            options = {name: self._options[name] for name in _OF_THE_MODEL}
-            if "allowed_dialects" in self._call:
-                options["enabled_dialects"] = self._call["allowed_dialects"]
-            self._kiwi = Kiwi(num_workers=1, **options)
-            self._kiwi.global_config.space_tolerance = self._options.get("space_tolerance", 0)
-            for word in self._options.get("user_words", []):
-                self._kiwi.add_user_word(word["form"], word["tag"], word["score"])
-        return self._kiwi
-
-
-def _later_eojeols(text: str) -> list[int]:
-    """Where each eojeol but the first begins."""
-    return [match.start() for match in _WORD.finditer(text)][1:]
-
-
-def _of_a_call(options: dict[str, Any]) -> dict[str, Any]:
-    """What Kiwi is told with each text. Options that few have are left out of the record."""
-    call = {name: options[name] for name in ("split_complex", "z_coda")}
-    if "typos" in options:
-        call["typos"] = options["typos"]
-    if "dialects" in options:
-        call["allowed_dialects"] = ",".join(options["dialects"]).upper()
-    return call
+            self._kiwi = load_kiwi(self._options, threads=1)
+        return pieces_of(analyze(text, self._kiwi, self._calling), text, self._vocabulary)
 
 
 def _samples(text: Any, pair: Any) -> tuple[list[tuple[str, str | None]] | None, bool]:
-    """(text and pair of each sample, whether they are many); no samples where something else than texts is given."""
+    """(text and pair of each sample, whether a list was given); None for samples that are no texts."""
     batched = isinstance(text, (list, tuple))
     if pair is None:
         given = list(text) if batched else [text]
-        found = [tuple(one) if isinstance(one, (list, tuple)) else (one, None) for one in given]
+        samples = [tuple(one) if isinstance(one, (list, tuple)) else (one, None) for one in given]
     else:
         if batched != isinstance(pair, (list, tuple)) or (batched and len(pair) != len(text)):
             raise ValueError("give as many pairs as texts: two strings, or two lists of the same length")
-        found = list(zip(text, pair, strict=True)) if batched else [(text, pair)]
-    fit = all(len(one) == 2 and isinstance(one[0], str) and isinstance(one[1], str | None) for one in found)
-    return (found if fit else None), batched
-
-
-def _windows(long: list[_Piece], room: int, stride: int, from_left: bool) -> list[list[_Piece]]:
-    """Windows of `room` pieces, neighbours sharing `stride`, until all has been shown."""
-    starts = [0, *range(room - stride, len(long) - stride, room - stride)]
-    ends = [min(start + room, len(long)) for start in starts]
-    if from_left:
-        return [long[start:end] for start, end in zip(starts, ends, strict=True)]
-    return [long[len(long) - end : len(long) - start] for start, end in zip(starts, ends, strict=True)]
-
-
-def _check_versions(expected: dict[str, str]) -> None:
-    for package, wanted in expected.items():
-        if (found := version(package)) != wanted and not os.environ.get("KORBERT_ACCEPT_KIWI"):
-            raise ImportError(
-                f"this vocabulary was counted with {package} {wanted}, installed is {found}:"
-                f" its morphemes would differ; pip install {package}=={wanted}, or set KORBERT_ACCEPT_KIWI=1"
-            )
-
-
-def _unique(names: list[str]) -> list[str]:
-    """Two entries may have the same name, a learned piece and a whole word: the word gets a space behind it."""
-    seen: set[str] = set()
-    for place, name in enumerate(names):
-        names[place] = f"{name} " if name in seen else name
-        seen.add(name)
-    return names
+        samples = list(zip(text, pair, strict=True)) if batched else [(text, pair)]
+    fit = all(len(one) == 2 and isinstance(one[0], str) and isinstance(one[1], str | None) for one in samples)
+    return (samples if fit else None), batched

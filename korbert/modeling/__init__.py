@@ -1,4 +1,13 @@
-"""From ids to vectors and scores: encoders, the models on them, and the folders they are kept in."""
+"""From ids to vectors and scores.
+
+1. config.py      the sizes of an encoder and its architecture, `bert` or `modern`.
+2. embeddings.py  ids (B, T) -> vectors (B, T, D): pieces, positions, token types, boundaries.
+3. attention.py   masks, rotary positions and self-attention, used by the layers of encoder.py.
+4. encoder.py     all layers: (B, T, D) -> (B, T, D).
+5. heads.py       vectors -> scores: vocabulary, next sentence, classifiers; initial weights.
+6. models.py      an encoder with its heads: pretraining, classification, reading.
+7. storage.py     a model as a folder with its tokenizer, and back.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""How vectors of a row see each other: masks, rotary positions and self-attention."""
+"""Attention masks, rotary positions and self-attention."""
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +13,7 @@ Rotation = tuple[Tensor, Tensor]
 
 
 def global_mask(attention_mask: Tensor | None, padded: bool | None = None) -> Tensor | None:
-    """Which pieces may be seen by all of their row: (B, 1, 1, T) bool, or None where nothing is padding.
+    """The mask of global layers, True on pieces: (B, 1, 1, T) bool, or None without padding.
 
     attention_mask: (B, T), 0 on padding. Attention without a mask takes the fastest kernel. padded: whether there is a
     0; None: looked up, which waits for the device.
@@ -24,9 +24,9 @@ def global_mask(attention_mask: Tensor | None, padded: bool | None = None) -> Te
 
 
 def local_mask(visible: Tensor | None, length: int, reach: int, device: torch.device) -> Tensor | None:
-    """Which pieces see which within `reach` pieces to each side: (B or 1, 1, T, T) bool, or None where all see all.
+    """The mask of local layers, `reach` pieces to each side: (B or 1, 1, T, T) bool, or None if all see all.
 
-    visible: what global_mask returned. Padding far from every real piece sees itself: a row of no keys would be NaN.
+    visible: the global mask. Padding far from every piece sees itself, as attention over no keys is NaN.
     """
     if length <= reach + 1:
         return visible
@@ -37,7 +37,7 @@ def local_mask(visible: Tensor | None, length: int, reach: int, device: torch.de
 
 
 def rotation(length: int, size: int, theta: float, device: torch.device) -> Rotation:
-    """Rotary positions (Su et al. 2021): numbers i and i + size/2 of a head turn by place x theta^(-2i/size)."""
+    """Rotary positions (Su et al. 2021): dimensions i and i + size/2 turn by position x theta^(-2i/size)."""
     turns = 1.0 / theta ** (torch.arange(0, size, 2, dtype=torch.float32, device=device) / size)  # (D/H/2,)
     angles = torch.arange(length, dtype=torch.float32, device=device)[:, None] * turns[None, :]
     both = torch.cat([angles, angles], dim=-1)  # (T, D/H)
@@ -45,7 +45,7 @@ def rotation(length: int, size: int, theta: float, device: torch.device) -> Rota
 
 
 def _rotate(vectors: Tensor, turn: Rotation) -> Tensor:
-    """vectors: (B, H, T, D/H). Turned in float32 whatever their type, which is kept."""
+    """vectors: (B, H, T, D/H). Computed in float32; the result has the type of `vectors`."""
     cosines, sines = turn
     wide = vectors.float()
     first, second = wide.chunk(2, dim=-1)
@@ -53,7 +53,7 @@ def _rotate(vectors: Tensor, turn: Rotation) -> Tensor:
 
 
 class SelfAttention(nn.Module):
-    """Multi-head attention of a row to itself (Vaswani et al. 2017, 3.2), with or without rotary positions."""
+    """Multi-head self-attention (Vaswani et al. 2017, 3.2), with or without rotary positions."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class SelfAttention(nn.Module):
         self.output = nn.Linear(config.hidden_size, config.hidden_size, bias=biased)
 
     def forward(self, hidden: Tensor, mask: Tensor | None, turn: Rotation | None) -> Tensor:
-        """hidden: (B, T, D); mask: True may be seen, broadcast to (B, H, T, T), None sees all. Returns (B, T, D)."""
+        """hidden: (B, T, D); mask: broadcast to (B, H, T, T), True is visible; None: all are. Returns (B, T, D)."""
         batch, length, _ = hidden.shape
         projected = self.qkv(hidden).view(batch, length, 3, self.num_heads, self.head_size)
         query, key, value = projected.permute(2, 0, 3, 1, 4)  # (B, H, T, D/H) each

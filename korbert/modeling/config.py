@@ -1,4 +1,4 @@
-"""What an encoder looks like: sizes and switches. Imports no torch."""
+"""The configuration of an encoder. Imports no torch."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self
@@ -20,9 +20,9 @@ _BERT_DEFAULTS: Mapping[str, Any] = {
 class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
     """Sizes of an encoder. Names follow Hugging Face.
 
-    `bert` is the encoder of Devlin et al. 2018 (learned positions, post-norm, GELU, biases); `modern` that of Warner
-    et al. 2024 (rotary positions, pre-norm, GeGLU, no biases). What is left out takes the default of its architecture:
-    those below are `modern`'s; `bert` has 2 token types, dropout 0.1 and a norm epsilon of 1e-12, as Google's code.
+    `bert` is the encoder of Devlin et al. 2018 (learned positions, post-norm, GELU, biases); `modern` is that of Warner
+    et al. 2024 (rotary positions, pre-norm, GeGLU, no biases). Defaults depend on the architecture: those below are
+    `modern`'s; `bert` has 2 token types, dropout 0.1 and a norm epsilon of 1e-12, as Google's code.
     """
 
     architecture: Literal["bert", "modern"] = Field("modern", description="which parts the encoder is made of")
@@ -84,7 +84,7 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
 
     @classmethod
     def parse(cls, values: object) -> Self:
-        """The config of a file. ModelError, in one line, where it is none."""
+        """The config in a file. ModelError, in one line, if it is invalid."""
         try:
             return cls.model_validate(values)
         except ValidationError as error:
@@ -93,9 +93,9 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def head_size(self) -> int:
-        """Numbers in a vector of one head."""
+        """Dimensions of one head."""
         return self.hidden_size // self.num_attention_heads
 
     def is_global(self, layer: int) -> bool:
-        """Whether that layer (0 is the first) sees all pieces of the row."""
+        """Whether a layer (0 is the first) attends to all pieces of the row."""
         return self.architecture == "bert" or layer % self.global_attn_every_n_layers == 0

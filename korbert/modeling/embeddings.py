@@ -1,4 +1,4 @@
-"""From ids to the first vectors: pieces, and what the architecture adds to them."""
+"""Embeddings of pieces, positions, token types and boundaries."""
 
 import torch
 from torch import Tensor, nn
@@ -8,13 +8,11 @@ from korbert.modeling.config import EncoderConfig
 
 __all__ = ["BOUNDARY_LEVELS", "Embeddings"]
 
-BOUNDARY_LEVELS = (
-    4  # what begins at a piece: nothing, a morpheme, an eojeol, a sentence (korbert.tokenization.encoding)
-)
+BOUNDARY_LEVELS = 4  # nothing, a morpheme, an eojeol or a sentence begins (korbert.tokenization.encoding)
 
 
 class Embeddings(nn.Module):
-    """Sum of a vector for each piece and, where configured, its position, token type and boundary; norm; dropout."""
+    """The sum of piece, position, token type and boundary embeddings, as configured; norm; dropout."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -30,29 +28,26 @@ class Embeddings(nn.Module):
     def forward(
         self, input_ids: Tensor, token_type_ids: Tensor | None = None, boundaries: Tensor | None = None
     ) -> Tensor:
-        """input_ids, token_type_ids, boundaries: (B, T) whole numbers. Returns (B, T, D).
+        """input_ids, token_type_ids, boundaries: (B, T) integers. Returns (B, T, D).
 
-        token_type_ids: None is segment A everywhere; not looked at where the encoder has no token types.
-        boundaries: needed where the encoder embeds them, not looked at elsewhere.
+        token_type_ids: None is segment A everywhere; ignored by encoders without token types.
+        boundaries: required by encoders that embed them, ignored by others.
         """
         hidden: Tensor = self.token(input_ids)  # (B, T, D)
         if self.token_type is not None:
             segments = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
             hidden = hidden + self.token_type(segments)
         if self.position is not None:
-            hidden = hidden + self._positions(input_ids.shape[1])
+            length = input_ids.shape[1]
+            if length > self.position.num_embeddings:
+                raise ModelError(
+                    f"a row of {length} pieces is longer than the {self.position.num_embeddings} positions of this"
+                    " encoder: lower max_length"
+                )
+            hidden = hidden + self.position.weight[:length]  # (T, D)
         if self.boundary is not None:
             if boundaries is None:
                 raise ModelError("this encoder embeds boundaries, but the batch has none: pass boundaries=(B, T)")
             hidden = hidden + self.boundary(boundaries.long())
         normed: Tensor = self.dropout(self.norm(hidden))
         return normed
-
-    def _positions(self, length: int) -> Tensor:
-        assert self.position is not None
-        if length > self.position.num_embeddings:
-            raise ModelError(
-                f"a row of {length} pieces is longer than the {self.position.num_embeddings} positions of this encoder:"
-                " lower max_length"
-            )
-        return self.position.weight[:length]  # (T, D)

@@ -1,4 +1,4 @@
-"""Layers and the encoder they make."""
+"""The layers of both architectures, and the encoder."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ __all__ = ["Encoder"]
 
 
 class _BertLayer(nn.Module):
-    """Attention and feed-forward part, each added to its input and normed afterwards (post-norm)."""
+    """Attention and feed-forward block, each added to its input and then normed (post-norm)."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class _BertLayer(nn.Module):
 
 
 class _ModernLayer(nn.Module):
-    """Attention and gated feed-forward part, each normed first (pre-norm); the first layer's input is normed."""
+    """Attention and gated feed-forward block, each on normed input (pre-norm). The first layer's is normed already."""
 
     def __init__(self, config: EncoderConfig, first: bool) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class _ModernLayer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Pieces in, one vector a piece out. Padding changes nothing at real pieces, to rounding."""
+    """Ids to one vector a piece. Padding does not change the vectors of pieces, up to rounding."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -75,38 +75,25 @@ class Encoder(nn.Module):
         *,
         padded: bool | None = None,
     ) -> Tensor:
-        """All tensors: (B, T) whole numbers. Returns (B, T, D); what stands at padding is finite and means nothing.
+        """All tensors: (B, T) integers. Returns (B, T, D); vectors at padding are finite and mean nothing.
 
-        attention_mask: 1 on pieces, 0 on padding; None: no padding. padded: whether attention_mask has a 0, where that
-        is known; None: looked up, which waits for the device.
+        attention_mask: 1 on pieces, 0 on padding; None: no padding. padded: whether attention_mask has a 0; None:
+        looked up, which waits for the device.
         """
+        config, length, device = self.config, input_ids.shape[1], input_ids.device
+        everywhere = [config.is_global(layer) for layer in range(len(self.layers))]
+
+        # Masks and rotations of global layers (True) and of local ones (False).
+        masks = {True: global_mask(attention_mask, padded)}
+        turns: dict[bool, Rotation | None] = {True: None}
+        if config.architecture == "modern":
+            turns[True] = rotation(length, config.head_size, config.global_rope_theta, device)
+        if not all(everywhere):
+            masks[False] = local_mask(masks[True], length, config.local_attention // 2, device)
+            turns[False] = rotation(length, config.head_size, config.local_rope_theta, device)
+
         hidden = self.embeddings(input_ids, token_type_ids, boundaries)
-        masks = self._masks(input_ids, attention_mask, padded)
-        turns = self._rotations(input_ids)
-        for place, layer in enumerate(self.layers):
-            everywhere = self.config.is_global(place)
-            hidden = layer(hidden, masks[everywhere], turns[everywhere])
+        for layer, is_global in zip(self.layers, everywhere, strict=True):
+            hidden = layer(hidden, masks[is_global], turns[is_global])
         normed: Tensor = self.final_norm(hidden)
         return normed
-
-    def _masks(
-        self, input_ids: Tensor, attention_mask: Tensor | None, padded: bool | None
-    ) -> dict[bool, Tensor | None]:
-        """Masks of layers that see everything (True) and of local ones (False)."""
-        visible = global_mask(attention_mask, padded)
-        if self._all_global():
-            return {True: visible}
-        reach = self.config.local_attention // 2
-        return {True: visible, False: local_mask(visible, input_ids.shape[1], reach, input_ids.device)}
-
-    def _rotations(self, input_ids: Tensor) -> dict[bool, Rotation | None]:
-        if self.config.architecture == "bert":
-            return {True: None}
-        length, size, device = input_ids.shape[1], self.config.head_size, input_ids.device
-        turns: dict[bool, Rotation | None] = {True: rotation(length, size, self.config.global_rope_theta, device)}
-        if not self._all_global():
-            turns[False] = rotation(length, size, self.config.local_rope_theta, device)
-        return turns
-
-    def _all_global(self) -> bool:
-        return all(map(self.config.is_global, range(self.config.num_hidden_layers)))

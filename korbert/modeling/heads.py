@@ -1,4 +1,4 @@
-"""What sits on an encoder: poolers, the vocabulary head, next sentence, and how fresh weights are drawn."""
+"""Heads on an encoder: poolers, vocabulary, next sentence; and the initialization of weights."""
 
 import math
 
@@ -12,7 +12,7 @@ __all__ = ["NextSentenceHead", "Pooler", "PredictionHead", "VocabularyHead", "in
 
 
 class Pooler(nn.Module):
-    """A vector for the whole row, of one vector: dense layer and tanh (Devlin et al. 2018). (B, D) -> (B, D)."""
+    """Dense layer and tanh on the vector that stands for a row (Devlin et al. 2018). (B, D) -> (B, D)."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -23,7 +23,7 @@ class Pooler(nn.Module):
 
 
 class PredictionHead(nn.Module):
-    """Dense layer, GELU, norm: what vectors pass before a classifier or the vocabulary. (..., D) -> (..., D)."""
+    """Dense layer, GELU and norm, before a classifier or the vocabulary. (..., D) -> (..., D)."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class PredictionHead(nn.Module):
 
 
 class VocabularyHead(nn.Module):
-    """Scores of all pieces at a place. Its matrix is the embedding's, handed in; its own are a transform and a bias."""
+    """Scores over the vocabulary. The matrix is the embeddings', passed in; the head has a transform and a bias."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class VocabularyHead(nn.Module):
 
 
 class NextSentenceHead(nn.Module):
-    """Whether segment B follows A, from the first piece's vector: label 0 says that it does. (B, T, D) -> (B, 2)."""
+    """Whether segment B follows A (label 0) or not (1), from the first piece's vector. (B, T, D) -> (B, 2)."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class NextSentenceHead(nn.Module):
 
 
 def mean_of_pieces(hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
-    """The mean vector of each row over what is no padding, special tokens included. (B, T, D), (B, T) -> (B, D)."""
+    """The mean of each row over its pieces, special tokens included. (B, T, D), (B, T) -> (B, D)."""
     if attention_mask is None:
         return hidden.mean(dim=1)
     kept = attention_mask.to(hidden.dtype)
@@ -71,10 +71,11 @@ def mean_of_pieces(hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
 
 
 def initialize(model: nn.Module, config: EncoderConfig, generator: torch.Generator | None) -> None:
-    """Fresh weights in place: normal, cut at two deviations; biases 0, norms 1. Draws from `generator` alone, if given.
+    """Initializes weights in place: normal, truncated at two standard deviations; biases 0, norms 1.
 
-    `modern` scales what is added to the residual stream by 1/sqrt(2 layers), and last classifiers by 1/sqrt(D), as
-    Warner et al. 2024 (appendix) do; `bert` draws all alike, as in Google's code.
+    generator: None: torch's global one. The standard deviation is initializer_range; in `modern` it is divided by
+    sqrt(2 x layers) where a block adds to the residual stream, and is 1/sqrt(D) for classifiers (Warner et al. 2024,
+    appendix). `bert` draws all weights alike, as Google's code.
     """
     for name, module in model.named_modules():
         if isinstance(module, nn.LayerNorm):

@@ -1,4 +1,4 @@
-"""Encoders with heads: the three models that are trained, saved and exported."""
+"""The three models that are trained, saved and exported: an encoder with heads each."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
@@ -24,10 +24,10 @@ Pooling = Literal["mean", "first"]
 
 
 class PretrainingModel(nn.Module):
-    """An encoder that guesses masked pieces (MLM) and whether B follows A (NSP).
+    """An encoder that predicts masked pieces (MLM) and whether B follows A (NSP).
 
-    Training calls `encoder` and then the heads on what it needs: of a large vocabulary `mlm_head` on masked rows alone.
-    generator: where fresh weights come from; None: torch's own, see torch.manual_seed.
+    Training calls `encoder`, and the heads only where there are labels: a large vocabulary makes `mlm_head` expensive.
+    generator: draws the initial weights; None: torch's global generator.
     """
 
     kind: ClassVar[str] = "pretraining"
@@ -47,17 +47,17 @@ class PretrainingModel(nn.Module):
         token_type_ids: Tensor | None = None,
         boundaries: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Arguments as Encoder.forward. Returns scores of all pieces at all places (B, T, V), and of NSP (B, 2)."""
+        """Arguments as Encoder.forward. Returns the scores of MLM at all positions (B, T, V), and of NSP (B, 2)."""
         hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries)
         return self.mlm_head(hidden), self.nsp_head(hidden)
 
     def mlm_hidden(self, rows: Tensor) -> Tensor:
-        """What meets the matrix of the vocabulary: (N, D) -> (N, D)."""
+        """What is multiplied by the vocabulary's matrix: (N, D) -> (N, D)."""
         transformed: Tensor = self.mlm.transform(rows)
         return transformed
 
     def mlm_head(self, rows: Tensor) -> Tensor:
-        """Scores of all pieces: (N, D) -> (N, V). Equals mlm_hidden(rows) @ decoder_weight.T + decoder_bias."""
+        """Scores over the vocabulary: (N, D) -> (N, V); mlm_hidden(rows) @ decoder_weight.T + decoder_bias."""
         scores: Tensor = self.mlm(rows, self.decoder_weight)
         return scores
 
@@ -68,7 +68,7 @@ class PretrainingModel(nn.Module):
 
     @property
     def decoder_weight(self) -> Tensor:
-        """The matrix of the vocabulary (V, D): the embedding's own (tied)."""
+        """The vocabulary's matrix (V, D), tied to the embeddings."""
         return self.encoder.embeddings.token.weight
 
     @property
@@ -77,15 +77,15 @@ class PretrainingModel(nn.Module):
         return self.mlm.bias
 
     def head_settings(self) -> dict[str, Any]:
-        """What besides the encoder's config is needed to build this model again."""
+        """What building this model needs besides the config of its encoder."""
         return {}
 
 
 class ClassificationModel(nn.Module):
-    """An encoder that labels a text or a pair of texts.
+    """An encoder that classifies a text or a pair of texts.
 
-    pooling: the vector that stands for the text: the mean over its pieces, or the first one's.
-    labels: a name for each label; numbers if not given.
+    pooling: the vector of the text: the mean over its pieces, or that of the first piece.
+    labels: names of the labels; by default their numbers.
     """
 
     kind: ClassVar[str] = "classification"
@@ -120,19 +120,19 @@ class ClassificationModel(nn.Module):
         *,
         padded: bool | None = None,
     ) -> Tensor:
-        """Arguments as Encoder.forward. Returns the scores of the labels, (B, num_labels)."""
+        """Arguments as Encoder.forward. Returns scores of the labels, (B, num_labels)."""
         hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries, padded=padded)
         pooled = hidden[:, 0] if self.pooling == "first" else mean_of_pieces(hidden, attention_mask)
         scores: Tensor = self.classifier(self.dropout(self.head(pooled)))
         return scores
 
     def head_settings(self) -> dict[str, Any]:
-        """What besides the encoder's config is needed to build this model again."""
+        """What building this model needs besides the config of its encoder."""
         return {"num_labels": self.num_labels, "pooling": self.pooling, "labels": list(self.labels)}
 
 
 class ReadingModel(nn.Module):
-    """An encoder that points at the first and the last piece of an answer."""
+    """An encoder that finds the first and the last piece of an answer."""
 
     kind: ClassVar[str] = "reading"
 
@@ -155,16 +155,16 @@ class ReadingModel(nn.Module):
         *,
         padded: bool | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Arguments as Encoder.forward. Returns the scores of each piece as first and as last one, (B, T) both.
+        """Arguments as Encoder.forward. Returns each piece's scores as the first and as the last one, (B, T) both.
 
-        Padding and question pieces have scores too: the caller leaves them out.
+        Padding and pieces of the question have scores, too; the caller masks them.
         """
         hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries, padded=padded)
         scores: Tensor = self.classifier(self.dropout(self.head(hidden)))  # (B, T, 2)
         return scores[..., 0], scores[..., 1]
 
     def head_settings(self) -> dict[str, Any]:
-        """What besides the encoder's config is needed to build this model again."""
+        """What building this model needs besides the config of its encoder."""
         return {}
 
 
@@ -172,10 +172,10 @@ Model = PretrainingModel | ClassificationModel | ReadingModel
 
 
 def init_encoder_from(model: Model, pretrained: Model) -> None:
-    """Copies the encoder's weights of `pretrained` into `model`, and of a PretrainingModel what fits of its heads.
+    """Copies the weights of the encoder into `model`, and those of the head that fits, if `pretrained` has one.
 
-    That is what `transformers` takes over too: for `bert` the pooler of NSP, for `modern` the transform of MLM.
-    ModelError where the encoders differ in more than dropout.
+    As in `transformers`, that is the pooler of NSP for `bert`, and the transform of MLM for `modern`.
+    ModelError if the encoders differ in more than dropout.
     """
     theirs, ours = pretrained.encoder.state_dict(), model.encoder.state_dict()
     for name in sorted(theirs.keys() | ours.keys()):

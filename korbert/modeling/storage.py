@@ -1,4 +1,4 @@
-"""A model folder: config.json, model.safetensors and the tokenizer that its ids come from (docs/formats.md)."""
+"""Model folders: config.json, model.safetensors and the tokenizer (docs/formats.md)."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ class _Strict(BaseModel):
 
 
 class _NoHead(_Strict):
-    """A head that the encoder's config says all about."""
+    """A head without settings of its own."""
 
 
 class _LabelHead(_Strict):
@@ -44,7 +44,7 @@ class _LabelHead(_Strict):
 
 
 class _Config(_Strict):
-    """config.json behind `korbert_format` and `kind`."""
+    """config.json without `korbert_format` and `kind`."""
 
     encoder: dict[str, Any]
     head: _LabelHead | _NoHead
@@ -54,9 +54,9 @@ class _Config(_Strict):
 
 
 def save_model(folder: str | Path, model: Model, tokenizer: Tokenizer, task: Mapping[str, Any] | None = None) -> None:
-    """Writes `folder`, made if absent. Same weights, config and tokenizer: same bytes.
+    """Writes a model folder. Same weights, config and tokenizer: same bytes.
 
-    task: what a user of the model has to know besides (max_length and the like), plain JSON values.
+    task: further facts for users of the model (max_length and the like), JSON values.
     """
     folder = Path(folder)
     _check_vocabulary(model.config, tokenizer, folder)
@@ -77,7 +77,7 @@ def save_model(folder: str | Path, model: Model, tokenizer: Tokenizer, task: Map
 
 
 def serialize(tensors: Mapping[str, Tensor]) -> bytes:
-    """A safetensors file, by the tensors alone. One metadata entry: with more, their order changes from run to run."""
+    """A safetensors file, a function of the tensors. Of several metadata entries the order would vary."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     return safetensors.torch.save(plain, metadata={"format": "pt"})
 
@@ -85,8 +85,8 @@ def serialize(tensors: Mapping[str, Tensor]) -> bytes:
 def read_config(folder: str | Path) -> dict[str, Any]:
     """config.json of a model folder: korbert_format, kind, encoder, head, task, tokenizer_digest, weights_sha256.
 
-    folder: of a model, or of an artifact that has one. ModelError where it is none, or of another format, and where an
-    entry is not what it has to be.
+    folder: a model folder, or an artifact that has one. ModelError if it is neither, of another format, or if an entry
+    is invalid.
     """
     path = model_folder(folder) / "config.json"
     try:
@@ -122,9 +122,9 @@ def read_config(folder: str | Path) -> dict[str, Any]:
 
 
 def _short(value: object) -> str:
-    """What a file says, for an error: no more of it than tells what it is."""
-    said = repr(value)
-    return said if len(said) <= 80 else f"{said[:80]}..."
+    """A value in an error, at most 80 characters of it."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."
 
 
 @overload
@@ -148,8 +148,8 @@ def load_model(
 ) -> tuple[Model, Tokenizer]:
     """The model of a folder, in eval mode, and its tokenizer.
 
-    kind: what the caller can use; None takes any. ModelError where it is another, where files are missing, changed or
-    broken, where weights are not finite, and where the tokenizer is not the one that the model was trained with.
+    kind: the kind that the caller needs; None: any. ModelError for another kind, for files that are missing, changed or
+    broken, for weights that are not finite, and for a tokenizer other than the one of training.
     """
     folder = model_folder(folder)
     config = read_config(folder)
@@ -170,10 +170,10 @@ def load_model(
 
 def _read_weights(path: Path, expected: str) -> dict[str, Tensor]:
     try:
-        found = sha256_of(path)
-        if found != expected:
+        digest = sha256_of(path)
+        if digest != expected:
             raise ModelError(
-                f"{path}: SHA-256 {found[:12]}, config.json says {expected[:12]}: the file was changed or is damaged:"
+                f"{path}: SHA-256 {digest[:12]}, config.json says {expected[:12]}: the file was changed or is damaged:"
                 " put it back, or write the model anew"
             )
         return safetensors.torch.load_file(path)
@@ -184,7 +184,7 @@ def _read_weights(path: Path, expected: str) -> dict[str, Tensor]:
 
 
 def _build(folder: Path, config: Mapping[str, Any], num_tensors: int) -> Model:
-    """The model without weights. num_tensors: of the weights' file; a layer has more than one."""
+    """The model without weights. num_tensors: tensors in the file of weights; a layer has more than one."""
     try:
         encoder = EncoderConfig.parse(config["encoder"])
         if encoder.num_hidden_layers > num_tensors:
@@ -192,13 +192,12 @@ def _build(folder: Path, config: Mapping[str, Any], num_tensors: int) -> Model:
         with torch.device("meta"), _NoFilling():
             return _CLASSES[config["kind"]](encoder, **config["head"])
     except (ModelError, TypeError, ValueError, OverflowError, RuntimeError) as error:  # sizes that no tensor can have
-        said = str(error).partition("\n")[0]
-        raise ModelError(f"{folder / 'config.json'}: {said}") from None
+        reason = str(error).partition("\n")[0]
+        raise ModelError(f"{folder / 'config.json'}: {reason}") from None
 
 
 class _NoFilling(TorchFunctionMode):
-    """Leaves out torch.nn.init: tensors on "meta" have nothing to fill, and torch would load its compiler to find out,
-    which takes two seconds."""
+    """Skips torch.nn.init: "meta" tensors hold no values, and filling them would load torch's compiler (2 s)."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -210,7 +209,7 @@ class _NoFilling(TorchFunctionMode):
 
 
 def _fill(path: Path, model: Model, tensors: Mapping[str, Tensor]) -> None:
-    """Weights of a file into a model that has none."""
+    """Assigns the weights of a file to a model without weights."""
     expected = model.state_dict()
     for name in sorted(expected.keys() | tensors.keys()):
         want, have = expected.get(name), tensors.get(name)
@@ -227,7 +226,7 @@ def _fill(path: Path, model: Model, tensors: Mapping[str, Tensor]) -> None:
 
 
 def _shape(tensor: Tensor | None) -> str:
-    """2x3 of float32, "2x3 float64" of another type."""
+    """ "2x3" for float32, "2x3 float64" for another type."""
     if tensor is None:
         return "absent"
     kind = "" if tensor.dtype == torch.float32 else f" {str(tensor.dtype).removeprefix('torch.')}"

@@ -1,4 +1,14 @@
-"""Pretraining: rows made from documents when they are read (MLM masks, NSP pairs), and their losses."""
+"""Pretraining: rows made from documents when they are read, and their losses. From shard to loss:
+
+1. shards.py       documents as ids, memory-mapped, with the places where documents and sentences begin.
+2. permutation.py  the order of the rows in an epoch, a function of seed and epoch.
+3. pairs.py        a row's segments: A with the B that follows it, or with a B from another document (NSP).
+4. masking.py      the pieces to predict, by whole morphemes or eojeol, and what replaces them (MLM).
+5. batches.py      rows -> the micro-batches of a step; phases of several lengths; fixed batches for evaluation.
+6. objective.py    a batch and a model -> the losses; held-out figures beside the unigram baseline.
+
+settings.py: settings of masking and pairs.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
-"""Rows and batches, made when they are read: nothing lies on disk but the documents, once.
+"""Rows and batches of pretraining, made from the shards when they are asked for.
 
-What a row holds depends on (seed, epoch, its number) alone, through a counter-based generator: not on batch size,
-accumulation or the number of processes. Any step's batch can be made without those before it.
+A row is a pure function of (seed, epoch, its number) through a counter-based generator. Batch size, accumulation and
+the number of processes do not change it, and the batch of any step is made without those before it.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from korbert.errors import SettingsError
 from korbert.pretraining.masking import SpecialIds, choose_positions, hide, units_of
-from korbert.pretraining.pairs import Pair, Pairs
+from korbert.pretraining.pairs import Pairs
 from korbert.pretraining.permutation import permuted
 from korbert.pretraining.settings import MaskingSettings, PairSettings
 from korbert.pretraining.shards import Shards
@@ -34,9 +34,9 @@ _FRAME = 3  # [CLS] A [SEP] B [SEP]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What is known of a batch before it travels.
+    """Facts about a batch that the loss needs on the processor.
 
-    lengths: (B,) pieces of each row. labels_before: (B + 1,) labels for MLM in all rows before; last, in all.
+    lengths: (B,) pieces of each row. labels_before: (B + 1,) MLM labels in the rows before each, and in all rows.
     """
 
     lengths: tuple[int, ...]
@@ -44,7 +44,7 @@ class Layout:
 
 
 class PretrainingRows:
-    """All rows of an epoch, by number. files: shards; max_length: pieces a row, special tokens included."""
+    """Rows by epoch and number. files: shards; max_length: pieces a row, special tokens included."""
 
     def __init__(
         self,
@@ -66,26 +66,44 @@ class PretrainingRows:
         """Rows of one epoch."""
         return len(self._pairs)
 
+    def batch(self, step: int, batch_size: int, micro_batches: int = 1) -> list[Batch]:
+        """The rows of step `step` (0-based): the next batch_size of an endless series of shuffled epochs.
+
+        They are sorted by length, so that each micro-batch holds rows of similar length. A micro-batch has, with T its
+        longest row:
+        input_ids, attention_mask, token_type_ids, boundaries, labels (-100: no loss): (B, T) int64;
+        next_sentence_label: (B,); label_rows, label_columns: (N,), the places of its labels, row by row;
+        mlm_count, nsp_count: labels of the whole step, by which `pretraining_loss` divides; layout: a Layout.
+        """
+        epochs, places = np.divmod(step * batch_size + np.arange(batch_size), len(self))
+        rows: list[Row] = []
+        for epoch in np.unique(epochs).tolist():
+            shuffled = permuted(places[epochs == epoch], len(self), derived_seed(self._key, epoch))
+            rows += [self.row(epoch, index) for index in shuffled.tolist()]
+        rows.sort(key=lambda row: len(row["input_ids"]))
+
+        counts = {
+            "weight": torch.tensor(1.0),  # the counts make the loss of each micro-batch its share of the step
+            "mlm_count": torch.tensor(sum(int((row["labels"] != _IGNORED).sum()) for row in rows)),
+            "nsp_count": torch.tensor(sum(int((row["next_sentence_label"] != _IGNORED).sum()) for row in rows)),
+        }
+        fillers = {"input_ids": self._ids.pad, "token_type_ids": 0, "boundaries": 0, "labels": _IGNORED}
+        batches: list[Batch] = []
+        for part in np.array_split(np.arange(batch_size), micro_batches):
+            if part.size:
+                own = rows[part[0] : part[-1] + 1]
+                tensors = padded(own, fillers)
+                pair_labels = torch.from_numpy(np.concatenate([row["next_sentence_label"] for row in own]))
+                where = located(tensors["labels"], tensors["attention_mask"])
+                batches.append({**tensors, "next_sentence_label": pair_labels, **where, **counts})
+        return batches
+
     def row(self, epoch: int, index: int) -> Row:
         """int64: input_ids, token_type_ids, boundaries, labels (T,), T at most max_length; next_sentence_label (1,)."""
-        generator = np.random.Philox(key=[self._key, epoch], counter=[0, 0, 0, index])
-        rng = np.random.Generator(generator)
+        rng = np.random.Generator(np.random.Philox(key=[self._key, epoch], counter=[0, 0, 0, index]))
         pair = self._pairs.draw(index, rng)
-        ids, boundaries, segments, maskable = self._framed(pair)
-        units = units_of(boundaries, maskable, self._masking.unit)
-        chosen = np.flatnonzero(maskable)[choose_positions(units, self._masking.rate, rng)]
-        labels = np.full_like(ids, _IGNORED)
-        labels[chosen] = ids[chosen]
-        return {
-            "input_ids": hide(ids, chosen, self._masking, self._ids, rng),
-            "token_type_ids": segments,
-            "boundaries": boundaries.astype(np.int64),
-            "labels": labels,
-            "next_sentence_label": np.array([pair.label]),
-        }
 
-    def _framed(self, pair: Pair) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
-        """Ids, boundaries, segment numbers (0, 1), and what is no special token, of [CLS] A [SEP] (B [SEP])."""
+        # [CLS] A [SEP] or [CLS] A [SEP] B [SEP]; the pieces between the special tokens may be masked.
         spans = [pair.first] if pair.second is None else [pair.first, pair.second]
         length = 1 + sum(end - start + 1 for start, end in spans)
         ids = np.full(length, self._ids.sep, dtype=np.int64)
@@ -100,54 +118,27 @@ class PretrainingRows:
             segments[at:] = number
             maskable[here] = True
             at = here.stop + 1
-        return ids, boundaries, segments, maskable
 
-    def batch(self, step: int, batch_size: int, micro_batches: int = 1) -> list[Batch]:
-        """The rows of step `step` (0-based): the next batch_size in an endless series of shuffled epochs.
-
-        They are sorted by length, so that the micro-batches hold rows of like lengths. In each are, (B, T) int64 with T
-        its longest row, input_ids, attention_mask, token_type_ids, boundaries and labels (-100: no loss); (N,) row and
-        column of each label, label_rows and label_columns, row by row; (B,) next_sentence_label; the numbers of labels
-        in the whole step, mlm_count and nsp_count, by which `pretraining_loss` divides; and a Layout, layout.
-        """
-        places = step * batch_size + np.arange(batch_size)
-        rows = [self.row(epoch, index) for epoch, index in self._shuffled(places)]
-        rows.sort(key=lambda row: len(row["input_ids"]))
-        parts = np.array_split(np.arange(batch_size), micro_batches)
-        counts = _counts(rows)
-        return [{**self._together(rows[part[0] : part[-1] + 1]), **counts} for part in parts if part.size]
-
-    def _together(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """One micro-batch."""
-        batch = padded(rows, {"input_ids": self._ids.pad, "token_type_ids": 0, "boundaries": 0, "labels": _IGNORED})
-        labels = torch.from_numpy(np.concatenate([row["next_sentence_label"] for row in rows]))
-        return {**batch, "next_sentence_label": labels, **located(batch["labels"], batch["attention_mask"])}
-
-    def _shuffled(self, places: NDArray[np.int64]) -> list[tuple[int, int]]:
-        """(epoch, row) at places of the endless series."""
-        epochs, inside = np.divmod(places, len(self))
-        found: list[tuple[int, int]] = []
-        for epoch in np.unique(epochs).tolist():
-            key = derived_seed(self._key, epoch)
-            found += [(epoch, index) for index in permuted(inside[epochs == epoch], len(self), key).tolist()]
-        return found
+        units = units_of(boundaries, maskable, self._masking.unit)
+        chosen = np.flatnonzero(maskable)[choose_positions(units, self._masking.rate, rng)]
+        labels = np.full_like(ids, _IGNORED)
+        labels[chosen] = ids[chosen]
+        return {
+            "input_ids": hide(ids, chosen, self._masking, self._ids, rng),
+            "token_type_ids": segments,
+            "boundaries": boundaries.astype(np.int64),
+            "labels": labels,
+            "next_sentence_label": np.array([pair.label]),
+        }
 
 
 def located(labels: Tensor, attention_mask: Tensor) -> dict[str, Any]:
-    """label_rows, label_columns and layout of a batch. labels, attention_mask: (B, T) on the processor."""
+    """label_rows, label_columns and layout of a batch. labels, attention_mask: (B, T), on the processor."""
     chosen = labels != _IGNORED
     label_rows, label_columns = chosen.nonzero(as_tuple=True)
     before = [0, *chosen.sum(dim=1).cumsum(0).tolist()]
     layout = Layout(tuple(attention_mask.sum(dim=1).tolist()), tuple(before))
     return {"label_rows": label_rows, "label_columns": label_columns, "layout": layout}
-
-
-def _counts(rows: Sequence[Row]) -> dict[str, Tensor]:
-    return {
-        "weight": torch.tensor(1.0),  # the counts below make each micro-batch a share of the step already
-        "mlm_count": torch.tensor(sum(int((row["labels"] != _IGNORED).sum()) for row in rows)),
-        "nsp_count": torch.tensor(sum(int((row["next_sentence_label"] != _IGNORED).sum()) for row in rows)),
-    }
 
 
 def heldout_batches(
@@ -161,9 +152,9 @@ def heldout_batches(
     limit_rows: int,
     batch_size: int = 64,
 ) -> list[Batch]:
-    """The same batches at every call: at most limit_rows rows, every chosen piece [MASK]ed.
+    """Fixed batches for evaluation: at most limit_rows rows, every chosen piece replaced by [MASK].
 
-    With 80/10/10 the pieces that stay would look like learning: a model gains 0.6 nat by copying them (DESIGN 8).
+    With 80/10/10 a model gains 0.6 nats by copying the pieces that are kept, which would look like learning.
     """
     hiding_all = masking.model_copy(update={"mask_share": 1.0, "random_share": 0.0})
     rows = PretrainingRows(files, ids, max_length, hiding_all, pairs, seed)
@@ -173,7 +164,7 @@ def heldout_batches(
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Some steps of pretraining with rows of one length."""
+    """A number of steps with rows of one maximum length."""
 
     rows: PretrainingRows
     steps: int
@@ -182,7 +173,7 @@ class Phase:
 
 
 def in_phases(phases: Sequence[Phase]) -> Callable[[int], list[Batch]]:
-    """One phase after the other, as `fit` wants its batches: each phase counts its own steps from 0."""
+    """The batches of one phase after the other, as `fit` takes them. Each phase counts its steps from 0."""
     ends = np.cumsum([phase.steps for phase in phases])
 
     def batches(step: int) -> list[Batch]:

@@ -1,4 +1,4 @@
-"""Which pieces are to be guessed, and what stands in their place (MLM)."""
+"""Masking (MLM): which pieces are predicted, and what replaces them."""
 
 from dataclasses import dataclass
 
@@ -9,12 +9,12 @@ from korbert.pretraining.settings import MaskingSettings
 
 __all__ = ["SpecialIds", "choose_positions", "hide", "units_of"]
 
-_LEVELS = {"piece": 0, "morpheme": 1, "eojeol": 2}  # the boundary level at which a unit begins, or a higher one
+_LEVELS = {"piece": 0, "morpheme": 1, "eojeol": 2}  # a unit begins at this boundary level or a higher one
 
 
 @dataclass(frozen=True, slots=True)
 class SpecialIds:
-    """What row making has to know of a tokenizer. Ids from first_piece on are neither special, reserved nor bytes."""
+    """The ids of a tokenizer that rows need. From first_piece on, ids are neither special, reserved nor bytes."""
 
     pad: int
     cls: int
@@ -25,9 +25,9 @@ class SpecialIds:
 
 
 def units_of(boundaries: NDArray[np.uint8], maskable: NDArray[np.bool_], unit: str) -> NDArray[np.int64]:
-    """The number of the unit that each maskable piece belongs to, 0, 1, ..: one entry a maskable piece, ascending.
+    """The unit (0, 1, ...) of each maskable piece, ascending. boundaries, maskable: (T,).
 
-    boundaries, maskable: (T,). A unit ends at the latest before a special token.
+    A unit never extends over a special token.
     """
     begins = boundaries >= _LEVELS[unit]
     begins[1:] |= ~maskable[:-1]
@@ -35,10 +35,10 @@ def units_of(boundaries: NDArray[np.uint8], maskable: NDArray[np.bool_], unit: s
 
 
 def choose_positions(units: NDArray[np.int64], rate: float, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Pieces to guess, taken by whole units: (N,) bool, for N pieces with their `units`; on average rate x N are True.
+    """Pieces to predict, by whole units: (N,) bool for N pieces with their `units`; rate x N are True on average.
 
-    Units are taken in random order until the next would pass the budget of rate x N pieces; that one is taken with the
-    probability that makes the expected number exact, for a limit would lower the rate of short rows and long words.
+    Units are taken in random order until the next one would exceed the budget of rate x N pieces. That one is taken
+    with the probability that makes the expectation exact: a hard limit would mask less in short rows and long words.
     """
     sizes = np.bincount(units)
     order = rng.permutation(len(sizes))
@@ -56,7 +56,7 @@ def hide(
     ids: SpecialIds,
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """A copy of input_ids (T,): at the `chosen` positions [MASK], another piece, or what was there, by the shares."""
+    """A copy of input_ids (T,) with [MASK], a random or the same piece at the `chosen` positions, by the shares."""
     hidden = input_ids.copy()
     lot = rng.random(len(chosen))
     masked = lot < settings.mask_share

@@ -1,4 +1,4 @@
-"""The losses of pretraining, MLM and NSP, and the same on held-out rows beside what counting pieces would give."""
+"""The losses of pretraining (MLM, NSP), and held-out figures beside the unigram baseline."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, cast
@@ -15,12 +15,12 @@ from korbert.training.devices import Batch, moved
 __all__ = ["evaluate", "pretraining_loss", "unigram_log_probabilities"]
 
 _ENCODER_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "boundaries")
-_SCORED_AT_ONCE = 256  # masked rows; times the vocabulary they are the largest thing in memory, and parts are faster
-_GROUP_COST = {"cpu": 128, "cuda": 16_384}  # pieces that could be encoded in the time that one more group costs
+_SCORED_AT_ONCE = 256  # masked pieces; their scores over the vocabulary are the largest tensor, and chunks are faster
+_GROUP_COST = {"cpu": 128, "cuda": 16_384}  # pieces that are encoded in the time that one more group costs
 
 
 class _Model(Protocol):
-    """What is asked of a model: korbert.modeling.PretrainingModel."""
+    """The parts of korbert.modeling.PretrainingModel that the losses use."""
 
     encoder: nn.Module
     decoder_weight: Tensor
@@ -32,18 +32,29 @@ class _Model(Protocol):
 
 
 def pretraining_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
-    """loss = mlm_loss + nsp_loss, each a mean over its labels; 0 where there are none. Batches as of PretrainingRows.
+    """loss = mlm_loss + nsp_loss, each a mean over its labels, or 0 without labels. batch: of PretrainingRows.
 
-    Waits for nothing on the device.
-
-    mlm_count, nsp_count in the batch: what to divide by instead, the labels of all micro-batches of a step, so that
-    their losses add up to that of the whole.
+    If the batch has mlm_count and nsp_count, the labels of the whole step, the sums are divided by these instead, so
+    that the losses of its micro-batches add up. Waits for nothing on the device.
     """
     pretraining = cast(_Model, model)
     masked, labels, first = _encoded(pretraining, batch)
-    mlm_sum = _vocabulary_loss(pretraining, masked, labels)
+
+    # MLM over the vocabulary. linear_cross_entropy never holds all scores at once, but stays in fp32 under autocast.
+    if torch.is_autocast_enabled(masked.device.type):
+        mlm_sum = F.cross_entropy(_scores(pretraining, masked), labels, reduction="sum")
+    else:
+        mlm_sum = F.linear_cross_entropy(
+            pretraining.mlm_hidden(masked),
+            pretraining.decoder_weight,
+            labels,
+            linear_bias=pretraining.decoder_bias,
+            reduction="sum",
+            options=nn.LinearCrossEntropyOptions(batch_chunk_size=_SCORED_AT_ONCE),
+        )
     pair_labels = batch["next_sentence_label"]
     nsp_sum = F.cross_entropy(pretraining.nsp_head(first), pair_labels, ignore_index=-100, reduction="sum")
+
     mlm_count = batch["mlm_count"] if "mlm_count" in batch else (batch["labels"] != -100).sum()
     nsp_count = batch["nsp_count"] if "nsp_count" in batch else (pair_labels != -100).sum()
     mlm_loss = mlm_sum / mlm_count.clamp(min=1)
@@ -53,10 +64,10 @@ def pretraining_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def evaluate(model: nn.Module, batches: Iterable[Batch], unigram: NDArray[np.int64]) -> dict[str, float | int]:
-    """Means over all labels of the batches: losses and accuracies of MLM and NSP; nan where there are no labels.
+    """Loss and accuracy of MLM and NSP, means over all labels of the batches; nan without labels.
 
-    unigram: (V,) how often each piece occurs in the training text; unigram_loss is the cross-entropy of the same MLM
-    labels under these counts (unigram_log_probabilities). A model that has learned anything from context is below it.
+    unigram: (V,) counts of the pieces in the training text. unigram_loss is the cross-entropy of the same MLM labels
+    under these counts (unigram_log_probabilities): the baseline of a model that makes no use of context.
     """
     pretraining = cast(_Model, model)
     device = pretraining.decoder_weight.device
@@ -84,17 +95,16 @@ def evaluate(model: nn.Module, batches: Iterable[Batch], unigram: NDArray[np.int
 
 
 def unigram_log_probabilities(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Of each piece, with one added to every count (Laplace), so that what was never seen has a probability. (V,)"""
+    """Log probability of each piece, (V,), with add-one smoothing (Laplace) for pieces that never occur."""
     smoothed = counts.astype(np.float64) + 1
     logarithms: NDArray[np.float64] = np.log(smoothed) - np.log(smoothed.sum())
     return logarithms
 
 
 def _encoded(model: _Model, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-    """Vectors of the pieces with a label (N, D), the labels (N,), and vectors of first pieces (B, 1, D).
+    """Vectors of the pieces with a label (N, D), their labels (N,), and vectors of the first pieces (B, 1, D).
 
-    No others meet a head. Rows come sorted by length; each group of like lengths is encoded by itself, without the
-    others' padding.
+    The heads see no others. Rows are sorted by length; groups of similar length are encoded apart, with less padding.
     """
     layout: Layout = batch["layout"]
     label_rows, label_columns = batch["label_rows"], batch["label_columns"]
@@ -110,7 +120,7 @@ def _encoded(model: _Model, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _groups(lengths: Sequence[int], device: str) -> Iterator[tuple[slice, int]]:
-    """Neighbouring rows, and the length of the longest: a new group where the padding it saves is worth its cost."""
+    """Neighbouring rows and their longest length: a new group begins where it saves more padding than it costs."""
     worth = _GROUP_COST["cpu" if device == "cpu" else "cuda"]
     start, longest = 0, lengths[0]
     for row, length in enumerate(lengths):
@@ -121,27 +131,13 @@ def _groups(lengths: Sequence[int], device: str) -> Iterator[tuple[slice, int]]:
     yield slice(start, len(lengths)), longest
 
 
-def _vocabulary_loss(model: _Model, rows: Tensor, labels: Tensor) -> Tensor:
-    """Sum of the cross-entropies of rows (N, D) over the vocabulary."""
-    if torch.is_autocast_enabled(rows.device.type):  # the way in parts would stay in fp32
-        return F.cross_entropy(_scores(model, rows), labels, reduction="sum")
-    return F.linear_cross_entropy(
-        model.mlm_hidden(rows),
-        model.decoder_weight,
-        labels,
-        linear_bias=model.decoder_bias,
-        reduction="sum",
-        options=nn.LinearCrossEntropyOptions(batch_chunk_size=_SCORED_AT_ONCE),
-    )
-
-
 def _scores(model: _Model, rows: Tensor) -> Tensor:
-    """Of every piece of the vocabulary: (N, D) -> (N, V)."""
+    """Scores over the vocabulary: (N, D) -> (N, V)."""
     return F.linear(model.mlm_hidden(rows), model.decoder_weight, model.decoder_bias)
 
 
 def _scored(scores: Tensor, labels: Tensor) -> Tensor:
-    """Sum of losses, number of right guesses, number of labels: (3,) float64."""
+    """Sum of losses, correct predictions, labels: (3,) float64."""
     losses = F.cross_entropy(scores.float(), labels, reduction="sum")
     right = (scores.argmax(dim=1) == labels).sum()
     return torch.tensor([float(losses), float(right), len(labels)], dtype=torch.float64)

@@ -1,9 +1,8 @@
-"""Which pieces make a row: examples cut from documents, and for half of the pairs a B from elsewhere (NSP).
+"""Segments of a row (NSP): examples cut from documents, and for half of the pairs a B from another document.
 
-How long the segments are, where they come from, whether B begins or ends with a sentence: nothing of this should tell
-the label. So a foreign B has exactly the length of the B it replaces, is of the same source, runs from the beginning of
-a sentence to the end of one, and like a real B never opens its document; and a row for which no such B is found has no
-label, whichever it would have been.
+Neither the lengths of the segments nor their source nor the place of B in its document may reveal the label. So a
+foreign B has exactly the length of the B that it replaces, comes from the same source, consists of whole sentences, and
+like a real B never opens its document. A row for which no such B is found has no label, whichever it would have had.
 """
 
 from dataclasses import dataclass
@@ -21,12 +20,12 @@ NO_LABEL = -100
 
 Span = tuple[int, int]  # places in Shards, half-open
 
-_PLACES_A_TRY = 32  # of random sentences one in twenty or thirty begins a run that ends where it should
+_PLACES_A_TRY = 32  # one in twenty to thirty random sentences begins a span that ends with a sentence
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Segments of a row. second: None where the example is one sentence, or of a source without pairs.
+    """Segments of a row. second: None if the example is one sentence, or from a source without pairs.
 
     label: IS_NEXT, NOT_NEXT or NO_LABEL.
     """
@@ -37,10 +36,10 @@ class Pair:
 
 
 def cut_into_examples(shards: Shards, room: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where examples begin and end, in order: together all documents, each of at most `room` pieces.
+    """Where examples begin and end, in order. They cover all documents and have at most `room` pieces.
 
-    From the beginning of a document each takes as many whole sentences as fit; a sentence longer than `room` is cut.
-    All documents are cut at once, a round an example: a corpus has more sentences than Python can walk in a second.
+    From the beginning of its document, an example takes as many whole sentences as fit; a longer sentence is cut.
+    Each round cuts one example from every document at once: a loop over the sentences of a corpus would take long.
     """
     starts, ends = [], []
     start, last = shards.edges[:-1], shards.edges[1:]
@@ -57,7 +56,7 @@ def cut_into_examples(shards: Shards, room: int) -> tuple[NDArray[np.int64], NDA
 
 
 class Pairs:
-    """Examples of at most `room` pieces, by number, and the pairs drawn from them."""
+    """Pairs drawn from examples of at most `room` pieces."""
 
     def __init__(self, shards: Shards, room: int, settings: PairSettings) -> None:
         self._shards, self._settings = shards, settings
@@ -70,29 +69,23 @@ class Pairs:
         return len(self._starts)
 
     def draw(self, example: int, rng: np.random.Generator) -> Pair:
-        """A and B of this example: cut between two of its sentences; B is replaced or not, by the flip of a coin."""
+        """The example, cut between two of its sentences into A and B; B is replaced with the chance share_random."""
         start, end = int(self._starts[example]), int(self._ends[example])
         after, until = self._shards.sentences.searchsorted((start + 1, end))
-        if after == until or self._is_unpaired(start):
+        document = int(self._shards.edges.searchsorted(start, side="right")) - 1
+        if after == until or self._unpaired[self._shards.sources[document]]:
             return Pair((start, end), None, NO_LABEL)
         cut = int(self._shards.sentences[rng.integers(after, until)])
-        foreign = self._foreign(start, end - cut, rng)
+        foreign = self._foreign(document, end - cut, rng)
         if foreign is None:
             return Pair((start, cut), (cut, end), NO_LABEL)
         if rng.random() < self._settings.share_random:
             return Pair((start, cut), foreign, NOT_NEXT)
         return Pair((start, cut), (cut, end), IS_NEXT)
 
-    def _is_unpaired(self, start: int) -> bool:
-        if not self._unpaired.any():
-            return False
-        document = int(self._shards.edges.searchsorted(start, side="right")) - 1
-        return bool(self._unpaired[self._shards.sources[document]])
-
-    def _foreign(self, start: int, length: int, rng: np.random.Generator) -> Span | None:
-        """Whole sentences of `length` pieces together, of another document of the same source; None if none is met."""
+    def _foreign(self, own: int, length: int, rng: np.random.Generator) -> Span | None:
+        """Whole sentences of `length` pieces together, from another document of the same source; None if not found."""
         sentences, edges = self._shards.sentences, self._shards.edges
-        own = int(edges.searchsorted(start, side="right")) - 1
         firsts, ranks = self._runs[int(self._shards.sources[own])]
         for _ in range(self._settings.tries):
             rank = rng.integers(ranks[-1], size=_PLACES_A_TRY)
@@ -111,10 +104,10 @@ Runs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def _runs_by_source(shards: Shards, inner: NDArray[np.int64]) -> dict[int, Runs]:
-    """For each source: the runs of consecutive entries of `inner` that are of it, as the first entry of each and ranks.
+    """Source -> its runs of consecutive entries in `inner`: the first entry of each, and their ranks.
 
-    ranks: how many entries of the source lie before each run, and the number of all: entry `r` of the source is in the
-    last run whose rank is at most r. Parts of a corpus are sorted by source, so that runs are few.
+    ranks: entries of the source before each run, and in all. Entry `r` of the source is in the last run whose rank is
+    at most r. A corpus is sorted by source, so runs are few.
     """
     sources = shards.sources[shards.document(inner)]
     firsts = np.flatnonzero(np.diff(sources, prepend=-1))

@@ -1,4 +1,4 @@
-"""A permutation that is a function of its key: any place can be asked for, nothing is held in memory."""
+"""A keyed permutation: shuffles an epoch without holding its order in memory."""
 
 from collections.abc import Sequence
 
@@ -13,10 +13,10 @@ _ROUNDS = 6
 
 
 def permuted(positions: NDArray[np.int64], size: int, key: int) -> NDArray[np.int64]:
-    """Where each position of 0..size-1 goes under the permutation of `key`. Takes no memory but the answer's.
+    """The images of `positions` under the permutation of 0..size-1 with this key. Needs memory for the result only.
 
-    A Feistel network (Luby and Rackoff 1988) over the next even number of bits; what lands outside walks on until it is
-    inside (Black and Rogaway 2002), on average less than four times.
+    A Feistel network (Luby and Rackoff 1988) over the next even number of bits. Values outside are permuted again until
+    they are inside (cycle walking, Black and Rogaway 2002), on average less than four times.
     """
     half = max(1, -(-(size - 1).bit_length() // 2))
     keys = [np.uint64(derived_seed(key, number)) for number in range(_ROUNDS)]

@@ -1,4 +1,4 @@
-"""What a recipe says about the examples of pretraining."""
+"""Settings of masking and of sentence pairs."""
 
 from typing import Literal, Self
 
@@ -8,7 +8,7 @@ __all__ = ["MaskingSettings", "PairSettings"]
 
 
 class MaskingSettings(BaseModel, frozen=True, extra="forbid"):
-    """How the pieces to guess are chosen and what stands in their place (MLM; Devlin et al. 2019, 3.1 and A.1)."""
+    """How pieces are chosen for prediction, and what replaces them (MLM; Devlin et al. 2019, 3.1 and A.1)."""
 
     rate: float = Field(0.15, gt=0, lt=1, description="share of a row's pieces to guess, special tokens not counted")
     unit: Literal["piece", "morpheme", "eojeol"] = Field("morpheme", description="what is chosen as a whole")

@@ -1,4 +1,4 @@
-"""Shards as one long line of pieces, mapped from disk, not read."""
+"""Shards as one sequence of pieces, memory-mapped."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _COLUMNS = ("source", "input_ids", "boundaries")
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """The documents of one record batch, end to end. edges: where each begins, and the end of the last."""
+    """The documents of one record batch, concatenated. edges: where each begins, and the end of the last."""
 
     input_ids: NDArray[np.int32]
     boundaries: NDArray[np.uint8]
@@ -27,28 +27,27 @@ class _Block:
     sources: pa.Array
 
     def sentence_starts(self) -> NDArray[np.int64]:
-        """Where sentences begin, in order; every document begins one."""
+        """Where sentences begin, in order. Every document begins with one."""
         begins = self.boundaries == _SENTENCE
         begins[self.edges[:-1][np.diff(self.edges) > 0]] = True
         return np.flatnonzero(begins)
 
 
 class Shards:
-    """Documents of Arrow stream files, laid end to end: a place is a number of pieces from the beginning of all.
+    """The documents of Arrow stream files, concatenated. A place is an offset in pieces from the beginning of all.
 
     edges: (documents + 1,) int64, the place where each document begins, and the end.
-    sentences: int64, ascending: the places where sentences begin (every document begins one), and the end.
-    sources: (documents,) int32, the document's source as an index of `source_names`.
-    Raises ArtifactError for a file that is no shard, CorpusError where there are no pieces at all.
+    sentences: int64, ascending: the places where sentences begin (every document begins with one), and the end.
+    sources: (documents,) int32, indices into `source_names`.
+    Raises ArtifactError for a file that is not a shard, CorpusError if there are no pieces.
     """
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._blocks = [block for file in files for block in _blocks(file)]
         self._bases = np.cumsum([0, *(block.input_ids.size for block in self._blocks)], dtype=np.int64)
         if not self._bases[-1]:
-            raise CorpusError(
-                f"{_named(files)}: no pieces in these shards; is the corpus empty, or all of it held out?"
-            )
+            names = (", ".join(map(str, files[:3])) or "no files") + (", …" if len(files) > 3 else "")
+            raise CorpusError(f"{names}: no pieces in these shards; is the corpus empty, or all of it held out?")
         placed = list(zip(self._bases, self._blocks, strict=False))
         self.edges = np.concatenate([*(base + block.edges[:-1] for base, block in placed), self._bases[-1:]])
         self.sentences = np.concatenate([*(base + block.sentence_starts() for base, block in placed), self._bases[-1:]])
@@ -57,22 +56,22 @@ class Shards:
         self.sources: NDArray[np.int32] = np.concatenate([chunk.indices.to_numpy() for chunk in coded.chunks])
 
     def __len__(self) -> int:
-        """Documents."""
+        """Number of documents."""
         return len(self.edges) - 1
 
     def document(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The number of the document that holds each place."""
+        """The document of each place, by number."""
         return np.searchsorted(self.edges, places, side="right") - 1
 
     def pieces(self, start: int, end: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-        """Ids and boundaries of the places start..end, which lie in one document."""
+        """Ids and boundaries of the places [start, end), which lie in one document."""
         number = int(np.searchsorted(self._bases, start, side="right")) - 1
         block, base = self._blocks[number], int(self._bases[number])
         return block.input_ids[start - base : end - base], block.boundaries[start - base : end - base]
 
 
 def _blocks(file: Path) -> Iterator[_Block]:
-    """One a record batch. The arrays look into the mapped file."""
+    """One block a record batch. The arrays are views of the mapped file."""
     try:
         table = datasets.Dataset.from_file(str(file)).data.table
     except (OSError, pa.ArrowInvalid) as error:
@@ -91,8 +90,3 @@ def _blocks(file: Path) -> Iterator[_Block]:
             edges=edges - edges[0],
             sources=batch.column("source").cast(pa.string()),
         )
-
-
-def _named(files: Sequence[Path]) -> str:
-    """The first few, for a message."""
-    return (", ".join(map(str, files[:3])) or "no files") + (", …" if len(files) > 3 else "")

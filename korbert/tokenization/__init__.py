@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING
 from korbert._lazy import attach
 
 if TYPE_CHECKING:
-    from korbert.tokenization.analyzer import Analysis, Analyzer
-    from korbert.tokenization.encoding import Encoding, Pieces, pad_batch, span_to_pieces
+    from korbert.tokenization.analyzer import Analyzer
+    from korbert.tokenization.encoding import Encoding, pad_batch, span_to_pieces
+    from korbert.tokenization.learning import learn
+    from korbert.tokenization.morphemes import Analysis
+    from korbert.tokenization.pieces import Pieces
     from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
     from korbert.tokenization.tokenizer import Tokenizer
-    from korbert.tokenization.vocabulary import learn, marked
+    from korbert.tokenization.vocabulary import marked
 
 __all__ = [
     "Analysis",
@@ -28,14 +31,14 @@ __all__ = [
 __getattr__ = attach(
     __name__,
     {
-        "Analysis": "analyzer",
+        "Analysis": "morphemes",
         "Analyzer": "analyzer",
         "AnalyzerOptions": "settings",
         "Encoding": "encoding",
-        "Pieces": "encoding",
+        "Pieces": "pieces",
         "Tokenizer": "tokenizer",
         "VocabularySettings": "settings",
-        "learn": "vocabulary",
+        "learn": "learning",
         "marked": "vocabulary",
         "pad_batch": "encoding",
         "span_to_pieces": "encoding",

@@ -73,7 +73,7 @@ def digest(parts: Parts) -> str:
 def write(folder: Path, parts: Parts, pieces: Sequence[str]) -> None:
     """Writes the files of a tokenizer; other files of the folder stay."""
     files = {MODEL: parts.model, PIECES: "".join(f"{id}\t{piece}\n" for id, piece in enumerate(pieces)).encode()}
-    if entries := word_entries(parts.settings):
+    if entries := word_entries(parts.settings.words, parts.settings.mark):
         first = len(pieces) - len(entries)
         files[WORDS] = "".join(f"{entry}\t{first + place}\n" for place, entry in enumerate(entries)).encode()
     if parts.probe is not None:

@@ -1,64 +1,89 @@
-"""Forms to ids: the learned model, the whole words before it, and the characters each piece stands for."""
+"""One text's morphemes to pieces: the record Pieces, and pieces_of, which fills it.
 
-import re
+Part of exported folders, as morphemes.py says.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
-from korbert.errors import ModelError
-from korbert.tokenization.settings import VocabularySettings
-from korbert.tokenization.spans import slices
-from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE, MARK, TYPED, processor_of, unmarked, word_entries
+from korbert.tokenization.morphemes import Analysis
+from korbert.tokenization.vocabulary import Vocabulary, marked
 
-__all__ = ["PieceTable"]
+__all__ = ["CONTINUATION", "EOJEOL", "MORPHEME", "SENTENCE", "Pieces", "Span", "pieces_of"]
 
-_REMEMBERED = 500_000  # forms; later ones are looked up each time, so that a corpus of any size fits into memory
-_TYPED_MARK = tuple(FIRST_BYTE + byte for byte in MARK.encode())
+# What begins at a piece (uint8 in files). A level includes those below: a sentence begins an eojeol and a morpheme.
+CONTINUATION = 0  # nothing: the morpheme goes on; special tokens too
+MORPHEME = 1
+EOJEOL = 2
+SENTENCE = 3
 
-
-class PieceTable:
-    """All entries of a vocabulary. `pieces`: by id; `ids`: from what is looked up (vocabulary.marked) to its ids."""
-
-    def __init__(self, model: bytes, settings: VocabularySettings) -> None:
-        processor = processor_of(model)
-        if settings.mark != "none" and processor.id_to_piece(processor.piece_to_id(MARK)) != MARK:
-            raise ModelError(
-                f"the vocabulary has no {MARK}, but mark is {settings.mark!r}: learn it with the same settings"
-            )
-        words = word_entries(settings)
-        learned = processor.vocab_size()
-        self.pieces: list[str] = [*processor.id_to_piece(list(range(learned))), *words]
-        self.ids = _Ids(
-            processor, {word: (learned + place,) for place, word in enumerate(words)}, settings.mark != "none"
-        )
-        self._slices: dict[str, tuple[tuple[int, int], ...]] = {}
-
-    def slices(self, key: str, form: str) -> tuple[tuple[int, int], ...]:
-        """The characters of the form that each piece of ids[key] stands for. The bytes of a character all have it."""
-        found = self._slices.get(key)
-        if found is None:
-            found = tuple(slices(form, [self._size(id) for id in self.ids[key]]))
-            if len(self._slices) < _REMEMBERED:
-                self._slices[key] = found
-        return found
-
-    def _size(self, id: int) -> int:
-        """Bytes that a piece takes."""
-        return 1 if FIRST_BYTE <= id < FIRST_PIECE else len(unmarked(self.pieces[id]).encode())
+Span = tuple[int, int]  # half-open, in code points of the text as given
 
 
-class _Ids(dict[str, tuple[int, ...]]):
-    """Remembers the ids of each form."""
+@dataclass(slots=True)
+class Pieces:
+    """A text as pieces, without special tokens: parallel lists of P entries.
 
-    def __init__(self, processor: Any, words: dict[str, tuple[int, ...]], has_marks: bool) -> None:
-        super().__init__(words)
-        self._encode = processor.encode
-        self._typed = re.compile(rf"({TYPED})|\s+" if has_marks else rf"([{TYPED}{MARK}])|\s+")
+    boundaries: CONTINUATION to SENTENCE. spans: the characters each piece stands for; all pieces of a fused morpheme
+    (한다: 하, ᆫ다) have its whole span. morphemes: index into the analysis. tags: of that morpheme.
+    """
 
-    def __missing__(self, key: str) -> tuple[int, ...]:
-        if self._typed.search(key):
-            parts = [part for part in self._typed.split(key) if part]
-            ids = tuple(id for part in parts for id in (_TYPED_MARK if self._typed.match(part) else self._encode(part)))
+    ids: list[int]
+    pieces: list[str]
+    boundaries: list[int]
+    spans: list[Span]
+    morphemes: list[int]
+    tags: list[str]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @classmethod
+    def joined(cls, parts: Iterable["Pieces"]) -> "Pieces":
+        """The parts one behind the other. Numbers of morphemes stay as they are."""
+        nothing = cls([], [], [], [], [], [])
+        columns = zip(*(part._columns() for part in [nothing, *parts]), strict=True)
+        return cls(*(list(chain.from_iterable(column)) for column in columns))
+
+    def __getitem__(self, part: slice) -> "Pieces":
+        return Pieces(*(column[part] for column in self._columns()))
+
+    def _columns(self) -> tuple[list[Any], ...]:
+        return self.ids, self.pieces, self.boundaries, self.spans, self.morphemes, self.tags
+
+
+def pieces_of(analysis: Analysis, text: str | None, vocabulary: Vocabulary) -> Pieces:
+    """The pieces of an analyzed text. tokenizer.py does the same to many texts, in columns.
+
+    text: as it was analyzed. None where it is no longer at hand: a morpheme is then taken for a slice of the text where
+    the lengths agree.
+    """
+    mark, names = vocabulary.mark, vocabulary.pieces
+    ids: list[int] = []
+    pieces: list[str] = []
+    levels: list[int] = []
+    spans: list[Span] = []
+    morphemes: list[int] = []
+    tags: list[str] = []
+    last_sentence = last_eojeol = -1
+    columns = analysis.tags, analysis.starts, analysis.ends, analysis.sentences, analysis.eojeols
+    for number, (form, tag, start, end, sentence, eojeol) in enumerate(zip(analysis.forms, *columns, strict=True)):
+        initial = eojeol != last_eojeol
+        level = SENTENCE if sentence != last_sentence else EOJEOL if initial else MORPHEME
+        key = form if mark == "none" else marked(form, initial, mark)
+        own = vocabulary.ids[key]
+        if len(own) == 1:
+            spans.append((start, end))
         else:
-            ids = tuple(self._encode(key))
-        if len(self) < _REMEMBERED:
-            self[key] = ids
-        return ids
+            spans += vocabulary.spans(key, form, start, end, text)
+        for id in own:
+            ids.append(id)
+            pieces.append(names[id])
+            levels.append(level)
+            morphemes.append(number)
+            tags.append(tag)
+            level = CONTINUATION
+        last_sentence, last_eojeol = sentence, eojeol
+    return Pieces(ids, pieces, levels, spans, morphemes, tags)

@@ -1,66 +1,59 @@
-"""Special tokens that stand in a text, such as "[MASK]", where a caller wants them as what they are called."""
+"""Special tokens that stand in a text, such as "[MASK]", where a caller wants them to be what they are called.
+
+Part of exported folders, as morphemes.py says.
+"""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 
-from korbert.tokenization.encoding import CONTINUATION, EOJEOL, MORPHEME, SENTENCE, Pieces, Span
+from korbert.tokenization.pieces import CONTINUATION, EOJEOL, MORPHEME, SENTENCE, Pieces, Span
 from korbert.tokenization.spans import runs_within
-from korbert.tokenization.vocabulary import SPECIAL
 
 __all__ = ["encode_with_special"]
 
-_SPECIAL = re.compile("|".join(map(re.escape, SPECIAL)))
 
+def encode_with_special(text: str, encode: Callable[[str], Pieces], ids: Mapping[str, int]) -> Pieces:
+    """The pieces of a text as `encode` gives them, but each special token in it is one piece. ids: of these tokens.
 
-def encode_with_special(text: str, encode: Callable[[str], Pieces]) -> Pieces:
-    """What `encode` gives of a text, but each special token in it as one piece.
-
-    The text is analysed whole, so that Kiwi sees what stands on both sides of a gap, and the morphemes that a special
-    token was taken for give way. Where one was taken for part of a morpheme (https://example.com/[MASK]), what stands
-    between the special tokens is analysed by itself.
+    The text is analyzed whole, so that Kiwi sees both sides of a gap, and the special tokens replace the morphemes
+    that Kiwi took them for. Where one is part of a morpheme (https://example.com/[MASK]), the stretches between the
+    special tokens are analyzed one by one.
     """
-    found, specials = encode(text), [match.span() for match in _SPECIAL.finditer(text)]
-    runs = runs_within(found.spans, specials)
-    if runs is None or any(CONTINUATION in _edges(found, *run) for run in runs):
-        return _encode_between(text, specials, encode)
-    parts = []
-    begin = 0
-    for span, (first, last) in zip(specials, runs, strict=True):
-        parts.append(found[begin:first])
-        parts.append(_special(text, span, found.boundaries[first], found.morphemes[first]))
-        begin = last
-    return Pieces.joined([*parts, found[begin:]])
-
-
-def _edges(found: Pieces, first: int, last: int) -> list[int]:
-    """What begins at the first of some pieces, and right behind the last of them."""
-    return found.boundaries[first : first + 1] + found.boundaries[last : last + 1]
-
-
-def _encode_between(text: str, specials: Sequence[Span], encode: Callable[[str], Pieces]) -> Pieces:
-    """The special tokens, and what stands between them as `encode` gives it of each stretch."""
+    specials = [match.span() for match in re.finditer("|".join(map(re.escape, ids)), text)]
+    whole = encode(text)
+    # Runs of morphemes, not of pieces: the mark of the first one is a piece without characters, which must go, too.
+    bounds = [*(place for place, level in enumerate(whole.boundaries) if level != CONTINUATION), len(whole)]
+    spans = [(whole.spans[first][0], whole.spans[behind - 1][1]) for first, behind in pairwise(bounds)]
+    runs = runs_within(spans, specials)
     parts: list[Pieces] = []
+    if runs is not None:
+        begin = 0
+        for span, (first, behind) in zip(specials, runs, strict=True):
+            place = bounds[first]
+            parts += whole[begin:place], _special(text, span, ids, whole.boundaries[place], whole.morphemes[place])
+            begin = bounds[behind]
+        return Pieces.joined([*parts, whole[begin:]])
     begin = morphemes = 0
     for start, end in [*specials, (len(text), len(text))]:
-        between = encode(text[begin:start])
-        if between:
-            spans = [(begin + low, begin + high) for low, high in between.spans]
-            levels = [_level(text, spans[0][0]), *between.boundaries[1:]]
-            numbers = [morphemes + number for number in between.morphemes]
-            parts.append(Pieces(between.ids, between.pieces, levels, spans, numbers, between.tags))
-            morphemes = numbers[-1] + 1
+        if between := encode(text[begin:start]):
+            between.spans = [(begin + low, begin + high) for low, high in between.spans]
+            between.boundaries[0] = _level(text, between.spans[0][0])
+            between.morphemes = [morphemes + number for number in between.morphemes]
+            morphemes = between.morphemes[-1] + 1
+            parts.append(between)
         if start < end:
-            parts.append(_special(text, (start, end), _level(text, start), morphemes))
+            parts.append(_special(text, (start, end), ids, _level(text, start), morphemes))
             morphemes += 1
         begin = end
-    found = Pieces.joined(parts)
-    found.boundaries[0] = SENTENCE
-    return found
+    pieces = Pieces.joined(parts)
+    pieces.boundaries[0] = SENTENCE
+    return pieces
 
 
-def _special(text: str, span: Span, level: int, morpheme: int) -> Pieces:
+def _special(text: str, span: Span, ids: Mapping[str, int], level: int, morpheme: int) -> Pieces:
     token = text[slice(*span)]
-    return Pieces([SPECIAL.index(token)], [token], [level], [span], [morpheme], ["SW"])
+    return Pieces([ids[token]], [token], [level], [span], [morpheme], ["SW"])
 
 
 def _level(text: str, start: int) -> int:

@@ -1,20 +1,14 @@
-"""A vocabulary learned from morpheme counts: one SentencePiece BPE model, the same bytes from the same counts.
+"""The entries of a vocabulary: forms to ids, and ids to the characters that they stand for.
 
-Ids: 0 to 4 are SPECIAL, 5 to 127 reserved, 128 to 383 the bytes, 384 and up pieces. Special and reserved entries are
-control symbols, which no text matches.
+Ids: 0 to 4 are SPECIAL, 5 to 127 reserved, 128 to 383 the bytes, 384 and up pieces, the last ones whole words. Special
+and reserved entries are control symbols, which no text matches. Part of exported folders, as morphemes.py says.
 """
 
-import contextlib
-import importlib
-import io
-import logging
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Any
 
-from korbert.errors import CorpusError, ModelError
-from korbert.tokenization.settings import Mark, VocabularySettings
+from korbert.tokenization.spans import piece_spans, slices
 
 __all__ = [
     "FIRST_BYTE",
@@ -23,9 +17,8 @@ __all__ = [
     "RESERVED",
     "SPECIAL",
     "TYPED",
-    "learn",
+    "Vocabulary",
     "marked",
-    "processor_of",
     "unmarked",
     "word_entries",
 ]
@@ -35,24 +28,14 @@ RESERVED = 123  # entries for tasks to come
 FIRST_BYTE = len(SPECIAL) + RESERVED  # 128
 FIRST_PIECE = FIRST_BYTE + 256  # 384
 MARK = "▁"  # where a morpheme or an eojeol begins, as in SentencePiece; typed in a text it is spelt in bytes
+TYPED = "\uffff"  # a ▁ of the text in a key, so that it is no mark
 
-TYPED = "\uffff"  # a ▁ of the text in what is looked up, so that it is no mark
-
-_OFTEN = 3  # times that a form is seen to be worth an entry
-_FAR_ABOVE = 2  # times the size that is worth having: more is said to be much
-
-_MAX_FORM_BYTES = 4096  # longer ones SentencePiece leaves out by itself
-_UNFIT = re.compile(f"[\\s\x00-\x1f{MARK}{TYPED}\u2585\ud800-\udfff]")  # ▅ is a sign of the trainer's own
-_HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb]")
-_BYTE = re.compile("<0x[0-9A-F]{2}>")
-_TOO_LARGE = re.compile(r"Vocabulary size too high.*<= (\d+)")
-_TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
-
-_logger = logging.getLogger(__name__)
+_TYPED_IDS = tuple(FIRST_BYTE + byte for byte in MARK.encode())
+_REMEMBERED = 500_000  # forms; later ones are looked up each time, so that a corpus of any size fits into memory
 
 
-def marked(form: str, eojeol_initial: bool, mark: Mark) -> str:
-    """What is looked up for a form: 학교 -> ▁학교 where the mark is to stand. A ▁ of the form itself becomes TYPED."""
+def marked(form: str, eojeol_initial: bool, mark: str) -> str:
+    """The key of a form: 학교 -> ▁학교 where the mark is to stand. A ▁ of the form itself becomes TYPED."""
     if MARK in form:
         form = form.replace(MARK, TYPED)
     return MARK + form if mark == "morpheme" or (mark == "eojeol" and eojeol_initial) else form
@@ -63,183 +46,52 @@ def unmarked(piece: str) -> str:
     return piece.removeprefix(MARK)
 
 
-def word_entries(settings: VocabularySettings) -> list[str]:
-    """What is looked up for the whole words, in the order of their ids, which are the last ones of the vocabulary."""
-    keys = (marked(word, initial, settings.mark) for word in settings.words for initial in (True, False))
-    return list(dict.fromkeys(keys))
+def word_entries(words: Iterable[str], mark: str) -> list[str]:
+    """The keys of whole words in the order of their ids, which are the last ones of the vocabulary."""
+    return list(dict.fromkeys(marked(word, initial, mark) for word in words for initial in (True, False)))
 
 
-def learn(
-    counts: Iterable[tuple[str, int]], settings: VocabularySettings, model_type: Literal["bpe", "unigram"] = "bpe"
-) -> bytes:
-    """The bytes of a SentencePiece model with `settings.size` entries less those of whole words.
+class Vocabulary:
+    """A SentencePiece model and whole words. pieces: by id. ids: by key, which is the form, or `marked` of it."""
 
-    counts: (marked(form, ...), how often); equal strings are added up, their order does not matter. model_type: of the
-    pieces; the stage learns "bpe", which benchmarks/vocabulary.py compares with the other. Raises CorpusError where
-    there is too little text for the size, or too many characters.
-    """
-    rows = _rows(counts, settings)
-    if not rows:
-        raise CorpusError(f"no forms to learn from (min_count {settings.min_count}): analyze more text, or lower it")
-    if settings.size > _FAR_ABOVE * (worth := _worth_having(rows, settings)):
-        _logger.warning(
-            "vocab.size %s: far more than the text gives a reason for: about %s would hold its characters and all "
-            "forms seen %d times or more",
-            f"{settings.size:,}",
-            f"{worth:,}",
-            _OFTEN,
-        )
-    model = _trained(rows, settings, settings.character_coverage, model_type)
-    if surplus := _surplus(model, settings):
-        rows = _recut(rows, model, surplus)
-        with contextlib.suppress(CorpusError):  # so little Korean that nothing else wants the room
-            same_characters = _share_of_characters(rows, model)
-            return _trained(rows, settings, same_characters, model_type)
-    return model
+    def __init__(self, processor: Any, mark: str, words: Iterable[str]) -> None:
+        learned, entries = processor.vocab_size(), word_entries(words, mark)
+        self.mark = mark
+        self.pieces: list[str] = [*processor.id_to_piece(list(range(learned))), *entries]
+        self.ids = _Ids(processor, {key: (learned + place,) for place, key in enumerate(entries)}, mark)
+        self._slices: dict[str, tuple[tuple[int, int], ...]] = {}
 
+    def bytes_of(self, id: int) -> bytes:
+        """The UTF-8 that a piece stands for, its mark left out."""
+        if FIRST_BYTE <= id < FIRST_PIECE:
+            return bytes([id - FIRST_BYTE])
+        return unmarked(self.pieces[id]).encode()
 
-def _trained(
-    rows: Sequence[tuple[str, int]], settings: VocabularySettings, character_coverage: float, model_type: str
-) -> bytes:
-    import sentencepiece
-
-    model = io.BytesIO()
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=(f"{form}\t{count}" for form, count in rows),  # a path would be written into the model
-            model_writer=model,
-            input_format="tsv",
-            model_type=model_type,
-            vocab_size=settings.size - len(word_entries(settings)),
-            character_coverage=character_coverage,
-            required_chars="" if settings.mark == "none" else MARK,
-            max_sentencepiece_length=settings.max_piece_chars,
-            max_sentence_length=_MAX_FORM_BYTES,
-            num_threads=1,  # is written into the model, too
-            byte_fallback=True,
-            normalization_rule_name="identity",
-            add_dummy_prefix=False,
-            remove_extra_whitespaces=False,
-            split_by_unicode_script=False,
-            split_by_number=False,
-            split_by_whitespace=False,
-            split_digits=False,
-            pad_id=0,
-            pad_piece=SPECIAL[0],
-            unk_id=1,
-            unk_piece=SPECIAL[1],
-            bos_id=-1,
-            eos_id=-1,
-            control_symbols=[*SPECIAL[2:], *(f"[RESERVED{number}]" for number in range(RESERVED))],
-            minloglevel=2,
-        )
-    except RuntimeError as error:
-        raise _refusal(str(error), rows, settings) from error
-    return model.getvalue()
+    def spans(self, key: str, form: str, start: int, end: int, text: str | None) -> list[tuple[int, int]]:
+        """The span of each piece of ids[key]. start, end: of the morpheme. text, None: see pieces_of."""
+        cuts = self._slices.get(key)
+        if cuts is None:
+            cuts = tuple(slices(form, [len(self.bytes_of(id)) for id in self.ids[key]]))
+            if len(self._slices) < _REMEMBERED:
+                self._slices[key] = cuts
+        if text is None and len(form) != end - start:
+            return [(start, end)] * len(cuts)
+        return piece_spans(form, cuts, start, form if text is None else text[start:end])
 
 
-def _learned(model: bytes) -> list[str]:
-    """The entries behind the bytes, in the order in which they were merged."""
-    processor = processor_of(model)
-    pieces: list[str] = processor.id_to_piece(list(range(FIRST_PIECE, processor.vocab_size())))
-    return pieces
+class _Ids(dict[str, tuple[int, ...]]):
+    """The ids of each key, remembered."""
 
+    def __init__(self, processor: Any, words: dict[str, tuple[int, ...]], mark: str) -> None:
+        super().__init__(words)
+        self._processor = processor
+        self._typed = re.compile(rf"([{TYPED}{MARK}])|\s+" if mark == "none" else rf"({TYPED})|\s+")
 
-def _share_of_characters(rows: Iterable[tuple[str, int]], model: bytes) -> float:
-    """How much of the rows is of characters that have an entry."""
-    known = set(_learned(model))
-    total: Counter[str] = Counter()
-    for form, count in rows:
-        for char in form:
-            total[char] += count
-    return sum(count for char, count in total.items() if char in known) / total.total()
-
-
-def _surplus(model: bytes, settings: VocabularySettings) -> frozenset[str]:
-    """Entries without Hangul beyond the share that they may have: those that were merged last.
-
-    What is learned without them may take other steps on the way to a piece: of 102,400 entries up to 20 more.
-    """
-    foreign = [piece for piece in _learned(model) if len(unmarked(piece)) > 1 and not _HANGUL.search(piece)]
-    return frozenset(foreign[int(settings.foreign_share * settings.size) :])
-
-
-def _recut(rows: Iterable[tuple[str, int]], model: bytes, surplus: frozenset[str]) -> list[tuple[str, int]]:
-    """The rows with each form without Hangul in the pieces that it has without the surplus ones.
-
-    Learned from these, a vocabulary merges nothing across them, so that the room goes to Korean.
-    """
-    protocol: Any = importlib.import_module("sentencepiece.sentencepiece_model_pb2")  # made by protobuf, without types
-    content = protocol.ModelProto.FromString(model)
-    for entry in content.pieces:
-        if entry.piece in surplus:
-            entry.type = protocol.ModelProto.SentencePiece.UNUSED
-    processor = processor_of(content.SerializeToString())
-    total: Counter[str] = Counter()
-    for form, count in rows:
-        whole = [form] if _HANGUL.search(form) else processor.encode(form, out_type=str)
-        for piece in whole:
-            if not _BYTE.fullmatch(piece):
-                total[piece] += count
-    return sorted(total.items(), key=lambda row: (-row[1], row[0]))
-
-
-def _rows(counts: Iterable[tuple[str, int]], settings: VocabularySettings) -> list[tuple[str, int]]:
-    total: Counter[str] = Counter()
-    for form, count in counts:
-        total[form] += count
-    words = set(word_entries(settings))
-    kept = (
-        (form, count)
-        for form, count in total.items()
-        if count >= settings.min_count and form not in words and _learnable(form, settings.mark)
-    )
-    return sorted(kept, key=lambda row: (-row[1], row[0]))
-
-
-def _learnable(form: str, mark: Mark) -> bool:
-    bare = form if mark == "none" else unmarked(form)
-    return bool(bare) and not _UNFIT.search(bare)
-
-
-def _worth_having(rows: Sequence[tuple[str, int]], settings: VocabularySettings) -> int:
-    """How many entries the text gives a reason for: its characters, and forms seen often enough; a round number."""
-    held = {char for form, _ in rows for char in form} | {form for form, count in rows if count >= _OFTEN}
-    exact = FIRST_PIECE + len(held) + len(word_entries(settings))
-    step = int(10 ** max(0, len(str(exact)) - 2))
-    return -(-exact // step) * step
-
-
-def _refusal(text: str, rows: Sequence[tuple[str, int]], settings: VocabularySettings) -> CorpusError:
-    taken = len(word_entries(settings))
-    if found := _TOO_LARGE.search(text):
-        allowed = int(found[1]) + taken
-        often = sum(count >= _OFTEN for _, count in rows)
-        return CorpusError(
-            f"vocab.size {settings.size}: too little text for so many entries: of its {len(rows):,} forms {often:,} are"
-            f" seen {_OFTEN} times or more: set vocab.size to about {min(allowed, _worth_having(rows, settings))}"
-            f" ({allowed} is the most that it allows), or bring more text"
-        )
-    if found := _TOO_SMALL.search(text):
-        needed = int(found[1]) + FIRST_PIECE + taken
-        return CorpusError(
-            f"vocab.size {settings.size}: the characters of the text alone take {needed} entries:"
-            f" set vocab.size above that, or lower character_coverage {settings.character_coverage}"
-        )
-    return CorpusError(f"vocab.size {settings.size}: SentencePiece cannot learn from these counts: {text}")
-
-
-def processor_of(model: bytes) -> Any:
-    """The SentencePieceProcessor of what `learn` gave. ModelError for anything else."""
-    import sentencepiece
-
-    try:
-        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-    except RuntimeError as error:
-        raise ModelError(
-            f"the vocabulary is no SentencePiece model ({error}): learn it with vocabulary.learn"
-        ) from error
-    names = processor.id_to_piece([*range(len(SPECIAL)), FIRST_BYTE, FIRST_PIECE - 1])
-    if names != [*SPECIAL, "<0x00>", "<0xFF>"]:
-        raise ModelError(f"the vocabulary begins with {names[:5]}, not {list(SPECIAL)}: learn it with vocabulary.learn")
-    return processor
+    def __missing__(self, key: str) -> tuple[int, ...]:
+        # A ▁ of the text is spelt in bytes, and white space has no piece.
+        parts = filter(None, self._typed.split(key)) if self._typed.search(key) else [key]
+        encode = self._processor.encode
+        ids = tuple(id for part in parts for id in (_TYPED_IDS if self._typed.match(part) else encode(part)))
+        if len(self) < _REMEMBERED:
+            self[key] = ids
+        return ids

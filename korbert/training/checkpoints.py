@@ -1,8 +1,7 @@
-"""Training states on disk: whole or absent, the last few kept, a damaged one passed over.
+"""Checkpoints on disk: whole or absent, the last few kept, damaged ones skipped.
 
-`<folder>/step-00000400/` holds `state.safetensors` (every tensor of model and optimizer) and `record.json` (step, what
-the run was, numbers of the meters, and two SHA-256, of the tensors' file and of the record itself, by which damage is
-found).
+`<folder>/step-00000400/` holds `state.safetensors` (the tensors of model and optimizer) and `record.json` (step, plan,
+sums of the metrics, held-out figures, and two SHA-256 that reveal damage: of the tensors' file and of the record).
 """
 
 import logging
@@ -30,7 +29,7 @@ _NAME = re.compile(r"step-(\d{8,})")
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """One training state. step: updates done. record: anything JSON can hold."""
+    """One training state. step: updates done. record: JSON values."""
 
     step: int
     tensors: Mapping[str, Tensor]
@@ -38,10 +37,10 @@ class Checkpoint:
 
 
 def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
-    """Writes it aside, syncs, renames; then removes all but the `keep` newest.
+    """Writes a checkpoint aside, syncs and renames it; then removes all but the `keep` newest.
 
-    Remains of killed runs go first. Checkpoints of later steps go, too: they were passed over, or this one would not be
-    made again.
+    What killed runs left behind is removed first. Checkpoints of later steps are removed, too: this step is made again,
+    so they were damaged and skipped.
     """
     folder.mkdir(parents=True, exist_ok=True)
     final = folder / f"step-{checkpoint.step:08d}"
@@ -56,14 +55,14 @@ def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
         sync(path)
     aside.rename(final)
     sync(folder)
-    found = _newest_first(folder)
-    passed_over = [step for step in found if step > checkpoint.step]
-    for step in passed_over + [step for step in found if step <= checkpoint.step][keep:]:
-        _remove(found[step])
+    present = _newest_first(folder)
+    skipped = [step for step in present if step > checkpoint.step]
+    for step in skipped + [step for step in present if step <= checkpoint.step][keep:]:
+        _remove(present[step])
 
 
 def _remove(path: Path) -> None:
-    """A folder, or what stands in its place."""
+    """Removes a folder, or a file or link in its place."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -71,7 +70,7 @@ def _remove(path: Path) -> None:
 
 
 def _write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Raises OSError, as any write does on a full disk; the library's own error has the number in its text alone."""
+    """Raises OSError on a full disk, as other writes do; safetensors gives the error number only in its text."""
     try:
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
     except SafetensorError as error:
@@ -82,7 +81,7 @@ def _write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
 
 
 def load_newest(folder: Path) -> Checkpoint | None:
-    """The newest checkpoint that is whole; None if there is none. A damaged one is named in the log and passed over."""
+    """The newest whole checkpoint; None if there is none. Damaged ones are logged and skipped."""
     for step, path in _newest_first(folder).items():
         try:
             return _load(path, step)
@@ -105,11 +104,11 @@ def _load(path: Path, step: int) -> Checkpoint:
 
 
 def newest_step(folder: Path) -> int | None:
-    """Of all checkpoints, whole or damaged; None where there is none."""
+    """The last step with a checkpoint, whole or damaged; None if there is none."""
     return next(iter(_newest_first(folder)), None)
 
 
 def _newest_first(folder: Path) -> dict[int, Path]:
-    """Step -> where its checkpoint is; what has another name is none."""
+    """Step -> folder of its checkpoint. Other names are ignored."""
     named = [(_NAME.fullmatch(path.name), path) for path in folder.glob("step-*")]
     return dict(sorted(((int(name[1]), path) for name, path in named if name), reverse=True))

@@ -1,4 +1,4 @@
-"""Where training runs, in which precision, and the record of it."""
+"""Device, precision, memory, and the record of what trained bytes depend on."""
 
 import ctypes
 from collections.abc import Callable, Iterator, Mapping
@@ -15,17 +15,16 @@ from korbert.training.settings import PrecisionName
 __all__ = ["Batch", "autocast", "choose_device", "choose_precision", "memory_kept", "moved", "numerics", "pinned"]
 
 Batch = Mapping[str, Any]
-"""Tensors, which travel to the device, and what has to be known of them without asking it, which stays here.
+"""Tensors, which are moved to the device, and facts about them that stay on the processor.
 
-To ask a device (for a number, for whether all are true, for places where something is true) is to wait for all that it
-has been given to do.
+Reading a value back (a number, `all()`, `nonzero()`) waits for all work queued on the device; the facts save that.
 """
 
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of mallopt(3)
 
 
 def choose_device(name: str = "auto") -> torch.device:
-    """auto: the GPU if PyTorch sees one, else the processor. "cuda" without one raises SettingsError."""
+    """auto: the GPU if PyTorch sees one, else the processor. SettingsError for "cuda" without a GPU."""
     if name not in ("auto", "cpu", "cuda"):
         raise SettingsError(f"device {name!r}: there are auto, cpu and cuda")
     if name == "cuda" and not torch.cuda.is_available():
@@ -36,9 +35,9 @@ def choose_device(name: str = "auto") -> torch.device:
 
 
 def choose_precision(device: torch.device, precision: PrecisionName) -> PrecisionName:
-    """fp32 or bf16. auto is bf16 where the hardware has the instructions: without them it is slower than fp32.
+    """fp32 or bf16. auto: bf16 if the hardware has instructions for it, without which it is slower than fp32.
 
-    Raises SettingsError for bf16 asked of hardware that has none.
+    SettingsError for bf16 on hardware without them.
     """
     has_bf16 = _has_bf16(device)
     if precision == "bf16" and not has_bf16:
@@ -55,7 +54,7 @@ def _has_bf16(device: torch.device) -> bool:
 
 
 def autocast(device: torch.device, precision: PrecisionName) -> AbstractContextManager[object]:
-    """The context of forward passes: matrix products in bf16, or nothing at all."""
+    """The context of forward passes: matrix products in bf16, or no change in fp32."""
     if choose_precision(device, precision) == "fp32":
         return nullcontext()
     return torch.autocast(device.type, dtype=torch.bfloat16)
@@ -70,18 +69,18 @@ def moved(batch: Batch, device: torch.device) -> Batch:
 
 
 def pinned(batch: Batch) -> Batch:
-    """The batch in memory from which a GPU fetches it by itself: otherwise each copy waits for those before it."""
+    """The batch in page-locked memory, from which a GPU copies while the processor goes on."""
     return {name: value.pin_memory() if isinstance(value, Tensor) else value for name, value in batch.items()}
 
 
 @contextmanager
 def memory_kept(device: torch.device) -> Iterator[Callable[[], None]]:
-    """Inside, freed memory stays with the process. Yields a function that gives back what is unused; call it at times.
+    """Inside, freed memory stays with the process. Yields a function that returns unused memory; call it now and then.
 
-    By glibc's defaults each large tensor comes fresh from the kernel, page by page: 140,000 page faults, a tenth of the
-    time of a step of 4 layers x 256 with 102,400 entries. With either setting batches of changing sizes leave holes
-    between the kernels that oneDNN keeps for each: 10 MB a step of 2 layers x 128, until they are given back.
-    Nothing changes on a GPU or with another C library.
+    By default glibc maps each large tensor anew, page by page: 140,000 page faults, a tenth of the time of a step of
+    4 layers x 256 with 102,400 entries. With memory kept, batches of changing sizes leave holes between the kernels
+    that oneDNN caches for each size: 10 MB a step of 2 layers x 128, until they are returned.
+    No effect on a GPU or with another C library.
     """
     library = ctypes.CDLL(None)
     if device.type != "cpu" or not hasattr(library, "mallopt"):
@@ -98,7 +97,7 @@ def memory_kept(device: torch.device) -> Iterator[Callable[[], None]]:
 
 
 def numerics(device: torch.device, precision: PrecisionName, threads: int) -> dict[str, str | int]:
-    """What trained bytes depend on besides settings and inputs: equal records promise equal bytes on a processor."""
+    """What trained bytes depend on besides settings and inputs. On a processor, equal records mean equal bytes."""
     record: dict[str, str | int] = {
         "processor": processor_name(),
         "instructions": torch.backends.cpu.get_cpu_capability(),

@@ -1,4 +1,4 @@
-"""Numbers of a run: means since the last line, and the files they go to."""
+"""Metrics of a run: means since the last line, and the JSON lines they are written to."""
 
 import json
 import math
@@ -17,7 +17,7 @@ __all__ = ["JsonLines", "Meter"]
 
 
 class Meter:
-    """Means of named numbers over steps. Sums stay on the device as float64: adding waits for no computation."""
+    """Means of metrics over steps. Sums stay on the device in float64, so that adding waits for nothing."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -25,23 +25,23 @@ class Meter:
         self._steps = 0
 
     def add(self, values: Mapping[str, Tensor]) -> None:
-        """One step's numbers, scalars."""
+        """The scalars of one step."""
         for name, value in values.items():
             self._sums[name] = self._sums.get(name, 0.0) + value.detach().to(torch.float64)
         self._steps += 1
 
     def means(self) -> dict[str, float]:
-        """The mean of each since the last call, in the order of first appearance; starts anew."""
+        """The mean of each metric since the last call, in order of first appearance. Resets the sums."""
         means = {name: value.item() / self._steps for name, value in self._sums.items()}
         self._sums, self._steps = {}, 0
         return means
 
     def state(self) -> dict[str, Any]:
-        """For a checkpoint: JSON keeps every bit of a float64."""
+        """The sums, for a checkpoint. JSON keeps every bit of a float64."""
         return {"steps": self._steps, "sums": {name: value.item() for name, value in self._sums.items()}}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """What `state` gave."""
+        """Takes over what `state` returned."""
         self._steps = state["steps"]
         self._sums = {
             name: torch.tensor(value, dtype=torch.float64, device=self._device) for name, value in state["sums"].items()
@@ -49,9 +49,9 @@ class Meter:
 
 
 class JsonLines:
-    """A file of one JSON object a line, each with a "step". Opened at `first_step`, lines after it are cut off.
+    """A file of JSON objects, one a line, each with a "step". Opening it cuts off the lines behind `first_step`.
 
-    Lines past a checkpoint come from a run that was killed; the steps that made them are about to be made again.
+    Those come from a run that was killed behind its last checkpoint; their steps are about to be made again.
     """
 
     def __init__(self, path: Path, first_step: int) -> None:
@@ -59,16 +59,16 @@ class JsonLines:
         self._file = path.open("a", encoding="utf-8")
 
     def write(self, line: Mapping[str, Any]) -> None:
-        """Appends it, so that readers see it now. What is no number (nan) becomes null: JSON has none."""
-        known = {
+        """Appends a line and flushes it. NaN and infinities become null, as JSON has none."""
+        values = {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in line.items()
         }
-        self._file.write(json.dumps(known, ensure_ascii=False, allow_nan=False) + "\n")
+        self._file.write(json.dumps(values, ensure_ascii=False, allow_nan=False) + "\n")
         self._file.flush()
 
     def sync(self) -> None:
-        """Onto the disk, before a checkpoint says that these steps are done."""
+        """Puts all lines on the disk, before a checkpoint says that their steps are done."""
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
@@ -76,9 +76,9 @@ class JsonLines:
 
 
 def _until(step: int, path: Path) -> bytes:
-    """The leading lines whose step is at most `step`. A last line without its end was being written when a run died.
+    """The leading lines up to `step`. A line without its end was being written when a run died, and is dropped.
 
-    Raises ArtifactError where a line before it is none that was written: what it said is lost.
+    ArtifactError for a damaged line: its metrics are lost.
     """
     lines = path.read_bytes().splitlines(keepends=True) if step else []
     for number, line in enumerate(lines, 1):

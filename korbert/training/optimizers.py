@@ -1,4 +1,4 @@
-"""AdamW over a model's parameters, and its state under the parameters' names."""
+"""AdamW, and its state by parameter name."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ __all__ = ["adamw", "optimizer_state", "restore_optimizer"]
 
 
 def adamw(model: nn.Module, settings: OptimizerSettings) -> torch.optim.AdamW:
-    """Fused AdamW. Matrices and embeddings decay; vectors (norms, biases) do not, as in Devlin et al.'s code."""
+    """Fused AdamW. Matrices and embeddings decay, norms and biases do not, as in Google's BERT code."""
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
         {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": settings.weight_decay},
@@ -27,7 +27,7 @@ def adamw(model: nn.Module, settings: OptimizerSettings) -> torch.optim.AdamW:
 
 
 def optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """All state tensors as `<parameter>/<key>`, for instance `encoder.norm.weight/exp_avg`."""
+    """All state tensors by `<parameter>/<key>`, for instance `encoder.norm.weight/exp_avg`."""
     return {
         f"{name}/{key}": value
         for name, parameter in model.named_parameters()
@@ -36,7 +36,7 @@ def optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[
 
 
 def restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, state: Mapping[str, Tensor]) -> None:
-    """Takes over what `optimizer_state` gave; the tensors move to their parameter's device."""
+    """Takes over what `optimizer_state` returned. Tensors are moved to the device of their parameter."""
     parameters = dict(model.named_parameters())
     for full_name, value in state.items():
         name, key = full_name.rsplit("/", 1)

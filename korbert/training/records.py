@@ -1,4 +1,4 @@
-"""Where the numbers of a run go: metrics, times, TensorBoard."""
+"""The files that metrics and times are written to, and TensorBoard."""
 
 import logging
 import shlex
@@ -18,18 +18,18 @@ _logger = logging.getLogger(__name__)
 
 
 class Records:
-    """Files that are there or not. Steps are updates done."""
+    """Open files; None: not written. A step is a number of updates done."""
 
     def __init__(self, metrics: JsonLines | None, timing: JsonLines | None, board: "SummaryWriter | None") -> None:
         self._metrics, self._timing, self._board = metrics, timing, board
 
     def start(self, step: int) -> None:
-        """A run begins, or goes on, behind `step`."""
+        """A run starts or resumes after `step`."""
         if self._timing:
             self._timing.write({"kind": "start", "step": step})
 
     def train(self, step: int, values: Mapping[str, float], seconds: float, pieces: int) -> None:
-        """values: means since the line before. seconds, pieces: sums since then; pieces 0 where batches tell none."""
+        """values: means since the line before. seconds, pieces: sums since then."""
         if self._metrics:
             self._metrics.write({"kind": "train", "step": step, **values})
         times = {"seconds": seconds, "pieces_per_second": pieces / seconds if seconds else 0.0}
@@ -38,13 +38,13 @@ class Records:
         self._draw("train", step, {**values, "pieces_per_second": times["pieces_per_second"]})
 
     def heldout(self, step: int, values: Mapping[str, float]) -> None:
-        """What `evaluate` gave."""
+        """The result of `evaluate`."""
         if self._metrics:
             self._metrics.write({"kind": "heldout", "step": step, **values})
         self._draw("heldout", step, values)
 
     def sync(self) -> None:
-        """Onto the disk, before a checkpoint says that these steps are done."""
+        """Puts the metrics on the disk, before a checkpoint says that their steps are done."""
         if self._metrics:
             self._metrics.sync()
 
@@ -56,7 +56,7 @@ class Records:
 
 @contextmanager
 def recorded(output: TrainingOutput, first_step: int) -> Iterator[Records]:
-    """The files open for what comes behind `first_step`; what older runs wrote about later steps is gone."""
+    """Opens the files of `output`, without what earlier runs wrote about steps behind `first_step`."""
     with ExitStack() as stack:
         opened = [None if path is None else JsonLines(path, first_step) for path in (output.metrics, output.timing)]
         for lines in filter(None, opened):

@@ -1,4 +1,4 @@
-"""How the learning rate moves."""
+"""Learning rate schedules."""
 
 import math
 
@@ -6,10 +6,10 @@ __all__ = ["warmup_then_decay"]
 
 
 def warmup_then_decay(step: int, steps: int, warmup_share: float) -> float:
-    """The rate of update `step` (0-based, of `steps`) as a share of the highest one, in (0, 1].
+    """Linear warmup, linear decay: the rate of update `step` (0-based, of `steps`) as a share of the peak, in (0, 1].
 
-    It rises in equal steps over the first ceil(warmup_share x steps) updates and falls in equal steps after them, so
-    that update `steps` would have rate 0 (Devlin et al. 2019, A.2). No update is wasted on a rate of zero.
+    The rate rises over the first ceil(warmup_share x steps) updates and then falls, so that update `steps` would have
+    rate 0 (Devlin et al. 2019, A.2). No update has rate 0.
     """
     warmup = math.ceil(warmup_share * steps)
     if step < warmup:

@@ -1,4 +1,4 @@
-"""What a recipe says about training, apart from the data."""
+"""Settings of the optimizer."""
 
 from typing import Literal
 

@@ -1,7 +1,7 @@
-"""Updates: gradients of micro-batches, clipped, into the parameters; and the state from which the next one goes on."""
+"""One update: gradients accumulated over micro-batches, clipped, applied; and the state that a checkpoint holds."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 
 import torch
 from torch import Tensor, nn
@@ -19,11 +19,11 @@ __all__ = ["Loss", "Updates"]
 
 Loss = Callable[[nn.Module, Batch], Mapping[str, Tensor]]
 
-_MODEL, _OPTIMIZER = "model/", "optimizer/"  # what a checkpoint's tensors begin with
+_MODEL, _OPTIMIZER = "model/", "optimizer/"  # prefixes of the tensors in a checkpoint
 
 
 class Updates:
-    """A model under training, with its optimizer and its meters: all that a checkpoint holds."""
+    """A model in training, with its optimizer and its sums of metrics: all that a checkpoint holds."""
 
     def __init__(self, model: nn.Module, loss: Loss, plan: TrainingPlan, device: torch.device, here: World) -> None:
         self.model, self.device = model, device
@@ -37,50 +37,45 @@ class Updates:
 
     def update(self, step: int, micro_batches: Sequence[Batch]) -> None:
         """Update `step` (0-based). Waits for nothing on the device."""
+        size = self._here.size
+        if len(micro_batches) % size:
+            raise ModelError(
+                f"{len(micro_batches)} micro-batches a step cannot be shared evenly by {size} processes: "
+                f"take a multiple of {size}"
+            )
         self._rate = self._plan.learning_rate(step)
         for group in self._optimizer.param_groups:
             group["lr"] = self._rate
-        torch.manual_seed(derived_seed(self._plan.seed, step, self._here.rank))
+        torch.manual_seed(derived_seed(self._plan.seed, step, self._here.rank))  # of dropout
         self.model.train()
-        values = self._gradients(micro_batches)
+
+        # Gradients add up over this process's micro-batches; processes exchange them once, behind the last one.
+        mine = micro_batches[self._here.rank :: size]
+        totals: dict[str, Tensor] = {}
+        for number, batch in enumerate(mine, 1):
+            self._pieces += size * int(batch["attention_mask"].sum()) if "attention_mask" in batch else 0
+            there = moved(batch, self.device)
+            ddp = self._objective if isinstance(self._objective, nn.parallel.DistributedDataParallel) else None
+            with ddp.no_sync() if ddp and number < len(mine) else nullcontext():
+                with autocast(self.device, self._plan.precision):
+                    values = self._objective(there)
+                weight = there.get("weight", 1 / len(micro_batches))
+                weighted = {name: value * weight for name, value in values.items()}
+                torch.autograd.backward(weighted["loss"] * size)  # DistributedDataParallel averages over processes
+            for name, value in weighted.items():
+                totals[name] = totals[name] + value.detach() if name in totals else value.detach()
+        totals = {name: add_over_world(value, self._here) for name, value in totals.items()}
+
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self._plan.optimizer.max_grad_norm)
         self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=True)
-        self._meter.add({**values, "grad_norm": norm})
-        bad = (self._bad_step < 0) & ~torch.isfinite(values["loss"] + norm)
+
+        # Numbers stay on the device until somebody asks for them.
+        self._meter.add({**totals, "grad_norm": norm})
+        bad = (self._bad_step < 0) & ~torch.isfinite(totals["loss"] + norm)
         self._bad_step = torch.where(bad, step + 1, self._bad_step)
 
-    def _gradients(self, micro_batches: Sequence[Batch]) -> dict[str, Tensor]:
-        """Adds up the gradients of this process's micro-batches. The values of the whole step, by name."""
-        if len(micro_batches) % self._here.size:
-            raise ModelError(
-                f"{len(micro_batches)} micro-batches a step cannot be shared evenly by {self._here.size} processes: "
-                f"take a multiple of {self._here.size}"
-            )
-        mine = micro_batches[self._here.rank :: self._here.size]
-        totals: dict[str, Tensor] = {}
-        for index, batch in enumerate(mine):
-            self._pieces += _num_pieces(batch) * self._here.size
-            with self._exchanging(last=index == len(mine) - 1):
-                weighed = self._weighed(moved(batch, self.device), 1 / len(micro_batches))
-                # the processes' gradients are averaged, not added
-                torch.autograd.backward(weighed["loss"] * self._here.size)
-            for name, value in weighed.items():
-                totals[name] = totals[name] + value.detach() if name in totals else value.detach()
-        return {name: add_over_world(value, self._here) for name, value in totals.items()}
-
-    def _weighed(self, batch: Batch, weight: float) -> dict[str, Tensor]:
-        with autocast(self.device, self._plan.precision):
-            values = self._objective(batch)
-        return {name: value * batch.get("weight", weight) for name, value in values.items()}
-
-    def _exchanging(self, last: bool) -> AbstractContextManager[None]:
-        """Processes exchange gradients once a step, behind the last micro-batch."""
-        if last or not isinstance(self._objective, nn.parallel.DistributedDataParallel):
-            return nullcontext()
-        return self._objective.no_sync()
-
-    def refuse_bad_numbers(self) -> None:
+    def check_finite(self) -> None:
         """Raises ModelError naming the first step whose loss or gradient was not finite. Waits for the device."""
         step = int(self._bad_step)
         if step >= 0:
@@ -90,13 +85,13 @@ class Updates:
             )
 
     def means(self) -> dict[str, float]:
-        """Means since the last call, by name; the last rate; the mean length of the gradient before clipping."""
+        """Means since the last call, by name; the last learning rate; the mean gradient norm before clipping."""
         means = self._meter.means()
         norm = means.pop("grad_norm")
         return {**means, "learning_rate": self._rate, "grad_norm": norm}
 
     def take_pieces(self) -> int:
-        """Pieces seen since the last call."""
+        """Pieces since the last call, padding not counted; 0 for batches without attention_mask."""
         pieces, self._pieces = self._pieces, 0
         return pieces
 
@@ -109,9 +104,20 @@ class Updates:
         return Checkpoint(done, tensors, record)
 
     def restore(self, checkpoint: Checkpoint) -> dict[str, float]:
-        """Takes the state over; the held-out figures that lay with it. ArtifactError if it is of another run."""
+        """Loads the state. Returns the held-out figures of the checkpoint. ArtifactError if it is of another run."""
         targets = {_MODEL + name: tensor for name, tensor in _saved_tensors(self.model)}
-        _refuse_other_run(checkpoint, self._plan, targets)
+        there, here = checkpoint.record["plan"], self._plan.record()
+        differences = [
+            f"{name}: {here[name]} here, {there.get(name)} there" for name in here if here[name] != there.get(name)
+        ]
+        shapes = {name: tuple(tensor.shape) for name, tensor in checkpoint.tensors.items() if name.startswith(_MODEL)}
+        if shapes != {name: tuple(target.shape) for name, target in targets.items()}:
+            differences.append("a model with other tensors")
+        if differences:
+            raise ArtifactError(
+                f"the checkpoint of step {checkpoint.step} is of another run ({'; '.join(differences)}): "
+                "remove the checkpoints to start anew, or go back to its settings"
+            )
         with torch.no_grad():
             for name, target in targets.items():
                 target.copy_(checkpoint.tensors[name])
@@ -122,7 +128,7 @@ class Updates:
 
 
 class _Objective(nn.Module):
-    """Model and loss as one module: DistributedDataParallel sees gradients only behind a `forward`."""
+    """Model and loss as one module: DistributedDataParallel handles only the gradients of its own `forward`."""
 
     def __init__(self, model: nn.Module, loss: Loss) -> None:
         super().__init__()
@@ -134,27 +140,7 @@ class _Objective(nn.Module):
 
 
 def _saved_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Parameters, shared ones once, and the buffers that are part of the model's state."""
+    """Parameters, tied ones once, and persistent buffers."""
     saved = model.state_dict().keys()
     yield from model.named_parameters()
     yield from ((name, buffer) for name, buffer in model.named_buffers() if name in saved)
-
-
-def _refuse_other_run(checkpoint: Checkpoint, plan: TrainingPlan, targets: Mapping[str, Tensor]) -> None:
-    there, here = checkpoint.record["plan"], plan.record()
-    differences = [
-        f"{name}: {here[name]} here, {there.get(name)} there" for name in here if here[name] != there.get(name)
-    ]
-    shapes = {name: tuple(tensor.shape) for name, tensor in checkpoint.tensors.items() if name.startswith(_MODEL)}
-    if shapes != {name: tuple(target.shape) for name, target in targets.items()}:
-        differences.append("a model with other tensors")
-    if differences:
-        raise ArtifactError(
-            f"the checkpoint of step {checkpoint.step} is of another run ({'; '.join(differences)}): "
-            "remove the checkpoints to start anew, or go back to its settings"
-        )
-
-
-def _num_pieces(batch: Batch) -> int:
-    """Pieces in a batch, padding not counted; 0 where it has no attention_mask."""
-    return int(batch["attention_mask"].sum()) if "attention_mask" in batch else 0

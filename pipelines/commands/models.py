@@ -1,4 +1,4 @@
-"""Commands that use what the stages have made: tokenizers and models."""
+"""Commands that use tokenizers and models."""
 
 import logging
 import sys
@@ -58,10 +58,10 @@ def score(dataset: Path, predictions: Path, debug: bool) -> None:
 @click.argument("tokenizer", type=_FILE)
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
 @click.option("--input", type=click.File("rb"), help="A file of texts, one a line; - is standard input.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON line for each text.")
-@click.option("--html", type=_FILE, help="Write a page instead, the pieces below their characters.")
-@click.option("--special-tokens", is_flag=True, help="[MASK] and the like in a text are what they stand for.")
-@click.option("--check", is_flag=True, help="Say instead how many pieces the installed Kiwi would change.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON line per text.")
+@click.option("--html", type=_FILE, help="Write an HTML page with the pieces below their characters.")
+@click.option("--special-tokens", is_flag=True, help="Read [MASK] and the like in a text as special tokens.")
+@click.option("--check", is_flag=True, help="Only report how many pieces the installed Kiwi would change.")
 @options.accept_kiwi
 @options.debug
 def tokenize(
@@ -92,7 +92,7 @@ def tokenize(
     loaded = Tokenizer.load(tokenizer)
     if html:
         number = tokenizing.write_page(html, loaded, source, special_tokens=special_tokens)
-        click.echo(f"{html}: {number:,} texts", err=True)
+        click.echo(f"{html}: {number:,} text{'' if number == 1 else 's'}", err=True)
         return
     for _, text in source:
         found = loaded.encode_pieces(text, special_tokens=special_tokens)
@@ -114,14 +114,14 @@ def _texts(arguments: tuple[str, ...], input: Any) -> Iterable[tuple[str, str]]:
 @click.argument("tokenizer", type=_FILE)
 @click.argument("dataset", type=_FILE)
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Threads of Kiwi.")
-@click.option("--all", "everything", type=_FILE, help="Write every answer that is missed to this JSON file.")
+@click.option("--all", "everything", type=_FILE, help="Write all missed answers to this JSON file.")
 @options.accept_kiwi
 @options.debug
 def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None, debug: bool) -> None:
-    """Say how well any model could score with TOKENIZER.
+    """The best KorQuAD scores that any model could reach with TOKENIZER.
 
     DATASET is a KorQuAD file with answers; TOKENIZER is a tokenizer's folder, a model's, or an artifact with one.
-    `pieces` is the best that a first and a last piece can give, `characters` what cuts inside them add.
+    `pieces` is the upper bound for answers cut at piece boundaries, `characters` for answers cut anywhere.
     """
     from korbert.durable import check_output, write_json
     from korbert.tasks import korquad
@@ -177,7 +177,7 @@ def predict(model: Path, input: Any, text: str | None, form: "Format", device: s
 
 
 def _show_progress() -> None:
-    """Where standard error is no terminal, progress goes through the log."""
+    """Progress goes to the log where standard error is no terminal."""
     logging.basicConfig(format="%(message)s", stream=sys.stderr)
     logging.getLogger("korbert.progress").setLevel(logging.INFO)
 
@@ -186,17 +186,17 @@ def _show_progress() -> None:
 @_MODEL
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
 @click.option("--input", type=click.File("rb"), help="A file of texts, one a line; - is standard input.")
-@click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Candidates for each gap.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON line for each text.")
+@click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Candidates per gap.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON line per text.")
 @options.device
 @options.accept_kiwi
 @options.debug
 def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: bool, device: str, debug: bool) -> None:
     """Fill each [MASK] in TEXT with its likeliest pieces.
 
-    MODEL is a pretrain artifact, such as artifacts/demo/pretrain. Several texts cost hardly more than one: give them
-    all, or lines of --input or of standard input. Shown are number of the gap, probability, piece, and the whole text,
-    each other gap filled with its likeliest piece.
+    MODEL is a pretrain artifact, such as artifacts/demo/pretrain. Texts are arguments, or lines of --input or of
+    standard input; many at once are faster than one by one. Each line shows the gap's number, probability, piece, and
+    the whole text with the other gaps filled by their likeliest pieces.
     """
     import korbert
     from korbert.tasks.filling import Filler
@@ -205,7 +205,7 @@ def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: boo
     source = _texts(texts, input)
     loaded = korbert.load(model, device=device)
     if not isinstance(loaded, Filler):
-        raise ModelError(f"{model}: has learned a task and fills no gaps any more: give model/ of a pretrain artifact")
+        raise ModelError(f"{model}: is fine-tuned for a task and fills no gaps: give model/ of a pretrain artifact")
     for place, text in source:
         try:
             gaps = loaded.fill(text, top=top)
@@ -222,7 +222,7 @@ def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: boo
 @click.command()
 @_MODEL
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--check", is_flag=True, help="Use it with transformers as its users do, and compare.")
+@click.option("--check", is_flag=True, help="Load the result with transformers and compare the outputs.")
 @options.accept_kiwi
 @options.debug
 def export(model: Path, folder: Path, check: bool, debug: bool) -> None:

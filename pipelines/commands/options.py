@@ -1,4 +1,4 @@
-"""Options that several commands have, and how their help shows them: what all have is named in one line."""
+"""Options shared by several commands. The help of a command names those that all have in one line."""
 
 import os
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _EVERYWHERE = ("root", "data", "accept_kiwi", "debug")  # of commands on a recip
 
 
 class Command(click.Command):
-    """A command on a recipe whose help lists its own options, and names those that all of them have in one line."""
+    """A command on a recipe. Its help lists its own options; those of all such commands are named in one line."""
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         own = [one for one in self.get_params(context) if isinstance(one, click.Option) and one.name not in _EVERYWHERE]
@@ -44,7 +44,7 @@ def _together(*options: _Decorator) -> _Decorator:
 
 accept_kiwi = click.option(
     "--accept-kiwi", is_flag=True, expose_value=False, callback=_accept, envvar=None,
-    help="Use a tokenizer with another Kiwi than it was made with; what is saved then says so.",
+    help="Allow another Kiwi than the tokenizer was made with; what is saved then records it.",
 )  # fmt: skip
 debug = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 device = click.option(
@@ -58,7 +58,7 @@ place = _together(
     click.option("--data", type=click.Path(path_type=Path), envvar="KORBERT_DATA", show_envvar=True,
                  help="Folder that the recipe's paths are relative to.  [default: the recipe's folder]"),
     click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
-                 help="Change a value of the recipe, as in vocab.size=32000; may be repeated."),
+                 help="Override a value of the recipe, as in vocab.size=32000; repeatable."),
     accept_kiwi,
     debug,
 )  # fmt: skip
@@ -69,6 +69,6 @@ corpus = _together(
     click.option("--address", help="Ray cluster address.  [default: RAY_ADDRESS, or a cluster started here]"),
 )  # fmt: skip
 work = _together(
-    click.option("--rebuild", is_flag=True, help="Make artifacts anew, fresh or not."),
-    click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing."),
+    click.option("--rebuild", is_flag=True, help="Make artifacts anew, even fresh ones."),
+    click.option("--dry-run", is_flag=True, help="Only show what would be done."),
 )

@@ -1,99 +1,33 @@
-"""Commands that carry a recipe out, and show how far it has come."""
+"""Commands that run a recipe and show its state."""
 
 import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.core import ParameterSource
 
 from korbert.errors import KorbertError, SettingsError
 from pipelines.commands import options
+from pipelines.stages import Stage, imported
+from pipelines.stages.table import STAGES
 
 if TYPE_CHECKING:
-    from pipelines.runner import Chain
+    from pipelines.pipeline import Pipeline
 
 __all__ = ["COMMANDS"]
 
 _MAX_WORKERS_A_CORE = 32  # processes of half a gigabyte each: more is a slip of the finger
 
 
-class _Stage(NamedTuple):
-    """What the help of a stage's command says. options: those that not every command on a recipe has."""
-
-    summary: str
-    reads: str
-    writes: str
-    example: str
-    options: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...]
-
-    @property
-    def help(self) -> str:
-        return f"{self.summary}\n\nReads {self.reads}.\n\nWrites {self.writes}.\n\n\b\nExample:\n  {self.example}"
-
-
-_PREVIEW = click.option("--preview", type=click.IntRange(min=1), metavar="N", help="Preview cleaning on about N rows.")
-_STAGES = {
-    "clean": _Stage(
-        "Raw files -> documents worth learning from.",
-        "the files of [[clean.sources]] and [[clean.evaluation]]; filters, masks and duplicates are set in [clean]",
-        "documents/, and dropped/ with the reason of each",
-        "korbert clean mine.toml --preview 300",
-        (options.corpus, _PREVIEW),
-    ),
-    "analyze": _Stage(
-        "Documents -> sentences and morphemes (Kiwi).",
-        "the documents of clean, and the user dictionary of [analyze]",
-        "morphemes/: form, tag, span, sentence and eojeol of each",
-        "korbert analyze mine.toml --workers 8",
-        (options.corpus,),
-    ),
-    "vocab": _Stage(
-        "Morphemes -> vocabulary and tokenizer.",
-        "the morphemes of analyze; the size is vocab.size",
-        "tokenizer/, counts.parquet and coverage.json",
-        "korbert vocab mine.toml --set vocab.size=16000",
-        (options.corpus,),
-    ),
-    "shard": _Stage(
-        "Morphemes -> ids in memory-mapped shards.",
-        "the morphemes of analyze and the tokenizer of vocab",
-        "train/*.arrow and heldout/*.arrow",
-        "korbert shard mine.toml",
-        (options.corpus,),
-    ),
-    "pretrain": _Stage(
-        "Shards -> a model that has learned to fill gaps.",
-        "the shards and the tokenizer; encoder, phases, masking and optimizer are set in [pretrain]",
-        "model/, metrics.jsonl and scores.json",
-        "korbert pretrain mine.toml --set pretrain.phases.0.steps=500",
-        (options.workers, options.device),
-    ),
-    "nsmc": _Stage(
-        "Fine-tune and score on NSMC (movie reviews).",
-        "the pretrained model, and the files of [nsmc]",
-        "model/, scores.json with baselines, and predictions.parquet",
-        "korbert nsmc mine.toml --data ~/data",
-        (options.workers, options.device),
-    ),
-    "korquad": _Stage(
-        "Fine-tune and score on KorQuAD (reading comprehension).",
-        "the pretrained model, and the files of [korquad]",
-        "model/, predictions.json, scores.json, and submission/, a folder to hand in",
-        "korbert korquad mine.toml --data ~/data",
-        (options.workers, options.device),
-    ),
-}
-
-
-def _chain(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...], debug: bool,
+def _pipeline(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...], debug: bool,
            workers: int | None = None, runner: Literal["native", "ray"] = "native", address: str | None = None,
-           device: str = "auto") -> "Chain":  # fmt: skip
+           device: str = "auto") -> "Pipeline":  # fmt: skip
     from pipelines import recipes
-    from pipelines.runner import Chain
+    from pipelines.pipeline import Pipeline
     from pipelines.runtime import Runtime
 
     level = logging.DEBUG if debug else logging.INFO
@@ -114,11 +48,11 @@ def _chain(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...],
     given = _as_typed(root=[str(root)], data=[str(data)], changes=changes)
     runtime = Runtime(root=root, data=folder, runner=runner, address=address, device=device, debug=debug,
                       given=given, **number)  # fmt: skip
-    return Chain(loaded, runtime)
+    return Pipeline(loaded, runtime)
 
 
 def _as_typed(**given: Sequence[str]) -> tuple[str, ...]:
-    """Those of the options that stand on the command line, to be repeated in another one."""
+    """The options that were given on the command line, to be repeated in a suggested one."""
     context = click.get_current_context()
     names = {"changes": "--set"}
     return tuple(
@@ -130,34 +64,36 @@ def _as_typed(**given: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _carry_out(chain: "Chain", first: str | None, last: str | None, rebuild: bool, dry_run: bool) -> None:
-    specs = chain.specs(first, last)
+def _run_stages(pipeline: "Pipeline", first: str | None, last: str | None, rebuild: bool, dry_run: bool) -> None:
+    stages = pipeline.stages(first, last)
     if dry_run:
-        _show_plan(chain, [spec.name for spec in specs], rebuild)
+        _show_plan(pipeline, [stage.name for stage in stages], rebuild)
         return
-    if specs:
-        chain.require_fresh_before(specs[0])
-        chain.require_sources(specs)
-    anew = chain.to_rebuild(specs) if rebuild else frozenset()
-    for spec in specs:
-        chain.run(spec, rebuild=spec.name in anew)
+    if stages:
+        pipeline.require_fresh_before(stages[0])
+        pipeline.require_sources(stages)
+    from pipelines.runner import make, mark_for_rebuild
+
+    anew = mark_for_rebuild(pipeline, stages) if rebuild else frozenset()
+    for stage in stages:
+        make(pipeline, stage, rebuild=stage.name in anew)
 
 
-def _show_plan(chain: "Chain", names: Sequence[str], rebuild: bool) -> None:
-    """What `status` shows, of those stages; a source file that is missing is said now, not when its turn comes."""
+def _show_plan(pipeline: "Pipeline", names: Sequence[str], rebuild: bool) -> None:
+    """The status of those stages. A missing source file is an error now rather than when its stage runs."""
     from pipelines.summary import show_status
 
-    statuses = [status for status in chain.statuses(rebuild=names if rebuild else ()) if status.stage in names]
+    statuses = [status for status in pipeline.statuses(rebuild=names if rebuild else ()) if status.stage in names]
     for status in statuses:
         if status.state in ("absent", "partial"):
-            chain.sources(status.stage)
-    show_status(chain, statuses)
+            pipeline.sources(status.stage)
+    show_status(pipeline, statuses)
 
 
 @click.command()
 @click.argument("recipe")
-@click.option("--from", "first", type=click.Choice(list(_STAGES)), help="First stage; those before must be fresh.")
-@click.option("--to", "last", type=click.Choice(list(_STAGES)), help="Last stage.")
+@click.option("--from", "first", type=click.Choice(list(STAGES)), help="First stage; those before must be fresh.")
+@click.option("--to", "last", type=click.Choice(list(STAGES)), help="Last stage.")
 @options.work
 @options.corpus
 @options.device
@@ -171,42 +107,35 @@ def run(recipe: str, first: str | None, last: str | None, rebuild: bool, dry_run
     Example:
       korbert run mine.toml --from vocab --to pretrain
     """
-    chain = _chain(recipe, **common)
-    _carry_out(chain, first, last, rebuild, dry_run)
+    pipeline = _pipeline(recipe, **common)
+    _run_stages(pipeline, first, last, rebuild, dry_run)
     if not dry_run:
         from pipelines.summary import show
 
-        show(chain)
+        show(pipeline)
 
 
-def _stage_command(name: str, stage: _Stage) -> click.Command:
+_preview = click.option(
+    "--preview", type=click.IntRange(min=1), metavar="N", help="Preview the stage on about N documents."
+)
+
+
+def _stage_command(stage: Stage) -> click.Command:
     def command(recipe: str, rebuild: bool, dry_run: bool, preview: int | None = None, **common: Any) -> None:
-        chain = _chain(recipe, **common)
-        if chain.recipe.section(name) is None:
-            raise SettingsError(f"{recipe}: has no section [{name}]: add one")
+        pipeline = _pipeline(recipe, **common)
+        if pipeline.recipe.section(stage.name) is None:
+            raise SettingsError(f"{recipe}: has no section [{stage.name}]: add one")
         if preview is None:
-            _carry_out(chain, name, name, rebuild, dry_run)
+            _run_stages(pipeline, stage.name, stage.name, rebuild, dry_run)
         else:
-            _preview(chain, preview)
+            imported(stage.preview)(pipeline, preview)
 
-    decorated: Callable[..., Any] = options.place(command)
-    for option in reversed((options.work, *stage.options)):
+    own = [options.workers, options.device] if stage.trains else [options.corpus]
+    decorated: Callable[..., Any] = command
+    for option in reversed([options.work, *own, *([_preview] if stage.preview else []), options.place]):
         decorated = option(decorated)
-    made = click.command(name, cls=options.Command, help=stage.help, short_help=stage.summary)
+    made = click.command(stage.name, cls=options.Command, help=str(stage.help), short_help=stage.help.summary)
     return made(click.argument("recipe")(decorated))
-
-
-def _preview(chain: "Chain", count: int) -> None:
-    from corpus.cleaning.preview import preview
-    from pipelines.previewing import print_preview, write_page
-    from pipelines.reports import index
-
-    found = preview(chain.recipe.clean, chain.sources("clean"), count)
-    page = chain.folder / "preview.html"
-    write_page(page, chain.recipe.name, found)
-    index(chain.folder, [spec.name for spec in chain.specs()])
-    print_preview(found)
-    click.echo(f"page: {page}")
 
 
 @click.command(cls=options.Command)
@@ -214,29 +143,29 @@ def _preview(chain: "Chain", count: int) -> None:
 @click.option("--verify", is_flag=True, help="Hash every file of every artifact.")
 @options.place
 def status(recipe: str, verify: bool, **common: Any) -> None:
-    """Show what is fresh, stale, partial or absent, and what a run would do."""
+    """Show the state of each stage (fresh, stale, partial, absent), the reason, and what a run would do."""
     from pipelines.summary import show_status
 
-    chain = _chain(recipe, **common)
-    show_status(chain, chain.statuses(verify=verify))
+    pipeline = _pipeline(recipe, **common)
+    show_status(pipeline, pipeline.statuses(verify=verify))
 
 
 @click.command(cls=options.Command)
 @click.argument("recipe")
 @options.place
 def report(recipe: str, **common: Any) -> None:
-    """Write the pages of RECIPE's artifacts anew. Makes nothing stale."""
+    """Redraw the pages of RECIPE's artifacts. Makes nothing stale."""
     from pipelines.reports import index, render
 
-    chain = _chain(recipe, **common)
+    pipeline = _pipeline(recipe, **common)
     broken: list[KorbertError] = []
-    for spec in chain.specs():
-        if chain.artifact(spec.name).is_dir():
+    for stage in pipeline.stages():
+        if pipeline.artifact(stage.name).is_dir():
             try:
-                click.echo(render(chain.artifact(spec.name)))
+                click.echo(render(pipeline.artifact(stage.name)))
             except KorbertError as error:
                 broken.append(error)
-    click.echo(index(chain.folder, [spec.name for spec in chain.specs()]))
+    click.echo(index(pipeline.folder, [stage.name for stage in pipeline.stages()]))
     for one in broken[:-1]:
         click.echo(f"korbert: {one}", err=True)
     if broken:
@@ -245,18 +174,20 @@ def report(recipe: str, **common: Any) -> None:
 
 @click.command()
 @click.argument("name")
-def new(name: str) -> None:
-    """Write NAME.toml, a recipe with comments."""
+@click.option("--all", "every_key", is_flag=True, help="Write every key, with its unit and default.")
+def new(name: str, every_key: bool) -> None:
+    """Write NAME.toml, a recipe to start from."""
     from korbert.durable import check_output, write_whole
-    from pipelines.recipes import SHIPPED, check_name
+    from pipelines.recipes import check_name
+    from pipelines.template import full_recipe, short_recipe
 
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
     check_name(path)
     check_output(path)
     if path.exists():
         raise SettingsError(f"{path}: is there already: choose another name")
-    write_whole(path, (SHIPPED / "template" / "recipe.toml").read_bytes())
+    write_whole(path, (full_recipe() if every_key else short_recipe()).encode())
     click.echo(f"{path}: name your files in it, then `korbert run {path}`")
 
 
-COMMANDS = [run, *(_stage_command(name, stage) for name, stage in _STAGES.items()), status, report, new]
+COMMANDS = [run, *map(_stage_command, STAGES.values()), status, report, new]

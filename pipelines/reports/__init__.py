@@ -1,8 +1,16 @@
-"""A page for people beside every artifact, and one for the whole recipe. Remaking them makes nothing stale.
+"""The HTML pages of a recipe: one beside every artifact, one index. Rendering them makes no artifact stale.
 
-A stage's module (clean.py, analyze.py, ...) offers two functions of an `Artifact`: `headlines`, the few figures that
-stand on top and on the index, cheap to get; and `story`, the whole page as elements (elements.py). pictures.py draws,
-page.py writes HTML, index_page.py writes the index.
+How an artifact becomes a page:
+
+1. record.py: an `Artifact` opens `stage.json` and `run.json`, and streams the data files, never a whole corpus.
+2. page.py: `render` looks up the stage's module in the stage table, and falls back to the record alone.
+3. clean.py (with dropped.py), analyze.py, vocab.py, shard.py, pretrain.py, nsmc.py, korquad.py: `headlines(artifact)`
+   gives the few figures of the page's top and of the index, `story(artifact)` the page, an optional `USE` (usage.py)
+   the commands that use the artifact. lengths.py, labels.py and formatting.py turn lengths, keys and numbers into text.
+4. elements.py: what a story consists of, as plain records; pictures.py draws the charts among them as SVG.
+5. details.py: the end of every page: run time, machine, counts, settings, inputs, versions, files.
+6. page.py, templates/: `write` fills the templates and puts one self-contained file in place.
+7. index_page.py: `index` shows all stages of the recipe with their states, headlines and links.
 """
 
 from typing import TYPE_CHECKING

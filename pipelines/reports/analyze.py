@@ -1,4 +1,4 @@
-"""The page of `analyze`: how fast Kiwi went, where it failed, how long documents are, which tags there are."""
+"""The page of `analyze`: speed and failures of Kiwi, document lengths, tag frequencies."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -19,9 +19,9 @@ __all__ = ["TAGS", "headlines", "story"]
 
 _TOP_TAGS = 15
 _SAMPLES = 20  # failed documents shown for each reason
-_EOJEOL_MORPHEMES = 8  # the last column of the picture is "this many or more"
+_EOJEOL_MORPHEMES = 8  # the last column of the chart: this many or more
 
-# Tags of the Sejong corpus (세종 말뭉치) as Kiwi gives them, and Kiwi's own below.
+# Sejong corpus (세종 말뭉치) tags as Kiwi gives them, then Kiwi's own.
 TAGS = {
     "NNG": "일반 명사",
     "NNP": "고유 명사",
@@ -84,7 +84,7 @@ TAGS = {
 
 @dataclass
 class _Measured:
-    """What one pass over some parts of the morphemes gathers."""
+    """Lengths by source, tag frequencies, and eojeols by their number of morphemes (capped)."""
 
     morphemes: Lengths = field(default_factory=Lengths)
     sentences: Lengths = field(default_factory=Lengths)
@@ -93,31 +93,32 @@ class _Measured:
 
 
 def headlines(artifact: Artifact) -> tuple[Headline, ...]:
-    documents, failed = _documents(artifact), _failed(artifact)
+    documents, failed = _documents(artifact)
     lines = [Headline(formatting.compact(documents), "documents analysed")]
     if "morphemes" in artifact.record["counts"]:
         lines.append(Headline(formatting.compact(artifact.record["counts"]["morphemes"]), "morphemes"))
     seconds = _seconds(artifact)
     if seconds:
-        lines.append(Headline(formatting.compact(documents / seconds), "documents a second"))
-    lines.append(Headline(_number(failed), "failed"))
+        lines.append(Headline(formatting.compact(documents / seconds), "documents/s"))
+    lines.append(Headline(formatting.count(failed) if failed else "none", "failed"))
     return tuple(lines)
 
 
 def story(artifact: Artifact) -> Story:
     parts = artifact.parts("morphemes/*.parquet")
     read = sampled(parts)
-    measured, note = _measure(batches(read, ["source", "tag", "sentence", "eojeol"])), parts_note(len(read), len(parts))
-    documents, failed = _documents(artifact), _failed(artifact)
+    measured = _measure(batches(read, ["source", "tag", "sentence", "eojeol"]))
+    note = parts_note(len(read), len(parts))
+    documents, failed = map(formatting.count, _documents(artifact))
     return Story(
-        title=f"Kiwi analysed {formatting.count(documents)} documents and failed on {_number(failed)}",
-        lede=_lede(artifact),
+        title=f"{documents} documents analysed, {failed if failed != '0' else 'none'} failed",
+        lede=_speed(artifact),
         sections=(
             Section(
                 "Lengths",
                 (
-                    *measured.morphemes.elements("Morphemes in a document", unit="morphemes", note=note),
-                    *measured.sentences.elements("Sentences in a document", unit="sentences", note=note),
+                    *measured.morphemes.elements("Morphemes per document", unit="morphemes", note=note),
+                    *measured.sentences.elements("Sentences per document", unit="sentences", note=note),
                 ),
             ),
             Section("Morphemes", tuple(_morpheme_elements(measured, note))),
@@ -126,65 +127,47 @@ def story(artifact: Artifact) -> Story:
     )
 
 
-def _documents(artifact: Artifact) -> int:
-    return num_rows(artifact.parts("morphemes/*.parquet"))
-
-
-def _failed(artifact: Artifact) -> int:
-    return num_rows(artifact.parts("failed/*.parquet"))
-
-
-def _number(failed: int) -> str:
-    return formatting.count(failed) if failed else "none"
+def _documents(artifact: Artifact) -> tuple[int, int]:
+    """Documents analysed and documents failed."""
+    return num_rows(artifact.parts("morphemes/*.parquet")), num_rows(artifact.parts("failed/*.parquet"))
 
 
 def _seconds(artifact: Artifact) -> float | None:
-    """The time of the whole stage; None where it is not known, as of a run that was resumed."""
+    """Duration of the whole stage; None where unknown, as after a resumed run."""
     return None if artifact.run.get("resumed") else artifact.seconds
 
 
-def _lede(artifact: Artifact) -> str:
+def _speed(artifact: Artifact) -> str:
     seconds = _seconds(artifact)
     if not seconds:
-        return "How long all of it took is not on record: there is no run.json, or the run was resumed."
+        return "Total duration unknown: run.json is missing, or the run was resumed."
     workers = artifact.run.get("workers")
-    with_ = f" with {workers} worker{'' if workers == 1 else 's'}" if workers else ""
+    with_workers = f" with {workers} worker{'' if workers == 1 else 's'}" if workers else ""
     morphemes = artifact.record["counts"].get("morphemes")
-    speed = f": {formatting.compact(morphemes / seconds)} morphemes a second, startup included" if morphemes else ""
-    return f"It took {formatting.duration(seconds)}{with_}{speed}."
+    speed = f": {formatting.compact(morphemes / seconds)} morphemes/s, startup included" if morphemes else ""
+    return f"Kiwi took {formatting.duration(seconds)}{with_workers}{speed}."
 
 
-def _measure(found: Iterator[pa.RecordBatch]) -> _Measured:
+def _measure(morpheme_batches: Iterator[pa.RecordBatch]) -> _Measured:
     measured = _Measured()
-    for batch in found:
-        tags, sentences, eojeols = (batch.column(name) for name in ("tag", "sentence", "eojeol"))
+    for batch in morpheme_batches:
+        tags = batch.column("tag")
         measured.morphemes.add(batch.column("source"), pc.list_value_length(tags))
-        rows = pc.list_parent_indices(tags).to_numpy()
-        measured.sentences.add(batch.column("source"), pa.array(_distinct(rows, _flat(sentences), batch.num_rows)))
         for entry in pc.value_counts(tags.flatten()).to_pylist():
             measured.tags[entry["values"]] += entry["counts"]
-        sizes = np.minimum(_runs(rows, _flat(eojeols)), _EOJEOL_MORPHEMES)
+
+        # A sentence or eojeol starts where its number or the document changes. All three: (morphemes of the batch,).
+        document = pc.list_parent_indices(tags).to_numpy()
+        sentence, eojeol = (np.asarray(batch.column(name).flatten().to_numpy()) for name in ("sentence", "eojeol"))
+        next_document = np.diff(document, prepend=-1)
+        sentence_starts = np.flatnonzero(next_document | np.diff(sentence, prepend=-1))
+        eojeol_starts = np.flatnonzero(next_document | np.diff(eojeol, prepend=-1))
+
+        sentences = np.bincount(document[sentence_starts], minlength=batch.num_rows)
+        measured.sentences.add(batch.column("source"), pa.array(sentences))
+        sizes = np.minimum(np.diff(eojeol_starts, append=len(document)), _EOJEOL_MORPHEMES)
         measured.eojeols += np.bincount(sizes, minlength=_EOJEOL_MORPHEMES + 1)
     return measured
-
-
-def _flat(lists: pa.Array) -> np.ndarray:
-    return np.asarray(lists.flatten().to_numpy())
-
-
-def _starts(rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Places in the flat lists where another document or another number begins."""
-    return np.flatnonzero(np.diff(rows, prepend=-1) | np.diff(numbers, prepend=-1))
-
-
-def _distinct(rows: np.ndarray, numbers: np.ndarray, num_rows: int) -> np.ndarray:
-    """How many different numbers each document's list has, numbers never going back: (num_rows,)."""
-    return np.bincount(rows[_starts(rows, numbers)], minlength=num_rows)
-
-
-def _runs(rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """How often each number stands in its document, in order."""
-    return np.diff(_starts(rows, numbers), append=len(rows))
 
 
 def _morpheme_elements(measured: _Measured, note: str) -> Iterator[Element]:
@@ -196,41 +179,37 @@ def _morpheme_elements(measured: _Measured, note: str) -> Iterator[Element]:
         Bar(f"{tag} {_gloss(tag)}".rstrip(), (number / top[0][1],), formatting.percent(number / total), korean=True)
         for tag, number in top
     )
-    yield Bars("The commonest tags", bars, note=f"{note}Share of {formatting.count(total)} morphemes.")
+    yield Bars("Most frequent tags", bars, note=f"{note}Share of {formatting.count(total)} morphemes.")
+    mean = formatting.ratio(total, int(measured.eojeols.sum()))
     yield columns(
-        "Morphemes in an eojeol",
+        "Morphemes per eojeol",
         [int(number) for number in measured.eojeols[1:]],
-        x=f"morphemes ({_EOJEOL_MORPHEMES}: that many or more)",
+        x=f"morphemes ({_EOJEOL_MORPHEMES}: {_EOJEOL_MORPHEMES} or more)",
         y="eojeols",
         first=1,
-        note=note + _mean_note(total, int(measured.eojeols.sum())),
+        note=f"{note}Mean: {formatting.decimal(mean)}.",
     )
 
 
-def _mean_note(morphemes: int, eojeols: int) -> str:
-    return f"{formatting.decimal(formatting.ratio(morphemes, eojeols))} on average."
-
-
 def _gloss(tag: str) -> str:
-    """The tag's name; irregular verbs and adjectives have -I or -R at the end (VV-I)."""
+    """The Korean name of a tag. The suffixes -I and -R mark irregular and regular verbs and adjectives (VV-I)."""
     stem, _, irregular = tag.partition("-")
     return TAGS.get(stem, "") + {"I": ", 불규칙", "R": ", 규칙"}.get(irregular, "")
 
 
 def _failures(artifact: Artifact) -> Iterator[Element]:
-    reasons: Counter[str] = Counter()
-    chosen: dict[str, list[Entry]] = {}
+    totals: Counter[str] = Counter()
+    samples: dict[str, list[Entry]] = {}
     for batch in batches(artifact.parts("failed/*.parquet"), ["id", "source", "reason", "detail"]):
         for row in batch.to_pylist():
-            reasons[row["reason"]] += 1
-            if reasons[row["reason"]] <= _SAMPLES:
+            totals[row["reason"]] += 1
+            if totals[row["reason"]] <= _SAMPLES:
                 facts = (("source", row["source"]), ("detail", row["detail"] or ""))
-                chosen.setdefault(row["reason"], []).append(
-                    Entry(row["id"], facts=tuple(fact for fact in facts if fact[1]))
-                )
-    table = sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))
-    if table:
-        rows = tuple((label(reason), formatting.count(number)) for reason, number in table)
-        yield Table("Documents Kiwi failed on", ("reason", "documents"), rows, "lr")
-    for reason, _ in table:
-        yield Folded(f"{label(reason)} · {len(chosen[reason])} shown", tuple(chosen[reason]))
+                entry = Entry(row["id"], facts=tuple(fact for fact in facts if fact[1]))
+                samples.setdefault(row["reason"], []).append(entry)
+    reasons = sorted(totals.items(), key=lambda pair: (-pair[1], pair[0]))
+    if reasons:
+        rows = tuple((label(reason), formatting.count(number)) for reason, number in reasons)
+        yield Table("Failed documents", ("reason", "documents"), rows, "lr")
+    for reason, _ in reasons:
+        yield Folded(f"{label(reason)} · {len(samples[reason])} shown", tuple(samples[reason]))

@@ -1,4 +1,4 @@
-"""The page of `clean`: how much of the sources was kept, what was dropped and why, and what dropped texts look like."""
+"""The page of `clean`: documents kept, drop reasons, and examples of dropped documents."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ from pipelines.reports.record import Artifact, batches, num_rows, parts_note, sa
 
 __all__ = ["headlines", "story"]
 
-_HANGUL_ROWS = 512  # of each batch, whose share of Hangul is measured
-_FREQUENT_LINES = 20  # shown of those that stand in many documents
+_HANGUL_ROWS = 512  # documents of each batch whose Hangul share is measured
+_FREQUENT_LINES = 20  # frequent lines listed
 
 
 def headlines(artifact: Artifact) -> tuple[Headline, ...]:
@@ -26,115 +26,97 @@ def headlines(artifact: Artifact) -> tuple[Headline, ...]:
     dropped = num_rows(artifact.parts("dropped/*.parquet"))
     return (
         Headline(formatting.count(kept), "documents kept"),
-        Headline(_share(kept, dropped), "of what was read"),
-        Headline(formatting.count(dropped), "dropped"),
+        Headline(_kept_share(kept, dropped), "of documents read"),
+        Headline(formatting.count(dropped), "documents dropped"),
     )
 
 
 def story(artifact: Artifact) -> Story:
-    kept = _by_source(artifact)
+    kept: Counter[str] = Counter()  # source -> documents
+    for batch in batches(artifact.parts("documents/*.parquet"), ["source"]):
+        for entry in pc.value_counts(batch.column("source")).to_pylist():
+            kept[entry["values"]] += entry["counts"]
     dropped = Dropped(artifact)
-    drops = dropped.drops
+    reasons = _by_reason(dropped.drops)
+    counts = artifact.record.get("counts", {})
+    most_common = f"Most common drop reason: {label(reasons[0][0])}." if reasons else "Nothing was dropped."
     return Story(
-        title=f"{_share(kept.total(), drops.total())} of the documents were kept",
-        lede=_lede(kept.total(), drops),
-        sections=tuple(
-            section
-            for section in (
-                Section("What was dropped, and why", tuple(_drop_elements(kept, drops))),
-                Section("What stands twice", tuple(_repeats(artifact, dropped))),
-                Section("Evaluation sets", tuple(_evaluation(artifact.record.get("counts", {}))), _EVALUATION),
-                Section("Personal data", tuple(_personal(artifact.record.get("counts", {})))),
-                Section("What dropped texts look like", dropped.samples(_reasons(drops)), _SAMPLED),
-                Section("What was kept", _measured(artifact)),
-            )
-            if section.elements
+        title=f"{_kept_share(kept.total(), dropped.drops.total())} of documents kept",
+        lede=f"{formatting.count(kept.total() + dropped.drops.total())} documents read. {most_common}",
+        sections=(
+            Section("Dropped documents", tuple(_drop_elements(kept, dropped.drops, reasons))),
+            Section("Duplicates and frequent lines", tuple(_duplicates(artifact, dropped))),
+            Section(
+                "Contamination",
+                tuple(_contamination(counts)),
+                "Documents containing text of an evaluation set were dropped, or the matching lines removed.",
+            ),
+            Section("Personal data", tuple(_personal_data(counts))),
+            Section(
+                "Examples of dropped documents",
+                dropped.samples(reason for reason, _ in reasons),
+                "Up to 20 per reason, sampled by hash of the id, each next to a kept document.",
+            ),
+            Section("Kept documents", _kept_documents(artifact)),
         ),
     )
 
 
-_SAMPLED = "Drawn by a hash of the id, at most 20 for each reason, each beside a document that was kept."
-_EVALUATION = "What models will be scored on. Documents that hold text of it were dropped, or their lines taken out."
-
-
-def _lede(kept: int, drops: Drops) -> str:
-    read = f"{formatting.count(kept + drops.total())} documents were read"
-    if not drops:
-        return f"{read}. Nothing was dropped."
-    return f"{read}. The most common reason to drop one: {label(_reasons(drops)[0][0])}."
-
-
-def _by_source(artifact: Artifact) -> Counter[str]:
-    kept: Counter[str] = Counter()
-    for batch in batches(artifact.parts("documents/*.parquet"), ["source"]):
-        for entry in pc.value_counts(batch.column("source")).to_pylist():
-            kept[entry["values"]] += entry["counts"]
-    return kept
-
-
-def _reasons(drops: Drops) -> list[tuple[str, int]]:
-    """(reason, documents), the commonest first."""
+def _by_reason(drops: Drops) -> list[tuple[str, int]]:
+    """(reason, documents), most frequent first."""
     totals: Counter[str] = Counter()
     for (reason, _), number in drops.items():
         totals[reason] += number
     return sorted(totals.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def _share(kept: int, lost: int) -> str:
+def _kept_share(kept: int, lost: int) -> str:
     return formatting.percent(formatting.ratio(kept, kept + lost))
 
 
-def _drop_elements(kept: Counter[str], drops: Drops) -> Iterator[Element]:
-    """Of several sources the table has the counts and the bars have shares, so that no number stands twice."""
+def _drop_elements(kept: Counter[str], drops: Drops, reasons: list[tuple[str, int]]) -> Iterator[Element]:
+    """With several sources, bars show shares and the table counts, so that no number appears twice."""
     sources = sorted(kept | Counter(source for _, source in drops))
-    if drops:
-        yield _reason_bars(drops, sources, kept.total() + drops.total())
-    if len(sources) > 1:
-        yield _source_bars(kept, drops, sources)
-        yield _table(kept, drops, sources)
+    several = len(sources) > 1
 
-
-def _reason_bars(drops: Drops, sources: list[str], read: int) -> Bars:
-    colours = sources if len(sources) <= COLOURS else [*sources[: COLOURS - 1], "other sources"]
-    most = _reasons(drops)[0][1]
+    # A bar per reason, coloured by source. Sources beyond the last colour are added up.
     bars = []
-    for reason, number in _reasons(drops):
-        shares = [formatting.ratio(drops[reason, source], most) for source in sources]
+    for reason, number in reasons:
+        parts = [formatting.ratio(drops[reason, source], reasons[0][1]) for source in sources]
         if len(sources) > COLOURS:
-            shares = [*shares[: COLOURS - 1], sum(shares[COLOURS - 1 :])]
-        text = formatting.percent(number / read, 2) if len(sources) > 1 else formatting.count(number)
-        bars.append(Bar(label(reason), tuple(shares), text))
-    if len(sources) < 2:
-        return Bars("Reasons to drop a document", tuple(bars))
-    return Bars("Reasons to drop a document", tuple(bars), tuple(colours), "Share of all documents read.")
+            parts = [*parts[: COLOURS - 1], sum(parts[COLOURS - 1 :])]
+        share = formatting.percent(number / (kept.total() + drops.total()), 2)
+        bars.append(Bar(label(reason), tuple(parts), share if several else formatting.count(number)))
+    legend = sources if len(sources) <= COLOURS else [*sources[: COLOURS - 1], "other sources"]
+    if bars and several:
+        yield Bars("Drop reasons", tuple(bars), tuple(legend), "Share of all documents read.")
+    elif bars:
+        yield Bars("Drop reasons", tuple(bars))
+    if not several:
+        return
 
-
-def _source_bars(kept: Counter[str], drops: Drops, sources: list[str]) -> Bars:
+    # A bar per source, scaled to the largest one.
     lost: Counter[str] = Counter()
     for (_, source), number in drops.items():
         lost[source] += number
-    most = max(kept[source] + lost[source] for source in sources)
-    bars = tuple(
+    largest = max(kept[source] + lost[source] for source in sources)
+    bars = [
         Bar(
             source,
-            (formatting.ratio(kept[source], most), formatting.ratio(lost[source], most)),
-            _share(kept[source], lost[source]),
+            (formatting.ratio(kept[source], largest), formatting.ratio(lost[source], largest)),
+            _kept_share(kept[source], lost[source]),
         )
         for source in sources
-    )
-    return Bars("Share kept of each source", bars, legend=("kept", "dropped"), note="A bar is as long as its source.")
-
-
-def _table(kept: Counter[str], drops: Drops, sources: list[str]) -> Table:
-    rows = [
-        (label(reason), *(formatting.count(drops[reason, source]) for source in sources))
-        for reason, _ in _reasons(drops)
     ]
+    note = "Bar length: documents read from the source."
+    yield Bars("Share kept by source", tuple(bars), legend=("kept", "dropped"), note=note)
+
+    rows = [(label(reason), *(formatting.count(drops[reason, source]) for source in sources)) for reason, _ in reasons]
     rows.append(("kept", *(formatting.count(kept[source]) for source in sources)))
-    return Table("By source and reason", ("reason", *sources), tuple(rows), "l" + "r" * len(sources))
+    yield Table("Documents by reason and source", ("reason", *sources), tuple(rows), "l" + "r" * len(sources))
 
 
-def _repeats(artifact: Artifact, dropped: Dropped) -> Iterator[Element]:
+def _duplicates(artifact: Artifact, dropped: Dropped) -> Iterator[Element]:
     clusters = dropped.clusters()
     if clusters is not None:
         yield clusters
@@ -144,54 +126,51 @@ def _repeats(artifact: Artifact, dropped: Dropped) -> Iterator[Element]:
     if lines:
         rows = tuple((excerpt(text), formatting.count(documents)) for text, documents in lines[:_FREQUENT_LINES])
         more = len(lines) - len(rows)
-        note = f"And {formatting.count(more)} more, in the folder `frequent`." if more else ""
-        yield Table("Lines taken out of many documents", ("line", "documents"), rows, "kr", note)
+        note = f"{formatting.count(more)} more in the folder `frequent`." if more else ""
+        yield Table("Frequent lines removed", ("line", "documents"), rows, "kr", note)
 
 
-def _evaluation(counts: dict[str, int]) -> Iterator[Element]:
+def _contamination(counts: dict[str, int]) -> Iterator[Element]:
     names = [name.split(".")[1] for name in counts if name.startswith("evaluation.") and name.endswith(".texts")]
-    if names:
-        rows = []
-        for name in names:
-            texts, looked_for, found = (
-                counts[f"evaluation.{name}.{kind}"] for kind in ("texts", "looked_for", "found")
-            )
-            share = formatting.percent(formatting.ratio(found, looked_for))
-            documents = counts.get(f"contaminated.{name}", 0)
-            rows.append((name, *map(formatting.count, (texts, looked_for, found)), share, formatting.count(documents)))
-        head = ("set", "texts", "long enough", "found", "share", "documents")
-        yield Table("Texts that the corpus held", head, tuple(rows), "lrrrrr")
+    rows = []
+    for name in names:
+        texts, searched, found = (counts[f"evaluation.{name}.{kind}"] for kind in ("texts", "looked_for", "found"))
+        share = formatting.percent(formatting.ratio(found, searched))
+        documents = counts.get(f"contaminated.{name}", 0)
+        rows.append((name, *map(formatting.count, (texts, searched, found)), share, formatting.count(documents)))
+    if rows:
+        head = ("evaluation set", "texts", "searched for", "found", "share found", "documents")
+        note = "Texts that are too short or too repetitive are not searched for. Documents: those with a match."
+        yield Table("Evaluation texts found in the corpus", head, tuple(rows), "lrrrrr", note)
 
 
-def _personal(counts: dict[str, int]) -> Iterator[Element]:
-    found = {name.removeprefix("masked."): number for name, number in counts.items() if name.startswith("masked.")}
-    if found:
-        most = max(found.values())
+def _personal_data(counts: dict[str, int]) -> Iterator[Element]:
+    masked = {name.removeprefix("masked."): number for name, number in counts.items() if name.startswith("masked.")}
+    if masked:
+        largest = max(masked.values())
         bars = tuple(
-            Bar(label(name), (formatting.ratio(number, most),), formatting.count(number))
-            for name, number in sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
+            Bar(label(name), (formatting.ratio(number, largest),), formatting.count(number))
+            for name, number in sorted(masked.items(), key=lambda pair: (-pair[1], pair[0]))
         )
-        yield Bars("Replaced by the name of its kind", bars, note="In all that was read, dropped rows included.")
+        yield Bars("Occurrences masked, by kind", bars, note="Over all rows read, including dropped ones.")
 
 
-def _measured(artifact: Artifact) -> tuple[Element, ...]:
-    """Lengths and Hangul shares of what was kept."""
+def _kept_documents(artifact: Artifact) -> tuple[Element, ...]:
+    """Their lengths and Hangul shares, by source."""
     parts = artifact.parts("documents/*.parquet")
     read = sampled(parts)
     lengths = Lengths()
     hangul: dict[str, list[np.ndarray]] = {}
     for batch in batches(read, ["source", "text"]):
         lengths.add(batch.column("source"), pc.utf8_length(batch.column("text")))
-        some = batch.slice(0, _HANGUL_ROWS)
-        found = Features(some.column("text").to_pylist()).hangul_share
-        names = np.array(some.column("source").to_pylist(), object)
-        for name in sorted(set(names)):
-            hangul.setdefault(name, []).append(found[names == name])
+        first = batch.slice(0, _HANGUL_ROWS)
+        hangul_share = Features(first.column("text").to_pylist()).hangul_share
+        sources = np.array(first.column("source").to_pylist(), object)
+        for source in sorted(set(sources)):
+            hangul.setdefault(source, []).append(hangul_share[sources == source])
     note = parts_note(len(read), len(parts))
-    elements = lengths.elements("Length of the documents kept", unit="characters", note=note)
-    series = {name: np.concatenate(hangul[name]) for name in sorted(hangul)}
-    return (
-        (*elements, shares("Hangul in them", series, x="share of letters and digits", note=note))
-        if series
-        else elements
-    )
+    elements = lengths.elements("Document length", unit="characters", note=note)
+    if not hangul:
+        return elements
+    series = {source: np.concatenate(hangul[source]) for source in sorted(hangul)}
+    return *elements, shares("Hangul share", series, x="share of letters and digits", note=note)

@@ -1,6 +1,6 @@
-"""What every page ends with: an artifact's counts, time, machine, settings, inputs, versions and files, as tables."""
+"""The end of every page: run time, machine, counts, settings, inputs, versions and files of an artifact, as tables."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pipelines.reports import formatting
@@ -10,45 +10,51 @@ from pipelines.reports.record import Artifact
 
 __all__ = ["facts", "origins"]
 
-_DIGEST_CHARS = 12  # enough to tell two digests apart by eye
+_DIGEST_CHARS = 12  # enough to tell digests apart by eye
 
 
 def facts(artifact: Artifact) -> tuple[Table, ...]:
-    """How long it took where: short enough to be shown at once. Tables without rows are left out."""
-    return _filled(Table("Time and machine", ("", ""), tuple(_run(artifact)), "ll"))
+    """Run time and machine, shown unfolded; nothing where run.json has neither."""
+    run = artifact.run
+    rows = []
+    if artifact.seconds is not None:
+        resumed = " (last session of a resumed run)" if run.get("resumed") else ""
+        rows.append(("duration", formatting.duration(artifact.seconds) + resumed))
+    if isinstance(run.get("memory_peak_bytes"), int | float):
+        rows.append(("peak memory of the largest process", formatting.megabytes(run["memory_peak_bytes"])))
+    for key in ("started", "machine", "workers", "command"):
+        if run.get(key) is not None:
+            rows.append((key, formatting.value(run[key])))
+    return (Table("Time and machine", ("", ""), tuple(rows), "ll"),) if rows else ()
 
 
 def origins(artifact: Artifact) -> tuple[Table, ...]:
-    """Counts, settings, inputs, versions, numerics and files: folded on the page."""
+    """Counts, settings, inputs, versions, numerics and files, folded on the page. Tables without rows are left out."""
     record = artifact.record
     inputs = record.get("inputs") or {}
-    return _filled(
-        Table("Counts", ("", ""), tuple(_labelled(record.get("counts"))), "lr"),
-        Table("Settings", ("setting", "value"), tuple(_rows(record.get("settings"))), "lk"),
-        Table("Artifacts read", ("stage", "digest"), tuple(_digests(inputs.get("artifacts"))), "ll"),
+    digests = (inputs.get("artifacts") or {}).items()
+    tables = (
+        Table("Counts", ("", ""), _rows(record.get("counts"), label), "lr"),
+        Table("Settings", ("setting", "value"), _rows(record.get("settings")), "lk"),
         Table(
-            "Source files read",
-            ("role", "file", "size", "SHA-256 or version"),
-            tuple(_sources(inputs.get("files"))),
-            "lkrl",
+            "Input artifacts",
+            ("stage", "digest"),
+            tuple((stage, str(digest)[:_DIGEST_CHARS]) for stage, digest in digests),
+            "ll",
         ),
-        Table("Versions", ("library", "version"), tuple(_rows(record.get("versions"))), "ll"),
-        Table("Numerics of training", ("", ""), tuple(_labelled(record.get("numerics"))), "ll"),
-        Table("Files of this artifact", ("folder or file", "files", "size"), tuple(_files(record.get("files"))), "lrr"),
+        Table(
+            "Input files", ("role", "file", "size", "SHA-256 or version"), tuple(_inputs(inputs.get("files"))), "lkrl"
+        ),
+        Table("Library versions", ("library", "version"), _rows(record.get("versions")), "ll"),
+        Table("Numerical environment", ("", ""), _rows(record.get("numerics"), label), "ll"),
+        Table("Files in this artifact", ("folder or file", "files", "size"), tuple(_files(record.get("files"))), "lrr"),
     )
-
-
-def _filled(*tables: Table) -> tuple[Table, ...]:
     return tuple(table for table in tables if table.rows)
 
 
-def _rows(values: Any) -> Iterator[tuple[str, str]]:
-    if values:
-        yield from ((name, formatting.value(value)) for name, value in _flat(values, ""))
-
-
-def _labelled(values: Any) -> Iterator[tuple[str, str]]:
-    return ((label(name), text) for name, text in _rows(values))
+def _rows(values: Any, name: Callable[[str], str] = str) -> tuple[tuple[str, str], ...]:
+    """name: what to show for a key."""
+    return tuple((name(key), formatting.value(value)) for key, value in _flat(values, "")) if values else ()
 
 
 def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
@@ -65,35 +71,18 @@ def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _run(artifact: Artifact) -> Iterator[tuple[str, str]]:
-    run = artifact.run
-    if artifact.seconds is not None:
-        again = " (the last sitting of a run that was resumed)" if run.get("resumed") else ""
-        yield "took", formatting.duration(artifact.seconds) + again
-    if isinstance(run.get("memory_peak_bytes"), int | float):
-        yield "most memory in one process", formatting.megabytes(run["memory_peak_bytes"])
-    for key in ("started", "machine", "workers", "command"):
-        if run.get(key) is not None:
-            yield key, formatting.value(run[key])
-
-
-def _digests(digests: Any) -> Iterator[tuple[str, str]]:
-    for stage, digest in (digests or {}).items():
-        yield stage, str(digest)[:_DIGEST_CHARS]
-
-
-def _sources(files: Any) -> Iterator[tuple[str, str, str, str]]:
-    for role, found in (files or {}).items():
-        for file in found:
-            version = file["version"] if "version" in file else file["sha256"]  # the former behind an address
+def _inputs(files: Any) -> Iterator[tuple[str, str, str, str]]:
+    for role, role_files in (files or {}).items():
+        for file in role_files:
+            version = file["version"] if "version" in file else file["sha256"]  # a version if remote
             yield role, str(file["name"]), formatting.megabytes(file["size"]), str(version)[:_DIGEST_CHARS]
 
 
 def _files(files: Any) -> Iterator[tuple[str, str, str]]:
-    """A row for each folder, however many parts it has, and one for each file that is in none."""
+    """A row per folder, however many parts it has, and a row per file at the top."""
     sizes: dict[str, list[int]] = {}
-    for name, facts_ in sorted((files or {}).items()):
+    for name, file in sorted((files or {}).items()):
         folder, slash, _ = name.rpartition("/")
-        sizes.setdefault(folder + slash if slash else name, []).append(facts_["size"])
-    for name, found in sizes.items():
-        yield name, str(len(found)), formatting.megabytes(sum(found))
+        sizes.setdefault(folder + slash if slash else name, []).append(file["size"])
+    for name, in_folder in sizes.items():
+        yield name, str(len(in_folder)), formatting.megabytes(sum(in_folder))

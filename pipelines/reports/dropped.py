@@ -1,4 +1,4 @@
-"""Examples of what `clean` dropped, each beside what it kept, and how large the clusters of near-duplicates are."""
+"""Examples of documents that `clean` dropped, each next to a kept one, and the sizes of near-duplicate clusters."""
 
 import hashlib
 from collections import Counter
@@ -17,15 +17,15 @@ __all__ = ["Dropped", "Drops", "excerpt"]
 
 _SAMPLES = 20  # dropped documents shown for each reason
 _EXCERPT_CHARS = 320
-_DUPLICATE = "_duplicate"  # reasons whose detail is the id of what was kept
-_SIZES = ((2, 2), (3, 5), (6, 10), (11, 50), (51, None))
+_DUPLICATE = "_duplicate"  # suffix of the reasons whose detail is the id of the kept document
+_CLUSTER_SIZES = ((2, 2), (3, 5), (6, 10), (11, 50), (51, None))
 
 Drops = Counter[tuple[str, str]]  # (reason, source) -> documents
 
 
 @dataclass(frozen=True)
 class _Sample:
-    """A dropped row. key: by which it was drawn."""
+    """A dropped document. key: hash of its id, by which it was drawn."""
 
     key: bytes
     id: str
@@ -36,118 +36,100 @@ class _Sample:
 
 @dataclass
 class Dropped:
-    """All dropped rows, counted and sampled in one pass; memory goes by the number of near-duplicates kept."""
+    """All dropped documents, counted and sampled in one pass. Memory grows with the near-duplicate clusters alone."""
 
     artifact: Artifact
     drops: Drops = field(default_factory=Counter)
-    _chosen: dict[str, list[_Sample]] = field(default_factory=dict)
-    _clusters: Counter[str] = field(default_factory=Counter)
+    _samples: dict[str, list[_Sample]] = field(default_factory=dict)
+    _near_duplicates: Counter[str] = field(default_factory=Counter)  # id of the kept document -> documents dropped
 
     def __post_init__(self) -> None:
         for batch in batches(self.artifact.parts("dropped/*.parquet"), ["id", "source", "reason", "detail", "text"]):
-            self._take(batch)
+            reasons, details = (batch.column(name).to_pylist() for name in ("reason", "detail"))
+            self.drops.update(zip(reasons, batch.column("source").to_pylist(), strict=True))
+            self._near_duplicates.update(
+                detail for reason, detail in zip(reasons, details, strict=True) if reason == "near_duplicate"
+            )
+            for reason, drawn in _draw(batch, "reason").items():
+                samples = self._samples.get(reason, [])
+                for key, row in drawn:
+                    columns = (batch.column(name)[row].as_py() or "" for name in ("id", "source", "detail", "text"))
+                    samples.append(_Sample(key, *columns))
+                self._samples[reason] = sorted(samples, key=lambda sample: sample.key)[:_SAMPLES]
 
-    def _take(self, batch: pa.RecordBatch) -> None:
-        reasons, details = (batch.column(name).to_pylist() for name in ("reason", "detail"))
-        self.drops.update(zip(reasons, batch.column("source").to_pylist(), strict=True))
-        self._clusters.update(detail for reason, detail in zip(reasons, details, strict=True) if _is_near(reason))
-        for reason, places in _places(batch, "reason").items():
-            drawn = self._chosen.get(reason, []) + [_sample(batch, row, key) for key, row in places]
-            self._chosen[reason] = sorted(drawn, key=lambda sample: sample.key)[:_SAMPLES]
-
-    def samples(self, reasons: Iterable[tuple[str, int]]) -> tuple[Folded, ...]:
-        """For each reason, at most 20 of its rows, each with a kept document beside it.
-
-        Of duplicates that is what was kept instead, of others one of the same source, drawn as they were.
-        """
-        instead = self._texts_of(
-            {s.detail for reason, found in self._chosen.items() if _is_twin(reason) for s in found}
-        )
-        kept = self._kept()
+    def samples(self, reasons: Iterable[str]) -> tuple[Folded, ...]:
+        """At most 20 documents per reason, each next to a kept one: for duplicates the original, else a sampled one."""
+        duplicates = [name for name in self._samples if name.endswith(_DUPLICATE)]
+        originals = self._excerpts_of({sample.detail for name in duplicates for sample in self._samples[name]})
+        kept = self._sample_kept()
         elements = []
-        for reason, _ in reasons:
+        for reason in reasons:
             entries, turns = [], Counter[str]()
-            for sample in self._chosen[reason]:
-                others = kept.get(sample.source, [""])
-                other = others[turns[sample.source] % len(others)]
-                turns[sample.source] += 1
-                twin = _is_twin(reason)
-                beside = ("kept instead", instead.get(sample.detail, "")) if twin else ("one that was kept", other)
-                entries.append(_entry(sample, beside))
+            for sample in self._samples[reason]:
+                beside = ("kept instead", originals.get(sample.detail, ""))
+                if reason not in duplicates:
+                    candidates = kept.get(sample.source, [""])
+                    beside = ("a kept document", candidates[turns[sample.source] % len(candidates)])
+                    turns[sample.source] += 1
+                size = formatting.count(len(sample.text))
+                facts = (("source", sample.source), ("detail", sample.detail), ("characters", size), beside)
+                entries.append(Entry(sample.id, excerpt(sample.text), tuple(fact for fact in facts if fact[1])))
             elements.append(Folded(f"{label(reason)} · {len(entries)} shown", tuple(entries)))
         return tuple(elements)
 
-    def _texts_of(self, ids: set[str]) -> dict[str, str]:
-        found: dict[str, str] = {}
+    def _excerpts_of(self, ids: set[str]) -> dict[str, str]:
+        """Id -> excerpt of the kept document. Reads all documents, unless there are no ids."""
+        excerpts: dict[str, str] = {}
         wanted = pa.array(sorted(ids), pa.string())
         for batch in batches(self.artifact.parts("documents/*.parquet"), ["id", "text"]) if ids else ():
-            some = batch.filter(pc.is_in(batch.column("id"), wanted))
-            texts = zip(some.column("id").to_pylist(), some.column("text").to_pylist(), strict=True)
-            found.update((id, excerpt(text)) for id, text in texts)
-        return found
+            matching = batch.filter(pc.is_in(batch.column("id"), wanted))
+            texts = zip(matching.column("id").to_pylist(), matching.column("text").to_pylist(), strict=True)
+            excerpts.update((id, excerpt(text)) for id, text in texts)
+        return excerpts
 
-    def _kept(self) -> dict[str, list[str]]:
-        """Source -> the beginnings of 20 kept documents, of some thousands a part."""
-        drawn: dict[str, list[tuple[bytes, str]]] = {}
+    def _sample_kept(self) -> dict[str, list[str]]:
+        """Source -> excerpts of 20 kept documents, drawn from the first batch of each sampled part."""
+        kept: dict[str, list[tuple[bytes, str]]] = {}
         for part in sampled(self.artifact.parts("documents/*.parquet")):
             batch = next(batches([part], ["id", "source", "text"]), None)
             if batch is None:
                 continue
-            for source, places in _places(batch, "source").items():
-                more = [(key, excerpt(batch.column("text")[row].as_py())) for key, row in places]
-                drawn[source] = sorted(drawn.get(source, []) + more)[:_SAMPLES]
-        return {source: [text for _, text in pairs] for source, pairs in drawn.items()}
+            for source, drawn in _draw(batch, "source").items():
+                more = [(key, excerpt(batch.column("text")[row].as_py())) for key, row in drawn]
+                kept[source] = sorted(kept.get(source, []) + more)[:_SAMPLES]
+        return {source: [text for _, text in pairs] for source, pairs in kept.items()}
 
     def clusters(self) -> Table | None:
-        """Clusters of near-duplicates by size; None where there are none."""
-        sizes = Counter(dropped + 1 for dropped in self._clusters.values())
+        """Near-duplicate clusters by size; None without near-duplicates."""
+        sizes = Counter(dropped + 1 for dropped in self._near_duplicates.values())
         if not sizes:
             return None
         rows = []
-        for least, most in _SIZES:
-            name = f"{least}" if least == most else f"{least} to {most}" if most else f"{least} and more"
-            among = [size for size in sizes if least <= size and (most is None or size <= most)]
-            count = sum(sizes[size] for size in among)
-            rows.append(
-                (name, formatting.count(count), formatting.count(sum((size - 1) * sizes[size] for size in among)))
-            )
+        for low, high in _CLUSTER_SIZES:
+            name = f"{low}" if low == high else f"{low} to {high}" if high else f"{low} or more"
+            inside = [size for size in sizes if low <= size and (high is None or size <= high)]
+            clusters = sum(sizes[size] for size in inside)
+            dropped = sum((size - 1) * sizes[size] for size in inside)
+            rows.append((name, formatting.count(clusters), formatting.count(dropped)))
         return Table(
-            "Clusters of near-duplicates",
-            ("documents", "clusters", "dropped of them"),
+            "Near-duplicate clusters",
+            ("documents in the cluster", "clusters", "documents dropped"),
             tuple(rows),
             "lrr",
-            f"The largest has {formatting.count(max(sizes))} documents, of which one was kept.",
+            f"One document of each is kept. The largest has {formatting.count(max(sizes))}.",
         )
 
 
-def _is_twin(reason: str) -> bool:
-    return reason.endswith(_DUPLICATE)
-
-
-def _is_near(reason: str) -> bool:
-    return reason == "near_duplicate"
-
-
-def _places(batch: pa.RecordBatch, column: str) -> dict[str, list[tuple[bytes, int]]]:
-    """The rows of a batch that might be drawn: for each value of the column, the 20 lowest keys and where they are."""
-    places: dict[str, list[tuple[bytes, int]]] = {}
-    for row, (value, name) in enumerate(zip(*(batch.column(one).to_pylist() for one in (column, "id")), strict=True)):
-        key = hashlib.blake2b(str(name).encode(), digest_size=8).digest()
-        places.setdefault(value, []).append((key, row))
-    return {value: sorted(pairs)[:_SAMPLES] for value, pairs in places.items()}
-
-
-def _sample(batch: pa.RecordBatch, row: int, key: bytes) -> _Sample:
-    id, source, detail, text = (batch.column(name)[row].as_py() or "" for name in ("id", "source", "detail", "text"))
-    return _Sample(key, id, source, detail, text)
-
-
-def _entry(sample: _Sample, beside: tuple[str, str]) -> Entry:
-    size = formatting.count(len(sample.text))
-    facts = (("source", sample.source), ("detail", sample.detail), ("characters", size), beside)
-    return Entry(sample.id, excerpt(sample.text), tuple(fact for fact in facts if fact[1]))
+def _draw(batch: pa.RecordBatch, column: str) -> dict[str, list[tuple[bytes, int]]]:
+    """For each value of the column, (key, row) of the 20 rows with the lowest keys, a key being the hash of the id."""
+    drawn: dict[str, list[tuple[bytes, int]]] = {}
+    values, ids = (batch.column(name).to_pylist() for name in (column, "id"))
+    for row, (value, id) in enumerate(zip(values, ids, strict=True)):
+        key = hashlib.blake2b(str(id).encode(), digest_size=8).digest()
+        drawn.setdefault(value, []).append((key, row))
+    return {value: sorted(pairs)[:_SAMPLES] for value, pairs in drawn.items()}
 
 
 def excerpt(text: str) -> str:
-    """The beginning of a text, marked where there is more."""
+    """The first 320 characters, with an ellipsis if there are more."""
     return text if len(text) <= _EXCERPT_CHARS else text[:_EXCERPT_CHARS].rstrip() + " …"

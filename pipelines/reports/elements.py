@@ -1,6 +1,6 @@
-"""What a page is made of: plain records, which templates/elements.html turns into HTML by their `kind`.
+"""What a page consists of: plain records that templates/elements.html renders by their `kind`.
 
-Everything in them is text that the template escapes, except `Picture.svg`, which pictures.py draws from numbers alone.
+The template escapes all text in them except `Picture.svg`, which holds no text from the data.
 """
 
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ __all__ = [
 
 
 _LONG_BARS = 15
-_NARROW_CHARS = 55  # of a table's head; more of them take the whole width of the page
+_NARROW_CHARS = 55  # a table with a longer head takes the whole width of the page
 
 
 @dataclass(frozen=True)
 class Headline:
-    """A figure large enough to be read from afar, what it is, and what it must be seen with."""
+    """A key figure, its label, and a note that qualifies it (an error, a baseline)."""
 
     value: str
     label: str
@@ -39,9 +39,9 @@ class Headline:
 
 @dataclass(frozen=True)
 class Bar:
-    """One row of a bar chart. parts: share of the whole track (0 to 1) of each colour.
+    """A row of a bar chart. parts: the share of the track (0 to 1) of each colour. text: the figure at its end.
 
-    korean: the label is Korean text, and is set and read aloud as such.
+    korean: the label is Korean, and is marked so for fonts and screen readers.
     """
 
     label: str
@@ -52,7 +52,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
-    """A bar chart in HTML, so that labels may be in any script. legend: what each colour stands for, if several."""
+    """A bar chart in HTML, so that labels may be in any script. legend: the meaning of each colour, if several."""
 
     kind: ClassVar[str] = "bars"
     title: str
@@ -62,13 +62,13 @@ class Bars:
 
     @property
     def wide(self) -> bool:
-        """Whether it is long enough for two columns."""
+        """True if it is long enough for two columns."""
         return len(self.bars) > _LONG_BARS
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A measured figure and one standard error to both sides, as shares (0 to 1) of the track."""
+    """A figure ± one standard error. at, low, high: positions on the track (0 to 1)."""
 
     label: str
     at: float
@@ -80,7 +80,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Intervals:
-    """Dots with whiskers on one scale. left, right: what stands at its ends."""
+    """Dots with whiskers on one scale. left, right: the labels of its ends."""
 
     kind: ClassVar[str] = "intervals"
     wide: ClassVar[bool] = False
@@ -93,7 +93,7 @@ class Intervals:
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart with axes. svg: safe markup. legend: (name, colour 1 to 5, dashed) of each series, named in HTML."""
+    """A chart with axes. svg: safe markup. legend: (name, colour 1 to 5, dashed) of each series, drawn in HTML."""
 
     kind: ClassVar[str] = "picture"
     wide: ClassVar[bool] = False
@@ -105,7 +105,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Table:
-    """align: a letter a column, l(eft), r(ight: numbers) or k (left, Korean text)."""
+    """A table. align: one letter per column, l(eft), r(ight, for numbers) or k (left, Korean text)."""
 
     kind: ClassVar[str] = "table"
     title: str
@@ -121,7 +121,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A confusion matrix: rows are the truth, columns the prediction. cells: (count, share of its row) each."""
+    """A confusion matrix: true labels by predictions. cells: (count, share of its row) each."""
 
     kind: ClassVar[str] = "matrix"
     wide: ClassVar[bool] = False
@@ -134,7 +134,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Code:
-    """Lines to copy. A click selects all of them."""
+    """Lines to copy; a click selects all of them."""
 
     kind: ClassVar[str] = "code"
     wide: ClassVar[bool] = True
@@ -145,10 +145,10 @@ class Code:
 
 @dataclass(frozen=True)
 class Entry:
-    """A text shown as an example.
+    """An example text.
 
-    head: what it is. facts: (name, value) beside it. passage: what it stands in, as stretches of text, each with its
-    marks: any of "right" and "given", or none.
+    head: its id. facts: (name, value) pairs below it. passage: its context, as stretches of text with their marks: any
+    of "right" (correct answer) and "given" (prediction).
     """
 
     head: str
@@ -159,7 +159,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Folded:
-    """Examples behind a line that opens them."""
+    """Examples that unfold."""
 
     kind: ClassVar[str] = "folded"
     title: str
@@ -172,7 +172,7 @@ Element = Bars | Code | Folded | Intervals | Matrix | Picture | Table
 
 @dataclass(frozen=True)
 class Section:
-    """Blocks under one heading. Bars and pictures stand side by side where there is room."""
+    """Elements under one heading. Narrow ones stand side by side where there is room."""
 
     title: str
     elements: tuple[Element, ...]
@@ -181,7 +181,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Story:
-    """A stage's page: the headline, one sentence below it, and the sections."""
+    """A stage's page: the title, one or two sentences below it, and the sections."""
 
     title: str
     lede: str

@@ -1,4 +1,4 @@
-"""Numbers as people read them. Every function takes a number and gives text."""
+"""Numbers as text for people."""
 
 import math
 
@@ -15,7 +15,7 @@ __all__ = [
     "value",
 ]
 
-_SPACE = "\u00a0"  # keeps a unit on its number's line
+_SPACE = "\u00a0"  # keeps number and unit on one line
 _UNKNOWN = "–"
 
 
@@ -25,7 +25,7 @@ def count(number: float) -> str:
 
 
 def compact(number: float) -> str:
-    """Three figures and a letter: 12345678 -> 12.3 M. Below 10,000 in full, small fractions with three figures."""
+    """Three significant digits and a suffix: 12345678 -> 12.3 M. In full from 100 to 10,000."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(number) >= size:
             return f"{number / (1e3 if letter == 'k' else size):.3g}{_SPACE}{letter}"
@@ -33,22 +33,22 @@ def compact(number: float) -> str:
 
 
 def decimal(number: float | None, places: int = 2) -> str:
-    """3.14159 -> 3.14; a dash for what was not measured."""
+    """3.14159 -> 3.14; None -> a dash."""
     return _UNKNOWN if number is None else f"{number:,.{places}f}"
 
 
 def percent(share: float | None, places: int = 1) -> str:
-    """0.9342 -> 93.4 %; a dash for what was not measured."""
+    """0.9342 -> 93.4 %; None -> a dash."""
     return _UNKNOWN if share is None else f"{100 * share:.{places}f}{_SPACE}%"
 
 
 def ratio(part: float, whole: float) -> float:
-    """part / whole, and 0 of nothing."""
+    """part / whole; 0 where whole is 0."""
     return part / whole if whole else 0.0
 
 
 def than_unigram(gain: float) -> str:
-    """-0.12 -> 0.12 nats worse than the unigram baseline. gain: nats, above 0 where the model is the better one."""
+    """-0.12 -> 0.12 nats worse than the unigram baseline. gain: nats, positive if the model is better."""
     if math.isnan(gain):
         return "not comparable with the unigram baseline"
     if abs(gain) < 0.005:
@@ -57,7 +57,7 @@ def than_unigram(gain: float) -> str:
 
 
 def megabytes(size: float) -> str:
-    """Bytes in steps of 1000: 1234567 -> 1.2 MB."""
+    """Bytes in decimal units: 1234567 -> 1.2 MB."""
     for unit, places in (("B", 0), ("kB", 0), ("MB", 1)):
         if size < 1000:
             return f"{size:.{places}f}{_SPACE}{unit}"
@@ -78,12 +78,12 @@ def duration(seconds: float) -> str:
 
 
 def minutes(seconds: int) -> str:
-    """Whole hours and minutes: 3725 -> 1 h 2 min."""
+    """Whole hours and minutes, rounded down: 3725 -> 1 h 2 min."""
     return f"{seconds // 3600}{_SPACE}h {seconds % 3600 // 60}{_SPACE}min"
 
 
 def value(thing: object) -> str:
-    """A setting, count or version of a record, as it stands there; whole numbers with their thousands."""
+    """A setting, count or version of a record; whole numbers with thousands separators."""
     if isinstance(thing, bool) or thing is None:
         return {True: "yes", False: "no", None: "none"}[thing]
     if isinstance(thing, int):

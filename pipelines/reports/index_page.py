@@ -1,4 +1,4 @@
-"""The index of a recipe: its stages as boxes, from raw text to scores, each with its state and headline figures."""
+"""The index of a recipe: its stages in order as boxes, each with its state and headline figures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,31 +8,20 @@ from korbert.errors import ArtifactError
 from pipelines.artifacts import PAGE, RECORD
 from pipelines.reports import formatting
 from pipelines.reports.elements import Headline
-from pipelines.reports.page import STAGES, write
+from pipelines.reports.page import page_of, write
 from pipelines.reports.record import Artifact, drawing
 from pipelines.reports.usage import usage
+from pipelines.stages.table import STAGES
 
 __all__ = ["index"]
-
-_WORDS = {
-    "clean": "Documents worth learning from",
-    "analyze": "Sentences and morphemes, by Kiwi",
-    "vocab": "The pieces, learned from the morphemes",
-    "shard": "Documents as ids",
-    "pretrain": "Masked pieces and next sentences",
-    "nsmc": "Whether a film review is positive",
-    "korquad": "Where in a text the answer stands",
-}
-_RESULTS = {"pretrain": "nats, held-out MLM loss", "nsmc": "NSMC accuracy", "korquad": "KorQuAD F1 (of 100)"}  # on top
-_TASKS = ("nsmc", "korquad")  # both after pretrain: their boxes stand side by side
 
 
 @dataclass(frozen=True)
 class Box:
-    """One stage.
+    """A stage on the index.
 
-    state: "done", "stale" (made from what is no longer there), "partial", "broken", "absent" or "unused" (an artifact
-    that is not in the recipe).
+    state: "done", "stale" (an artifact it was made from has changed), "partial", "broken" (unreadable), "absent" or
+    "unused" (not in the recipe). words: the stage's title. why: the reason for the state.
     """
 
     stage: str
@@ -51,78 +40,70 @@ class Box:
 def index(recipe_folder: Path, stages: Sequence[str] | None = None) -> Path:
     """Writes `index.html` into `artifacts/<recipe>/` and returns its path.
 
-    stages: names of the recipe's stages, in order; None: all that there are. Stages that have not run are shown, too;
-    artifacts of stages that are not in the recipe are shown in grey.
+    stages: names of the recipe's stages, in order; None: all stages. Stages that have not run are shown too, artifacts
+    of stages outside the recipe in grey.
     """
     names = tuple(STAGES if stages is None else stages)
     boxes = [_box(recipe_folder, stage) for stage in names]
     done = [box for box in boxes if box.state in ("done", "stale")]
     boxes += [
-        Box(stage, _WORDS[stage], "unused", "not in the recipe", report=(recipe_folder / stage / PAGE).is_file())
+        Box(stage, STAGES[stage].title, "unused", "not in the recipe", report=(recipe_folder / stage / PAGE).is_file())
         for stage in STAGES
         if stage not in names and (recipe_folder / stage / RECORD).is_file()
     ]
-    tasks = [box.stage for box in boxes if box.stage in _TASKS]
+
+    lede = f"{len(done)} of {len(names)} stages done"
+    seconds = [box.seconds for box in done if box.seconds is not None]
+    if seconds:
+        lede += f"; their last runs took {formatting.duration(sum(seconds))} in total"
+
+    # The results on top: a finished stage's first headline, named in full, with its other headlines as the note.
+    results = []
+    for box in done:
+        if box.headlines and (name := STAGES[box.stage].result):
+            first, *others = box.headlines
+            notes = (first.note, *(f"{other.value} {other.label}" for other in others))
+            results.append(Headline(first.value, name, "; ".join(note for note in notes if note)))
+
+    # Stages that no other stage reads stand side by side at the end.
+    read = {name for stage in STAGES.values() for name in stage.reads}
+    last = [box.stage for box in boxes if box.stage not in read]
+    preview = (recipe_folder / "preview.html").is_file()
     return write(
         recipe_folder / "index.html",
         "index.html",
         name=recipe_folder.resolve().name,
         boxes=boxes,
-        lede=_lede(done, len(names)),
+        lede=f"{lede}.",
         usage=usage({box.stage: recipe_folder / box.stage for box in done}),
-        preview=(recipe_folder / "preview.html").is_file(),
-        beside=tasks if len(tasks) > 1 else [],
-        results=[_result(box) for box in done if box.stage in _RESULTS and box.headlines],
+        previewed=[stage.name for stage in STAGES.values() if stage.preview and preview],
+        beside=last if len(last) > 1 else [],
+        results=results,
     )
-
-
-def _lede(done: list[Box], number: int) -> str:
-    text = f"{len(done)} of {number} stages {'is' if len(done) == 1 else 'are'} done"
-    seconds = [box.seconds for box in done if box.seconds is not None]
-    return f"{text}; their last runs took {formatting.duration(sum(seconds))} together." if seconds else f"{text}."
-
-
-def _result(box: Box) -> Headline:
-    """The first headline of a stage, named in full, with the others as its note."""
-    first, *others = box.headlines
-    notes = (first.note, *(f"{other.value} {other.label}" for other in others))
-    return Headline(first.value, _RESULTS[box.stage], "; ".join(note for note in notes if note))
 
 
 def _box(recipe_folder: Path, stage: str) -> Box:
     folder = recipe_folder / stage
-    words = _WORDS.get(stage, "")
+    title = STAGES[stage].title if stage in STAGES else ""
     if not (folder / RECORD).is_file():
-        under_way = (recipe_folder / f"{stage}.partial").is_dir()
-        return Box(
-            stage, words, "partial" if under_way else "absent", "begun, not finished" if under_way else "not made yet"
-        )
+        if (recipe_folder / f"{stage}.partial").is_dir():
+            return Box(stage, title, "partial", "started, not finished")
+        return Box(stage, title, "absent", "not run yet")
     try:
         artifact = Artifact.open(folder)
         with drawing(artifact):
-            headlines = STAGES[stage].headlines(artifact) if stage in STAGES else ()
-            changed = _changed(recipe_folder, artifact)
+            headlines = page_of(stage).headlines(artifact)
+            made_from = (artifact.record.get("inputs") or {}).get("artifacts") or {}
+            changed = [name for name, digest in made_from.items() if _digest(recipe_folder / name) != digest]
     except ArtifactError as error:
-        return Box(stage, words, "broken", str(error))
+        return Box(stage, title, "broken", str(error))
+    state = "stale" if changed else "done"
     why = f"{', '.join(changed)} changed since" if changed else ""
-    return Box(
-        stage,
-        words,
-        "stale" if changed else "done",
-        why,
-        headlines,
-        artifact.seconds,
-        (folder / PAGE).is_file(),
-    )
-
-
-def _changed(recipe_folder: Path, artifact: Artifact) -> list[str]:
-    """Stages whose artifact is no longer the one that this artifact was made from."""
-    made_from = (artifact.record.get("inputs") or {}).get("artifacts") or {}
-    return [stage for stage, digest in made_from.items() if _digest(recipe_folder / stage) != digest]
+    return Box(stage, title, state, why, headlines, artifact.seconds, (folder / PAGE).is_file())
 
 
 def _digest(folder: Path) -> str | None:
+    """None where there is no readable artifact."""
     try:
         return str(Artifact.open(folder).record.get("digest"))
     except ArtifactError:

@@ -1,4 +1,4 @@
-"""The page of `korquad`: EM and F1, what goes wrong in the misses, and the misses themselves."""
+"""The page of `korquad`: exact match and F1, errors by cause, and the errors themselves in context."""
 
 import itertools
 from collections.abc import Iterator
@@ -9,17 +9,26 @@ from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Headli
 from pipelines.reports.labels import label
 from pipelines.reports.pictures import Line, curves
 from pipelines.reports.record import Artifact
+from pipelines.reports.usage import Use
 
 __all__ = ["headlines", "story"]
 
+USE = Use(
+    "model",
+    "korbert submit {} KorQuAD_v1.0_dev.json predictions.json",
+    "import korbert\n"
+    "reader = korbert.load({})\n"
+    "print(reader.answer('세종은 1443년에 한글을 만들었다.', '한글은 언제 만들었나?')['answer'])",
+)
+
 _CAUSES = {
-    "unreachable": "could hardly be right: no run of pieces is exactly a right answer",
-    "boundary": "overlaps a right answer and is at most three characters off (학교에 for 학교)",
-    "overlap": "overlaps a right answer, but is further off",
-    "elsewhere": "does not overlap a right answer",
+    "unreachable": "can hardly match: no span of pieces is exactly a correct answer",
+    "boundary": "overlaps a correct answer, off by at most three characters (학교에 for 학교)",
+    "overlap": "overlaps a correct answer, off by more",
+    "elsewhere": "does not overlap a correct answer",
 }
-_MISSES = "Each question with its context: the right answer in green, the given one in red and underlined."
-_LONGEST_CHARS = 40  # the last point of the histogram is "this long or longer"
+_MARKED = "Questions with their contexts; the correct answer in green, the predicted one in red and underlined."
+_LONGEST_CHARS = 40  # the last point of the histogram: this long or longer
 
 
 def headlines(artifact: Artifact) -> tuple[Headline, ...]:
@@ -34,71 +43,60 @@ def headlines(artifact: Artifact) -> tuple[Headline, ...]:
 def story(artifact: Artifact) -> Story:
     scores = artifact.json("scores.json")
     marked = any(miss.get("snippets") for miss in scores["misses"])
+    metrics = "Scored like the official script; F1 is computed over characters."
     return Story(
-        title=f"{formatting.decimal(scores['exact_match'], 1)} of 100 answers match exactly",
-        lede=_lede(scores),
+        title=f"Exact match {formatting.decimal(scores['exact_match'], 1)} of 100",
+        lede=f"{metrics} {scores.get('note') or ''}".rstrip(),
         sections=(
-            Section("What goes wrong", tuple(_causes(scores))),
+            Section("Error analysis", tuple(_causes(scores))),
             Section("Answers and windows", tuple(_answers(scores))),
-            Section("While learning", tuple(_curves(artifact))),
-            Section("Misses", tuple(_misses(scores)), _MISSES if marked else ""),
+            Section("Training", tuple(_curves(artifact))),
+            Section("Errors", tuple(_misses(scores)), _MARKED if marked else ""),
         ),
     )
 
 
-def _lede(scores: Json) -> str:
-    return f"Scored as the official script does; F1 counts shared characters. {scores.get('note') or ''}".rstrip()
-
-
 def _causes(scores: Json) -> Iterator[Element]:
-    causes = _by_size(scores["by_cause"])
+    causes = _by_frequency(scores["by_cause"])
     total = sum(causes.values())
+    if not total:
+        return
     bars = tuple(
         Bar(
             cause,
-            (formatting.ratio(number, max(causes.values())),),
+            (number / max(causes.values()),),
             f"{formatting.count(number)}, {formatting.percent(number / total)}",
         )
         for cause, number in causes.items()
-        if total
     )
-    if bars:
-        yield Bars("Misses by cause", bars, note=f"{formatting.count(total)} answers that do not match.")
-        rows = tuple((cause, _CAUSES.get(cause, "")) for cause in causes)
-        yield Table("What the causes mean", ("cause", "the answer given"), rows, "ll")
+    yield Bars("Errors by cause", bars, note=f"{formatting.count(total)} answers that do not match exactly.")
+    rows = tuple((cause, _CAUSES.get(cause, "")) for cause in causes)
+    yield Table("Definition of causes", ("cause", "predicted answer"), rows, "ll")
 
 
-def _by_size(causes: dict[str, int]) -> dict[str, int]:
+def _by_frequency(causes: dict[str, int]) -> dict[str, int]:
     return dict(sorted(causes.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def _answers(scores: Json) -> Iterator[Element]:
-    lines = [
-        _histogram(name, scores[key])
-        for name, key in (("right answers", "answer_chars"), ("given answers", "prediction_chars"))
-    ]
+    lines = [_histogram("correct", scores["answer_chars"]), _histogram("predicted", scores["prediction_chars"])]
     if any(line.x for line in lines):
-        note = f"{_LONGEST_CHARS} stands for that many and more."
-        yield curves("Length of the answers", lines, x="characters", y="answers", floor=0, whole_y=True, note=note)
-    yield _windows(scores)
+        note = f"{_LONGEST_CHARS}: {_LONGEST_CHARS} characters or more."
+        yield curves("Answer length", lines, x="characters", y="answers", floor=0, whole_y=True, note=note)
+    questions = scores["count"]
+    per_question = f"{formatting.decimal(formatting.ratio(scores['windows'], questions))} per question"
+    rows = [("windows", formatting.count(scores["windows"]), per_question)]
+    for key in ("questions_cut", "gold_unreachable"):
+        share = formatting.percent(formatting.ratio(scores[key], questions))
+        rows.append((label(key), formatting.count(scores[key]), share))
+    yield Table("Windows", ("", "number", ""), tuple(rows), "lrr")
 
 
 def _histogram(name: str, numbers: list[int]) -> Line:
-    """Answers of each length, those of the longest shown length and beyond together."""
+    """Answers of each length; the last length shown includes all longer ones."""
     shown = [*numbers[:_LONGEST_CHARS], sum(numbers[_LONGEST_CHARS:])]
     shown = shown[: len(numbers)]
     return Line(name, list(range(len(shown))), shown)
-
-
-def _windows(scores: Json) -> Table:
-    questions = scores["count"]
-    each = f"{formatting.decimal(formatting.ratio(scores['windows'], questions))} a question"
-    rows = [("windows", formatting.count(scores["windows"]), each)]
-    for key in ("questions_cut", "gold_unreachable"):
-        rows.append(
-            (label(key), formatting.count(scores[key]), formatting.percent(formatting.ratio(scores[key], questions)))
-        )
-    return Table("Windows", ("what", "number", ""), tuple(rows), "lrr")
 
 
 def _curves(artifact: Artifact) -> Iterator[Element]:
@@ -109,25 +107,20 @@ def _curves(artifact: Artifact) -> Iterator[Element]:
 
 
 def _misses(scores: Json) -> Iterator[Element]:
-    """Folded by cause; the first cause is open."""
-    for place, cause in enumerate(_by_size(scores["by_cause"])):
-        entries = tuple(_entry(miss) for miss in scores["misses"] if miss["cause"] == cause)
+    """Folded by cause; the most frequent cause is open."""
+    for place, cause in enumerate(_by_frequency(scores["by_cause"])):
+        entries = []
+        for miss in scores["misses"]:
+            if miss["cause"] == cause:
+                answers = " / ".join(dict.fromkeys(map(str, miss["answers"])))
+                facts = (("correct", answers), ("predicted", miss["prediction"] or "(nothing)"))
+                entries.append(Entry(str(miss["id"]), miss["question"], facts, tuple(_passage(miss))))
         if entries:
-            yield Folded(f"{cause} · {len(entries)} shown", entries, open=place == 0)
-
-
-def _entry(miss: Json) -> Entry:
-    answers = list(dict.fromkeys(map(str, miss["answers"])))
-    return Entry(
-        str(miss["id"]),
-        miss["question"],
-        (("right", " / ".join(answers)), ("given", miss["prediction"] or "(nothing)")),
-        tuple(_passage(miss)),
-    )
+            yield Folded(f"{cause} · {len(entries)} shown", tuple(entries), open=place == 0)
 
 
 def _passage(miss: Json) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The context around both answers, cut where a mark begins or ends; nothing in artifacts that do not hold it."""
+    """The context around both answers, cut where a mark begins or ends; nothing in artifacts without snippets."""
     spans = {"right": miss.get("answer_span"), "given": miss.get("prediction_span")}
     marks = {name: span for name, span in spans.items() if span}
     for number, snippet in enumerate(miss.get("snippets", ())):

@@ -1,4 +1,4 @@
-"""Names of a record, `train_windows_without_answer`, as people read them."""
+"""Keys of a record in words: `train_windows_without_answer` -> training windows without an answer."""
 
 from collections.abc import Mapping
 
@@ -8,21 +8,21 @@ _LABELS: Mapping[str, str] = {
     "bad_csv": "bad CSV",
     "bad_json": "bad JSON",
     "bad_xml": "bad XML",
-    "chars": "characters kept",
+    "chars": "kept characters",
     "count": "questions scored",
-    "cut.documents": "documents with lines cut out",
-    "cut.lines": "lines cut out",
+    "cut.documents": "documents with lines removed",
+    "cut.lines": "lines removed",
     "distinct": "distinct morphemes",
     "f1": "F1",
-    "gold_unreachable": "answers that no run of pieces matches",
-    "heldout_documents": "documents held out",
-    "heldout_morphemes": "morphemes held out",
-    "heldout_pieces": "pieces held out",
+    "gold_unreachable": "answers that no span of pieces matches",
+    "heldout_documents": "held-out documents",
+    "heldout_morphemes": "held-out morphemes",
+    "heldout_pieces": "held-out pieces",
     "kiwi_crashed": "Kiwi crashed",
     "kiwi_timeout": "Kiwi timed out",
-    "looked_for": "texts long enough to look for",
+    "looked_for": "texts searched for",
     "pretrained_accuracy": "accuracy, pretrained",
-    "questions_cut": "questions cut short",
+    "questions_cut": "questions truncated",
     "rows": "training rows",
     "rows_of_first_epoch": "training rows in one epoch",
     "scratch_accuracy": "accuracy, not pretrained",
@@ -33,19 +33,19 @@ _LABELS: Mapping[str, str] = {
     "too_little_hangul": "too little Hangul",
     "train": "training reviews",
     "train_questions": "training questions",
-    "train_questions_cut": "training questions cut short",
+    "train_questions_cut": "training questions truncated",
     "train_windows": "training windows",
     "train_windows_without_answer": "training windows without an answer",
-    "unseen": "test reviews whose text is new",
+    "unseen": "unseen test reviews",
     "validation": "validation reviews",
 }
-_NAMING = ("contaminated", "evaluation", "kept")  # what follows is a name that the recipe gave
+_NAMING = ("contaminated", "evaluation", "kept")  # followed by a name from the recipe
 
 
 def label(key: str) -> str:
     """The words for a key, the parts of a dotted one joined by commas: kept.wiki -> kept, wiki.
 
-    Keys that have no words of their own have spaces for underscores.
+    A key without words of its own gets spaces for its underscores.
     """
     if key in _LABELS:
         return _LABELS[key]

@@ -1,4 +1,4 @@
-"""Lengths of many things, told apart by source: gathered batch by batch, shown as a picture and as quantiles."""
+"""Document lengths by source: collected batch by batch, shown as a histogram and as quantiles."""
 
 import numpy as np
 import pyarrow as pa
@@ -11,37 +11,31 @@ __all__ = ["Lengths"]
 
 
 class Lengths:
-    """Takes lengths as they come. Memory is 4 bytes a length, so what is added has to be bounded (`record.sampled`)."""
+    """Collects lengths. Memory: 4 bytes per length, so the caller must bound what it adds (`record.sampled`)."""
 
     def __init__(self) -> None:
-        self._found: dict[str, list[np.ndarray]] = {}
+        self._arrays: dict[str, list[np.ndarray]] = {}
 
-    def add(self, names: pa.Array, values: pa.Array) -> None:
-        """names: (N,) strings, what to tell apart by. values: (N,) lengths, whole numbers."""
+    def add(self, sources: pa.Array, values: pa.Array) -> None:
+        """sources: (N,) strings. values: (N,) whole numbers, the lengths."""
         numbers = values.to_numpy(zero_copy_only=False).astype(np.int32)
-        encoded = names.dictionary_encode()
-        places = encoded.indices.to_numpy()
-        for place, name in enumerate(encoded.dictionary.to_pylist()):
-            self._found.setdefault(name, []).append(numbers[places == place])
+        encoded = sources.dictionary_encode()
+        indices = encoded.indices.to_numpy()
+        for index, source in enumerate(encoded.dictionary.to_pylist()):
+            self._arrays.setdefault(source, []).append(numbers[indices == index])
 
     def elements(self, title: str, *, unit: str, note: str = "") -> tuple[Element, ...]:
-        """A picture and a table of quantiles; nothing where nothing was added. unit: what is counted, in plural."""
-        series = {name: np.concatenate(self._found[name]) for name in sorted(self._found)}
+        """A histogram and a table of quantiles; nothing if no length was added. unit: plural, as of `add`'s values."""
+        series = {source: np.concatenate(self._arrays[source]) for source in sorted(self._arrays)}
         if not series:
             return ()
-        more = f" The picture has the first {COLOURS} sources." if len(series) > COLOURS else ""
-        table = Table(
-            f"Quantiles of the length, in {unit}",
-            ("source", "measured", "10 %", "median", "90 %", "longest"),
-            tuple((name, *_quantiles(array)) for name, array in series.items()),
-            "lrrrrr",
-        )
-        return lengths(title, series, x=unit, note=note + _AREA + more), table
-
-
-_AREA = "Outlines of equal area, one for each source."
-
-
-def _quantiles(array: np.ndarray) -> tuple[str, ...]:
-    inner = np.quantile(array, (0.1, 0.5, 0.9), method="inverted_cdf")
-    return tuple(formatting.count(number) for number in (array.size, *inner, array.max()))
+        note += "Each source's outline has the same area."
+        if len(series) > COLOURS:
+            note += f" Only the first {COLOURS} sources are drawn."
+        rows = []
+        for source, array in series.items():
+            quantiles = np.quantile(array, (0.1, 0.5, 0.9), method="inverted_cdf")
+            rows.append((source, *map(formatting.count, (array.size, *quantiles, array.max()))))
+        head = ("source", "documents", "10 %", "median", "90 %", "longest")
+        table = Table(f"Length quantiles, in {unit}", head, tuple(rows), "lrrrrr")
+        return lengths(title, series, x=unit, note=note), table

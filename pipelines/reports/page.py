@@ -1,8 +1,8 @@
-"""Writes pages: elements through jinja2 templates into one self-contained HTML file."""
+"""Renders pages: elements through jinja2 templates into one self-contained HTML file."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import jinja2
@@ -11,47 +11,51 @@ from markupsafe import Markup
 from korbert.durable import write_whole
 from korbert.terminal import printable
 from pipelines.artifacts import PAGE
-from pipelines.reports import analyze, clean, details, korquad, nsmc, pretrain, shard, vocab
-from pipelines.reports.elements import Story
+from pipelines.reports import details
+from pipelines.reports.elements import Headline, Story
 from pipelines.reports.record import Artifact, drawing
 from pipelines.reports.usage import usage
+from pipelines.stages import imported
+from pipelines.stages.table import STAGES
 
-__all__ = ["STAGES", "render", "write"]
+__all__ = ["page_of", "render", "write"]
 
-STAGES: Mapping[str, ModuleType] = {
-    "clean": clean,
-    "analyze": analyze,
-    "vocab": vocab,
-    "shard": shard,
-    "pretrain": pretrain,
-    "nsmc": nsmc,
-    "korquad": korquad,
-}
 
-_PLAIN = Story("What the record says", "This stage has no pictures of its own.", ())
+@dataclass(frozen=True)
+class _Plain:
+    """The page of a stage without a module of its own: the record alone."""
+
+    def headlines(self, artifact: Artifact) -> Sequence[Headline]:
+        return ()
+
+    def story(self, artifact: Artifact) -> Story:
+        return Story("Run record", "This stage has no page of its own.", ())
+
+
+def page_of(stage: str) -> Any:
+    """The module, or the like, of the stage's page: it has `headlines(artifact)` and `story(artifact)`."""
+    return imported(STAGES[stage].page) if stage in STAGES and STAGES[stage].page else _Plain()
 
 
 def render(folder: Path) -> Path:
     """Writes `report.html` into a finished artifact's folder and returns its path.
 
-    The same artifact (run.json included) gives the same bytes. Raises ArtifactError, naming the file, where the folder
-    holds no finished artifact, one of its files cannot be read, or one lacks what the page shows.
+    The same artifact (run.json included) gives the same bytes. Raises ArtifactError, naming the file, if the folder
+    holds no finished artifact, or if a file is unreadable or lacks what the page shows.
     """
     artifact = Artifact.open(folder)
-    module = STAGES.get(artifact.stage)
-    whole = folder.resolve()
+    module = page_of(artifact.stage)
+    resolved = folder.resolve()
     with drawing(artifact):
-        story = module.story(artifact) if module else _PLAIN
-        headlines = module.headlines(artifact) if module else ()
-        said = [word.rstrip(",") for word in story.title.split(" ")]  # a unit is joined by another kind of space
+        story, headlines = module.story(artifact), module.headlines(artifact)
+        # A figure of the title is no headline, too. A no-break space keeps "92.4 %" one word.
+        in_title = [word.rstrip(",") for word in story.title.split(" ")]
         return write(
             folder / PAGE,
             "report.html",
-            aside=whole.with_name(
-                f".{whole.name}.{PAGE}.tmp"
-            ),  # half a page in the folder would be part of the artifact
+            aside=resolved.with_name(f".{resolved.name}.{PAGE}.tmp"),  # inside, half a page would count as an output
             artifact=artifact,
-            headlines=[headline for headline in headlines if headline.value not in said],
+            headlines=[headline for headline in headlines if headline.value not in in_title],
             story=story,
             usage=usage({artifact.stage: folder}),
             facts=details.facts(artifact),
@@ -60,10 +64,10 @@ def render(folder: Path) -> Path:
 
 
 def write(path: Path, template: str, *, aside: Path | None = None, **values: Any) -> Path:
-    """Fills a template and puts the page in place at once, so that nobody ever sees half a page. Returns the path.
+    """Fills a template and writes the page atomically. Returns its path.
 
-    Control and invisible characters, bidi marks among them, and halves of surrogate pairs are shown as their escapes.
-    aside: where the half-written page lies; None: beside it.
+    Control and invisible characters, bidi marks included, and lone surrogates are shown as escapes.
+    aside: the temporary file; None: beside the page.
     """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("pipelines.reports"),
@@ -72,12 +76,8 @@ def write(path: Path, template: str, *, aside: Path | None = None, **values: Any
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        finalize=_visible,
+        finalize=lambda value: printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
     )
     page = environment.get_template(template).render(**values)
     write_whole(path, page.encode("utf-8", "backslashreplace"), aside=aside)
     return path
-
-
-def _visible(value: Any) -> Any:
-    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value

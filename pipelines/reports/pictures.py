@@ -1,7 +1,7 @@
-"""Charts with axes, as SVG in the colours of the page: matplotlib draws, then each colour becomes a CSS variable.
+"""Charts with axes as SVG: drawn by matplotlib, then each colour is replaced by a CSS variable of the page.
 
-Only digits and our own English words are drawn. Names of sources, reasons and rows, which may be Korean, are legends in
-HTML, so no font on this machine has to know them.
+The SVG text is limited to digits and our own English labels. Names from the data, which may be Korean, are legends in
+HTML, so that no local font needs to have them.
 """
 
 import html
@@ -22,12 +22,12 @@ from pipelines.reports.elements import Picture, Table
 
 __all__ = ["COLOURS", "Line", "columns", "curves", "lengths", "shares"]
 
-COLOURS = 5  # series colours that the page's style sheet has
+COLOURS = 5  # series colours in the style sheet
 
-_POINTS = 240  # more points than this are averaged: a phone has no more pixels
-_FEW_POINTS = 12
-_PLACE = (0.13, 0.18, 0.85, 0.71)  # of the axes in the picture: fixed, so that neighbours line up
-_WIDE_PLACE = (0.01, 0.18, 0.98, 0.8)  # where y has no numbers
+_POINTS = 240  # longer series are averaged down: a phone has no more pixels
+_FEW_POINTS = 12  # up to here each point gets a marker
+_PLACE = (0.13, 0.18, 0.85, 0.71)  # of the axes in the picture: fixed, so that neighbouring charts line up
+_WIDE_PLACE = (0.01, 0.18, 0.98, 0.8)  # without numbers on the y axis
 _SIZE_INCHES = (4.8, 2.7)
 _INK, _MUTED, _RULE = "#0a0a01", "#0a0a02", "#0a0a03"
 _SERIES = tuple(f"#0a0a1{number}" for number in range(1, COLOURS + 1))
@@ -57,7 +57,7 @@ _STYLE: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Line:
-    """A series of a line chart. reference: something to compare with, drawn dashed and in grey."""
+    """A series of a line chart. reference: a baseline, drawn dashed in grey."""
 
     name: str
     x: Sequence[float]
@@ -79,18 +79,30 @@ def curves(
     whole_y: bool = False,
     note: str = "",
 ) -> Picture | Table:
-    """Lines over a common axis, or a table where no line has more than one point.
+    """A line chart, or a table if no line has more than one point.
 
-    x, y: what the axes count. percent: y are shares. whole, whole_y: x and y are whole numbers. floor: where y begins.
+    x, y: axis labels. percent: y values are shares. whole, whole_y: x and y are whole numbers. floor: where y begins.
     """
-    own = [line for line in lines if not line.reference]
-    if all(len(line.x) < 2 for line in own):
-        return _points(title, own, x, y, percent, note)
+    measured = [line for line in lines if not line.reference]
+    if all(len(line.x) < 2 for line in measured):
+        show = formatting.percent if percent else _figure
+        rows = tuple((line.name, _figure(line.x[0]), show(line.y[0])) for line in measured if line.x)
+        if len(measured) == 1:
+            return Table(title, (x, y), tuple(row[1:] for row in rows), "rr", note)
+        return Table(title, ("", x, y), rows, "lrr", note)
+
+    # Colour 0, grey, is for baselines and for the series beyond the last colour.
+    numbers = iter(range(1, COLOURS + 1))
+    coloured = [(line, 0 if line.reference else next(numbers, 0)) for line in lines]
 
     def draw(axes: Axes) -> None:
-        few = max((len(line.x) for line in lines), default=0) <= _FEW_POINTS
-        for line, colour in zip(lines, _colours(lines), strict=True):
-            _draw_line(axes, line, _SERIES[colour - 1] if colour else _MUTED, few=few)
+        marker = "o" if max((len(line.x) for line in lines), default=0) <= _FEW_POINTS else None
+        for line, number in coloured:
+            colour = _SERIES[number - 1] if number else _MUTED
+            if line.reference:
+                axes.plot(line.x, line.y, color=colour, linestyle=(0, (4, 3)), linewidth=1.4)
+            else:
+                axes.plot(*_averaged(line.x, line.y), color=colour, marker=marker, markersize=4)
         axes.set(xscale="log" if log_x else "linear", yscale="log" if log_y else "linear")
         if not log_x:
             axes.xaxis.set_major_locator(_locator(5, whole))
@@ -98,19 +110,10 @@ def curves(
             axes.yaxis.set_major_locator(_locator(5, whole_y))
         if floor is not None:
             axes.set_ylim(bottom=floor)
-        _number(axes, x, y, percent=percent)
+        _label_axes(axes, x, y, percent=percent)
 
-    legend = tuple((line.name, colour, line.reference) for line, colour in zip(lines, _colours(lines), strict=True))
+    legend = tuple((line.name, number, line.reference) for line, number in coloured)
     return Picture(title, _svg(title, draw), legend if len(lines) > 1 else (), note)
-
-
-def _points(title: str, lines: Sequence[Line], x: str, y: str, percent: bool, note: str) -> Table:
-    shown = [line for line in lines if line.x]
-    show = formatting.percent if percent else _figure
-    rows = tuple((line.name, _figure(line.x[0]), show(line.y[0])) for line in shown)
-    if len(lines) == 1:
-        return Table(title, (x, y), tuple(row[1:] for row in rows), "rr", note)
-    return Table(title, ("", x, y), rows, "lrr", note)
 
 
 def _figure(number: float) -> str:
@@ -118,19 +121,32 @@ def _figure(number: float) -> str:
 
 
 def _locator(number: int, whole: bool) -> MaxNLocator:
-    """About so many ticks. whole: at whole numbers alone, even if that leaves one."""
+    """About `number` ticks. whole: at whole numbers only, even if a single one is left."""
     return MaxNLocator(number, integer=True, min_n_ticks=1) if whole else MaxNLocator(number)
 
 
 def lengths(title: str, series: Mapping[str, np.ndarray], *, x: str, note: str = "") -> Picture:
-    """How long things are, on a logarithmic axis, one outline for each of the (first five) series.
+    """Histograms of lengths on a logarithmic axis, one outline for each of the first five series.
 
-    series: name -> lengths, (N,) integers; zeros are left out. The area is the share of a series, so that sources of
-    different size can be compared and bins of different width are fair; the height has no scale.
+    series: name -> lengths, (N,) integers; zeros are left out. All outlines have the same area, so that series of
+    different size compare; heights are densities over the logarithm and have no scale.
     """
     shown = {name: array[array > 0] for name, array in list(series.items())[:COLOURS]}
     shown = {name: array for name, array in shown.items() if array.size}
-    edges = _doublings(max((int(array.max()) for array in shown.values()), default=1))
+
+    # Whole-number edges 1, 2, 3, 4, 6, 8, 12, 16, ... beyond the longest: two per doubling.
+    longest = max((int(array.max()) for array in shown.values()), default=1)
+    bounds = [1, 2]
+    while bounds[-1] <= longest:
+        bounds.append(bounds[-1] * 3 // 2 if bounds[-1] & (bounds[-1] - 1) == 0 else bounds[-1] * 4 // 3)
+    edges = np.array(bounds)
+
+    # Empty bins before the shortest length are left out. Ticks: 1, 3, 10, 30, ..., or all edges if that gives only one.
+    shortest = min((int(array.min()) for array in shown.values()), default=1)
+    left, right = int(edges[edges <= max(shortest, 1)][-1]), int(edges[-1])
+    ticks = [tick for power in range(12) for tick in (10**power, 3 * 10**power) if left <= tick <= right]
+    if len(ticks) < 2:
+        ticks = edges[edges >= left].tolist()
 
     def draw(axes: Axes) -> None:
         for array, colour in zip(shown.values(), _SERIES, strict=False):
@@ -138,16 +154,17 @@ def lengths(title: str, series: Mapping[str, np.ndarray], *, x: str, note: str =
             axes.stairs(share, edges, color=colour, fill=True, alpha=0.16)
             axes.stairs(share, edges, color=colour, linewidth=1.6)
         axes.set_xscale("log")
-        _trim(axes, list(shown.values()), edges)
+        axes.set_xlim(left, right)
+        axes.xaxis.set_major_locator(FixedLocator(ticks))
         axes.yaxis.set_major_locator(NullLocator())
-        _number(axes, x, "", percent=False)
+        _label_axes(axes, x, "", percent=False)
 
     legend = tuple((name, number, False) for number, name in enumerate(shown, start=1))
     return Picture(title, _svg(title, draw, _WIDE_PLACE), legend if len(legend) > 1 else (), note)
 
 
 def shares(title: str, series: Mapping[str, np.ndarray], *, x: str, note: str = "") -> Picture:
-    """How shares, from 0 to 1, are spread: one outline for each of the (first five) series, all of the same area."""
+    """Histograms of shares from 0 to 1, one outline of the same area for each of the first five series."""
     shown = {name: array for name, array in list(series.items())[:COLOURS] if array.size}
     edges = np.linspace(0, 1, 51)
 
@@ -157,7 +174,7 @@ def shares(title: str, series: Mapping[str, np.ndarray], *, x: str, note: str = 
             axes.stairs(share, edges, color=colour, fill=True, alpha=0.16)
             axes.stairs(share, edges, color=colour, linewidth=1.6)
         axes.yaxis.set_major_locator(NullLocator())
-        _number(axes, x, "", percent=False)
+        _label_axes(axes, x, "", percent=False)
         axes.xaxis.set_major_formatter(FuncFormatter(_tick(_share)))
 
     legend = tuple((name, number, False) for number, name in enumerate(shown, start=1))
@@ -165,62 +182,30 @@ def shares(title: str, series: Mapping[str, np.ndarray], *, x: str, note: str = 
 
 
 def columns(title: str, heights: Sequence[float], *, x: str, y: str, first: int = 0, note: str = "") -> Picture:
-    """Columns over whole numbers. heights[i] belongs to the number first + i."""
+    """A column chart over whole numbers. heights[i] belongs to first + i."""
 
     def draw(axes: Axes) -> None:
         axes.bar(np.arange(first, first + len(heights)), heights, width=0.82, color=_SERIES[0])
         axes.yaxis.set_major_locator(_locator(4, whole=True))
         axes.xaxis.set_major_locator(_locator(8, whole=True))
-        _number(axes, x, y, percent=False)
+        _label_axes(axes, x, y, percent=False)
 
     return Picture(title, _svg(title, draw), (), note)
 
 
-def _draw_line(axes: Axes, line: Line, colour: str, *, few: bool) -> None:
-    """few: so few points that each is marked."""
-    if line.reference:
-        axes.plot(line.x, line.y, color=colour, linestyle=(0, (4, 3)), linewidth=1.4)
-        return
-    across, up = _thinned(line.x, line.y)
-    axes.plot(across, up, color=colour, marker="o" if few else None, markersize=4)
-
-
-def _thinned(x: Sequence[float], y: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
-    """Means over neighbouring points where there are too many to be seen."""
-    across, up = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    if len(across) <= _POINTS:
-        return across, up
-    size = -(-len(across) // _POINTS)  # all groups alike, or the line would be calmer in one half than in the other
-    cuts = np.arange(size, len(across), size)
-    means = [np.array([group.mean() for group in np.split(values, cuts)]) for values in (across, up)]
+def _averaged(x: Sequence[float], y: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    """Means over groups of neighbouring points if there are more than 240."""
+    xs, ys = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    if len(xs) <= _POINTS:
+        return xs, ys
+    size = -(-len(xs) // _POINTS)  # equal groups, so that smoothing is even
+    cuts = np.arange(size, len(xs), size)
+    means = [np.array([group.mean() for group in np.split(values, cuts)]) for values in (xs, ys)]
     return means[0], means[1]
 
 
-def _colours(lines: Sequence[Line]) -> list[int]:
-    """A colour number for each line; 0, grey, for those to compare with and those beyond the last colour."""
-    numbers = iter(range(1, COLOURS + 1))
-    return [0 if line.reference else next(numbers, 0) for line in lines]
-
-
-def _doublings(highest: int) -> np.ndarray:
-    """Whole edges 1, 2, 3, 4, 6, 8, 12, 16, ... beyond the highest length: two to a doubling."""
-    edges = [1, 2]
-    while edges[-1] <= highest:
-        edges.append(edges[-1] * 3 // 2 if edges[-1] & (edges[-1] - 1) == 0 else edges[-1] * 4 // 3)
-    return np.array(edges)
-
-
-def _trim(axes: Axes, arrays: list[np.ndarray], edges: np.ndarray) -> None:
-    """Leaves out the empty bins before the shortest length. Ticks: 1, 3, 10, 30, ..., or all edges if few are left."""
-    lowest = min((int(array.min()) for array in arrays), default=1)
-    left, right = int(edges[edges <= max(lowest, 1)][-1]), int(edges[-1])
-    ticks = [tick for power in range(12) for tick in (10**power, 3 * 10**power) if left <= tick <= right]
-    axes.set_xlim(left, right)
-    axes.xaxis.set_major_locator(FixedLocator(ticks if len(ticks) > 1 else edges[edges >= left].tolist()))
-
-
-def _number(axes: Axes, x: str, y: str, *, percent: bool) -> None:
-    """Labels and ticks: what is counted along x below the axis, y above the chart's upper left corner."""
+def _label_axes(axes: Axes, x: str, y: str, *, percent: bool) -> None:
+    """Labels and tick formats: x below the axis, y above the upper left corner of the chart."""
     axes.set_xlabel(x)
     axes.set_title(y, loc="left", fontsize=10, color=_MUTED)
     axes.xaxis.set_minor_locator(NullLocator())
@@ -246,27 +231,26 @@ def _plain(number: float) -> str:
 
 
 def _svg(title: str, draw: Callable[[Axes], None], place: tuple[float, float, float, float] = _PLACE) -> str:
-    """The chart as one <svg> element whose ids are its own among the charts of a page."""
+    """The chart as one <svg> element, with ids that are unique among the charts of a page."""
     with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # whatever the user's matplotlibrc says
-        parameters: Any = matplotlib.rcParams  # its type knows the names, and would have _STYLE spell them out
+        matplotlib.rcdefaults()  # ignore the user's matplotlibrc
+        parameters: Any = matplotlib.rcParams  # typed for literal names only
         parameters.update(_STYLE | {"svg.hashsalt": title})
         figure = Figure(figsize=_SIZE_INCHES)
         draw(figure.add_axes(place))
         file = io.StringIO()
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
-    return _for_page(file.getvalue(), title)
+    svg = file.getvalue()
 
-
-def _for_page(svg: str, title: str) -> str:
-    """Takes off what a file of its own needs (prolog, metadata, style, size, fonts); colours become variables."""
+    # Remove what only a stand-alone file needs: prolog, metadata, style, size, fonts.
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"\s*<metadata>.*?</metadata>|\s*<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r' id="(?![mp][0-9a-f]{10}")[^"]*"', "", svg)  # left: markers and clip paths, whose names are hashes
+    svg = re.sub(r' id="(?![mp][0-9a-f]{10}")[^"]*"', "", svg)  # keep markers and clip paths, whose ids are hashes
     svg = re.sub(r"font-family: [^;\"]*;? ?", "", svg)
     box = re.search(r'viewBox="([^"]*)"', svg)
     assert box, "matplotlib wrote no viewBox"
     svg = f'<svg viewBox="{box[1]}" role="img" aria-label="{html.escape(title)}">' + svg[svg.index(">") + 1 :]
+
     for colour, variable in _VARIABLES.items():
         svg = svg.replace(colour, f"var({variable})")
     return re.sub(r"\n\s*", "\n", svg)

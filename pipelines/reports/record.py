@@ -1,4 +1,4 @@
-"""What a report reads: an artifact's record and its data files, a batch at a time and never a whole corpus."""
+"""What a page reads: an artifact's record and its data files, batch by batch, never a whole corpus."""
 
 import contextlib
 import json
@@ -18,17 +18,17 @@ from pipelines.reports import formatting
 
 __all__ = ["SAMPLED_PARTS", "Artifact", "batches", "drawing", "num_rows", "parts_note", "sampled", "stream"]
 
-SAMPLED_PARTS = 8  # parts read for a histogram: enough for its shape, and seconds however large the corpus is
+SAMPLED_PARTS = 8  # read for a histogram: enough for its shape, and takes seconds at any corpus size
 
 _BATCH_ROWS = 4096
-_LONGEST_SECONDS = 1e9  # 32 years
+_MAX_SECONDS = 1e9  # 32 years
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """A finished artifact. record: stage.json; run: run.json, empty where there is none.
+    """A finished artifact. record: stage.json; run: run.json, empty if there is none.
 
-    A key that one of its JSON files lacks is an ArtifactError that names file and key.
+    A missing key in any of its JSON files raises ArtifactError, naming file and key.
     """
 
     folder: Path
@@ -37,7 +37,7 @@ class Artifact:
 
     @classmethod
     def open(cls, folder: Path) -> "Artifact":
-        """ArtifactError where the folder holds no finished artifact."""
+        """Raises ArtifactError if the folder holds no finished artifact."""
         record = read_json(folder / RECORD)
         if record is None:
             raise ArtifactError(f"{folder}: no {RECORD} in it, so there is nothing to report: run the stage first")
@@ -51,19 +51,19 @@ class Artifact:
 
     @property
     def seconds(self) -> float | None:
-        """How long the last run of the stage took; None where no such number was written down."""
+        """Duration of the stage's last run; None if run.json has no plausible number."""
         seconds = self.run.get("seconds")
-        return float(seconds) if isinstance(seconds, int | float) and 0 <= seconds < _LONGEST_SECONDS else None
+        return float(seconds) if isinstance(seconds, int | float) and 0 <= seconds < _MAX_SECONDS else None
 
     def json(self, name: str) -> Json:
-        """The object in one of its JSON files, which must be there."""
+        """The object of a JSON file, which must exist."""
         value = read_json(self.folder / name)
         if value is None:
             raise _missing(self.folder / name)
         return _named(value, self.folder / name)  # type: ignore[no-any-return]
 
     def text(self, name: str) -> str:
-        """The content of one of its text files, which must be there."""
+        """The content of a text file, which must exist."""
         try:
             return (self.folder / name).read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -72,23 +72,23 @@ class Artifact:
             raise _unreadable(self.folder / name, error) from error
 
     def lines(self, name: str) -> list[Json]:
-        """The objects of a .jsonl file, one a line; empty where there is no such file."""
+        """The objects of a .jsonl file, one per line; empty if there is no such file."""
         path = self.folder / name
         if not path.is_file():
             return []
         try:
-            found = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+            objects = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
         except ValueError as error:
             raise _unreadable(path, error) from error
-        return _named(found, path)  # type: ignore[no-any-return]
+        return _named(objects, path)  # type: ignore[no-any-return]
 
     def parts(self, pattern: str) -> list[Path]:
-        """Its files that match, in order."""
+        """Its files that match the glob pattern, sorted."""
         return sorted(self.folder.glob(pattern))
 
 
 class _Object(Json):
-    """A JSON object that knows its file and its place there: a key that it lacks is an ArtifactError."""
+    """A JSON object that knows its file and its place in it: a missing key raises ArtifactError."""
 
     def __init__(self, values: Json, file: Path, place: str) -> None:
         super().__init__(values)
@@ -100,45 +100,46 @@ class _Object(Json):
 
 
 def _named(value: Any, file: Path, place: str = "") -> Any:
+    """The value with all its objects as `_Object`."""
     if isinstance(value, dict):
-        inner = {key: _named(one, file, f"{place}.{key}" if place else key) for key, one in value.items()}
+        inner = {key: _named(item, file, f"{place}.{key}" if place else key) for key, item in value.items()}
         return _Object(inner, file, place)
     if isinstance(value, list):
-        return [_named(one, file, f"{place}[{number}]") for number, one in enumerate(value)]
+        return [_named(item, file, f"{place}[{number}]") for number, item in enumerate(value)]
     return value
 
 
 @contextlib.contextmanager
 def drawing(artifact: Artifact) -> Iterator[None]:
-    """What goes wrong over values that are not as the stage writes them is an ArtifactError that names the artifact."""
+    """Turns errors over values that the stage would not write into an ArtifactError that names the artifact."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ArtifactError(
-            f"{artifact.folder}: its page cannot be drawn, as a file in it is not as the stage writes it: "
-            "make this artifact anew with --rebuild, or see with --debug where that is"
+            f"{artifact.folder}: its page cannot be drawn, because a file holds values that the stage does not write: "
+            "make this artifact anew with --rebuild, or find the place with --debug"
         ) from error
 
 
 def num_rows(parts: list[Path]) -> int:
-    """Rows of Parquet files, from their footers alone."""
+    """Rows of Parquet files, read from their footers."""
     return sum(_parquet(part).metadata.num_rows for part in parts)
 
 
 def sampled(parts: list[Path], limit: int = SAMPLED_PARTS) -> list[Path]:
-    """At most `limit` of the parts, evenly spaced from the first to the last: always the same ones."""
+    """At most `limit` of the parts, evenly spaced from first to last; deterministic."""
     if len(parts) <= limit:
         return parts
     return [parts[round(place)] for place in np.linspace(0, len(parts) - 1, limit)]
 
 
 def parts_note(read: int, total: int) -> str:
-    """Says so where a picture shows a sample of the parts, and nothing otherwise."""
+    """A sentence if only some of the parts were read, else nothing."""
     return "" if read == total else f"Measured on {read} of {formatting.count(total)} parts, evenly spaced. "
 
 
 def batches(parts: list[Path], columns: list[str]) -> Iterator[pa.RecordBatch]:
-    """The columns of Parquet files, a few thousand rows at a time."""
+    """The columns of Parquet files, a few thousand rows per batch."""
     for part in parts:
         file = _parquet(part)
         missing = set(columns) - set(file.schema_arrow.names)
@@ -150,7 +151,7 @@ def batches(parts: list[Path], columns: list[str]) -> Iterator[pa.RecordBatch]:
 
 
 def stream(parts: list[Path]) -> Iterator[pa.RecordBatch]:
-    """The batches of Arrow stream files, mapped: only what is looked at is read from disk."""
+    """The batches of Arrow stream files, memory-mapped: only the columns used are read from disk."""
     for part in parts:
         try:
             with pa.memory_map(str(part)) as source, ipc.open_stream(source) as reader:

@@ -1,9 +1,8 @@
-"""The page of `shard`: how many pieces there are to learn from, from which sources, in how long documents."""
+"""The page of `shard`: training and held-out pieces by source, document lengths, piece frequencies."""
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -17,16 +16,16 @@ from pipelines.reports.record import Artifact, batches, num_rows, parts_note, sa
 
 __all__ = ["headlines", "story"]
 
-_TOP = 30  # pieces shown in the bar chart
-_RANKS = 160
-_SEEN_SELDOM = 20  # a piece met less often than this has hardly been learned
+_TOP = 30  # pieces in the bar chart
+_RANKS = 160  # points of a curve over ranks, evenly spaced on its logarithmic axis
+_RARE = 20  # a piece seen less often is hardly learned
 
-_SPLITS = (("train", "to learn from"), ("heldout", "held out"))
+_SPLITS = (("train", "training"), ("heldout", "held out"))
 
 
 @dataclass
 class _Split:
-    """What is in the shards of one split, by source."""
+    """Documents and pieces of one split, by source."""
 
     documents: Counter[str] = field(default_factory=Counter)
     pieces: Counter[str] = field(default_factory=Counter)
@@ -35,23 +34,22 @@ class _Split:
 def headlines(artifact: Artifact) -> tuple[Headline, ...]:
     train, heldout = (_split(artifact, name) for name, _ in _SPLITS)
     return (
-        Headline(formatting.compact(train.pieces.total()), "pieces to learn from"),
-        Headline(formatting.compact(train.documents.total()), "documents"),
-        Headline(formatting.compact(heldout.pieces.total()), "pieces held out"),
+        Headline(formatting.compact(train.pieces.total()), "training pieces"),
+        Headline(formatting.compact(train.documents.total()), "training documents"),
+        Headline(formatting.compact(heldout.pieces.total()), "held-out pieces"),
     )
 
 
 def story(artifact: Artifact) -> Story:
-    splits = {name: _split(artifact, name) for name, _ in _SPLITS}
-    train, heldout = splits["train"], splits["heldout"]
-    every = train.pieces.total() + heldout.pieces.total()
+    train, heldout = (_split(artifact, name) for name, _ in _SPLITS)
     mean = formatting.ratio(train.pieces.total(), train.documents.total())
+    heldout_share = formatting.ratio(heldout.pieces.total(), train.pieces.total() + heldout.pieces.total())
     return Story(
-        title=f"{formatting.compact(train.pieces.total())} pieces to learn from",
-        lede=f"{formatting.decimal(mean, 1)} a document on average. Of all pieces, "
-        f"{formatting.percent(formatting.ratio(heldout.pieces.total(), every))} are held out.",
+        title=f"{formatting.compact(train.pieces.total())} training pieces",
+        lede=f"{formatting.decimal(mean, 1)} pieces per document on average; "
+        f"{formatting.percent(heldout_share)} of all pieces are held out.",
         sections=(
-            Section("Sources", tuple(_sources(splits))),
+            Section("Sources", tuple(_sources(train, heldout))),
             Section("Lengths", _lengths(artifact)),
             Section("Pieces", tuple(_pieces(artifact))),
         ),
@@ -59,7 +57,7 @@ def story(artifact: Artifact) -> Story:
 
 
 def _split(artifact: Artifact, name: str) -> _Split:
-    """Sums over all shards: the ids themselves are not read, only where each document's begin."""
+    """Sums over all shards. Only the offsets of the documents are read, not their ids."""
     split = _Split()
     for batch in stream(artifact.parts(f"{name}/*.arrow")):
         table = pa.table({"source": batch.column("source"), "pieces": pc.list_value_length(batch.column("input_ids"))})
@@ -69,86 +67,77 @@ def _split(artifact: Artifact, name: str) -> _Split:
     return split
 
 
-def _sources(splits: dict[str, _Split]) -> Iterator[Element]:
-    names = sorted(splits["train"].pieces | splits["heldout"].pieces)
-    most = max((sum(split.pieces[name] for split in splits.values()) for name in names), default=0)
+def _sources(train: _Split, heldout: _Split) -> Iterator[Element]:
+    pieces = train.pieces + heldout.pieces
+    names = sorted(train.pieces | heldout.pieces)
+    largest = max(pieces.values(), default=0)
+    labels = tuple(label for _, label in _SPLITS)
     bars = tuple(
         Bar(
             name,
-            tuple(formatting.ratio(split.pieces[name], most) for split in splits.values()),
-            formatting.compact(sum(split.pieces[name] for split in splits.values())),
+            tuple(formatting.ratio(split.pieces[name], largest) for split in (train, heldout)),
+            formatting.compact(pieces[name]),
         )
         for name in names
     )
-    yield Bars("Pieces by source", bars, legend=tuple(label for _, label in _SPLITS))
-    rows = [
-        (label, name, *_row(split.documents[name], split.pieces[name]))
-        for split, label in zip(splits.values(), (label for _, label in _SPLITS), strict=True)
+    yield Bars("Pieces by source", bars, legend=labels)
+    rows = tuple(
+        (
+            label,
+            name,
+            formatting.count(split.documents[name]),
+            formatting.count(split.pieces[name]),
+            formatting.decimal(formatting.ratio(split.pieces[name], split.documents[name]), 1),
+        )
+        for split, label in zip((train, heldout), labels, strict=True)
         for name in names
         if split.documents[name]
-    ]
-    yield Table(
-        "Documents and pieces", ("split", "source", "documents", "pieces", "pieces / document"), tuple(rows), "llrrr"
     )
-
-
-def _row(documents: int, pieces: int) -> tuple[str, str, str]:
-    return (
-        formatting.count(documents),
-        formatting.count(pieces),
-        formatting.decimal(formatting.ratio(pieces, documents), 1),
-    )
+    yield Table("Documents and pieces", ("split", "source", "documents", "pieces", "pieces / document"), rows, "llrrr")
 
 
 def _lengths(artifact: Artifact) -> tuple[Element, ...]:
-    parts: list[Path] = artifact.parts("train/*.arrow")
+    parts = artifact.parts("train/*.arrow")
     read = sampled(parts)
-    measured = Lengths()
+    lengths = Lengths()
     for batch in stream(read):
-        measured.add(batch.column("source"), pc.list_value_length(batch.column("input_ids")))
-    return measured.elements("Pieces in a document", unit="pieces", note=parts_note(len(read), len(parts)))
+        lengths.add(batch.column("source"), pc.list_value_length(batch.column("input_ids")))
+    return lengths.elements("Pieces per document", unit="pieces", note=parts_note(len(read), len(parts)))
 
 
 def _pieces(artifact: Artifact) -> Iterator[Element]:
     parts = artifact.parts("pieces.parquet")
     if not num_rows(parts):
         return
-    table = pa.Table.from_batches(batches(parts, ["piece", "count"]))  # as long as the vocabulary, whatever the corpus
-    order = table.sort_by([("count", "descending"), ("piece", "ascending")])
-    counts = order.column("count").to_numpy()
+    table = pa.Table.from_batches(batches(parts, ["piece", "count"]))  # one row per vocabulary entry
+    table = table.sort_by([("count", "descending"), ("piece", "ascending")])
+    counts = table.column("count").to_numpy()
     seen = counts[counts > 0]
     if seen.size:
         ranks = np.unique(np.geomspace(1, seen.size, _RANKS).round().astype(np.int64))
         yield curves(
-            "How often each piece is met",
+            "Rank and frequency",
             [Line("pieces", ranks.tolist(), seen[ranks - 1].tolist())],
             x="rank",
             y="count",
             log_x=True,
             log_y=True,
-            note="Over the shards to learn from, the commonest piece first.",
+            note="Training shards, most frequent piece first.",
         )
-    yield _use(counts)
-    yield _commonest(order.slice(0, _TOP), int(counts.sum()))
 
-
-def _use(counts: np.ndarray) -> Table:
-    measures = (
-        ("in the table", len(counts)),
-        ("met at least once", int((counts > 0).sum())),
-        (f"met fewer than {_SEEN_SELDOM} times", int((counts < _SEEN_SELDOM).sum())),
+    usage = (
+        ("in the vocabulary", len(counts)),
+        ("seen at least once", int((counts > 0).sum())),
+        (f"seen fewer than {_RARE} times", int((counts < _RARE).sum())),
     )
-    rows = tuple(
-        (label, formatting.count(number), formatting.percent(number / len(counts))) for label, number in measures
-    )
-    note = "Special, reserved and byte entries are among them."
-    return Table("Use of the vocabulary", ("entries", "number", "share"), rows, "lrr", note)
+    rows = tuple((name, formatting.count(number), formatting.percent(number / len(counts))) for name, number in usage)
+    note = "Special, reserved and byte entries included."
+    yield Table("Vocabulary usage", ("entries", "number", "share"), rows, "lrr", note)
 
-
-def _commonest(first: pa.Table, total: int) -> Bars:
-    rows = [row for row in first.to_pylist() if row["count"]]
+    top = [row for row in table.slice(0, _TOP).to_pylist() if row["count"]]
+    total = int(counts.sum())
     bars = tuple(
-        Bar(row["piece"], (row["count"] / rows[0]["count"],), formatting.percent(row["count"] / total, 2), korean=True)
-        for row in rows
+        Bar(row["piece"], (row["count"] / top[0]["count"],), formatting.percent(row["count"] / total, 2), korean=True)
+        for row in top
     )
-    return Bars("The commonest pieces", bars, note="Share of all pieces to learn from.")
+    yield Bars("Most frequent pieces", bars, note="Share of all training pieces.")

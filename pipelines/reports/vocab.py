@@ -1,4 +1,4 @@
-"""The page of `vocab`: how well the pieces cover held-out text, where they split most, what they look like."""
+"""The page of `vocab`: coverage of held-out text, morpheme frequencies, and the vocabulary itself."""
 
 from collections.abc import Iterator
 
@@ -10,44 +10,51 @@ from pipelines.reports import formatting
 from pipelines.reports.elements import Bar, Bars, Element, Headline, Section, Story, Table
 from pipelines.reports.pictures import Line, columns, curves
 from pipelines.reports.record import Artifact, batches, num_rows
+from pipelines.reports.usage import Use
 
 __all__ = ["headlines", "story"]
 
-_TOP = 30  # morphemes shown in the bar chart
-_MOST_SPLIT = 20
-_RANKS = 160  # points of the rank-frequency curve, evenly spaced on its logarithmic axis
+USE = Use(
+    "tokenizer",
+    "korbert tokenize {} '학교에 방문한다'",
+    "from korbert.tokenization import Tokenizer\n"
+    "encoding = Tokenizer.load({}).encode('학교에 방문한다')\n"
+    "print(encoding.pieces, encoding.spans)",
+)
 
-_SPLIT_NOTE = "Of the held-out text: those that cost most pieces beyond their first, all occurrences together."
+_TOP = 30  # morphemes in the bar chart
+_MOST_SPLIT = 20
+_RANKS = 160  # points of a curve over ranks, evenly spaced on its logarithmic axis
 
 _MEASURES = (
     ("documents", "documents", formatting.count),
     ("morphemes", "morphemes", formatting.count),
     ("pieces_per_morpheme", "pieces / morpheme", lambda number: formatting.decimal(number, 3)),
     ("pieces_per_eojeol", "pieces / eojeol", lambda number: formatting.decimal(number, 3)),
-    ("byte_share", "bytes", lambda share: formatting.percent(share, 3)),
+    ("byte_share", "byte pieces", lambda share: formatting.percent(share, 3)),
 )
 
 
 def headlines(artifact: Artifact) -> tuple[Headline, ...]:
-    every = artifact.json("coverage.json")["all"]
+    overall = artifact.json("coverage.json")["all"]
     return (
-        Headline(formatting.percent(every["whole_morpheme_share"]), "of morphemes in one piece", "held-out text"),
-        Headline(formatting.decimal(every["pieces_per_eojeol"]), "pieces an eojeol"),
-        Headline(formatting.percent(every["byte_share"], 2), "of pieces are bytes"),
+        Headline(formatting.percent(overall["whole_morpheme_share"]), "of morphemes in one piece", "held-out text"),
+        Headline(formatting.decimal(overall["pieces_per_eojeol"]), "pieces per eojeol"),
+        Headline(formatting.percent(overall["byte_share"], 2), "byte pieces"),
     )
 
 
 def story(artifact: Artifact) -> Story:
     coverage = artifact.json("coverage.json")
-    every = coverage["all"]
+    overall = coverage["all"]
     return Story(
-        title=f"{formatting.percent(every['whole_morpheme_share'])} of the morphemes in unseen text are one piece",
-        lede=f"Measured on {formatting.count(every['morphemes'])} morphemes of {formatting.count(every['documents'])} "
-        "held-out documents, which took no part in making the vocabulary.",
+        title=f"{formatting.percent(overall['whole_morpheme_share'])} of held-out morphemes are single pieces",
+        lede=f"Measured on {formatting.count(overall['morphemes'])} morphemes in "
+        f"{formatting.count(overall['documents'])} held-out documents that were not used to build the vocabulary.",
         sections=(
             Section("Coverage of held-out text", tuple(_coverage(coverage))),
-            Section("What the corpus counts look like", tuple(_counts(artifact))),
-            Section("The pieces", (*_pieces(artifact), _used(coverage), *_most_split(coverage))),
+            Section("Morpheme frequencies", tuple(_frequencies(artifact))),
+            Section("Vocabulary", tuple(_vocabulary(artifact, coverage))),
         ),
     )
 
@@ -56,58 +63,30 @@ def _coverage(coverage: Json) -> Iterator[Element]:
     sources = sorted(coverage["by_source"].items())
     rows = (*sources, ("all", coverage["all"])) if len(sources) != 1 else tuple(sources)
     yield Bars(
-        "Morphemes that are one piece",
+        "Single-piece morphemes",
         tuple(
             Bar(name, (measured["whole_morpheme_share"],), formatting.percent(measured["whole_morpheme_share"]))
             for name, measured in rows
         ),
-        note="Share of the morphemes of each source; the track is 100 %.",
+        note="Share of each source's morphemes; the full width is 100 %.",
     )
     yield Table(
-        "By source",
+        "Tokenization by source",
         ("source", *(label for _, label, _ in _MEASURES)),
         tuple((name, *(show(measured[key]) for key, _, show in _MEASURES)) for name, measured in rows),
         "l" + "r" * len(_MEASURES),
-        note="bytes: share of the pieces that stand for one byte of a rare character.",
+        note="Byte pieces: share of pieces that encode one byte of a rare character.",
     )
 
 
-def _used(coverage: Json) -> Bars:
-    used = coverage["used"]
-    numbers = {"ten times or more": used["entries"] - used["never"] - used["rarely"]}
-    numbers |= {"once to nine times": used["rarely"], "never": used["never"]}
-    bars = tuple(
-        Bar(
-            name,
-            (number / used["entries"],),
-            f"{formatting.count(number)}, {formatting.percent(number / used['entries'])}",
-        )
-        for name, number in numbers.items()
-    )
-    return Bars(
-        "How often the corpus uses its pieces", bars, note="Those never used are steps on the way to longer ones."
-    )
-
-
-def _most_split(coverage: Json) -> Iterator[Table]:
-    for source, entries in coverage["most_split"].items():
-        if source == "all" and len(coverage["most_split"]) > 2:
-            continue  # its sources are shown
-        rows = tuple(
-            (entry["form"], entry["tag"], formatting.count(entry["count"]), formatting.count(entry["pieces"]))
-            for entry in entries[:_MOST_SPLIT]
-        )
-        title = "Most split morphemes" + ("" if source == "all" else f", {source}")
-        yield Table(title, ("morpheme", "tag", "count", "pieces"), rows, "klrr", note=_SPLIT_NOTE)
-
-
-def _counts(artifact: Artifact) -> Iterator[Element]:
-    parts = artifact.parts("counts.parquet")
-    total = num_rows(parts)
-    if not total:
+def _frequencies(artifact: Artifact) -> Iterator[Element]:
+    parts = artifact.parts("counts.parquet")  # the most frequent morpheme first
+    num_distinct = num_rows(parts)
+    if not num_distinct:
         return
-    ranks = np.unique(np.geomspace(1, total, _RANKS).round().astype(np.int64))
+    ranks = np.unique(np.geomspace(1, num_distinct, _RANKS).round().astype(np.int64))
     counts, sums = _at_ranks(artifact, ranks)
+    total = int(sums[-1])
     yield curves(
         "Rank and frequency",
         [Line("morphemes", ranks.tolist(), counts.tolist())],
@@ -115,23 +94,33 @@ def _counts(artifact: Artifact) -> Iterator[Element]:
         y="count",
         log_x=True,
         log_y=True,
-        note=f"All {formatting.count(total)} different morphemes (form and tag), the commonest first.",
+        note=f"{formatting.count(num_distinct)} distinct morphemes (form and tag), most frequent first.",
     )
     yield curves(
-        "How far the commonest go",
-        [Line("morphemes", ranks.tolist(), (sums / sums[-1]).tolist())],
-        x="commonest morphemes",
+        "Cumulative frequency",
+        [Line("morphemes", ranks.tolist(), (sums / total).tolist())],
+        x="most frequent morphemes",
         y="share of the corpus",
         percent=True,
         log_x=True,
         floor=0,
-        note=f"{formatting.count(sums[-1])} morphemes in all.",
+        note=f"{formatting.count(total)} morphemes in total.",
     )
-    yield _commonest(artifact, int(sums[-1]))
+    top = next(batches(parts, ["form", "tag", "count"])).slice(0, _TOP).to_pylist()
+    bars = tuple(
+        Bar(
+            f"{row['form']}/{row['tag']}",
+            (row["count"] / top[0]["count"],),
+            formatting.percent(row["count"] / total, 2),
+            korean=True,
+        )
+        for row in top
+    )
+    yield Bars("Most frequent morphemes", bars, note="Share of all morphemes.")
 
 
 def _at_ranks(artifact: Artifact, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The count at each rank (from 1) and the sum of all counts down to it, without holding all counts."""
+    """The count at each rank (from 1) and the cumulative count up to it, without holding all counts in memory."""
     at, sums = [], []
     seen = summed = 0
     for batch in batches(artifact.parts("counts.parquet"), ["count"]):
@@ -143,39 +132,46 @@ def _at_ranks(artifact: Artifact, ranks: np.ndarray) -> tuple[np.ndarray, np.nda
     return np.concatenate(at), np.concatenate(sums)
 
 
-def _commonest(artifact: Artifact, total: int) -> Bars:
-    first = next(batches(artifact.parts("counts.parquet"), ["form", "tag", "count"])).slice(0, _TOP).to_pylist()
-    bars = tuple(
-        Bar(
-            f"{row['form']}/{row['tag']}",
-            (row["count"] / first[0]["count"],),
-            formatting.percent(row["count"] / total, 2),
-            korean=True,
-        )
-        for row in first
-    )
-    return Bars("The commonest morphemes", bars, note="Share of all morphemes.")
-
-
-def _pieces(artifact: Artifact) -> Iterator[Element]:
-    sizes = np.bincount([len(piece) for piece in _texts(artifact)])[1:]
-    if not sizes.size:
-        return
-    mean = np.average(np.arange(1, len(sizes) + 1), weights=sizes)
-    yield columns(
-        "Length of the pieces",
-        sizes.tolist(),
-        x="characters",
-        y="pieces",
-        first=1,
-        note=f"{formatting.count(sizes.sum())} pieces, {formatting.decimal(mean)} characters on average, without "
-        "special, reserved and byte entries.",
-    )
-
-
-def _texts(artifact: Artifact) -> Iterator[str]:
-    """The pieces that stand for text, without marks."""
+def _vocabulary(artifact: Artifact, coverage: Json) -> Iterator[Element]:
+    # Lengths of the pieces that stand for text, word boundary marks removed.
+    lengths = []
     for line in artifact.text("tokenizer/pieces.txt").split("\n"):
         number, tab, piece = line.partition("\t")
         if tab and int(number) >= FIRST_PIECE:
-            yield unmarked(piece)
+            lengths.append(len(unmarked(piece)))
+    sizes = np.bincount(lengths)[1:]
+    if sizes.size:
+        mean = np.average(np.arange(1, len(sizes) + 1), weights=sizes)
+        yield columns(
+            "Piece length",
+            sizes.tolist(),
+            x="characters",
+            y="pieces",
+            first=1,
+            note=f"{formatting.count(sizes.sum())} pieces, mean length {formatting.decimal(mean)} characters; special, "
+            "reserved and byte entries excluded.",
+        )
+
+    used = coverage["used"]
+    usage = {"10 times or more": used["entries"] - used["never"] - used["rarely"]}
+    usage |= {"1 to 9 times": used["rarely"], "never": used["never"]}
+    bars = tuple(
+        Bar(
+            name,
+            (number / used["entries"],),
+            f"{formatting.count(number)}, {formatting.percent(number / used['entries'])}",
+        )
+        for name, number in usage.items()
+    )
+    yield Bars("Piece usage in the corpus", bars, note="Pieces never used are mostly intermediate merges.")
+
+    for source, entries in coverage["most_split"].items():
+        if source == "all" and len(coverage["most_split"]) > 2:
+            continue  # its sources are shown
+        rows = tuple(
+            (entry["form"], entry["tag"], formatting.count(entry["count"]), formatting.count(entry["pieces"]))
+            for entry in entries[:_MOST_SPLIT]
+        )
+        title = "Most fragmented morphemes" + ("" if source == "all" else f", {source}")
+        note = "Held-out text, ordered by extra pieces: count × (pieces − 1)."
+        yield Table(title, ("morpheme", "tag", "count", "pieces"), rows, "klrr", note)

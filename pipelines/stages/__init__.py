@@ -1,20 +1,29 @@
-"""The stages, in the order in which they run. A stage is a module with
+"""The stages. All that the rest of the package knows of one stands in its entry in table.py; to add one, add an entry.
 
-    run(settings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts
-
-It reads only `inputs` and writes only below `output`, which may hold finished work of a run that was cut off, and into
-the folder of encoded texts that the inputs name.
-`output/work/` and `output/checkpoints/` are its scratch folders; the runner removes them at the end.
+1. table.py: the entries, in the order in which stages run.
+2. clean.py, analyze.py, vocab.py, shard.py, pretrain.py: a module per stage, with
+   `run(settings, inputs, output, runtime) -> Counts`. It reads only `inputs` and writes only below `output`, which may
+   hold finished work of an interrupted run, and into the folder of encoded texts that the inputs name.
+   `output/work/` and `output/checkpoints/` are its scratch folders; the runner removes them at the end.
+   Stages of tasks (nsmc, korquad) are entries of pipelines/tasks.py.
+3. settings.py: the sections of a recipe that join settings of several rooms. figures.py: the closing table's lines.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Counts", "Inputs"]
+from pydantic import BaseModel
+
+__all__ = ["Counts", "Figures", "Help", "Inputs", "Run", "Stage", "imported"]
 
 Counts = dict[str, int | float]
+Run = Callable[..., Counts]
+"""(settings, inputs, output, runtime) -> counts."""
+Figures = Callable[[Path, Mapping[str, Any]], Iterable[tuple[str, str]]]
+"""An artifact's folder and its counts -> (what, figure) of each line in the closing table."""
 
 
 @dataclass(frozen=True)
@@ -30,3 +39,75 @@ class Inputs:
     artifacts: Mapping[str, Path]
     files: Mapping[str, tuple[Any, ...]]
     encoded: Path | None = None
+
+
+@dataclass(frozen=True)
+class Help:
+    """What `korbert STAGE --help` says."""
+
+    summary: str
+    reads: str
+    writes: str
+    example: str
+
+    def __str__(self) -> str:
+        return f"{self.summary}\n\nReads {self.reads}.\n\nWrites {self.writes}.\n\n\b\nExample:\n  {self.example}"
+
+
+def _nothing(settings: Any) -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage, said once. Runner, recipes, commands, closing table, index and pages know stages by their entries alone.
+
+    version: goes up when the stage's code gives other bytes. settings: its section of a recipe. run: does the work; a
+        name is "module:function".
+    help: of its command. title: what it makes, on the index page.
+    reads: stages whose artifacts it is made from. unread: those of them that some settings do without.
+    libraries: those whose version shapes the bytes. trains: whether it trains (on a device) or works part by part (on
+        workers).
+    optional: only run where the recipe has its section; else the defaults stand for a section that is absent.
+    patterns: role -> file pattern of what its settings have it read from outside. remote: whether those files may lie
+        behind an address.
+    derive: fills in what other sections of the recipe, before they are checked, decide in its own. check: raises
+        ValueError where its settings do not fit those of other stages (name -> settings, of those in the recipe).
+    page: a module with `headlines(artifact)` and `story(artifact)`; "" for the page that every artifact has.
+    result: what its first headline is called on top of the index page; "": it is not shown there.
+    figures: lines of the closing table. products: what -> a file of the artifact, named below that table.
+    preview: "module:function" of `--preview N`, (pipeline, N) -> None.
+    """
+
+    name: str
+    version: int
+    settings: type[BaseModel]
+    run: str | Run
+    help: Help
+    title: str
+    reads: tuple[str, ...] = ()
+    unread: Callable[[Any], tuple[str, ...]] = lambda settings: ()
+    libraries: tuple[str, ...] = ()
+    trains: bool = False
+    optional: bool = False
+    patterns: Callable[[Any], Mapping[str, str]] = _nothing
+    remote: bool = False
+    derive: Callable[[dict[str, Any], Mapping[str, Any]], None] = lambda section, recipe: None
+    check: Callable[[Any, Mapping[str, Any]], None] = lambda settings, others: None
+    page: str = ""
+    result: str = ""
+    figures: Figures = lambda folder, counts: ()
+    products: Mapping[str, str] = field(default_factory=dict)
+    preview: str = ""
+
+    def reads_under(self, settings: Any) -> tuple[str, ...]:
+        """The stages that it reads under these settings; all of `reads` where there are none."""
+        unread = () if settings is None else self.unread(settings)
+        return tuple(name for name in self.reads if name not in unread)
+
+
+def imported(name: str) -> Any:
+    """The module, or the "module:attribute", of that name. Entries name them so that `korbert --help` loads none."""
+    module, _, attribute = name.partition(":")
+    found = importlib.import_module(module)
+    return getattr(found, attribute) if attribute else found

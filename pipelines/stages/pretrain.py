@@ -23,9 +23,9 @@ from korbert.tokenization import Tokenizer
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.training import Batch, TrainingOutput, TrainingPlan, choose_device, fit
 from pipelines import artifacts
-from pipelines.recipes import PretrainStage
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
+from pipelines.stages.settings import PretrainStage
 
 
 def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:

@@ -5,10 +5,10 @@ from pathlib import Path
 from corpus.shards import shard
 from korbert.tokenization import Tokenizer
 from pipelines import artifacts
-from pipelines.recipes import ShardStage
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
 from pipelines.stages.analyze import check_versions
+from pipelines.stages.settings import ShardStage
 
 
 def run(settings: ShardStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:

@@ -10,14 +10,14 @@ from corpus.settings import AnalyzeSettings
 from korbert.errors import CorpusError, SettingsError
 from korbert.progress import track
 from korbert.tokenization import Analyzer, Tokenizer
+from korbert.tokenization.learning import learn
 from korbert.tokenization.settings import AnalyzerOptions
 from korbert.tokenization.user_words import read_user_words
-from korbert.tokenization.vocabulary import learn
 from pipelines import artifacts
-from pipelines.recipes import VocabStage
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
 from pipelines.stages.analyze import USER_WORDS, check_versions
+from pipelines.stages.settings import VocabStage
 
 
 def _analyzer(analyzed: Path) -> Analyzer:

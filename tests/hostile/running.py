@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import io
+import json
 import logging
 import os
 import signal
@@ -151,11 +152,10 @@ class _Here:
 @contextmanager
 def quick() -> Iterator[None]:
     """Inside, commands of this process start no workers, load Kiwi once, and do not wait for the disk."""
-    from korbert.tokenization.analyzer import Analyzer
+    from korbert.tokenization.morphemes import load_kiwi
 
     ready: list[Any] = []  # what the last initializer was called with
     kept: dict[tuple[str, int], Any] = {}
-    load = Analyzer._load
 
     @contextmanager
     def processes(
@@ -166,17 +166,17 @@ def quick() -> Iterator[None]:
             ready[:] = [initializer, initargs]
         yield _Here()
 
-    def load_once(analyzer: Analyzer, threads: int) -> Any:
-        key = analyzer.options.model_dump_json(), threads
+    def load_once(options: dict[str, Any], threads: int) -> Any:
+        key = json.dumps(options), threads
         if key not in kept:
             if len(kept) > 2:  # 0.5 GB each
                 kept.clear()
-            kept[key] = load(analyzer, threads)
+            kept[key] = load_kiwi(options, threads)
         return kept[key]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("corpus.execution.processes.processes", processes)
-        patch.setattr(Analyzer, "_load", load_once)
+        patch.setattr("korbert.tokenization.analyzer.load_kiwi", load_once)
         patch.setattr(os, "fsync", lambda handle: None)
         try:
             yield

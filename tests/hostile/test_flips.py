@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.hostile.faults import faults_of, shown
 from tests.hostile.inputs import MODELS, SEED
-from tests.hostile.judging import faults_of, shown
 from tests.hostile.mutations import flip
 from tests.hostile.pipeline import READS, STAGES, Base, record_of
 from tests.hostile.running import Outcome, run_here, run_outside

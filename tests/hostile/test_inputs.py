@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.hostile.faults import changes_of, faults_of, leftovers_of, shown
 from tests.hostile.inputs import COUNT, SLOTS, Case, Writers, draw, slot_of
-from tests.hostile.judging import changes_of, faults_of, leftovers_of, shown
 from tests.hostile.pipeline import Base, look, record_of
 from tests.hostile.running import Outcome, run_here, run_outside
 

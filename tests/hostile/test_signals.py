@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.hostile.faults import faults_of, leftovers_of, shown
 from tests.hostile.inputs import SEED
-from tests.hostile.judging import faults_of, leftovers_of, shown
 from tests.hostile.pipeline import READS, STAGES, Base, look, record_of
 from tests.hostile.running import Outcome, run_here, start
 

@@ -2,6 +2,9 @@
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,13 @@ from pipelines.stages import Counts, Inputs
 from pipelines.tasks import TASKS
 from tests.pipelines import toy_topics
 
+_BEGINNINGS = (
+    ("오늘 비가 내린다", "내일 눈이 온다", "바람이 강하다"),
+    ("물가가 올랐다", "은행 금리가 내렸다", "수출이 늘었다"),
+    ("축구 경기에서 이겼다", "선수가 골을 넣었다", "야구 경기가 열렸다"),
+)
+_ENDINGS = ("", " 오늘", " 서울에서", "고 한다", " 정말", "!")
+ROOT = Path(__file__).resolve().parents[2]
 SETTINGS: dict[str, Any] = {
     "validation_share": 0.25,
     "max_length": 16,
@@ -31,11 +41,22 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+def _write(path: Path, count: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    lines = []
+    for number in range(count):
+        topic = int(generator.choice(3, p=[0.5, 0.3, 0.2]))
+        said = topic if generator.random() < 0.85 else int(generator.integers(3))  # so that scores are below 1
+        text = f"{generator.choice(_BEGINNINGS[said])}{generator.choice(_ENDINGS)}"
+        lines.append(f"{toy_topics.TOPICS[topic]}/{number}: {text}\n")
+    path.write_text("".join(lines), encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory, task_artifacts: dict[str, Path]) -> Inputs:
     folder = tmp_path_factory.mktemp("topics")
-    toy_topics.write(folder / "train.txt", 200, seed=1)
-    toy_topics.write(folder / "test.txt", 80, seed=2)
+    _write(folder / "train.txt", 200, seed=1)
+    _write(folder / "test.txt", 80, seed=2)
     return Inputs(task_artifacts, {role: (folder / f"{role}.txt",) for role in ("train", "test")})
 
 
@@ -148,3 +169,28 @@ def test_a_label_that_no_text_has_is_named(tmp_path: Path, inputs: Inputs) -> No
     few.write_text("".join(f"날씨/{number}: 비가 온다\n" for number in range(40)), encoding="utf-8")
     with pytest.raises(CorpusError, match=r"few\.txt: the headlines to learn from have no label 경제, 운동: give more"):
         _run(Inputs(inputs.artifacts, {**inputs.files, "train": (few,)}), tmp_path)
+
+
+def test_one_entry_makes_it_a_stage(tmp_path: Path) -> None:
+    """The table of tasks becomes stages when it is read: recipe, help, status and closing table know the task."""
+    recipe = '[[clean.sources]]\nname = "mine"\npath = "mine.jsonl"\n[topics]\nlearning_rates = [1e-3]\n'
+    encoder = "hidden_size = 8\nnum_hidden_layers = 1\nnum_attention_heads = 1\nintermediate_size = 8\n"
+    pretrain = "[pretrain]\nphases = [{ length = 64, steps = 1 }]\n[pretrain.optimizer]\n[pretrain.encoder]\n" + encoder
+    (tmp_path / "mine.toml").write_text(recipe + pretrain, encoding="utf-8")
+    program = (
+        "import sys; from tests.pipelines.toy_topics import ENTRY; from pipelines.tasks import TASKS\n"
+        "TASKS['topics'] = ENTRY\n"
+        "from pipelines.cli import run_command; sys.exit(run_command(sys.argv[1:]))"
+    )
+
+    def korbert(*arguments: str) -> str:
+        command = [sys.executable, "-c", program, *arguments]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), *sys.path]))}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+        return done.stdout + done.stderr
+
+    assert "Fine-tune and score on Topics." in korbert("topics", "--help")
+    assert "topics   absent" in korbert("status", "mine.toml")
+    assert "topics builds on it" in korbert("topics", "mine.toml")
+    assert "topics.max_length 600 is more than" in korbert("topics", "mine.toml", "--set", "topics.max_length=600")
+    assert "topics.trian: no such key (did you mean train?)" in korbert("run", "mine.toml", "--set", "topics.trian=a")

@@ -23,10 +23,7 @@ def test_a_full_disk_names_the_file_and_what_to_do(
     _fail_with(OSError(number, "full", "artifacts/demo/clean.partial/x"), monkeypatch)
     assert cli.run_command(["status", "demo"]) == 1
     said = capsys.readouterr().err
-    assert said == (
-        "korbert: artifacts/demo/clean.partial/x: full: make room, then run the same command: "
-        "it goes on behind what is finished\n"
-    )
+    assert said == ("korbert: artifacts/demo/clean.partial/x: full: make room, then run the same command: it resumes\n")
 
 
 def test_what_nobody_foresaw_is_one_line_too(
@@ -77,7 +74,7 @@ def test_a_signal_gives_its_code_whatever_a_library_makes_of_it(
     finally:
         signal.signal(signal.SIGINT, before[0])
     assert capsys.readouterr().err.splitlines()[-1] == (
-        f"korbert: {said}: nothing finished is lost; the same command goes on from here"
+        f"korbert: {said}: finished work is kept; the same command resumes"
     )
 
 

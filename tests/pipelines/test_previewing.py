@@ -16,7 +16,7 @@ from pipelines.reports import index
 def test_a_preview_of_the_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run_command(["clean", "demo", "--root", str(tmp_path), "--preview", "150"]) == 0
     said = capsys.readouterr().out
-    assert "drawn from" in said
+    assert "sampled from" in said
     assert "dropped: too_short" in said
     page = (tmp_path / "demo" / "preview.html").read_text(encoding="utf-8")
     assert len(re.findall(r'<li class="row', page)) == 150
@@ -84,7 +84,7 @@ def test_a_change_far_behind_is_shown_and_nothing_that_is_none(tmp_path: Path) -
 
 def test_what_stays_as_it_is_is_one_folded_list(tmp_path: Path) -> None:
     page = _page(tmp_path, *(_row(LONG, LONG, number) for number in range(30)))
-    assert "30 rows stay as they are" in _open(page)
+    assert "30 rows unchanged" in _open(page)
     assert "문장" not in _open(page)
     assert page.count("<details") == 1
 

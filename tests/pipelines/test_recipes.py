@@ -1,12 +1,16 @@
 """A recipe says what it means, or is refused with the nearest right key."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from korbert.errors import SettingsError
 from pipelines import recipes
+from pipelines.cli import run_command
+from pipelines.stages.table import STAGES
 
 MINIMAL = """
 seed = 3
@@ -36,25 +40,76 @@ def test_shipped_recipes_load(name: str) -> None:
     assert recipes.load(name).name == name
 
 
-def test_the_template_loads() -> None:
-    assert recipes.load(str(recipes.SHIPPED / "template" / "recipe.toml")).name == "recipe"
+def _new(folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> Path:
+    monkeypatch.chdir(folder)
+    assert run_command(["new", "mine", *options]) == 0
+    return folder / "mine.toml"
+
+
+def test_the_long_recipe_is_the_short_one_with_every_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = recipes.load(str(_new(tmp_path, monkeypatch)))
+    (tmp_path / "mine.toml").unlink()
+    path = _new(tmp_path, monkeypatch, "--all")
+    assert recipes.load(str(path)).sections == short.sections
+
+    text = path.read_text(encoding="utf-8")
+    defaults = re.sub(r"^# (\w+ = .+)$", r"\1", text, flags=re.MULTILINE)  # every one of them, set
+    defaults = re.sub(r"^(\w+) = (.*)  ## needed$", "", defaults, flags=re.MULTILINE)
+    kept = "\n".join(
+        table for table in re.split(r"^(?=# \[|\[)", defaults, flags=re.MULTILINE) if not table.startswith("# [")
+    )
+    path.write_text(kept, encoding="utf-8")
+    assert recipes.load(str(path)).sections == short.sections
+    for stage in STAGES.values():
+        assert [key for key in _keys(stage.settings) if not re.search(rf"^(# )?{key} =", text, re.MULTILINE)] == []
+
+
+def _keys(model: type[BaseModel]) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        inner = recipes.model_in(field.annotation)
+        if inner is not None:
+            yield from _keys(inner)
+        elif not field.exclude:
+            yield name
+
+
+def test_the_short_recipe_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = _new(tmp_path, monkeypatch).read_text(encoding="utf-8").splitlines()
+    assert len(lines) < 50
+    assert [line for line in lines if len(line) > 120] == []
+
+
+CLEAN = '[[clean.sources]]\nname = "mine"\npath = "*.jsonl"\n'
+
+
+def test_sections_are_asked_for_when_they_are_needed(tmp_path: Path) -> None:
+    recipe = recipes.load(_write(tmp_path, CLEAN))
+    assert [stage for stage, section in recipe.sections.items() if section is None] == ["pretrain", "nsmc", "korquad"]
+    assert recipe.settings("vocab") == recipes.load(_write(tmp_path, MINIMAL), ["seed=0"]).settings("vocab")
+    with pytest.raises(SettingsError, match=r"pretrain: is missing, and nsmc reads it: add a section \[pretrain\]"):
+        recipes.load(_write(tmp_path, CLEAN + "[nsmc]\n"))
+    with pytest.raises(SettingsError, match=r"clean\.sources: is missing"):
+        recipes.load(_write(tmp_path, "[vocab]\nsize = 2000\n"))
+    encoder = "{ hidden_size = 8, num_hidden_layers = 1, num_attention_heads = 1, intermediate_size = 8 }"
+    untrained = f'[korquad]\ninit = "scratch"\nencoder = {encoder}\n'.replace(" }", ", vocab_size = 1 }")
+    assert recipes.load(_write(tmp_path, CLEAN + untrained)).section("pretrain") is None
 
 
 def test_shared_settings_reach_the_stages_and_can_be_overruled(tmp_path: Path) -> None:
     given = _write(tmp_path, MINIMAL + '[vocab]\nseed = 4\n[nsmc]\ntrain = "a"\ntest = "b"\n')
     recipe = recipes.load(given, ["threads=1"])
-    assert (recipe.shard.seed, recipe.vocab.seed, recipe.pretrain.seed) == (3, 4, 3)
-    assert recipe.nsmc is not None
-    assert recipe.nsmc.threads == recipe.pretrain.threads == 1
-    assert recipe.nsmc.seeds == (3,)
+    assert (recipe.section("shard").seed, recipe.section("vocab").seed, recipe.section("pretrain").seed) == (3, 4, 3)
+    assert recipe.section("nsmc") is not None
+    assert recipe.section("nsmc").threads == recipe.section("pretrain").threads == 1
+    assert recipe.section("nsmc").seeds == (3,)
 
 
 def test_a_source_without_documents_makes_no_pairs(tmp_path: Path) -> None:
     single = '\n[[clean.sources]]\nname = "comments"\npath = "c.txt"\npairs = false\n'
-    assert recipes.load(_write(tmp_path, MINIMAL + single)).pretrain.pairs.without == ("comments",)
-    assert recipes.load(_write(tmp_path, MINIMAL)).pretrain.pairs.without == ()
+    assert recipes.load(_write(tmp_path, MINIMAL + single)).section("pretrain").pairs.without == ("comments",)
+    assert recipes.load(_write(tmp_path, MINIMAL)).section("pretrain").pairs.without == ()
     given = _write(tmp_path, MINIMAL + single + "[pretrain.pairs]\nwithout = []\n")
-    assert recipes.load(given).pretrain.pairs.without == ()
+    assert recipes.load(given).section("pretrain").pairs.without == ()
 
 
 @pytest.mark.parametrize(
@@ -63,7 +118,7 @@ def test_a_source_without_documents_makes_no_pairs(tmp_path: Path) -> None:
 )
 def test_set_changes_one_value(tmp_path: Path, change: str, read: object) -> None:
     recipe = recipes.load(_write(tmp_path, MINIMAL), [change])
-    assert getattr(recipe.vocab, change.split("=")[0].split(".")[1]) == read
+    assert getattr(recipe.section("vocab"), change.split("=")[0].split(".")[1]) == read
 
 
 @pytest.mark.parametrize(
@@ -125,7 +180,7 @@ def test_a_recipe_is_found_by_its_name_too(tmp_path: Path, monkeypatch: pytest.M
 
 def test_an_entry_of_a_list_is_changed_by_its_number(tmp_path: Path) -> None:
     path = _write(tmp_path, MINIMAL)
-    assert recipes.load(path, ["pretrain.phases.0.steps=7"]).pretrain.phases[0].steps == 7
+    assert recipes.load(path, ["pretrain.phases.0.steps=7"]).section("pretrain").phases[0].steps == 7
     with pytest.raises(SettingsError, match=r"pretrain\.phases has no '9' in the recipe"):
         recipes.load(path, ["pretrain.phases.9.steps=7"])
 

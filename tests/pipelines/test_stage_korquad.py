@@ -19,7 +19,7 @@ from korbert.training import OptimizerSettings
 from pipelines import artifacts
 from pipelines.runtime import Runtime
 from pipelines.stages import Inputs
-from pipelines.stages.korquad import run
+from pipelines.tasks import KORQUAD
 
 # Written for this test: title, context, then question and answer in turn.
 ARTICLES = (
@@ -123,7 +123,7 @@ def made(root):
     """An artifact of the stage, made without interruption, and its counts."""
     output = root / "korquad"
     output.mkdir()
-    return output, run(SETTINGS, inputs(root), output, runtime(root))
+    return output, KORQUAD.run(SETTINGS, inputs(root), output, runtime(root))
 
 
 def test_the_artifact_is_complete(made):
@@ -184,7 +184,7 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from pipelines import reading
-from pipelines.stages.korquad import run
+from pipelines.tasks import KORQUAD
 from test_stage_korquad import SETTINGS, inputs, runtime
 
 steps, loss = 0, reading.reading_loss
@@ -198,7 +198,7 @@ def deadly(model, batch):
 
 reading.reading_loss = deadly
 root = Path(sys.argv[1])
-run(SETTINGS, inputs(root), root / "killed", runtime(root))
+KORQUAD.run(SETTINGS, inputs(root), root / "killed", runtime(root))
 """
 
 
@@ -213,7 +213,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(made, root, monkeypatch):
         raise AssertionError("a text was analysed again")
 
     monkeypatch.setattr(Tokenizer, "pieces_of_many", again)
-    run(SETTINGS, inputs(root), output, runtime(root))
+    KORQUAD.run(SETTINGS, inputs(root), output, runtime(root))
     starts = [
         line for line in map(json.loads, (output / "timing.jsonl").read_text().splitlines()) if line["kind"] == "start"
     ]
@@ -226,7 +226,7 @@ def test_a_run_that_was_cut_off_behind_training_is_finished(made, root):
     shutil.copytree(made[0], output)
     for name in ("scores.json", "submission/predict.py"):
         (output / name).unlink()
-    run(SETTINGS, inputs(root), output, runtime(root))
+    KORQUAD.run(SETTINGS, inputs(root), output, runtime(root))
     assert digests(output) == digests(made[0])
 
 
@@ -237,7 +237,7 @@ def test_one_file_split_by_article(root, tmp_path):
     articles = [(f"글 {i}", *rest) for i, (_, *rest) in enumerate(ARTICLES * 3)]
     (root / "official.json").write_text(json.dumps(document(articles), ensure_ascii=False), encoding="utf-8")
     settings = KorquadSettings.model_validate({**FEW.model_dump(), "split_by_article": True})
-    counts = run(settings, inputs(root, official="official.json"), tmp_path, runtime(root))
+    counts = KORQUAD.run(settings, inputs(root, official="official.json"), tmp_path, runtime(root))
     held = [a for a in articles if int(hashlib.sha256(a[0].encode()).hexdigest(), 16) % 5 == 0]
     assert counts["count"] == sum(len(a) - 2 for a in held) > 0
     assert counts["train_questions"] == sum(len(a) - 2 for a in articles) - counts["count"]
@@ -248,7 +248,7 @@ def test_a_split_that_leaves_nothing(root, tmp_path):
     (root / "one.json").write_text(json.dumps(document(ARTICLES[:1]), ensure_ascii=False), encoding="utf-8")
     settings = KorquadSettings.model_validate({**FEW.model_dump(), "split_by_article": True})
     with pytest.raises(SettingsError, match=r"one\.json: split_by_article leaves . questions"):
-        run(settings, inputs(root, official="one.json"), tmp_path, runtime(root))
+        KORQUAD.run(settings, inputs(root, official="one.json"), tmp_path, runtime(root))
 
 
 def test_from_scratch_needs_no_pretraining(made, root, tmp_path):
@@ -257,7 +257,7 @@ def test_from_scratch_needs_no_pretraining(made, root, tmp_path):
         {**FEW.model_dump(), "init": "scratch", "encoder": {**SIZES, "vocab_size": 1000, "architecture": "bert"}}
     )
     given = inputs(root)
-    counts = run(settings, Inputs({"vocab": given.artifacts["vocab"]}, given.files), tmp_path, runtime(root))
+    counts = KORQUAD.run(settings, Inputs({"vocab": given.artifacts["vocab"]}, given.files), tmp_path, runtime(root))
     assert counts["count"] == 5
     assert load(tmp_path / "model" / "config.json")["encoder"]["vocab_size"] > 1000  # the vocabulary's
 
@@ -265,7 +265,7 @@ def test_from_scratch_needs_no_pretraining(made, root, tmp_path):
 def test_a_model_pretrained_with_fewer_positions(root, tmp_path):
     settings = SETTINGS.model_copy(update={"max_length": 128})
     with pytest.raises(SettingsError, match=r"korquad\.max_length 128 is more than the 64 positions"):
-        run(settings, inputs(root), tmp_path, runtime(root))
+        KORQUAD.run(settings, inputs(root), tmp_path, runtime(root))
 
 
 def test_a_model_pretrained_with_another_tokenizer(root, tmp_path, monkeypatch):
@@ -275,11 +275,11 @@ def test_a_model_pretrained_with_another_tokenizer(root, tmp_path, monkeypatch):
     other = type("Other", (), {"digest": "0" * 64})()
     monkeypatch.setattr(reading, "load_model", lambda *args: (model, other))
     with pytest.raises(ModelError, match="another tokenizer than the vocab stage's: make pretrain anew"):
-        run(SETTINGS, inputs(root), tmp_path, runtime(root))
+        KORQUAD.run(SETTINGS, inputs(root), tmp_path, runtime(root))
 
 
 def test_a_file_that_is_not_korquad(root, tmp_path):
     (root / "reviews.json").write_text('{"rows": []}', encoding="utf-8")
     with pytest.raises(CorpusError, match=r'reviews\.json: no "data" there'):
-        run(SETTINGS, inputs(root, train="reviews.json", valid="valid.json"), tmp_path, runtime(root))
+        KORQUAD.run(SETTINGS, inputs(root, train="reviews.json", valid="valid.json"), tmp_path, runtime(root))
     assert not list(tmp_path.iterdir())

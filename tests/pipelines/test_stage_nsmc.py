@@ -20,7 +20,7 @@ from korbert.tasks import Classifier
 from korbert.tasks.nsmc.settings import NsmcSettings
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
-from pipelines.stages.nsmc import run
+from pipelines.tasks import NSMC
 
 SETTINGS: dict[str, Any] = {
     "validation_share": 0.25,
@@ -67,7 +67,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory, task_artifacts: dict[str, P
 def _run(inputs: Inputs, output: Path, **changes: Any) -> Counts:
     output.mkdir(exist_ok=True)
     runtime = Runtime(root=output, data=output, workers=1, device="cpu")
-    return run(NsmcSettings.model_validate(SETTINGS | changes), inputs, output, runtime)
+    return NSMC.run(NsmcSettings.model_validate(SETTINGS | changes), inputs, output, runtime)
 
 
 def _digests(output: Path) -> dict[str, str]:
@@ -169,13 +169,13 @@ from pathlib import Path
 from korbert.tasks.nsmc.settings import NsmcSettings
 from pipelines.runtime import Runtime
 from pipelines.stages import Inputs
-from pipelines.stages.nsmc import run
+from pipelines.tasks import NSMC
 if __name__ == "__main__":
     given = json.loads(sys.argv[1])
     files = {role: tuple(map(Path, paths)) for role, paths in given["files"].items()}
     inputs = Inputs({name: Path(path) for name, path in given["artifacts"].items()}, files)
     output = Path(given["output"])
-    run(NsmcSettings.model_validate(given["settings"]), inputs, output, Runtime(output, output, 1, device="cpu"))
+    NSMC.run(NsmcSettings.model_validate(given["settings"]), inputs, output, Runtime(output, output, 1, device="cpu"))
 """
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from korbert.errors import ArtifactError
 from korbert.tokenization import Analyzer, Tokenizer
-from pipelines.recipes import ShardStage, VocabStage
 from pipelines.runtime import Runtime
 from pipelines.stages import Inputs, shard, vocab
+from pipelines.stages.settings import ShardStage, VocabStage
 from tests.corpus import made_up
 
 VERSIONS = Analyzer().versions

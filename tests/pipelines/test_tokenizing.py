@@ -21,8 +21,8 @@ def _fused() -> Pieces:
 
 
 def test_fused_pieces_share_their_characters() -> None:
-    found = tokenizing.units("했다  의다!", _fused())
-    assert [(unit.text, [piece for piece, _ in unit.pieces]) for unit in found] == [
+    spans = tokenizing.page_spans("했다  의다!", _fused())
+    assert [(span.text, [piece for piece, _ in span.pieces]) for span in spans] == [
         ("했", ["하", "었"]),
         ("다", ["다"]),
         ("  의", []),
@@ -34,11 +34,11 @@ def test_fused_pieces_share_their_characters() -> None:
 
 @settings(max_examples=60)
 @given(st.text(_ALPHABET, max_size=30))
-def test_the_units_are_the_text(tiny_tokenizer: Tokenizer, text: str) -> None:
-    found = tiny_tokenizer.encode_pieces(text)
-    shown = tokenizing.units(text, found)
-    assert "".join(unit.text for unit in shown) == text
-    assert [piece for unit in shown for piece, _ in unit.pieces] == found.pieces
+def test_the_spans_of_the_page_are_the_text(tiny_tokenizer: Tokenizer, text: str) -> None:
+    encoded = tiny_tokenizer.encode_pieces(text)
+    spans = tokenizing.page_spans(text, encoded)
+    assert "".join(span.text for span in spans) == text
+    assert [piece for span in spans for piece, _ in span.pieces] == encoded.pieces
 
 
 def test_the_command_takes_arguments_files_and_standard_input(
@@ -80,7 +80,7 @@ def test_check_says_how_much_another_kiwi_changes(
     tokenizer.save(tmp_path / "with")
     monkeypatch.setattr("korbert.tokenization.analyzer.installed_version", lambda package: "9.9.9")
     assert cli.run_command(["tokenize", str(tmp_path / "without"), "--check"]) == 0
-    assert capsys.readouterr().out == "this tokenizer was saved without sentences to compare\n"
+    assert capsys.readouterr().out == "this tokenizer was saved without probe sentences to compare\n"
     assert cli.run_command(["tokenize", str(tmp_path / "with"), "--check"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("0 of ")

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 from pydantic import Field
 
@@ -11,13 +10,6 @@ from korbert.tasks.classification_settings import ClassificationTaskSettings
 from pipelines.tasks import ClassificationTask
 
 TOPICS = ("날씨", "경제", "운동")
-
-_BEGINNINGS = (
-    ("오늘 비가 내린다", "내일 눈이 온다", "바람이 강하다"),
-    ("물가가 올랐다", "은행 금리가 내렸다", "수출이 늘었다"),
-    ("축구 경기에서 이겼다", "선수가 골을 넣었다", "야구 경기가 열렸다"),
-)
-_ENDINGS = ("", " 오늘", " 서울에서", "고 한다", " 정말", "!")
 
 
 class TopicSettings(ClassificationTaskSettings, frozen=True, extra="forbid"):
@@ -36,17 +28,12 @@ def read(path: Path) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def write(path: Path, count: int, seed: int) -> None:
-    generator = np.random.default_rng(seed)
-    lines = []
-    for number in range(count):
-        topic = int(generator.choice(3, p=[0.5, 0.3, 0.2]))
-        said = topic if generator.random() < 0.85 else int(generator.integers(3))  # so that scores are below 1
-        text = f"{generator.choice(_BEGINNINGS[said])}{generator.choice(_ENDINGS)}"
-        lines.append(f"{TOPICS[topic]}/{number}: {text}\n")
-    path.write_text("".join(lines), encoding="utf-8")
-
-
 ENTRY = ClassificationTask(
-    name="topics", settings=TopicSettings, read=read, labels=TOPICS, metrics=("macro_f1", "accuracy"), texts="headlines"
+    name="topics",
+    title="Topics",
+    settings=TopicSettings,
+    read=read,
+    labels=TOPICS,
+    metrics=("macro_f1", "accuracy"),
+    texts="headlines",
 )

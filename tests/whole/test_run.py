@@ -177,11 +177,11 @@ def test_both_signals_say_that_it_can_go_on(
         os.killpg(running.pid, number)
     said = (made.root / "stderr.txt").read_text(encoding="utf-8")
     assert running.returncode == 128 + number
-    lost = "nothing finished is lost; the same command goes on from here"
+    lost = "finished work is kept; the same command resumes"
     if stage == "pretrain":
         newest = max((made.folder / "pretrain.partial" / "checkpoints").glob("step-????????"))
         step = int(newest.name.removeprefix("step-"))
-        lost = f"pretrain: step {step} is saved; the same command goes on from there"
+        lost = f"pretrain: step {step} is saved; the same command resumes there"
     assert said.splitlines()[-1] == f"korbert: {how}: {lost}"
     assert "Traceback" not in said
     deadline = time.monotonic() + 30
@@ -189,7 +189,7 @@ def test_both_signals_say_that_it_can_go_on(
         assert time.monotonic() < deadline, f"processes are left: {left}"
         time.sleep(0.05)
     status = made.run("status").stdout
-    assert "a run was cut off" in status
+    assert "a run was interrupted" in status
     assert told in status
     assert f"{stage}: resuming" in made.run("run", "--to", stage).stderr
     assert made.record(stage)["digest"] == whole.record(stage)["digest"]

@@ -208,7 +208,7 @@ def test_a_source_in_another_encoding_than_its_recipe_says(tmp_path):
     assert clean(settings(sources=[source]), {"old": [path]}, tmp_path / "auto", workers=1)["documents"] == 50
     wrong = settings(sources=[source | {"encoding": "utf-8"}])
     with pytest.raises(
-        CorpusError, match=r"source 'old': 700 of 1,480 bytes are no text in the encoding that was given"
+        CorpusError, match=r"source 'old': 700 of 1,480 bytes cannot be decoded in the encoding that was given"
     ):
         clean(wrong, {"old": [path]}, tmp_path / "given", workers=1)
     some = settings(sources=[source | {"encoding": "utf-8", "max_undecodable": 1.0}])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus.cleaning.features import DIGIT, HAN, HANGUL, JAMO, KANA, LATIN, OTHER, SPACE, SYMBOL, Features, hashes_of
+from corpus.cleaning.features import DIGIT, HAN, HANGUL, JAMO, KANA, LATIN, OTHER, SPACE, SYMBOL, Features
 
 TEXTS = st.lists(
     st.lists(st.sampled_from(["가", "나다", "a.", "12", "ㅋㅋ", "𠀀", " ", "\n", "-"]), max_size=40).map(" ".join),
@@ -92,16 +92,6 @@ def test_kinds(chars, kind):
         Features(list(chars)).kind_counts[:, kind].tolist() == [2 if kind == SPACE else 1] * len(chars) or kind == SPACE
     )
     assert Features([chars]).kind_counts[0, kind] == len(chars) + (kind == SPACE)  # the line feed after each text
-
-
-def test_equal_words_have_equal_hashes_wherever_they_stand_and_others_do_not():
-    words = [f"낱말{number}" for number in range(20_000)] + ["가" * length for length in range(1, 200)]
-    codes = np.frombuffer(" ".join(words + words).encode("utf-32-le"), "<u4")
-    ends = np.append(np.flatnonzero(codes == 32), len(codes))
-    starts = np.append(0, ends[:-1] + 1)
-    hashes = hashes_of(codes, starts, ends)
-    assert (hashes[: len(words)] == hashes[len(words) :]).all()
-    assert len(np.unique(hashes)) == len(words)
 
 
 def test_nothing():

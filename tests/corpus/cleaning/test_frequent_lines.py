@@ -29,7 +29,7 @@ def find(folder, documents, most=2, min_chars=5, gone=(), per_part=2):
         table = pa.table({"part": pa.array(part, pa.int32()), "position": pa.array(position, pa.int32())})
         without = [write_parquet(folder / "gone.parquet", table, folder)]
     places, texts = folder / "places.parquet", folder / "texts.parquet"
-    number = find_frequent(lines, rows, most, folder, 1, without=without, places=places, texts=texts)
+    number = find_frequent(lines, rows, most, folder, 1, texts, places, without=without)
     found = pq.read_table(texts).to_pylist()
     assert number == len(found)
     return [tuple(row.values()) for row in pq.read_table(places).to_pylist()], [tuple(row.values()) for row in found]

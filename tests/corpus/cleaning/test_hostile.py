@@ -220,8 +220,8 @@ def test_a_full_disk_leaves_whole_parts_and_the_next_run_goes_on(tmp_path, monke
 
     with monkeypatch.context() as patch:
         patch.setattr("corpus.execution.parts.written_aside", write)
-        for module in ("clean", "writing"):
-            patch.setattr(f"corpus.cleaning.{module}.run_units", in_this_process)
+        for module in ("cleaning.clean", "execution.workers"):
+            patch.setattr(f"corpus.{module}.run_units", in_this_process)
         with pytest.raises(OSError, match="No space left on device") as caught:
             clean(some, {"a": [path]}, tmp_path / "out", workers=1)
     assert str(tmp_path / "out") in str(caught.value)
@@ -231,7 +231,7 @@ def test_a_full_disk_leaves_whole_parts_and_the_next_run_goes_on(tmp_path, monke
 
 
 def in_this_process(function, units, *, workers, **halving):
-    """Where the disk is a made-up one: another process would not know of it."""
+    """As run_units, without workers: they would not see the patched disk."""
     from corpus.execution.workers import Outcome
 
     for unit in units:

@@ -1,4 +1,4 @@
-"""Our encoders against those of transformers with the same weights: DESIGN 7."""
+"""Our encoders against those of transformers with the same weights."""
 
 from pathlib import Path
 

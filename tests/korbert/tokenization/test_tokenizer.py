@@ -58,7 +58,7 @@ def marking(tiny_tokenizer: Tokenizer, sample: Path) -> dict[str, Tokenizer]:
 
 
 def check_spans(tokenizer: Tokenizer, text: str) -> Pieces:
-    """The laws of DESIGN 6 about spans."""
+    """The laws of spans (docs/architecture.md)."""
     analysis = tokenizer.analyzer.analyze(text)
     found = tokenizer.pieces(analysis, text)
     assert {len(column) for column in found._columns()} == {len(found)}
@@ -188,7 +188,7 @@ def test_forms_encode_as_texts_do(marking: dict[str, Tokenizer], mark: str) -> N
 def test_a_form_with_spaces_has_none_in_its_pieces(tiny_tokenizer: Tokenizer) -> None:
     ids = tiny_tokenizer.ids_of("영화 감독")
     assert ids == tiny_tokenizer.ids_of("영화") + tiny_tokenizer.ids_of("감독")
-    assert tiny_tokenizer._table.slices("영화 감독", "영화 감독")[-1][1] == 5
+    assert tiny_tokenizer._vocabulary.spans("영화 감독", "영화 감독", 0, 5, "영화 감독")[-1][1] == 5
 
 
 def test_pairs_lengths_and_windows(tiny_tokenizer: Tokenizer) -> None:

@@ -71,7 +71,7 @@ def test_an_update_waits_for_nothing_on_the_device(tmp_path, monkeypatch, task, 
         run.update(step, micro_batches)
     assert run.take_pieces() == 2 * sum(int(batch["attention_mask"].sum()) for batch in micro_batches)
     with pytest.raises((RuntimeError, NotImplementedError)):
-        run.refuse_bad_numbers()  # the proof of the proof: this asks
+        run.check_finite()  # the proof of the proof: this asks
 
 
 def plain_adamw(model, settings):

@@ -32,14 +32,14 @@ def test_the_chain_with_all_states(maker):
     assert "<h1>시험</h1>" in page
     assert "analyze changed since" in page
     assert "scores.json: is missing" in page
-    assert "5 of 7 stages are done; their last runs took 6&nbsp;min" in page.replace("\u00a0", "&nbsp;")
+    assert "5 of 7 stages done; their last runs took 6&nbsp;min" in page.replace("\u00a0", "&nbsp;")
 
 
 def test_only_stages_of_the_recipe_are_counted_and_shown(maker):
     for stage in ("clean", "analyze", "vocab"):
         maker(stage)
     page = index(maker.recipe, ("clean", "analyze", "vocab", "shard", "pretrain")).read_text(encoding="utf-8")
-    assert "3 of 5 stages are done" in page
+    assert "3 of 5 stages done" in page
     assert list(_boxes(page)) == ["clean", "analyze", "vocab", "shard", "pretrain"]
 
 
@@ -47,7 +47,7 @@ def test_an_artifact_that_the_recipe_has_no_more_is_shown_as_such_and_not_counte
     for stage in ("clean", "nsmc"):
         maker(stage)
     page = index(maker.recipe, ["clean"]).read_text(encoding="utf-8")
-    assert "1 of 1 stages is done" in page
+    assert "1 of 1 stages done" in page
     assert _boxes(page) == {"clean": "done", "nsmc": "unused"}
     assert "not in the recipe" in page
     assert "78.3" not in page  # its scores are no result of this recipe

@@ -13,8 +13,8 @@ from pipelines.reports.labels import label
         ("masked.resident_number", "masked, resident number"),
         ("kept.my_wiki", "kept, my_wiki"),
         ("kept.size", "kept, size"),  # a source of that name
-        ("evaluation.nsmc_test.looked_for", "evaluation, nsmc_test, texts long enough to look for"),
-        ("cut.lines", "lines cut out"),
+        ("evaluation.nsmc_test.looked_for", "evaluation, nsmc_test, texts searched for"),
+        ("cut.lines", "lines removed"),
         ("never_heard_of", "never heard of"),
     ],
 )

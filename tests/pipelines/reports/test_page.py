@@ -143,8 +143,8 @@ def test_a_killed_writer_leaves_its_half_page_outside_the_artifact(maker):
         "import os, sys, pathlib; os.fsync = lambda handle: os._exit(9)\n"
         "from pipelines.reports import render; render(pathlib.Path(sys.argv[1]))"
     )
-    found = subprocess.run([sys.executable, "-c", code, str(folder)], timeout=60)
-    assert found.returncode == 9
+    killed = subprocess.run([sys.executable, "-c", code, str(folder)], timeout=60)
+    assert killed.returncode == 9
     assert artifacts.damage(folder, json.loads((folder / "stage.json").read_text())) is None
     assert [path.name for path in maker.recipe.iterdir() if path.is_file()] == [".korquad.report.html.tmp"]
     render(folder)
@@ -213,14 +213,14 @@ def test_a_stage_without_pictures_of_its_own_shows_its_record(maker):
     record = json.loads((folder / "stage.json").read_text())
     maker.write_json(folder / "stage.json", record | {"stage": "distill"})
     text = _Reader(render(folder).read_text()).text
-    assert "What the record says" in text
+    assert "Run record" in text
     assert "filters.min_chars" in text
 
 
 def test_an_artifact_without_run_json_has_a_page(maker):
     folder = maker("analyze")
     (folder / "run.json").unlink()
-    assert "not on record" in render(folder).read_text()
+    assert "duration unknown" in render(folder).read_text()
 
 
 @pytest.mark.parametrize(

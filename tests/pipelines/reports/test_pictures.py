@@ -49,7 +49,7 @@ def test_lines_of_one_point_are_rows_of_a_table(options):
     if not options:
         assert curves("Speed", [Line("", [10], [12164.7])], x="step", y="pieces").rows == (("10", "12,165"),)
     level = Line("unigram", [1, 300], [7.25, 7.25], reference=True)
-    found = curves(
+    table = curves(
         "t",
         [Line("a", [300], [0.25]), Line("b", [1], [0.5]), Line("c", [], []), level],
         x="step",
@@ -57,11 +57,11 @@ def test_lines_of_one_point_are_rows_of_a_table(options):
         note="n",
         **options,
     )
-    assert found.kind == "table"
-    assert found.head == ("", "step", "nat")
-    assert found.rows[0] == ("a", "300", "25.0\u00a0%" if options.get("percent") else "0.25")
-    assert [row[0] for row in found.rows] == ["a", "b"]
-    assert found.note == "n"
+    assert table.kind == "table"
+    assert table.head == ("", "step", "nat")
+    assert table.rows[0] == ("a", "300", "25.0\u00a0%" if options.get("percent") else "0.25")
+    assert [row[0] for row in table.rows] == ["a", "b"]
+    assert table.note == "n"
     assert curves("t", [Line("a", [1], [1]), Line("b", [1, 2], [1, 2])], x="x", y="y", **options).kind == "picture"
 
 

@@ -33,20 +33,20 @@ def _change(path, **changes):
 
 def test_clean_counts_what_was_dropped(maker):
     elements = _elements(clean.story(maker.open("clean")))
-    texts = [(bar.label, bar.text) for bar in elements["Reasons to drop a document"].bars]
+    texts = [(bar.label, bar.text) for bar in elements["Drop reasons"].bars]
     assert [(name, _plain(text)) for name, text in texts] == [
         ("too short", "11.47 %"),
         ("exact duplicate", "4.13 %"),
         ("hangul below min", "1.83 %"),
     ]
-    *reasons, kept = elements["By source and reason"].rows
+    *reasons, kept = elements["Documents by reason and source"].rows
     assert sum(int(cell) for row in reasons for cell in row[1:]) == 38
     assert sum(int(cell) for cell in kept[1:]) == 180
 
 
 def test_clean_says_each_number_once(maker):
     page = render(maker("clean")).read_text(encoding="utf-8")
-    said = Counter(re.findall(r"[\d,.]+\d|\d", _said(page, "What dropped texts look like")))
+    said = Counter(re.findall(r"[\d,.]+\d|\d", _said(page, "Examples of dropped documents")))
     for number in ("218", "180", "38", "82.6", "11.47"):
         assert said[number] == 1, number
 
@@ -58,9 +58,9 @@ def test_clean_of_one_source_compares_no_sources(maker):
         names = pa.array(["wiki"] * table.num_rows)
         pq.write_table(table.set_column(table.column_names.index("source"), "source", names), path)
     elements = _elements(clean.story(maker.open("clean")))
-    assert not elements.keys() & {"By source and reason", "Share kept of each source"}
-    assert elements["Reasons to drop a document"].legend == ()
-    assert [bar.text for bar in elements["Reasons to drop a document"].bars] == ["25", "9", "4"]
+    assert not elements.keys() & {"Documents by reason and source", "Share kept by source"}
+    assert elements["Drop reasons"].legend == ()
+    assert [bar.text for bar in elements["Drop reasons"].bars] == ["25", "9", "4"]
 
 
 def test_clean_samples_do_not_depend_on_parts(maker):
@@ -97,20 +97,20 @@ def test_clean_shows_each_dropped_text_beside_what_was_kept(maker):
     record = json.loads((folder / "stage.json").read_text())
     _change(folder / "stage.json", counts=record["counts"] | counts)
     elements = _elements(clean.story(maker.open("clean")))
-    assert elements["Clusters of near-duplicates"].rows == (
+    assert elements["Near-duplicate clusters"].rows == (
         ("2", "2", "2"),
         ("3 to 5", "1", "3"),
         ("6 to 10", "0", "0"),
         ("11 to 50", "0", "0"),
-        ("51 and more", "1", "60"),
+        ("51 or more", "1", "60"),
     )
-    lines = elements["Lines taken out of many documents"]
+    lines = elements["Frequent lines removed"]
     assert lines.rows[0] == ("어디에나 있는 줄 0", "900")
-    assert (len(lines.rows), lines.note) == (20, "And 10 more, in the folder `frequent`.")
-    assert [_plain(cell) for cell in elements["Texts that the corpus held"].rows[0]] == [
+    assert (len(lines.rows), lines.note) == (20, "10 more in the folder `frequent`.")
+    assert [_plain(cell) for cell in elements["Evaluation texts found in the corpus"].rows[0]] == [
         "nsmc_test", "50,000", "30,000", "15", "0.1 %", "21",
     ]  # fmt: skip
-    assert [(bar.label, bar.text) for bar in elements["Replaced by the name of its kind"].bars] == [
+    assert [(bar.label, bar.text) for bar in elements["Occurrences masked, by kind"].bars] == [
         ("email", "7"),
         ("resident number", "2"),
     ]
@@ -119,7 +119,7 @@ def test_clean_shows_each_dropped_text_beside_what_was_kept(maker):
     for entry in elements["near duplicate · 20 shown"].entries:
         facts = dict(entry.facts)
         assert facts["kept instead"].removesuffix(" …") == texts[facts["detail"]][:320].rstrip()
-    beside = [dict(entry.facts)["one that was kept"] for entry in elements["too short · 20 shown"].entries]
+    beside = [dict(entry.facts)["a kept document"] for entry in elements["too short · 20 shown"].entries]
     assert len(set(beside)) > 5
     assert all(any(text.startswith(other.removesuffix(" …")) for text in texts.values()) for other in beside)
 
@@ -160,10 +160,10 @@ def test_analyze_counts_sentences_and_eojeols(maker):
 def test_analyze_names_tags_and_failures(maker):
     story = analyze.story(maker.open("analyze"))
     elements = _elements(story)
-    assert elements["The commonest tags"].bars[0].label == "NNP 고유 명사"
-    assert elements["Documents Kiwi failed on"].rows == (("Kiwi timed out", "1"),)
+    assert elements["Most frequent tags"].bars[0].label == "NNP 고유 명사"
+    assert elements["Failed documents"].rows == (("Kiwi timed out", "1"),)
     assert "with 2 workers" in story.lede
-    assert story.title.endswith("failed on 1")
+    assert story.title.endswith(", 1 failed")
     assert analyze._gloss("VV-I") == "동사, 불규칙"
     assert analyze._gloss("새것") == ""
 
@@ -171,23 +171,23 @@ def test_analyze_names_tags_and_failures(maker):
 def test_analyze_without_failures_says_so_once(maker):
     (maker("analyze") / "failed" / "part-00000.parquet").unlink()
     story = analyze.story(maker.open("analyze"))
-    assert story.title.endswith("failed on none")
-    assert "Documents Kiwi failed on" not in _elements(story)
+    assert story.title.endswith(", none failed")
+    assert "Failed documents" not in _elements(story)
     page = render(maker.recipe / "analyze").read_text(encoding="utf-8")
-    assert _said(page, "How it was made").count(" none") == 1
+    assert _said(page, "Provenance").count(" none") == 1
 
 
 def test_vocab_says_each_share_once(maker):
     elements = _elements(vocab.story(maker.open("vocab")))
-    shares = [bar.text for bar in elements["Morphemes that are one piece"].bars]
-    assert not {cell for row in elements["By source"].rows for cell in row} & set(shares)
+    shares = [bar.text for bar in elements["Single-piece morphemes"].bars]
+    assert not {cell for row in elements["Tokenization by source"].rows for cell in row} & set(shares)
 
 
 def test_analyze_gives_no_speed_of_a_run_that_was_resumed(maker):
     _change(maker("analyze") / "run.json", resumed=True)
     artifact = maker.open("analyze")
-    assert "documents a second" not in [headline.label for headline in analyze.headlines(artifact)]
-    assert "not on record" in analyze.story(artifact).lede
+    assert "documents/s" not in [headline.label for headline in analyze.headlines(artifact)]
+    assert "duration unknown" in analyze.story(artifact).lede
 
 
 def test_vocab_reads_counts_at_ranks_as_if_all_were_in_memory(maker, monkeypatch):
@@ -203,14 +203,14 @@ def test_vocab_reads_counts_at_ranks_as_if_all_were_in_memory(maker, monkeypatch
 
 
 def test_vocab_leaves_special_and_byte_entries_out_of_the_lengths(maker):
-    note = _elements(vocab.story(maker.open("vocab")))["Length of the pieces"].note
+    note = _elements(vocab.story(maker.open("vocab")))["Piece length"].note
     assert note.startswith("50 pieces")
 
 
 def test_vocab_of_one_source_is_not_shown_twice(maker):
     path = maker("vocab") / "coverage.json"
     _change(path, by_source={"wiki": json.loads(path.read_text())["all"]})
-    assert [row[0] for row in _elements(vocab.story(maker.open("vocab")))["By source"].rows] == ["wiki"]
+    assert [row[0] for row in _elements(vocab.story(maker.open("vocab")))["Tokenization by source"].rows] == ["wiki"]
 
 
 def test_shard_sums_pieces_by_source(maker):
@@ -221,19 +221,19 @@ def test_shard_sums_pieces_by_source(maker):
         for ids in batch.column("input_ids").to_pylist()
     ]
     story = shard.story(artifact)
-    assert story.title == f"{formatting.compact(sum(sizes))} pieces to learn from"
+    assert story.title == f"{formatting.compact(sum(sizes))} training pieces"
     rows = _elements(story)["Documents and pieces"].rows
-    assert sum(int(row[3].replace(",", "")) for row in rows if row[0] == "to learn from") == sum(sizes)
-    assert _elements(story)["Use of the vocabulary"].rows[1] == ("met at least once", "400", "100.0\u00a0%")
+    assert sum(int(row[3].replace(",", "")) for row in rows if row[0] == "training") == sum(sizes)
+    assert _elements(story)["Vocabulary usage"].rows[1] == ("seen at least once", "400", "100.0\u00a0%")
 
 
 def test_pretrain_says_how_far_it_is_from_the_unigram(maker):
     story = pretrain.story(maker.open("pretrain"))
     assert story.title == "0.89 nats better than the unigram baseline"
     assert "2.4 M parameters" in _plain(story.lede)
-    assert "1.71 passes" in story.lede
+    assert "1.71 epochs" in story.lede
     assert _elements(story)["Held-out MLM loss"].legend == (("model", 1, False), ("unigram", 0, True))
-    assert "Speed" in _elements(story)
+    assert "Throughput" in _elements(story)
 
 
 def test_pretrain_that_learned_nothing_is_not_praised(maker):
@@ -249,8 +249,8 @@ def test_pretrain_measured_once_has_no_curve(maker):
     (folder / "metrics.jsonl").write_text(lines[-1] + "\n")
     (folder / "timing.jsonl").unlink()
     elements = _elements(pretrain.story(maker.open("pretrain")))
-    assert set(elements) == {"Measurements"}
-    assert len(elements["Measurements"].rows) == 1
+    assert set(elements) == {"All measurements"}
+    assert len(elements["All measurements"].rows) == 1
 
 
 def test_nsmc_of_one_epoch_has_a_row_for_each_training_and_no_dots(maker):
@@ -263,13 +263,13 @@ def test_nsmc_of_one_epoch_has_a_row_for_each_training_and_no_dots(maker):
 
 def test_korquad_counts_answers_in_whole_numbers(maker):
     _change(maker("korquad") / "scores.json", answer_chars=[0, 0, 1], prediction_chars=[0, 1])
-    svg = _elements(korquad.story(maker.open("korquad")))["Length of the answers"].svg
+    svg = _elements(korquad.story(maker.open("korquad")))["Answer length"].svg
     assert not re.findall(r">\d+\.\d+<", svg)
 
 
 def test_nsmc_compares_with_the_baseline(maker):
     story = nsmc.story(maker.open("nsmc"))
-    assert _plain(story.title) == "1.9 points below the TF-IDF baseline"
+    assert _plain(story.title) == "1.9 percentage points below the TF-IDF baseline"
     intervals = _elements(story)["All test reviews"]
     assert [row.label for row in intervals.rows] == ["pretrained", "not pretrained", "TF-IDF baseline"]
     assert _plain(intervals.left) == "70 %"
@@ -278,14 +278,14 @@ def test_nsmc_compares_with_the_baseline(maker):
 
 
 def test_nsmc_names_its_trainings_in_words():
-    assert nsmc._training("scratch-rate-0.0005-seed-1") == "not pretrained, rate 0.0005, seed 1"
-    assert nsmc._training("pretrained-rate-5e-05-seed-0") == "pretrained, rate 5e-05, seed 0"
-    assert nsmc._training("다른 것") == "다른 것"
+    assert nsmc._run_name("scratch-rate-0.0005-seed-1") == "not pretrained, rate 0.0005, seed 1"
+    assert nsmc._run_name("pretrained-rate-5e-05-seed-0") == "pretrained, rate 5e-05, seed 0"
+    assert nsmc._run_name("다른 것") == "다른 것"
 
 
 def test_nsmc_shows_the_surest_errors_first(maker):
     elements = _elements(nsmc.story(maker.open("nsmc")))
-    entries = next(block for title, block in elements.items() if title.startswith("negative reviews taken"))
+    entries = next(block for title, block in elements.items() if title.startswith("negative reviews predicted"))
     shares = [float(_plain(entry.facts[0][0]).split()[0]) for entry in entries.entries]
     assert shares == sorted(shares, reverse=True)
     assert all(entry.facts[0][1] == "positive" for entry in entries.entries)
@@ -293,7 +293,7 @@ def test_nsmc_shows_the_surest_errors_first(maker):
 
 
 def test_nsmc_confusion_is_given_in_shares_of_the_truth(maker):
-    matrix = _elements(nsmc.story(maker.open("nsmc")))["Confusion"]
+    matrix = _elements(nsmc.story(maker.open("nsmc")))["Confusion matrix"]
     assert matrix.cells == ((("800", 0.8), ("200", 0.2)), (("234", 0.234), ("766", 0.766)))
 
 
@@ -305,13 +305,13 @@ def test_nsmc_with_several_seeds_and_no_unseen_reviews(maker):
     _change(path, rows=[rows[0], rows[0] | {"seed": 2}, *rows[1:]])
     elements = _elements(nsmc.story(maker.open("nsmc")))
     assert [row.label for row in elements["All test reviews"].rows][:2] == ["pretrained, seed 1", "pretrained, seed 2"]
-    assert "Test reviews whose text was seen nowhere before" not in elements
+    assert "Unseen test reviews" not in elements
 
 
 def test_korquad_shows_misses_by_cause(maker):
     story = korquad.story(maker.open("korquad"))
     elements = _elements(story)
-    assert [bar.label for bar in elements["Misses by cause"].bars] == [
+    assert [bar.label for bar in elements["Errors by cause"].bars] == [
         "elsewhere",
         "boundary",
         "overlap",
@@ -319,8 +319,8 @@ def test_korquad_shows_misses_by_cause(maker):
     ]
     entry = elements["elsewhere · 11 shown"].entries[0]
     assert entry.text == "그 다리는 언제 놓였나?"
-    assert entry.facts == (("right", "1936년"), ("given", "1936년에 놓"))
-    assert elements["overlap · 5 shown"].entries[0].facts[1] == ("given", "(nothing)")
+    assert entry.facts == (("correct", "1936년"), ("predicted", "1936년에 놓"))
+    assert elements["overlap · 5 shown"].entries[0].facts[1] == ("predicted", "(nothing)")
 
 
 def test_korquad_marks_both_answers_where_they_stand(maker):
@@ -351,8 +351,8 @@ def test_korquad_of_an_older_artifact_has_misses_without_context(maker):
 def test_korquad_without_a_miss_has_a_page(maker):
     _change(maker("korquad") / "scores.json", misses=[], by_cause={"elsewhere": 0}, exact_match=100.0, f1=100.0)
     story = korquad.story(maker.open("korquad"))
-    assert story.title == "100.0 of 100 answers match exactly"
-    assert "Misses by cause" not in _elements(story)
+    assert story.title == "Exact match 100.0 of 100"
+    assert "Errors by cause" not in _elements(story)
 
 
 def test_korquad_puts_long_answers_into_the_last_place():

@@ -115,9 +115,9 @@ def test_rare_forms_are_not_learned_from() -> None:
 
 def test_words_take_the_last_ids_and_are_not_learned() -> None:
     settings = SMALL.model_copy(update={"words": ("가나", "힣힣힣")})
-    assert word_entries(settings) == ["가나", "힣힣힣"]
-    assert word_entries(settings.model_copy(update={"mark": "eojeol"})) == ["▁가나", "가나", "▁힣힣힣", "힣힣힣"]
-    assert word_entries(settings.model_copy(update={"mark": "morpheme"})) == ["▁가나", "▁힣힣힣"]
+    assert word_entries(settings.words, "none") == ["가나", "힣힣힣"]
+    assert word_entries(settings.words, "eojeol") == ["▁가나", "가나", "▁힣힣힣", "힣힣힣"]
+    assert word_entries(settings.words, "morpheme") == ["▁가나", "▁힣힣힣"]
     learned = pieces_of(learn(COUNTS, settings))
     assert len(learned) == 418
     assert "가나" not in learned

@@ -1,0 +1,82 @@
+"""64-bit hashes of many stretches of text at once: lines, words, terms and their n-grams, and which of them recur."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["NGRAM_SEED", "Bools", "Hashes", "Ints", "hashes_of", "is_in", "keyed_by", "mixed", "repeated", "repeats"]
+
+Bools = NDArray[np.bool_]
+Hashes = NDArray[np.uint64]
+Ints = NDArray[np.int64]
+
+NGRAM_SEED = np.uint64(0x9E3779B97F4A7C15)  # the hash of an n-gram before its first term
+_CHAR_FACTOR, _MIX_FACTOR, _BASE = NGRAM_SEED, np.uint64(0xD6E8FEB86659FD93), 0xB5297A4D2C7E9D6B
+
+_known_powers: tuple[Hashes, Hashes] = (np.ones(1, np.uint64), np.ones(1, np.uint64))  # of _BASE, and of its inverse
+
+
+def hashes_of(codes: NDArray[np.uint32], starts: Ints, ends: Ints) -> Hashes:
+    """The hash of each stretch of characters, the same wherever it stands. starts, ends: indices into codes, (N,).
+
+    A polynomial hash: characters, mixed, times powers of an odd number, summed modulo 2^64. Any stretch is then the
+    difference of two prefix sums.
+    """
+    mixed_codes = (codes.astype(np.uint64) + np.uint64(1)) * _CHAR_FACTOR
+    mixed_codes ^= mixed_codes >> np.uint64(31)
+    powers, inverses = _powers(len(codes) + 1)
+    sums = np.append(np.uint64(0), np.cumsum(mixed_codes * powers[1 : len(codes) + 1]))
+    hashes: Hashes = (sums[ends] - sums[starts]) * inverses[starts]
+    hashes ^= (ends - starts).astype(np.uint64)
+    hashes = (hashes ^ (hashes >> np.uint64(32))) * _MIX_FACTOR
+    hashes ^= hashes >> np.uint64(29)
+    return hashes
+
+
+def _powers(count: int) -> tuple[Hashes, Hashes]:
+    """At least `count` powers of _BASE and of its inverse modulo 2^64, kept for the next call."""
+    global _known_powers
+    if len(_known_powers[0]) < count:
+        size = 1 << (count - 1).bit_length()
+        tables = []
+        for base in (_BASE, pow(_BASE, -1, 1 << 64)):
+            table = np.full(size, base, np.uint64)
+            table[0] = 1
+            tables.append(np.multiply.accumulate(table))
+        _known_powers = tables[0], tables[1]
+    return _known_powers
+
+
+def mixed(keys: Hashes, hashes: Hashes) -> Hashes:
+    """Each key extended by one hash: how the hash of an n-gram grows by a term."""
+    keys = (keys ^ hashes) * _MIX_FACTOR
+    keys ^= keys >> np.uint64(29)
+    return keys
+
+
+def keyed_by(texts: Ints, keys: Hashes) -> Hashes:
+    """The keys, made different between texts. texts: (N,) the text of each key."""
+    return keys ^ (texts.astype(np.uint64) * NGRAM_SEED)
+
+
+def is_in(keys: Hashes, held: Hashes) -> Bools:
+    """(N,) which keys are in `held`, which is sorted."""
+    if not len(held):
+        return np.zeros(len(keys), bool)
+    present: Bools = held[np.minimum(np.searchsorted(held, keys), len(held) - 1)] == keys
+    return present
+
+
+def repeated(keys: Hashes) -> Bools:
+    """(N,) which keys occur more than once."""
+    order = np.sort(keys)
+    return is_in(keys, np.unique(order[1:][order[1:] == order[:-1]]))
+
+
+def repeats(keys: Hashes, texts: Ints) -> Bools:
+    """(N,) which keys occurred earlier in their text."""
+    keys = keyed_by(texts, keys)
+    again = repeated(keys)
+    places = np.flatnonzero(again)
+    _, first = np.unique(keys[places], return_index=True)
+    again[places[first]] = False
+    return again

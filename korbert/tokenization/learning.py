@@ -1,0 +1,216 @@
+"""A vocabulary learned from morpheme counts: one SentencePiece BPE model, the same bytes from the same counts.
+
+The layout of its ids is told in vocabulary.py.
+"""
+
+import contextlib
+import importlib
+import io
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from korbert.errors import CorpusError, ModelError
+from korbert.tokenization.settings import Mark, VocabularySettings
+from korbert.tokenization.vocabulary import (
+    FIRST_BYTE,
+    FIRST_PIECE,
+    MARK,
+    RESERVED,
+    SPECIAL,
+    TYPED,
+    unmarked,
+    word_entries,
+)
+
+__all__ = ["learn", "processor_of"]
+
+_OFTEN = 3  # times that a form is seen to be worth an entry
+_FAR_ABOVE = 2  # times the size that is worth having: more is said to be much
+
+_MAX_FORM_BYTES = 4096  # longer ones SentencePiece leaves out by itself
+_UNFIT = re.compile(f"[\\s\x00-\x1f{MARK}{TYPED}\u2585\ud800-\udfff]")  # ▅ is a sign of the trainer's own
+_HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb]")
+_BYTE = re.compile("<0x[0-9A-F]{2}>")
+_TOO_LARGE = re.compile(r"Vocabulary size too high.*<= (\d+)")
+_TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
+
+_logger = logging.getLogger(__name__)
+
+
+def learn(
+    counts: Iterable[tuple[str, int]], settings: VocabularySettings, model_type: Literal["bpe", "unigram"] = "bpe"
+) -> bytes:
+    """The bytes of a SentencePiece model with `settings.size` entries less those of whole words.
+
+    counts: (marked(form, ...), how often); equal strings are added up, their order does not matter. model_type: of the
+    pieces; the stage learns "bpe", which benchmarks/vocabulary.py compares with the other. Raises CorpusError where
+    there is too little text for the size, or too many characters.
+    """
+    rows = _rows(counts, settings)
+    if not rows:
+        raise CorpusError(f"no forms to learn from (min_count {settings.min_count}): analyze more text, or lower it")
+    if settings.size > _FAR_ABOVE * (worth := _worth_having(rows, settings)):
+        _logger.warning(
+            "vocab.size %s: far more than the text gives a reason for: about %s would hold its characters and all "
+            "forms seen %d times or more",
+            f"{settings.size:,}",
+            f"{worth:,}",
+            _OFTEN,
+        )
+    model = _trained(rows, settings, settings.character_coverage, model_type)
+    if surplus := _surplus(model, settings):
+        rows = _recut(rows, model, surplus)
+        with contextlib.suppress(CorpusError):  # so little Korean that nothing else wants the room
+            same_characters = _share_of_characters(rows, model)
+            return _trained(rows, settings, same_characters, model_type)
+    return model
+
+
+def _trained(
+    rows: Sequence[tuple[str, int]], settings: VocabularySettings, character_coverage: float, model_type: str
+) -> bytes:
+    import sentencepiece
+
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=(f"{form}\t{count}" for form, count in rows),  # a path would be written into the model
+            model_writer=model,
+            input_format="tsv",
+            model_type=model_type,
+            vocab_size=settings.size - len(word_entries(settings.words, settings.mark)),
+            character_coverage=character_coverage,
+            required_chars="" if settings.mark == "none" else MARK,
+            max_sentencepiece_length=settings.max_piece_chars,
+            max_sentence_length=_MAX_FORM_BYTES,
+            num_threads=1,  # is written into the model, too
+            byte_fallback=True,
+            normalization_rule_name="identity",
+            add_dummy_prefix=False,
+            remove_extra_whitespaces=False,
+            split_by_unicode_script=False,
+            split_by_number=False,
+            split_by_whitespace=False,
+            split_digits=False,
+            pad_id=0,
+            pad_piece=SPECIAL[0],
+            unk_id=1,
+            unk_piece=SPECIAL[1],
+            bos_id=-1,
+            eos_id=-1,
+            control_symbols=[*SPECIAL[2:], *(f"[RESERVED{number}]" for number in range(RESERVED))],
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise _refusal(str(error), rows, settings) from error
+    return model.getvalue()
+
+
+def _learned(model: bytes) -> list[str]:
+    """The entries behind the bytes, in the order in which they were merged."""
+    processor = processor_of(model)
+    pieces: list[str] = processor.id_to_piece(list(range(FIRST_PIECE, processor.vocab_size())))
+    return pieces
+
+
+def _share_of_characters(rows: Iterable[tuple[str, int]], model: bytes) -> float:
+    """How much of the rows is of characters that have an entry."""
+    known = set(_learned(model))
+    total: Counter[str] = Counter()
+    for form, count in rows:
+        for char in form:
+            total[char] += count
+    return sum(count for char, count in total.items() if char in known) / total.total()
+
+
+def _surplus(model: bytes, settings: VocabularySettings) -> frozenset[str]:
+    """Entries without Hangul beyond the share that they may have: those that were merged last.
+
+    What is learned without them may take other steps on the way to a piece: of 102,400 entries up to 20 more.
+    """
+    foreign = [piece for piece in _learned(model) if len(unmarked(piece)) > 1 and not _HANGUL.search(piece)]
+    return frozenset(foreign[int(settings.foreign_share * settings.size) :])
+
+
+def _recut(rows: Iterable[tuple[str, int]], model: bytes, surplus: frozenset[str]) -> list[tuple[str, int]]:
+    """The rows with each form without Hangul in the pieces that it has without the surplus ones.
+
+    Learned from these, a vocabulary merges nothing across them, so that the room goes to Korean.
+    """
+    protocol: Any = importlib.import_module("sentencepiece.sentencepiece_model_pb2")  # made by protobuf, without types
+    content = protocol.ModelProto.FromString(model)
+    for entry in content.pieces:
+        if entry.piece in surplus:
+            entry.type = protocol.ModelProto.SentencePiece.UNUSED
+    processor = processor_of(content.SerializeToString())
+    total: Counter[str] = Counter()
+    for form, count in rows:
+        whole = [form] if _HANGUL.search(form) else processor.encode(form, out_type=str)
+        for piece in whole:
+            if not _BYTE.fullmatch(piece):
+                total[piece] += count
+    return sorted(total.items(), key=lambda row: (-row[1], row[0]))
+
+
+def _rows(counts: Iterable[tuple[str, int]], settings: VocabularySettings) -> list[tuple[str, int]]:
+    total: Counter[str] = Counter()
+    for form, count in counts:
+        total[form] += count
+    words = set(word_entries(settings.words, settings.mark))
+    kept = (
+        (form, count)
+        for form, count in total.items()
+        if count >= settings.min_count and form not in words and _learnable(form, settings.mark)
+    )
+    return sorted(kept, key=lambda row: (-row[1], row[0]))
+
+
+def _learnable(form: str, mark: Mark) -> bool:
+    bare = form if mark == "none" else unmarked(form)
+    return bool(bare) and not _UNFIT.search(bare)
+
+
+def _worth_having(rows: Sequence[tuple[str, int]], settings: VocabularySettings) -> int:
+    """How many entries the text gives a reason for: its characters, and forms seen often enough; a round number."""
+    held = {char for form, _ in rows for char in form} | {form for form, count in rows if count >= _OFTEN}
+    exact = FIRST_PIECE + len(held) + len(word_entries(settings.words, settings.mark))
+    step = int(10 ** max(0, len(str(exact)) - 2))
+    return -(-exact // step) * step
+
+
+def _refusal(text: str, rows: Sequence[tuple[str, int]], settings: VocabularySettings) -> CorpusError:
+    taken = len(word_entries(settings.words, settings.mark))
+    if found := _TOO_LARGE.search(text):
+        allowed = int(found[1]) + taken
+        often = sum(count >= _OFTEN for _, count in rows)
+        return CorpusError(
+            f"vocab.size {settings.size}: too little text for so many entries: of its {len(rows):,} forms {often:,} are"
+            f" seen {_OFTEN} times or more: set vocab.size to about {min(allowed, _worth_having(rows, settings))}"
+            f" ({allowed} is the most that it allows), or bring more text"
+        )
+    if found := _TOO_SMALL.search(text):
+        needed = int(found[1]) + FIRST_PIECE + taken
+        return CorpusError(
+            f"vocab.size {settings.size}: the characters of the text alone take {needed} entries:"
+            f" set vocab.size above that, or lower character_coverage {settings.character_coverage}"
+        )
+    return CorpusError(f"vocab.size {settings.size}: SentencePiece cannot learn from these counts: {text}")
+
+
+def processor_of(model: bytes) -> Any:
+    """The SentencePieceProcessor of what `learn` gave. ModelError for anything else."""
+    import sentencepiece
+
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    except RuntimeError as error:
+        raise ModelError(
+            f"the vocabulary is no SentencePiece model ({error}): learn it with vocabulary.learn"
+        ) from error
+    names = processor.id_to_piece([*range(len(SPECIAL)), FIRST_BYTE, FIRST_PIECE - 1])
+    if names != [*SPECIAL, "<0x00>", "<0xFF>"]:
+        raise ModelError(f"the vocabulary begins with {names[:5]}, not {list(SPECIAL)}: learn it with vocabulary.learn")
+    return processor

@@ -1,0 +1,223 @@
+"""One recipe's artifacts below one root: what is there, and what a run would do with it."""
+
+import dataclasses
+import shlex
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from corpus.readers.records import File
+from korbert.errors import ArtifactError, CorpusError, SettingsError
+from korbert.processor import processor_name
+from korbert.versions import installed_version
+from pipelines import artifacts
+from pipelines.artifacts import Json, Plan
+from pipelines.recipes import Recipe
+from pipelines.runtime import Runtime
+from pipelines.sources import Sources
+from pipelines.stages import Inputs, Stage
+from pipelines.stages.table import STAGES
+
+__all__ = ["Pipeline", "Status"]
+
+_ACTIONS = {
+    "fresh": "would be skipped",
+    "absent": "would be made",
+    "partial": "would be resumed",
+    "stale": "would be refused",
+    "unused": "not in the recipe",
+}
+
+
+@dataclass(frozen=True)
+class Status:
+    """The state of one stage's artifact, and the reasons.
+
+    state: "fresh", "stale", "partial", "absent" or "unused" (the recipe leaves the stage out). reasons: what differs,
+    one line each. notes: differences that do not matter (versions, numerics). action: what a run would do, where the
+    state alone does not say.
+    """
+
+    stage: str
+    state: str
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    digest: str | None = None
+    action: str = ""
+
+    @property
+    def doing(self) -> str:
+        """What a run would do with the stage."""
+        return self.action or _ACTIONS[self.state]
+
+
+class Pipeline:
+    """A recipe, a runtime, and the folder of their artifacts."""
+
+    def __init__(self, recipe: Recipe, runtime: Runtime) -> None:
+        self.recipe = recipe
+        self.runtime = runtime
+        self.folder = runtime.root / recipe.name
+        self._sources = Sources(recipe, runtime.data, self.folder)
+
+    def artifact(self, stage: str) -> Path:
+        """The folder of a stage's finished artifact."""
+        return self.folder / stage
+
+    def partial(self, stage: str) -> Path:
+        """The folder that a stage works in."""
+        return self.folder / f"{stage}.partial"
+
+    def command(self, *options: str, verb: str = "run") -> str:
+        """A command line on this recipe, with the options that this one was given, for errors to suggest."""
+        return f"`{shlex.join(['korbert', verb, self.recipe.given, *options, *self.runtime.given])}`"
+
+    def stages(self, first: str | None = None, last: str | None = None) -> list[Stage]:
+        """The recipe's stages from `first` to `last`."""
+        names = list(STAGES)
+        start, stop = names.index(first or names[0]), names.index(last or names[-1])
+        if start > stop:
+            raise SettingsError(f"--from {first} comes after --to {last}: the order is {' '.join(names)}")
+        return [STAGES[name] for name in names[start : stop + 1] if self.recipe.section(name) is not None]
+
+    def sources(self, stage: str) -> dict[str, tuple[File, ...]]:
+        """Role -> source files of a stage. Raises CorpusError where a pattern matches nothing."""
+        return self._sources.files(stage)
+
+    def hashed_sources(self) -> list[tuple[str, int, int, str]]:
+        """(name, size, modification time, SHA-256) of all source files hashed so far, for `run.json` to remember."""
+        return self._sources.remembered()
+
+    def reads(self, stage: Stage) -> tuple[str, ...]:
+        """The stages whose artifacts the stage reads under this recipe."""
+        return stage.reads_under(self.recipe.section(stage.name))
+
+    def inputs(self, stage: Stage) -> Inputs:
+        """The folders and files that the stage reads."""
+        folders = {name: self.artifact(name) for name in self.reads(stage)}
+        return Inputs(folders, self.sources(stage.name), self.folder / "encoded")
+
+    def plan(self, stage: Stage, files: Json | None = None) -> Plan:
+        """What the stage would be made from now. Raises ArtifactError where an artifact that it reads is absent.
+
+        files: taken for its source files instead of looking at them.
+        """
+        digests = {}
+        for name in self.reads(stage):
+            record = artifacts.read_record(self.artifact(name))
+            if record is None:
+                raise ArtifactError(
+                    f"{self.artifact(name)}: is absent, and {stage.name} reads it: "
+                    f"make it with {self.command('--to', name)}"
+                )
+            digests[name] = record["digest"]
+        inputs = {"artifacts": digests, "files": self._sources.describe(stage.name) if files is None else files}
+        versions = _versions(stage.libraries)
+        return Plan(stage.name, stage.version, self.recipe.settings(stage.name), inputs, versions)
+
+    def status(self, stage: Stage, *, verify: bool = False) -> Status:
+        """The state of one stage, by its record, the records of what it reads, and its files.
+
+        verify: hash the files instead of comparing their sizes.
+        """
+        if self.recipe.section(stage.name) is None:
+            return Status(stage.name, "unused")
+        folder = self.artifact(stage.name)
+        try:
+            record = artifacts.read_record(folder)
+            if record is None:
+                return self._unfinished(stage) if self.partial(stage.name).is_dir() else Status(stage.name, "absent")
+        except ArtifactError as error:
+            return Status(stage.name, "stale", (str(error),))
+        reasons, notes = self._drift(stage, record)
+        if damage := artifacts.damage(folder, record, hashes=verify):
+            reasons.append(damage)
+
+        # Other versions and another processor are noted; they do not make an artifact stale.
+        made, now = dict(record["versions"]), _versions(record["versions"])
+        if "processor" in record["numerics"]:
+            made["processor"], now["processor"] = record["numerics"]["processor"], processor_name()
+        notes += [f"{name}: {now[name]} here, {made[name]} in the artifact" for name in made if now[name] != made[name]]
+        return Status(stage.name, "stale" if reasons else "fresh", tuple(reasons), tuple(notes), record["digest"])
+
+    def _unfinished(self, stage: Stage) -> Status:
+        """The status of a stage that has a partial folder and no artifact."""
+        partial = self.partial(stage.name)
+        begun = artifacts.read_plan(partial) or {}
+        owner = artifacts.owner(self.artifact(stage.name))
+        failure = f"the last run failed: {begun['failed']}" if begun.get("failed") else None
+        if not owner and not artifacts.holds_work(partial):
+            return Status(stage.name, "absent", (failure or "a run was interrupted before anything was finished",))
+        reasons = self._drift(stage, begun)[0] if begun else []
+        if reasons and not failure:
+            return Status(stage.name, "stale", tuple(reasons))
+        state = f"is being made by {owner}" if owner else "a run was interrupted; the next one resumes it"
+        progress = artifacts.progress(partial)
+        return Status(stage.name, "partial", (failure or state, *([progress] if progress else [])))
+
+    def _drift(self, stage: Stage, record: Json) -> tuple[list[str], list[str]]:
+        """Where the record is not what would be made now, and what could not be compared.
+
+        The plan of a partial folder has no files yet. It belongs to one set of library versions; an artifact does not.
+        """
+        compare = artifacts.differences if "files" in record else artifacts.obstacles
+        try:
+            try:
+                return compare(self.plan(stage), record), []
+            except CorpusError as error:  # the source files may be gone once they have been read
+                plan = self.plan(stage, files=record["inputs"]["files"])
+                return compare(plan, record), [f"not compared with its source files: {error}"]
+        except ArtifactError as error:
+            return [str(error)], []
+
+    def statuses(self, *, verify: bool = False, rebuild: Collection[str] = ()) -> list[Status]:
+        """The status of every stage, in order. rebuild: names of the stages to be made anew."""
+        statuses: dict[str, Status] = {}
+        for stage in STAGES.values():
+            status = self.status(stage, verify=verify)
+            waiting = [name for name in self.reads(stage) if statuses[name].state not in ("fresh", "unused")]
+            if stage.name in rebuild:
+                status = dataclasses.replace(status, action="would be made anew (--rebuild)")
+            elif waiting and (self.artifact(stage.name) / artifacts.RECORD).exists() and not self._own_drift(stage):
+                status = dataclasses.replace(
+                    status,
+                    state="stale",
+                    reasons=(f"{waiting[0]} is {statuses[waiting[0]].state}",),
+                    action=f"would be compared again once {waiting[0]} is fresh",
+                )
+            statuses[stage.name] = status
+        return list(statuses.values())
+
+    def _own_drift(self, stage: Stage) -> bool:
+        """Whether a finished artifact differs in more than the digests of what it was made from."""
+        folder = self.artifact(stage.name)
+        try:
+            record = artifacts.read_record(folder) or {}
+            plan = Plan(stage.name, stage.version, self.recipe.settings(stage.name), record["inputs"])
+            return bool(artifacts.differences(plan, record)) or bool(artifacts.damage(folder, record))
+        except ArtifactError:
+            return True
+
+    def require_sources(self, stages: Sequence[Stage]) -> None:
+        """Raises CorpusError where a source file is missing of a stage that is still to be made."""
+        for stage in stages:
+            if self.status(stage).state != "fresh":
+                self.sources(stage.name)
+
+    def require_fresh_before(self, first: Stage) -> None:
+        """Raises ArtifactError unless every artifact that `first` builds on is fresh."""
+        for stage in self.stages(last=first.name)[:-1]:
+            status = self.status(stage)
+            if status.state != "fresh" and self._builds_on(first, stage):
+                why = f" ({status.reasons[0]})" if status.reasons else ""
+                raise ArtifactError(
+                    f"{self.artifact(stage.name)}: is {status.state}{why}, and {first.name} builds on it: "
+                    f"run {self.command('--from', stage.name)}"
+                )
+
+    def _builds_on(self, stage: Stage, earlier: Stage) -> bool:
+        return any(name == earlier.name or self._builds_on(STAGES[name], earlier) for name in self.reads(stage))
+
+
+def _versions(libraries: Iterable[str]) -> dict[str, str]:
+    return {name: installed_version(name) for name in libraries}

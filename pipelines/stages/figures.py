@@ -1,0 +1,76 @@
+"""The lines of the closing table, by stage: what each figure is, and the figure."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pipelines import artifacts
+from pipelines.stages import Figures
+
+__all__ = ["analyze", "classification", "clean", "label", "pretrain", "reading", "shard", "vocab"]
+
+Lines = Iterator[tuple[str, str]]
+Counts = Mapping[str, Any]
+
+_ROWS = {"pretrained": "this model", "scratch": "the same without pretraining", "tfidf": "TF-IDF + logistic regression"}
+
+
+def clean(folder: Path, counts: Counts) -> Lines:
+    yield "documents kept", f"{counts['documents']:,} of {counts['read']:,}"
+
+
+def analyze(folder: Path, counts: Counts) -> Lines:
+    yield "morphemes", f"{counts['morphemes']:,}"
+
+
+def vocab(folder: Path, counts: Counts) -> Lines:
+    yield "pieces in the vocabulary", f"{counts['size']:,}"
+    share = _json(folder / "coverage.json")["all"]["whole_morpheme_share"]
+    yield "whole morphemes, held-out text", f"{share:.2%}"
+
+
+def shard(folder: Path, counts: Counts) -> Lines:
+    yield "training pieces", f"{counts['pieces'] - counts['heldout_pieces']:,}"
+
+
+def pretrain(folder: Path, counts: Counts) -> Lines:
+    from pipelines.reports import formatting
+
+    scores = _json(folder / "scores.json")
+    compared = formatting.than_unigram(scores["unigram_loss"] - scores["mlm_loss"])
+    yield "held-out MLM loss", f"{scores['mlm_loss']:.2f}, {compared} ({scores['unigram_loss']:.2f})"
+    yield "held-out MLM accuracy", f"{scores['mlm_accuracy']:.1%} of {scores['mlm_count']:,}"
+    if scores["nsp_count"]:
+        yield "held-out NSP accuracy", f"{scores['nsp_accuracy']:.1%} of {scores['nsp_count']:,}"
+
+
+def classification(title: str, metric: str) -> Figures:
+    """Lines of a classification task: the metric on all test texts, a line per model and seed."""
+
+    def lines(folder: Path, counts: Counts) -> Lines:
+        for row in _json(folder / "scores.json")["rows"]:
+            score = row["test"]["all"]
+            error = f" ± {score['standard_error']:.1%}" if metric == "accuracy" else ""
+            name = _ROWS.get(row["name"], row["name"])
+            yield f"{title} {label(metric)}, {name}", f"{score[metric]:.1%}{error} of {score['count']:,}"
+
+    return lines
+
+
+def reading(title: str) -> Figures:
+    """The line of a reading task: exact match and F1, in percent."""
+
+    def lines(folder: Path, counts: Counts) -> Lines:
+        scores = _json(folder / "scores.json")
+        yield f"{title} EM, F1", f"{scores['exact_match']:.1f}, {scores['f1']:.1f} of {scores['count']:,}"
+
+    return lines
+
+
+def label(metric: str) -> str:
+    """A metric as people call it."""
+    return {"macro_f1": "macro F1"}.get(metric, metric)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    return artifacts.read_json(path) or {}

@@ -1,0 +1,73 @@
+"""Sections of a recipe that join settings of several rooms."""
+
+from typing import Self
+
+from pydantic import BaseModel, Field, model_validator
+
+from corpus.settings import ShardSettings, VocabSettings
+from korbert.modeling.config import EncoderConfig
+from korbert.pretraining.settings import MaskingSettings, PairSettings
+from korbert.training.settings import OptimizerSettings, PrecisionName
+
+__all__ = ["EncoderSection", "HeldOut", "Phase", "PretrainStage", "ShardStage", "VocabStage"]
+
+
+class HeldOut(BaseModel, frozen=True, extra="forbid"):
+    """What no vocabulary and no training sees."""
+
+    seed: int = Field(0, ge=0, description="of every random choice")
+    heldout_share: float = Field(0.01, gt=0, lt=1, description="share of documents, chosen by hash of their id")
+
+
+class VocabStage(VocabSettings, HeldOut, frozen=True, extra="forbid"):
+    """[vocab]"""
+
+
+class ShardStage(ShardSettings, HeldOut, frozen=True, extra="forbid"):
+    """[shard]"""
+
+
+class Phase(BaseModel, frozen=True, extra="forbid"):
+    """A stretch of pretraining at one length."""
+
+    length: int = Field(128, ge=8, description="pieces a row, special tokens included")
+    batch_size: int = Field(32, ge=1, description="rows a step")
+    steps: int = Field(ge=1, description="optimizer updates")
+    micro_batches: int = Field(1, ge=1, description="parts that a step's rows are run in, to save memory")
+
+
+class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
+    """[pretrain.encoder]: an encoder whose vocabulary is not known yet."""
+
+    vocab_size: int = Field(1, ge=1, le=1, exclude=True, description="left out: it is the tokenizer's")
+
+    def config(self, vocab_size: int) -> EncoderConfig:
+        """The encoder over a vocabulary of that size."""
+        return EncoderConfig(vocab_size=vocab_size, **self.model_dump())
+
+
+class PretrainStage(BaseModel, frozen=True, extra="forbid"):
+    """[pretrain]"""
+
+    precision: PrecisionName = Field("auto", description="bf16 where the device has the instructions, or say which")
+    threads: int = Field(2, ge=1, description="threads of one training process; another number gives other bytes")
+    seed: int = Field(0, ge=0, description="of weights, rows and masks")
+    encoder: EncoderSection
+    phases: tuple[Phase, ...] = Field(min_length=1, description="run one after another under one schedule")
+    masking: MaskingSettings = MaskingSettings()
+    pairs: PairSettings = PairSettings()
+    optimizer: OptimizerSettings
+    log_every: int = Field(10, ge=1, description="steps")
+    evaluate_every: int = Field(200, ge=1, description="steps")
+    checkpoint_every: int = Field(200, ge=1, description="steps")
+    heldout_rows: int = Field(2_000, ge=1, description="rows of held-out text that a loss is measured on, at most")
+
+    @model_validator(mode="after")
+    def _positions_reach(self) -> Self:
+        longest = max(phase.length for phase in self.phases)
+        if longest > self.encoder.max_position_embeddings:
+            raise ValueError(
+                f"a phase has length {longest}, the encoder {self.encoder.max_position_embeddings} positions: "
+                "raise encoder.max_position_embeddings"
+            )
+        return self

@@ -1,0 +1,160 @@
+"""The table of stages, in the order in which they run."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from corpus.settings import AnalyzeSettings, CleanSettings
+from pipelines.stages import Help, Stage, figures
+from pipelines.stages.settings import PretrainStage, ShardStage, VocabStage
+from pipelines.tasks import TASKS, Task
+
+__all__ = ["STAGES"]
+
+
+def _without_pairs(section: dict[str, Any], recipe: Mapping[str, Any]) -> None:
+    """Sources of clean with `pairs = false` make no sentence pairs, unless the section says which do not."""
+    clean = recipe.get("clean")
+    sources = clean.get("sources") if isinstance(clean, dict) else None
+    tables = [source for source in sources if isinstance(source, dict)] if isinstance(sources, list) else []
+    pairs = section.setdefault("pairs", {})
+    if isinstance(pairs, dict):
+        pairs.setdefault("without", [str(source.get("name")) for source in tables if source.get("pairs") is False])
+
+
+def _stage_of(task: Task) -> Stage:
+    """A task as a stage after pretrain."""
+
+    def fits_the_encoder(settings: Any, others: Mapping[str, Any]) -> None:
+        if getattr(settings, "encoder", None) is None:  # its own one checks itself
+            positions = others["pretrain"].encoder.max_position_embeddings
+            if settings.max_length > positions:
+                raise ValueError(
+                    f"{task.name}.max_length {settings.max_length} is more than "
+                    f"pretrain.encoder.max_position_embeddings {positions}: lower the one or raise the other"
+                )
+
+    return Stage(
+        task.name,
+        task.version,
+        task.settings,
+        task.run,
+        Help(
+            f"Fine-tune and score on {task.title}{f' ({task.about})' if task.about else ''}.",
+            f"the pretrained model, and the files of [{task.name}]",
+            task.writes,
+            f"korbert {task.name} mine.toml --data ~/data",
+        ),
+        task.asks,
+        reads=task.reads,
+        unread=lambda settings: ("pretrain",) if getattr(settings, "encoder", None) is not None else (),
+        libraries=task.libraries,
+        trains=True,
+        optional=True,
+        patterns=lambda settings: settings.patterns(),
+        check=fits_the_encoder,
+        page=task.page,
+        result=f"{task.title} {task.figure}",
+        figures=task.figures,
+        products=task.products,
+    )
+
+
+STAGES: dict[str, Stage] = {
+    stage.name: stage
+    for stage in (
+        Stage(
+            "clean",
+            1,
+            CleanSettings,
+            "pipelines.stages.clean:run",
+            Help(
+                "Raw files -> documents worth learning from.",
+                "the files of [[clean.sources]] and [[clean.evaluation]]; filters, masks and duplicates are set in "
+                "[clean]",
+                "documents/, and dropped/ with the reason of each",
+                "korbert clean mine.toml --preview 300",
+            ),
+            "Cleaned documents",
+            libraries=("pyarrow", "duckdb"),
+            patterns=lambda settings: dict(settings.patterns),
+            remote=True,
+            page="pipelines.reports.clean",
+            figures=figures.clean,
+            preview="pipelines.previewing:preview_stage",
+        ),
+        Stage(
+            "analyze",
+            1,
+            AnalyzeSettings,
+            "pipelines.stages.analyze:run",
+            Help(
+                "Documents -> sentences and morphemes (Kiwi).",
+                "the documents of clean, and the user dictionary of [analyze]",
+                "morphemes/: form, tag, span, sentence and eojeol of each",
+                "korbert analyze mine.toml --workers 8",
+            ),
+            "Sentences and morphemes (Kiwi)",
+            reads=("clean",),
+            libraries=("kiwipiepy", "kiwipiepy_model", "pyarrow"),
+            patterns=lambda settings: {"user_words": settings.user_words} if settings.user_words else {},
+            page="pipelines.reports.analyze",
+            figures=figures.analyze,
+        ),
+        Stage(
+            "vocab",
+            1,
+            VocabStage,
+            "pipelines.stages.vocab:run",
+            Help(
+                "Morphemes -> vocabulary and tokenizer.",
+                "the morphemes of analyze; the size is vocab.size",
+                "tokenizer/, counts.parquet and coverage.json",
+                "korbert vocab mine.toml --set vocab.size=16000",
+            ),
+            "Vocabulary and tokenizer",
+            reads=("analyze",),
+            libraries=("sentencepiece", "pyarrow", "duckdb"),
+            page="pipelines.reports.vocab",
+            figures=figures.vocab,
+        ),
+        Stage(
+            "shard",
+            1,
+            ShardStage,
+            "pipelines.stages.shard:run",
+            Help(
+                "Morphemes -> ids in memory-mapped shards.",
+                "the morphemes of analyze and the tokenizer of vocab",
+                "train/*.arrow and heldout/*.arrow",
+                "korbert shard mine.toml",
+            ),
+            "Documents as ids",
+            reads=("analyze", "vocab"),
+            libraries=("sentencepiece", "pyarrow", "duckdb"),
+            page="pipelines.reports.shard",
+            figures=figures.shard,
+        ),
+        Stage(
+            "pretrain",
+            1,
+            PretrainStage,
+            "pipelines.stages.pretrain:run",
+            Help(
+                "Shards -> a model that has learned to fill gaps.",
+                "the shards and the tokenizer; encoder, phases, masking and optimizer are set in [pretrain]",
+                "model/, metrics.jsonl and scores.json",
+                "korbert pretrain mine.toml --set pretrain.phases.0.steps=500",
+            ),
+            "Masked language modelling and next sentences",
+            reads=("shard", "vocab"),
+            libraries=("torch", "numpy"),
+            trains=True,
+            optional=True,
+            derive=_without_pairs,
+            page="pipelines.reports.pretrain",
+            result="nats, held-out MLM loss",
+            figures=figures.pretrain,
+        ),
+        *map(_stage_of, TASKS.values()),
+    )
+}

@@ -1,0 +1,91 @@
+"""The recipes that `korbert new` writes: a short one, and one with every key."""
+
+import json
+import textwrap
+import tomllib
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from pipelines.recipes import SHARED, SHIPPED, model_in
+from pipelines.stages.table import STAGES
+
+__all__ = ["full_recipe", "short_recipe"]
+
+_WIDTH = 110
+_HEAD = """\
+## Every key of a recipe, with its unit. A key behind `#` has the default that is shown: remove the `#` to change it.
+## Run it with `korbert run NAME.toml`. Paths are relative to this file's folder, or to --data.
+## The keys above the first section go to every section that has them, and may be set in a section as well.
+"""
+
+
+def short_recipe() -> str:
+    """What most people change, each key with a line of comment."""
+    return (SHIPPED / "template" / "short.toml").read_text(encoding="utf-8")
+
+
+def full_recipe() -> str:
+    """All keys: those of the short recipe with its values, the others as comments with their defaults."""
+    recipe = tomllib.loads(short_recipe())
+    lines = [_HEAD]
+    for key in SHARED:
+        about = next(
+            stage.settings.model_fields[key] for stage in STAGES.values() if key in stage.settings.model_fields
+        )
+        value = recipe.get(key, about.get_default())
+        lines += [*_comment(about.description), f"{'' if key in recipe else '# '}{key} = {_toml(value)}", ""]
+    for stage in STAGES.values():
+        lines += [f"## ---- {stage.name}: {stage.help.summary}", ""]
+        lines += _table(stage.settings, stage.name, recipe.get(stage.name), absent=stage.optional)
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _table(
+    model: type[BaseModel], place: str, given: Any, *, absent: bool, many: bool = False, default: Any = None
+) -> Iterator[str]:
+    """A table and those inside it. given: its values; None where the recipe has none of it.
+
+    absent: whether a table that is not given is left out of the recipe, heading and all. many: it is one of a list.
+    default: what stands for the table where it is left out; None: each key has a default of its own.
+    """
+    hidden = given is None and absent
+    yield f"{'# ' if hidden else ''}{f'[[{place}]]' if many else f'[{place}]'}"
+    inner: list[str] = []
+    for name, about in model.model_fields.items():
+        table, value = model_in(about.annotation), (given or {}).get(name)
+        if about.exclude or (name in SHARED and value is None):
+            continue
+        if table is None:
+            shown = getattr(default, name, about.get_default())
+            yield from _comment(about.description)
+            if value is not None:
+                yield f"{name} = {_toml(value)}"
+            else:
+                yield f"# {name} = {'## needed' if about.is_required() else _toml(shown)}"
+        elif typing.get_origin(about.annotation) is tuple:
+            for one in value or [None]:
+                inner += _table(table, f"{place}.{name}", one, absent=True, many=True)
+        else:
+            whole = about.get_default()
+            nullable = not about.is_required() and whole is None
+            inner += _table(table, f"{place}.{name}", value, absent=hidden or nullable, default=whole)
+    yield ""
+    yield from inner
+
+
+def _comment(text: str | None) -> list[str]:
+    return textwrap.wrap(text or "", _WIDTH, initial_indent="## ", subsequent_indent="## ")
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"
+    if isinstance(value, BaseModel):
+        return _toml(value.model_dump(exclude_defaults=True))
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,196 @@
+"""One text (`encode`), many (`encode_batch`) and the exported file: three ways from text to ids, one result."""
+
+import json
+import re
+import unicodedata
+from bisect import bisect_right
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import transformers
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from korbert.huggingface.exporting import export
+from korbert.modeling.config import EncoderConfig
+from korbert.modeling.models import ReadingModel
+from korbert.modeling.storage import save_model
+from korbert.tokenization import Analyzer, AnalyzerOptions, Encoding, Tokenizer, VocabularySettings, learn, marked
+from korbert.tokenization.encoding import CONTINUATION
+
+MARKS = ("none", "eojeol", "morpheme")
+WORDS = ("대한민국", "쀍쀍")  # whole words; the first is a learned piece, too
+OPTIONS = AnalyzerOptions(
+    integrate_allomorph=False,  # so that no other test has this Kiwi
+    space_tolerance=1,
+    user_words=({"form": "코르버트"}, {"form": "갓생", "tag": "NNG", "score": 3.0}),  # type: ignore[arg-type]
+)
+
+FRAGMENTS = [
+    *"가한했다은 \t\r\n\n.,!?()'\"-_@#1２aZéＡㅋㅠᆫ\u1100\u1161\u11a8漢𠀀▁▅<>[]",
+    *"\u00a0\u3000\u200b\u200c\u200d\ufeff\u2060\u00ad\ufe0f\u0301\u0323\u0958\u2800\x00\x1c\x85\u2028\uffff",
+    *"😀👩🚀🏽👍🇰🇷❤\ud800\udc00\U0010ffff",
+    *("[MASK]", "[SEP]", "[PAD]", "[RESERVED3]", "<0x41>", "<unk>", "<이메일>", "<전화번호>"),
+    *("나는 ", "학교에서 ", "방문한다", "이걸 ", "예뻤다. ", "그래서\n", "의사다", "맛 있다", "갔엌ㅋㅋ", "좋앗어요"),
+    *("대한민국에서 ", "쀍쀍", "코르버트는 ", "갓생을 ", "GPT4모델", "1,000원", "https://a.kr/b?c=1", "2020년作"),
+    *("👩\u200d🚀", "👍🏽", "학\u200b교에", unicodedata.normalize("NFD", "학교에서 갔다"), "e\u0301\u0323"),
+]
+RUNS = ["a" * 510, "ㅋ" * 510, "." * 510, "1" * 510, "😀" * 510, "가" * 510]  # longer than Kiwi gets whole
+TEXT = st.lists(st.sampled_from(FRAGMENTS) | st.characters(), max_size=12).map("".join)
+LONG_TEXT = st.builds("{0}{1}{2}".format, TEXT, st.sampled_from(RUNS), TEXT)
+SPECIAL_TEXT = st.lists(
+    st.sampled_from(["[MASK]", "[SEP]", "[CLS]", "a.com/", "나는 ", " ", "\n", "#", "은", "[", "했다", "\u200b", "😀"]),
+    max_size=8,
+).map("".join)
+
+laws = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@pytest.fixture(scope="module")
+def ours(sample: Path) -> dict[str, Tokenizer]:
+    """A tokenizer for each mark, with whole words and user words."""
+    analyzer, texts = Analyzer(OPTIONS), (sample / "reviews.jsonl").read_text(encoding="utf-8").splitlines()[:300]
+    analyses = list(analyzer.analyze_many(json.loads(text)["text"] for text in texts))
+    tokenizers = {}
+    for mark in MARKS:
+        counts = Counter(
+            {marked(form, True, mark): 40 for form in ("대한민국인", "대한민국군", "코르버트", "<이메일>")}
+        )
+        for one in analyses:
+            initial = (eojeol != before for eojeol, before in zip(one.eojeols, [-1, *one.eojeols], strict=False))
+            counts.update(marked(form, begins, mark) for form, begins in zip(one.forms, initial, strict=True))
+        chosen = VocabularySettings(size=1_500, mark=mark, words=WORDS)
+        tokenizers[mark] = Tokenizer.build(learn(counts.items(), chosen), chosen, OPTIONS, analyzer.versions)
+        tokenizers[mark].analyzer = analyzer
+    return tokenizers
+
+
+@pytest.fixture(scope="module")
+def theirs(ours: dict[str, Tokenizer], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The same three as `transformers` loads them from exported folders."""
+    tokenizers = {}
+    for mark, tokenizer in ours.items():
+        folder = tmp_path_factory.mktemp(mark)
+        sizes = {"architecture": "bert", "vocab_size": tokenizer.vocab_size, "hidden_size": 8, "intermediate_size": 8}
+        config = EncoderConfig.model_validate({**sizes, "num_hidden_layers": 1, "num_attention_heads": 2})
+        save_model(folder / "ours", ReadingModel(config), tokenizer)
+        export(folder / "ours", folder / mark)
+        tokenizers[mark] = transformers.AutoTokenizer.from_pretrained(folder / mark, trust_remote_code=True)
+    return tokenizers
+
+
+def check_row(expected: Encoding, rows: Any, row: int) -> None:
+    """A row of what the exported tokenizer gives, with no padding, is our encoding."""
+    assert rows["input_ids"][row] == expected.input_ids
+    assert rows["token_type_ids"][row] == expected.token_type_ids
+    assert rows["attention_mask"][row] == expected.attention_mask
+    assert rows["special_tokens_mask"][row] == expected.special_tokens_mask
+    assert rows["offset_mapping"][row] == expected.spans
+
+
+def check_words(tokenizer: Tokenizer, expected: Encoding, rows: Any, row: int, texts: tuple[str, ...]) -> None:
+    """word_ids are the eojeols of the morphemes."""
+    eojeols = [tokenizer.analyzer.analyze(text).eojeols for text in texts]
+    columns = zip(expected.morphemes, expected.token_type_ids, strict=True)
+    assert rows.word_ids(row) == [None if place < 0 else eojeols[segment][place] for place, segment in columns]
+
+
+ASKED = {"return_offsets_mapping": True, "return_special_tokens_mask": True}
+
+
+@laws
+@given(
+    texts=st.lists(TEXT | LONG_TEXT, max_size=4), mark=st.sampled_from(MARKS), max_length=st.none() | st.integers(2, 24)
+)
+def test_texts(
+    ours: dict[str, Tokenizer], theirs: dict[str, Any], texts: list[str], mark: str, max_length: int | None
+) -> None:
+    tokenizer, loaded = ours[mark], ours[mark].analyzer._loaded
+    one = [tokenizer.encode(text, max_length=max_length) for text in texts]
+    assert tokenizer.encode_batch(texts, max_length=max_length) == one
+    assert tokenizer.encode_batch(texts, max_length=max_length, workers=0) == one
+    assert list(tokenizer.pieces_of_many(texts)) == [tokenizer.encode_pieces(text) for text in texts]
+    assert tokenizer.analyzer._loaded is loaded  # no way loads Kiwi anew
+    if texts:
+        cut = {} if max_length is None else {"truncation": True, "max_length": max_length}
+        rows = theirs[mark](texts, **cut, **ASKED)
+        assert len(rows["input_ids"]) == len(one)
+        for row, (text, expected) in enumerate(zip(texts, one, strict=True)):
+            check_row(expected, rows, row)
+            check_words(tokenizer, expected, rows, row, (text,))
+            alone = theirs[mark](text, **cut, **ASKED)
+            assert (alone["input_ids"], alone["offset_mapping"]) == (expected.input_ids, expected.spans)
+
+
+@laws
+@given(
+    pairs=st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=3),
+    mark=st.sampled_from(MARKS),
+    max_length=st.none() | st.integers(3, 24),
+)
+def test_pairs(
+    ours: dict[str, Tokenizer],
+    theirs: dict[str, Any],
+    pairs: list[tuple[str, str]],
+    mark: str,
+    max_length: int | None,
+) -> None:
+    tokenizer, (firsts, seconds) = ours[mark], map(list, zip(*pairs, strict=True))
+    one = [tokenizer.encode(first, second, max_length=max_length) for first, second in pairs]
+    assert tokenizer.encode_batch(firsts, seconds, max_length=max_length) == one
+    cut = {} if max_length is None else {"truncation": True, "max_length": max_length}
+    rows = theirs[mark](firsts, seconds, **cut, **ASKED)
+    for row, (pair, expected) in enumerate(zip(pairs, one, strict=True)):
+        check_row(expected, rows, row)
+        check_words(tokenizer, expected, rows, row, pair)
+
+
+@laws
+@given(question=st.none() | TEXT, text=TEXT, room=st.integers(1, 12), stride=st.integers(0, 11))
+def test_windows(
+    ours: dict[str, Tokenizer], theirs: dict[str, Any], question: str | None, text: str, room: int, stride: int
+) -> None:
+    tokenizer, stride = ours["none"], min(stride, room - 1)
+    if question is None:
+        max_length, given, strategy = room + 2, (text,), "only_first"
+    else:
+        max_length = room + 3 + len(tokenizer.encode_pieces(question))
+        given, strategy = (question, text), "only_second"
+    expected = tokenizer.encode(*given, max_length=max_length, stride=stride)
+    cut = {"truncation": strategy, "max_length": max_length, "stride": stride, "return_overflowing_tokens": True}
+    rows = theirs["none"](*given, **cut, **ASKED)
+    assert rows["overflow_to_sample_mapping"] == [0] * len(expected)
+    for row, window in enumerate(expected):
+        check_row(window, rows, row)
+
+
+@laws
+@given(text=SPECIAL_TEXT | TEXT, pair=st.none() | SPECIAL_TEXT, mark=st.sampled_from(MARKS))
+def test_special_tokens_in_a_text(
+    ours: dict[str, Tokenizer], theirs: dict[str, Any], text: str, pair: str | None, mark: str
+) -> None:
+    """Many texts at once have none, so two ways are compared."""
+    texts = (text,) if pair is None else (text, pair)
+    expected = ours[mark].encode(*texts, special_tokens=True)
+    rows = theirs[mark]([text], None if pair is None else [pair], split_special_tokens=False, **ASKED)
+    check_row(expected, rows, 0)
+    later = [[word.start() for word in re.finditer(r"\S+", text)][1:] for text in texts]
+    columns = zip(rows.word_ids(0), expected.boundaries, expected.spans, expected.token_type_ids, strict=True)
+    for eojeol, level, (start, _), segment in columns:
+        assert level == CONTINUATION or eojeol == bisect_right(later[segment], start)
+    cut = theirs[mark](*texts, split_special_tokens=False, truncation=True, max_length=7)
+    assert cut["input_ids"] == ours[mark].encode(*texts, special_tokens=True, max_length=7).input_ids
+
+
+@laws
+@given(text=TEXT, mark=st.sampled_from(MARKS))
+def test_decoding(ours: dict[str, Tokenizer], theirs: dict[str, Any], text: str, mark: str) -> None:
+    """To white space, which the exported one collapses."""
+    ids = ours[mark].encode(text).input_ids
+    (many,) = ours[mark].encode_batch([text])
+    decoded = ours[mark].decode(ids)
+    assert ours[mark].decode(many.input_ids) == decoded
+    assert theirs[mark].decode(ids, skip_special_tokens=True) == " ".join(decoded.split())
+    assert theirs[mark].convert_tokens_to_ids(theirs[mark].tokenize(text)) == ids[1:-1]
