@@ -1,14 +1,13 @@
 """The records that `korbert predict` reads: plain lines, JSON lines, CSV and TSV; faulty ones with their error."""
 
-import csv
 import json
-from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import PurePath
 from typing import IO, Any, Literal
 
+from corpus.readers.csv_records import csv_records
 from korbert.errors import CorpusError, SettingsError
 from pipelines import lines
 from pipelines.lines import Line
@@ -122,28 +121,12 @@ def _tsv(given: Iterator[Line]) -> Iterator[tuple[int, list[str] | str]]:
 
 def _csv(given: Iterator[Line]) -> Iterator[tuple[int, list[str] | str]]:
     """As _tsv. A quoted field may span lines; of a field whose quote is a mistake only the first line is lost."""
-    csv.field_size_limit(lines.LONGEST)
-    again: deque[Line] = deque()  # lines read after such a quote
-    taken: list[Line] = []
-
-    def feed() -> Iterator[str]:
-        while line := again.popleft() if again else next(given, None):
-            taken.append(line)
-            if line.cut:
-                raise csv.Error(_TOO_LONG)
-            yield _decoded(line) + "\n"
-
-    while True:
-        try:
-            for fields in csv.reader(feed(), strict=True):
-                if "".join(fields).strip():
-                    yield taken[0].number, _checked(fields)
-                taken.clear()
-            return
-        except csv.Error:
-            yield taken[0].number, _TOO_LONG if taken[0].cut else _BAD_QUOTE
-            again.extendleft(reversed(taken[1:]))
-            taken.clear()
+    read = (None if line.cut else _decoded(line) + "\n" for line in given)
+    for before, text, fields in csv_records(read, lines.LONGEST):
+        if fields is None:
+            yield before + 1, _TOO_LONG if text is None else _BAD_QUOTE
+        elif "".join(fields).strip():
+            yield before + 1, _checked(fields)
 
 
 _TOO_LONG = f"is longer than {lines.LONGEST:,} bytes"

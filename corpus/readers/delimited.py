@@ -1,10 +1,9 @@
 """CSV and TSV files with a header line. A quoted field of CSV may span lines; in TSV a quote is a character."""
 
-import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from io import BufferedReader
-from typing import Any
 
+from corpus.readers.csv_records import csv_records
 from corpus.readers.records import (
     SHOWN_BYTES,
     File,
@@ -22,7 +21,7 @@ from corpus.settings import SourceSettings
 __all__ = ["rows", "segments"]
 
 _LONGEST_RECORD = 1 << 24  # bytes that a quoted field may extend beyond a part; then its quote is taken for a mistake
-_MAX_FIELD_CHARS = (1 << 31) - 1
+_MAX_FIELD_CHARS = (1 << 31) - 1  # a document may be longer than the 128 KiB that Python's csv module allows
 
 
 def segments(
@@ -80,33 +79,13 @@ def _records(segment: Segment, kind: str) -> Iterator[tuple[int, str, list[str] 
             if line.strip():
                 yield number, line, _fields(line, kind)
         return
-    begin = 0
-    while begin < len(lines):
-        reader = _reader(lines[place] for place in range(begin, len(lines)))
-        done = 0
-        try:
-            for fields in reader:
-                record = "".join(lines[begin + done : begin + reader.line_num])
-                if record.strip():
-                    yield segment.first + begin + done, record, fields
-                done = reader.line_num
-            return
-        except csv.Error:  # only that line is lost
-            yield segment.first + begin + done, lines[begin + done], None
-            begin += done + 1
+    for before, record, fields in csv_records(lines, _MAX_FIELD_CHARS):
+        if record and record.strip():
+            yield segment.first + before, record, fields
 
 
 def _fields(line: str, kind: str) -> list[str]:
     """The fields of one line; an empty list if it is malformed."""
     if kind == "tsv":
         return line.rstrip("\r\n").split("\t")
-    try:
-        return list(next(_reader([line]), []))
-    except csv.Error:
-        return []
-
-
-def _reader(lines: Iterable[str]) -> Any:
-    """A strict csv.reader, whose type has no public name."""
-    csv.field_size_limit(_MAX_FIELD_CHARS)  # a document may exceed the module's 128 KiB
-    return csv.reader(lines, strict=True)
+    return next(csv_records([line], _MAX_FIELD_CHARS), (0, line, None))[2] or []

@@ -1,0 +1,41 @@
+"""Records of CSV lines. A quoted field may span lines; a mistaken quote costs only its own line."""
+
+import csv
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+__all__ = ["csv_records"]
+
+
+def csv_records(lines: Iterable[str | None], longest_field: int) -> Iterator[tuple[int, str | None, list[str] | None]]:
+    """(lines before it, its text, its fields) of each record in order, blank ones included.
+
+    lines: with their ends, read no further than the record needs; None stands for a line that cannot be read. Such a
+    line is a record of its own, without text and fields. So is a line whose quoted field does not end, goes on after
+    its quote, or is longer than `longest_field` characters, without fields; the next record begins at the line after.
+    """
+    csv.field_size_limit(longest_field)
+    source = iter(lines)
+    again: deque[str | None] = deque()  # lines read after a mistaken quote
+    taken: list[str | None] = []  # lines of the record that is read
+
+    def feed() -> Iterator[str]:
+        while (line := again.popleft() if again else next(source, "")) != "":
+            taken.append(line)
+            if line is None:
+                raise csv.Error
+            yield line
+
+    before = 0
+    while True:
+        try:
+            for fields in csv.reader(feed(), strict=True):
+                yield before, "".join(filter(None, taken)), fields
+                before += len(taken)
+                taken.clear()
+            return
+        except csv.Error:
+            yield before, taken[0], None
+            before += 1
+            again.extendleft(reversed(taken[1:]))
+            taken.clear()

@@ -1,0 +1,68 @@
+"""Records of CSV lines, whatever their quotes."""
+
+import csv
+import io
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus.readers.csv_records import csv_records
+
+FIELDS = st.text(st.sampled_from('가a,"\n \r'), max_size=6)
+
+
+@given(rows=st.lists(st.lists(FIELDS, min_size=2, max_size=3), max_size=6))
+def test_what_csv_writes_is_read_again(rows: list[list[str]]) -> None:
+    file = io.StringIO()
+    csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(rows)
+    lines = file.getvalue().splitlines(keepends=True) if "\r" not in file.getvalue() else _lines(file.getvalue())
+    records = list(csv_records(iter(lines), 100))
+    assert [fields for _, _, fields in records] == rows
+    assert "".join(text or "" for _, text, _ in records) == file.getvalue()
+    places = [before for before, _, _ in records]
+    assert [lines[before:] for before in places] == [lines[sum(map(_count, records[:i])) :] for i in range(len(places))]
+
+
+def _lines(text: str) -> list[str]:
+    """At line feeds alone, as the readers cut lines."""
+    return [f"{line}\n" for line in text.split("\n")[:-1]]
+
+
+def _count(record: tuple[int, str | None, list[str] | None]) -> int:
+    return (record[1] or "").count("\n")
+
+
+GOOD, BAD = "a,1\n", '"b" x,2\n'
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([GOOD, BAD, GOOD], [(0, GOOD, ["a", "1"]), (1, BAD, None), (2, GOOD, ["a", "1"])]),
+        (
+            ['"open\n', GOOD, BAD, GOOD],
+            [(0, '"open\n', None), (1, GOOD, ["a", "1"]), (2, BAD, None), (3, GOOD, ["a", "1"])],
+        ),
+        ([GOOD, None, GOOD], [(0, GOOD, ["a", "1"]), (1, None, None), (2, GOOD, ["a", "1"])]),
+        (['"open\n', None, GOOD], [(0, '"open\n', None), (1, None, None), (2, GOOD, ["a", "1"])]),
+        (["\n", GOOD], [(0, "\n", []), (1, GOOD, ["a", "1"])]),
+        (["b" * 50 + ",2\n", GOOD], [(0, "b" * 50 + ",2\n", None), (1, GOOD, ["a", "1"])]),
+    ],
+)
+def test_a_mistake_costs_its_own_line(lines: list[str | None], expected: list[tuple]) -> None:
+    assert list(csv_records((line for line in lines), 40)) == expected  # a generator is not closed by a mistake
+
+
+def test_lines_are_read_when_they_are_needed() -> None:
+    asked = []
+
+    def lines() -> Iterator[str]:
+        for number in range(3):
+            asked.append(number)
+            yield GOOD
+
+    records = csv_records(lines(), 40)
+    next(records)
+    assert asked == [0]
