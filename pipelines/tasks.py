@@ -15,7 +15,7 @@ from korbert.tasks.nsmc.settings import NsmcSettings
 from korbert.tasks.questions import AnswerMetrics, Dataset
 from korbert.tasks.reading_settings import ReadingTaskSettings
 from pipelines.runtime import Runtime
-from pipelines.stages import Counts, Figures, Inputs, figures
+from pipelines.stages import Counts, Figures, Inputs, figures, imported
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,9 +71,8 @@ class ClassificationTask:
 
     def run(self, settings: ClassificationTaskSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
         """The task as a stage: writes model/, scores.json, predictions.parquet and metrics/ (docs/formats.md)."""
-        from pipelines import classification  # loads PyTorch
-
-        return classification.run(self, settings, inputs, output, runtime)
+        counts: Counts = imported("pipelines.classification:run")(self, settings, inputs, output, runtime)
+        return counts
 
 
 @dataclass(frozen=True)
@@ -119,9 +118,8 @@ class ReadingTask:
 
     def run(self, settings: ReadingTaskSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
         """The task as a stage: writes model/, predictions.json, scores.json and more (docs/formats.md)."""
-        from pipelines import reading  # loads PyTorch
-
-        return reading.run(self, settings, inputs, output, runtime)
+        counts: Counts = imported("pipelines.reading:run")(self, settings, inputs, output, runtime)
+        return counts
 
 
 Task = ClassificationTask | ReadingTask
