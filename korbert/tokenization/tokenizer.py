@@ -156,7 +156,7 @@ class Tokenizer:
         """The pieces of a text without [CLS] and [SEP]. special_tokens: as in encode."""
         if special_tokens:
             return encode_with_special(text, self.encode_pieces, _SPECIAL_IDS)
-        return self.pieces(self.analyzer.analyze(text), text)
+        return pieces_of(self.analyzer.analyze(text), text, self._vocabulary)
 
     def encode_batch(
         self,

@@ -39,7 +39,7 @@ FRAGMENTS = [
 ]
 RUNS = ["a" * 510, "ㅋ" * 510, "." * 510, "1" * 510, "😀" * 510, "가" * 510]  # longer than Kiwi gets whole
 TEXT = st.lists(st.sampled_from(FRAGMENTS) | st.characters(), max_size=12).map("".join)
-LONG_TEXT = st.builds("{0}{1}{2}".format, TEXT, st.sampled_from(RUNS), TEXT)
+LONG_TEXT = st.builds("{0}{1}{2}".format, TEXT, st.sampled_from(RUNS), TEXT) | st.builds("{0}\n{0}\n{0}".format, TEXT)
 SPECIAL_TEXT = st.lists(
     st.sampled_from(["[MASK]", "[SEP]", "[CLS]", "a.com/", "나는 ", " ", "\n", "#", "은", "[", "했다", "\u200b", "😀"]),
     max_size=8,
@@ -182,6 +182,18 @@ def test_special_tokens_in_a_text(
         assert level == CONTINUATION or eojeol == bisect_right(later[segment], start)
     cut = theirs[mark](*texts, split_special_tokens=False, truncation=True, max_length=7)
     assert cut["input_ids"] == ours[mark].encode(*texts, special_tokens=True, max_length=7).input_ids
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_a_special_token_replaces_its_morphemes_and_their_marks(ours: dict[str, Tokenizer], mark: str) -> None:
+    """What Kiwi makes of the rest of the text stays."""
+    text, (low, high) = "오늘은 [MASK] 좋다", (4, 10)
+    whole = ours[mark].encode_pieces(text)
+    rest = [place for place, (start, end) in enumerate(whole.spans) if end < low or start > high]
+    pieces = ours[mark].encode_pieces(text, special_tokens=True)
+    (gap,) = [place for place, id in enumerate(pieces.ids) if id == Tokenizer.mask_id]
+    assert pieces.spans[gap] == (low, high)
+    assert pieces[:gap].ids + pieces[gap + 1 :].ids == [whole.ids[place] for place in rest]
 
 
 @laws
