@@ -32,7 +32,7 @@ class ClassificationSettings(BaseModel, frozen=True, extra="forbid"):
         description="random seeds of order, dropout and new weights; the first one chooses the learning rate",
     )
     weight_decay: float = Field(
-        0.01, ge=0, description="AdamW weight decay, as a fraction of the learning rate; none on norms and biases"
+        0.01, ge=0, description="AdamW weight decay, multiplied by the learning rate; none on norms and biases"
     )
     warmup_share: float = Field(0.06, ge=0, lt=1, description="share of all steps that warm up the learning rate")
     precision: PrecisionName = Field(
