@@ -52,7 +52,9 @@ class SourceSettings(_Settings):
         "auto",
         description="auto: by suffix; arrow: files of a `datasets` data set; korquad: the contexts of such a file",
     )
-    encoding: Encoding = Field("auto", description="of lines and pages; auto: detected from the beginning of each file")
+    encoding: Encoding = Field(
+        "auto", description="encoding of the text; auto: detected from the beginning of each file"
+    )
     max_undecodable: float = Field(0.01, ge=0, le=1, description="a larger share of undecodable bytes is an error")
     id: str = Field("id", description='field of the id (jsonl, tables); "": line or row numbers are the ids')
     text: str = Field("text", description="field of the text (jsonl, tables)")
@@ -61,7 +63,7 @@ class SourceSettings(_Settings):
     )
     pairs: bool = Field(
         True,
-        description="false: no running text (a comment per line), so pretraining makes no pairs of its documents",
+        description="false: no running text (one comment per line), so pretraining makes no NSP pairs from it",
     )
 
 
@@ -88,9 +90,9 @@ class PersonalSettings(_Settings):
 
     email: bool = Field(True, description="e-mail addresses")
     phone: bool = Field(True, description="phone numbers")
-    resident_number: bool = Field(True, description="resident registration numbers, by date and check digit")
-    card: bool = Field(True, description="card numbers, by Luhn's rule")
-    account: bool = Field(True, description="bank accounts beside the name of a bank or a word for account")
+    resident_number: bool = Field(True, description="resident registration numbers, validated by date and check digit")
+    card: bool = Field(True, description="card numbers, validated by the Luhn algorithm")
+    account: bool = Field(True, description="account numbers next to a bank's name or a word for account")
 
 
 class FilterSettings(_Settings):
@@ -131,7 +133,7 @@ class FilterSettings(_Settings):
     )
     max_repeated_ngram_shares: tuple[float, float, float, float, float, float] = Field(
         (0.3, 0.28, 0.25, 0.23, 0.21, 0.19),
-        description="larger share in repeats of 5 to 10 words: repeated_passages",
+        description="larger share in repeated 5- to 10-grams: repeated_passages",
     )
     max_boilerplate_share: float = Field(
         0.3,
@@ -156,23 +158,21 @@ class FilterSettings(_Settings):
 class DuplicateSettings(_Settings):
     """Removal of duplicates. A line ends at a line feed; a term is letters and digits in a row."""
 
-    equal: bool = Field(True, description="keep only one document of equal texts, that with the smallest id")
+    equal: bool = Field(True, description="keep one document of each text, the one with the smallest id")
     near: float = Field(
         0.8,
         ge=0,
         le=1,
-        description="keep only the longest of documents with this Jaccard similarity of 3-grams of terms; 0: off",
+        description="keep the longest of documents with this Jaccard similarity of 3-grams of terms; 0: off",
     )
     near_min_terms: int = Field(10, ge=3, description="documents of fewer terms are not checked for near-duplicates")
     template_share: float = Field(
         0.5,
         ge=0,
         le=1,
-        description="drop documents with a larger share of 5-grams that are common to many, numbers equal; 1: off",
+        description="drop documents with a larger share of common 5-grams, all numbers taken as equal; 1: off",
     )
-    template_documents: int = Field(
-        50, ge=1, description="5-grams of terms that occur in more documents are common to many"
-    )
+    template_documents: int = Field(50, ge=1, description="5-grams of terms that occur in more documents are common")
     template_min_terms: int = Field(30, ge=5, description="documents of fewer terms are not checked for templates")
     line_documents: int = Field(50, ge=0, description="remove lines that occur in more documents; 0: off")
     line_min_chars: int = Field(15, ge=1, description="lines of fewer visible characters are never removed")
@@ -185,8 +185,8 @@ class EvaluationSettings(_Settings):
         pattern=_NAME, description="short name in lower case, shown with the documents that contain its text"
     )
     path: str = Field(min_length=1, description="a file, a folder or a glob, relative to the data folder")
-    kind: Kind = Field("auto", description="as of a source")
-    encoding: Encoding = Field("auto", description="as of a source")
+    kind: Kind = Field("auto", description="as for a source")
+    encoding: Encoding = Field("auto", description="as for a source")
     text: str = Field("text", description="field of the text (jsonl, tables)")
 
     def source(self) -> SourceSettings:
@@ -260,11 +260,11 @@ class AnalyzeSettings(_Settings):
         900.0,
         gt=0,
         le=10_000_000,
-        description="time for a part of part_bytes, after which it is halved; others in proportion",
+        description="time limit of a part of part_bytes (others in proportion); a slower part is halved",
     )
     user_words: str = Field(
         "",
-        description="a TSV file of words that Kiwi knows and the vocabulary keeps whole: form, tag, score",
+        description="a TSV file (form, tag, score) of words to add to Kiwi and to keep whole in the vocabulary",
     )
     options: AnalyzerOptions = AnalyzerOptions()
 
@@ -272,7 +272,7 @@ class AnalyzeSettings(_Settings):
 class VocabSettings(VocabularySettings, frozen=True, extra="forbid"):
     """From morpheme counts to a tokenizer."""
 
-    min_documents: int = Field(1, ge=1, description="pairs of form and tag that occur in fewer documents are left out")
+    min_documents: int = Field(1, ge=1, description="(form, tag) pairs that occur in fewer documents are left out")
 
 
 class ShardSettings(_Settings):

@@ -25,38 +25,49 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
     `modern`'s; `bert` has 2 token types, dropout 0.1 and a norm epsilon of 1e-12, as Google's code.
     """
 
-    architecture: Literal["bert", "modern"] = Field("modern", description="which parts the encoder is made of")
-    vocab_size: int = Field(ge=1, description="entries of the vocabulary, special and reserved ones included")
-    hidden_size: int = Field(ge=1, description="numbers in a vector")
-    num_hidden_layers: int = Field(ge=1, description="layers")
-    num_attention_heads: int = Field(ge=1, description="heads a layer; divides hidden_size")
-    intermediate_size: int = Field(
-        ge=1, description="width of the feed-forward part (of each of its halves in `modern`)"
+    architecture: Literal["bert", "modern"] = Field(
+        "modern", description="bert: Devlin et al. 2018; modern: Warner et al. 2024"
     )
-    max_position_embeddings: int = Field(512, ge=2, description="longest row in pieces, special tokens included")
-    type_vocab_size: int = Field(0, ge=0, description="token types (segments); 0: none, [SEP] alone tells A from B")
+    vocab_size: int = Field(ge=1, description="vocabulary size, special and reserved entries included")
+    hidden_size: int = Field(ge=1, description="width of the hidden vectors")
+    num_hidden_layers: int = Field(ge=1, description="number of layers")
+    num_attention_heads: int = Field(ge=1, description="attention heads per layer; must divide hidden_size")
+    intermediate_size: int = Field(
+        ge=1, description="width of the feed-forward layer (in `modern`, of each of its two halves)"
+    )
+    max_position_embeddings: int = Field(512, ge=2, description="maximum pieces per row, special tokens included")
+    type_vocab_size: int = Field(
+        0, ge=0, description="number of token types (segments); 0: none, only [SEP] separates A from B"
+    )
     hidden_dropout_prob: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description="rate after the embeddings, in or after each feed-forward part, and before classifiers",
+        description="dropout after the embeddings, in or after each feed-forward layer, and before classifiers",
     )
-    attention_probs_dropout_prob: float = Field(0.0, ge=0, lt=1, description="rate on attention weights")
-    layer_norm_eps: float = Field(1e-5, gt=0, description="added to the variance in each norm")
-    initializer_range: float = Field(0.02, gt=0, description="standard deviation of fresh weights, cut at two of them")
+    attention_probs_dropout_prob: float = Field(0.0, ge=0, lt=1, description="dropout of attention weights")
+    layer_norm_eps: float = Field(1e-5, gt=0, description="added to the variance in each layer norm")
+    initializer_range: float = Field(
+        0.02, gt=0, description="standard deviation of initial weights, truncated at two standard deviations"
+    )
     pad_token_id: int = Field(0, ge=0, description="id of [PAD]")
     global_attn_every_n_layers: int = Field(
-        3, ge=1, description="`modern`: every n-th layer, the first one included, sees all pieces; 1: all layers do"
+        3, ge=1, description="`modern`: every n-th layer, starting with the first, has global attention; 1: all layers"
     )
     local_attention: int = Field(
-        128, ge=2, multiple_of=2, description="`modern`: window of the other layers in pieces, half of it to each side"
+        128,
+        ge=2,
+        multiple_of=2,
+        description="`modern`: attention window of the local layers in pieces, half of it to each side",
     )
     global_rope_theta: float = Field(
-        160_000.0, gt=0, description="`modern`: base of the rotary periods, layers that see all"
+        160_000.0, gt=0, description="`modern`: base of the rotary embeddings in global layers"
     )
-    local_rope_theta: float = Field(10_000.0, gt=0, description="`modern`: the same in local layers")
+    local_rope_theta: float = Field(
+        10_000.0, gt=0, description="`modern`: base of the rotary embeddings in local layers"
+    )
     boundary_embedding: bool = Field(
-        False, description="add a vector for what begins at a piece (nothing, morpheme, eojeol, sentence)"
+        False, description="add an embedding of what begins at a piece (nothing, morpheme, eojeol, sentence)"
     )
 
     @model_validator(mode="before")

@@ -10,10 +10,12 @@ __all__ = ["MaskingSettings", "PairSettings"]
 class MaskingSettings(BaseModel, frozen=True, extra="forbid"):
     """How pieces are chosen for prediction, and what replaces them (MLM; Devlin et al. 2019, 3.1 and A.1)."""
 
-    rate: float = Field(0.15, gt=0, lt=1, description="share of a row's pieces to guess, special tokens not counted")
-    unit: Literal["piece", "morpheme", "eojeol"] = Field("morpheme", description="what is chosen as a whole")
-    mask_share: float = Field(0.8, ge=0, le=1, description="share of the chosen pieces that become [MASK]")
-    random_share: float = Field(0.1, ge=0, le=1, description="share that becomes another piece; the rest stays")
+    rate: float = Field(0.15, gt=0, lt=1, description="share of a row's pieces to predict, special tokens not counted")
+    unit: Literal["piece", "morpheme", "eojeol"] = Field("morpheme", description="unit that is masked as a whole")
+    mask_share: float = Field(0.8, ge=0, le=1, description="share of the chosen pieces replaced by [MASK]")
+    random_share: float = Field(
+        0.1, ge=0, le=1, description="share replaced by a random piece; the rest is left unchanged"
+    )
 
     @model_validator(mode="after")
     def _shares_fit(self) -> Self:
@@ -25,12 +27,12 @@ class MaskingSettings(BaseModel, frozen=True, extra="forbid"):
 class PairSettings(BaseModel, frozen=True, extra="forbid"):
     """How segment B of a row is chosen (NSP)."""
 
-    share_random: float = Field(0.5, ge=0, le=1, description="share of labelled pairs whose B is from another document")
-    without: tuple[str, ...] = Field(
-        (), description="sources of whose text no pairs are made: by default those with pairs = false"
+    share_random: float = Field(
+        0.5, ge=0, le=1, description="share of labelled pairs whose B comes from another document"
     )
+    without: tuple[str, ...] = Field((), description="sources without NSP pairs; by default those with pairs = false")
     tries: int = Field(
         16,
         ge=1,
-        description="looks for a foreign B of the right length, 32 places each; rows without one have no label",
+        description="searches for a random B of the right length, 32 positions each; rows without one have no label",
     )

@@ -16,25 +16,31 @@ class ClassificationSettings(BaseModel, frozen=True, extra="forbid"):
     """How a classifier is learned from labelled texts. Every seed and every rate is a training of its own."""
 
     pooling: Literal["mean", "first"] = Field(
-        "mean", description="vector of a text: the mean over its pieces, or the one of its first piece"
+        "mean", description="text vector: mean over all pieces, or the vector of the first piece"
     )
-    max_length: int = Field(128, ge=3, description="pieces of a text, special tokens included; the rest is cut off")
-    batch_size: int = Field(32, ge=1, description="texts a step")
-    epochs: int = Field(3, ge=1, description="passes over the training texts; the best one by validation is kept")
+    max_length: int = Field(
+        128, ge=3, description="maximum pieces per text, special tokens included; longer texts are truncated"
+    )
+    batch_size: int = Field(32, ge=1, description="texts per step")
+    epochs: int = Field(3, ge=1, description="passes over the training texts; the best epoch by validation is kept")
     learning_rates: tuple[_Rate, ...] = Field(
-        (2e-4,), min_length=1, description="AdamW rates at the end of warmup to choose from by validation"
+        (2e-4,), min_length=1, description="peak learning rates to try; validation chooses one"
     )
     seeds: tuple[_Seed, ...] = Field(
-        (0,), min_length=1, description="seeds of order, dropout and new weights; the first one chooses the rate"
+        (0,),
+        min_length=1,
+        description="random seeds of order, dropout and new weights; the first one chooses the learning rate",
     )
-    weight_decay: float = Field(0.01, ge=0, description="AdamW's decay of matrices, a fraction of the rate")
-    warmup_share: float = Field(0.06, ge=0, lt=1, description="share of all steps in which the rate rises to its peak")
+    weight_decay: float = Field(
+        0.01, ge=0, description="AdamW weight decay, multiplied by the learning rate; none on norms and biases"
+    )
+    warmup_share: float = Field(0.06, ge=0, lt=1, description="share of all steps that warm up the learning rate")
     precision: PrecisionName = Field(
-        "auto", description="arithmetic of training: fp32, bf16, or what the device does best"
+        "auto", description="training precision; auto: bf16 if the device has instructions for it, else fp32"
     )
-    threads: int = Field(2, ge=1, description="processor threads of training; other numbers give other bytes")
-    log_every: int = Field(10, ge=1, description="steps")
-    checkpoint_every: int = Field(500, ge=1, description="steps")
+    threads: int = Field(2, ge=1, description="CPU threads of training; another number gives other bytes")
+    log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")
+    checkpoint_every: int = Field(500, ge=1, description="steps between checkpoints")
 
     def optimizer(self, learning_rate: float) -> OptimizerSettings:
         """What `fit` needs, at one of the rates."""
@@ -46,22 +52,25 @@ class ClassificationSettings(BaseModel, frozen=True, extra="forbid"):
 class ClassificationTaskSettings(ClassificationSettings, frozen=True, extra="forbid"):
     """A task of labelled texts: its files, what chooses among the trainings, and what the encoder is compared with."""
 
-    train: str = Field(description="official file to learn from, relative to the data folder")
-    test: str = Field(description="official file to score on, relative to the data folder")
+    train: str = Field(description="official training file, relative to the data folder")
+    test: str = Field(description="official test file, relative to the data folder")
     init: Literal["pretrain", "scratch"] = Field(
         "pretrain",
-        description="weights that the main row begins with: the pretrain stage's, or fresh ones of the same encoder",
+        description="initial weights of the main row: the pretrain stage's, or random ones of the same encoder",
     )
-    scratch: bool = Field(True, description="beside a pretrained row, learn the same encoder from untrained weights")
+    scratch: bool = Field(True, description="if init is pretrain, also train the same encoder from random weights")
     validation_share: float = Field(
-        0.05, gt=0, lt=1, description="share of the training texts, by hash of the id, that choose epoch, rate and C"
+        0.05,
+        gt=0,
+        lt=1,
+        description="share of training texts, by hash of the id, that validate epoch, learning rate and C",
     )
     baseline_c: tuple[_Rate, ...] = Field(
         (0.5, 1.0, 2.0, 4.0),
         min_length=1,
-        description="C (inverse strength of the penalty) of the TF-IDF baseline's logistic regression to choose from",
+        description="values of C (inverse regularization strength) to try in the TF-IDF baseline",
     )
-    note: str = Field("", description="what has to stand beside the scores, such as where a training file is from")
+    note: str = Field("", description="a remark to save with the scores, such as the origin of the training file")
 
     @model_validator(mode="after")
     def _choices_differ(self) -> Self:

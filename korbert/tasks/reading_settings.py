@@ -15,11 +15,13 @@ SPECIAL_TOKENS = 3  # [CLS] question [SEP] context [SEP]
 class ReadingSettings(BaseModel, frozen=True, extra="forbid"):
     """What a reading model needs to answer, and what travels with it. Lengths are in pieces, unless named otherwise."""
 
-    max_length: int = Field(384, ge=8, description="pieces of a window: question, context and three special tokens")
-    stride: int = Field(128, ge=0, description="pieces of context that two neighbouring windows share")
-    max_query_pieces: int = Field(64, ge=1, description="pieces that are kept of a question, from its start")
-    max_answer_chars: int = Field(50, ge=1, description="characters of the longest answer that is considered")
-    n_best: int = Field(20, ge=1, description="answers that are kept of a question, the best one first")
+    max_length: int = Field(384, ge=8, description="pieces per window: question, context and three special tokens")
+    stride: int = Field(128, ge=0, description="pieces of context that neighbouring windows share")
+    max_query_pieces: int = Field(
+        64, ge=1, description="maximum pieces per question; the end of a longer one is cut off"
+    )
+    max_answer_chars: int = Field(50, ge=1, description="maximum characters of an answer")
+    n_best: int = Field(20, ge=1, description="answers kept per question, best first")
 
     @model_validator(mode="after")
     def _windows_advance(self) -> Self:
@@ -35,29 +37,33 @@ class ReadingSettings(BaseModel, frozen=True, extra="forbid"):
 class ReadingTaskSettings(ReadingSettings, frozen=True, extra="forbid"):
     """A reading task: its files, the weights to begin with, and how a reader is learned."""
 
-    train: str = Field(description="official file to learn from")
-    valid: str = Field(description="official file to score on")
-    official: str = Field(description="the one file that split_by_article cuts, instead of both")
-    split_by_article: bool = Field(False, description="learn and score on two parts of one file, cut by article")
+    train: str = Field(description="official training file")
+    valid: str = Field(description="official evaluation file")
+    official: str = Field(description="the file that split_by_article splits; replaces train and valid")
+    split_by_article: bool = Field(
+        False, description="split one file by article into a training part and a scored part"
+    )
     init: Literal["pretrain", "scratch"] = Field(
-        "pretrain", description="weights to begin with: the pretrain stage's, or those of an untrained `encoder`"
+        "pretrain", description="initial weights: the pretrain stage's, or random ones of `encoder`"
     )
     encoder: EncoderConfig | None = Field(
-        None, description='with init = "scratch" alone; vocab_size is the vocabulary\'s, whatever stands here'
+        None, description='only with init = "scratch"; its vocab_size is always the tokenizer\'s'
     )
     epochs: float = Field(3.0, gt=0, description="passes over all training windows")
-    batch_size: int = Field(32, ge=1, description="windows a step")
-    micro_batches: int = Field(1, ge=1, description="parts that a step's windows are run in, to save memory")
+    batch_size: int = Field(32, ge=1, description="windows per step")
+    micro_batches: int = Field(
+        1, ge=1, description="gradient accumulation: parts that a step's windows are split into, to save memory"
+    )
     optimizer: OptimizerSettings = Field(
-        OptimizerSettings(learning_rate=3e-4), description="AdamW, its rate and its schedule"
+        OptimizerSettings(learning_rate=3e-4), description="AdamW and its learning rate schedule"
     )
     precision: PrecisionName = Field(
-        "auto", description="arithmetic of training: fp32, bf16, or what the device does best"
+        "auto", description="training precision; auto: bf16 if the device has instructions for it, else fp32"
     )
-    threads: int = Field(2, ge=1, description="processor threads of training; other numbers give other bytes")
-    seed: int = Field(0, ge=0, description="of the order of windows, of dropout and of new weights")
-    log_every: int = Field(10, ge=1, description="steps")
-    checkpoint_every: int = Field(200, ge=1, description="steps")
+    threads: int = Field(2, ge=1, description="CPU threads of training; another number gives other bytes")
+    seed: int = Field(0, ge=0, description="random seed of the order of windows, dropout and new weights")
+    log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")
+    checkpoint_every: int = Field(200, ge=1, description="steps between checkpoints")
 
     @model_validator(mode="after")
     def _encoder_is_known_once(self) -> Self:

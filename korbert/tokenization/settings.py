@@ -56,21 +56,23 @@ def _check_form(form: str) -> None:
 class AnalyzerOptions(BaseModel, frozen=True, extra="forbid"):
     """How Kiwi cuts text into morphemes. Every change gives other forms, so a vocabulary belongs to its options."""
 
-    model_type: Literal["cong", "cong-global"] = Field("cong", description="cong-global costs 3 times the time")
-    load_default_dict: bool = Field(True, description="proper nouns of Kiwi's own dictionary")
-    load_multi_dict: bool = Field(
-        False, description="names of several words as one morpheme: its form then holds spaces"
+    model_type: Literal["cong", "cong-global"] = Field(
+        "cong", description="Kiwi's language model; cong-global takes 3 times as long"
     )
-    integrate_allomorph: bool = Field(True, description="았 and 었 are one form, as are 아 and 어")
-    split_complex: bool = Field(False, description="cut compound morphemes further")
-    z_coda: bool = Field(True, description="a consonant added to an ending (갔엌) is a morpheme of its own")
-    typos: Typos = Field("none", description="mistakes that Kiwi sees through (외않되 is 왜 + 안 + 되), for more time")
-    space_tolerance: int = Field(0, ge=0, description="spaces too many inside a morpheme (맛 있다 is 맛있 + 다)")
+    load_default_dict: bool = Field(True, description="use the proper nouns of Kiwi's dictionary")
+    load_multi_dict: bool = Field(
+        False, description="analyse names of several words as one morpheme, whose form then contains spaces"
+    )
+    integrate_allomorph: bool = Field(True, description="give allomorphs one form: 았 and 었, 아 and 어")
+    split_complex: bool = Field(False, description="split compound morphemes")
+    z_coda: bool = Field(True, description="analyse a consonant added to an ending (갔엌) as a morpheme of its own")
+    typos: Typos = Field("none", description="typos that Kiwi corrects (외않되 is 왜 + 안 + 되); analysis takes longer")
+    space_tolerance: int = Field(0, ge=0, description="surplus spaces allowed inside a morpheme (맛 있다 is 맛있 + 다)")
     dialects: tuple[Dialect, ...] = Field(
-        (), description="whose words Kiwi knows too, for more time and 4 GB of memory"
+        (), description="dialects that Kiwi recognizes too; analysis takes longer and 4 GB of memory"
     )
     user_words: tuple[UserWord, ...] = Field(
-        (), description="words that Kiwi is told of; analyze.user_words reads them"
+        (), description="words added to Kiwi's dictionary, read from analyze.user_words"
     )
 
     @model_serializer(mode="wrap")
@@ -86,19 +88,27 @@ class AnalyzerOptions(BaseModel, frozen=True, extra="forbid"):
 class VocabularySettings(BaseModel, frozen=True, extra="forbid"):
     """Which strings get an id. Ids 0 to 127 are special or reserved, 128 to 383 bytes, 384 and up pieces."""
 
-    size: int = Field(102_400, ge=_SMALLEST, le=1 << 20, description="entries, special ones, bytes and words included")
+    size: int = Field(
+        102_400, ge=_SMALLEST, le=1 << 20, description="entries, including special tokens, bytes and words"
+    )
     mark: Mark = Field(
-        "none", description="▁ before the form of a morpheme: never, where an eojeol begins, or before every morpheme"
+        "none", description="▁ before the form of a morpheme: never, at the beginning of an eojeol, or always"
     )
-    min_count: int = Field(1, ge=1, description="forms that occur less often are not learned from")
+    min_count: int = Field(1, ge=1, description="forms that occur less often are not used for learning")
     character_coverage: float = Field(
-        0.9995, ge=0.98, le=1, description="share of characters that get an entry; the rare rest is spelt in bytes"
+        0.9995,
+        ge=0.98,
+        le=1,
+        description="share of character occurrences that entries cover; rare characters are spelt in bytes",
     )
-    max_piece_chars: int = Field(16, ge=1, le=64, description="longest piece, its mark included")
+    max_piece_chars: int = Field(16, ge=1, le=64, description="maximum characters of a piece, mark included")
     foreign_share: float = Field(
-        0.15, ge=0, le=1, description="largest share of entries of two characters or more without Hangul: years, names"
+        0.15,
+        ge=0,
+        le=1,
+        description="maximum share of entries that have two or more characters and no Hangul: years, names",
     )
-    words: tuple[str, ...] = Field((), description="forms that stay one piece, whatever their counts")
+    words: tuple[str, ...] = Field((), description="forms that are always one piece, whatever their counts")
 
     @field_validator("words")
     @classmethod

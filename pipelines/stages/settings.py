@@ -15,8 +15,10 @@ __all__ = ["EncoderSection", "HeldOut", "Phase", "PretrainStage", "ShardStage", 
 class HeldOut(BaseModel, frozen=True, extra="forbid"):
     """What no vocabulary and no training sees."""
 
-    seed: int = Field(0, ge=0, description="of every random choice")
-    heldout_share: float = Field(0.01, gt=0, lt=1, description="share of documents, chosen by hash of their id")
+    seed: int = Field(0, ge=0, description="random seed")
+    heldout_share: float = Field(
+        0.01, gt=0, lt=1, description="share of documents that are held out, by hash of their id"
+    )
 
 
 class VocabStage(VocabSettings, HeldOut, frozen=True, extra="forbid"):
@@ -30,16 +32,18 @@ class ShardStage(ShardSettings, HeldOut, frozen=True, extra="forbid"):
 class Phase(BaseModel, frozen=True, extra="forbid"):
     """A stretch of pretraining at one length."""
 
-    length: int = Field(128, ge=8, description="pieces a row, special tokens included")
-    batch_size: int = Field(32, ge=1, description="rows a step")
+    length: int = Field(128, ge=8, description="pieces per row, special tokens included")
+    batch_size: int = Field(32, ge=1, description="rows per step")
     steps: int = Field(ge=1, description="optimizer updates")
-    micro_batches: int = Field(1, ge=1, description="parts that a step's rows are run in, to save memory")
+    micro_batches: int = Field(
+        1, ge=1, description="gradient accumulation: parts that a step's rows are split into, to save memory"
+    )
 
 
 class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
     """[pretrain.encoder]: an encoder whose vocabulary is not known yet."""
 
-    vocab_size: int = Field(1, ge=1, le=1, exclude=True, description="left out: it is the tokenizer's")
+    vocab_size: int = Field(1, ge=1, le=1, exclude=True, description="not a setting: it is the tokenizer's")
 
     def config(self, vocab_size: int) -> EncoderConfig:
         """The encoder over a vocabulary of that size."""
@@ -49,18 +53,20 @@ class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
 class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     """[pretrain]"""
 
-    precision: PrecisionName = Field("auto", description="bf16 where the device has the instructions, or say which")
-    threads: int = Field(2, ge=1, description="threads of one training process; another number gives other bytes")
-    seed: int = Field(0, ge=0, description="of weights, rows and masks")
+    precision: PrecisionName = Field(
+        "auto", description="training precision; auto: bf16 if the device has instructions for it, else fp32"
+    )
+    threads: int = Field(2, ge=1, description="CPU threads of training; another number gives other bytes")
+    seed: int = Field(0, ge=0, description="random seed of weights, rows and masks")
     encoder: EncoderSection
-    phases: tuple[Phase, ...] = Field(min_length=1, description="run one after another under one schedule")
+    phases: tuple[Phase, ...] = Field(min_length=1, description="run in this order under one learning rate schedule")
     masking: MaskingSettings = MaskingSettings()
     pairs: PairSettings = PairSettings()
     optimizer: OptimizerSettings
-    log_every: int = Field(10, ge=1, description="steps")
-    evaluate_every: int = Field(200, ge=1, description="steps")
-    checkpoint_every: int = Field(200, ge=1, description="steps")
-    heldout_rows: int = Field(2_000, ge=1, description="rows of held-out text that a loss is measured on, at most")
+    log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")
+    evaluate_every: int = Field(200, ge=1, description="steps between evaluations on held-out rows")
+    checkpoint_every: int = Field(200, ge=1, description="steps between checkpoints")
+    heldout_rows: int = Field(2_000, ge=1, description="maximum held-out rows per evaluation")
 
     @model_validator(mode="after")
     def _positions_reach(self) -> Self:

@@ -10,8 +10,8 @@ __all__ = ["KorquadSettings"]
 class KorquadSettings(ReadingTaskSettings, frozen=True, extra="forbid"):
     """The korquad stage: learn on questions with answers, score on others, leave a submission."""
 
-    train: str = Field("korquad1/KorQuAD_v1.0_train.json", description="official file to learn from")
-    valid: str = Field("korquad1/KorQuAD_v1.0_dev.json", description="official file to score on")
+    train: str = Field("korquad1/KorQuAD_v1.0_train.json", description="official training file")
+    valid: str = Field("korquad1/KorQuAD_v1.0_dev.json", description="official evaluation file")
     official: str = Field(
-        "korquad1/KorQuAD_v1.0_dev.json", description="the one file that split_by_article cuts, instead of both"
+        "korquad1/KorQuAD_v1.0_dev.json", description="the file that split_by_article splits; replaces train and valid"
     )

@@ -10,8 +10,11 @@ __all__ = ["NsmcSettings"]
 class NsmcSettings(ClassificationTaskSettings, frozen=True, extra="forbid"):
     """The nsmc stage: classifiers, each chosen on held-out training reviews, scored on test reviews, and compared."""
 
-    train: str = Field("nsmc/ratings_train.txt", description="official file to learn from, relative to the data folder")
-    test: str = Field("nsmc/ratings_test.txt", description="official file to score on, relative to the data folder")
+    train: str = Field("nsmc/ratings_train.txt", description="official training file, relative to the data folder")
+    test: str = Field("nsmc/ratings_test.txt", description="official test file, relative to the data folder")
     validation_share: float = Field(
-        0.05, gt=0, lt=1, description="share of the training reviews, by hash of the id, that choose epoch, rate and C"
+        0.05,
+        gt=0,
+        lt=1,
+        description="share of training reviews, by hash of the id, that validate epoch, learning rate and C",
     )
