@@ -14,7 +14,6 @@ def csv_records(lines: Iterable[str | None], longest_field: int) -> Iterator[tup
     line is a record of its own, without text and fields. So is a line whose quoted field does not end, goes on after
     its quote, or is longer than `longest_field` characters, without fields; the next record begins at the line after.
     """
-    csv.field_size_limit(longest_field)
     source = iter(lines)
     again: deque[str | None] = deque()  # lines read after a mistaken quote
     taken: list[str | None] = []  # lines of the record that is read
@@ -27,15 +26,23 @@ def csv_records(lines: Iterable[str | None], longest_field: int) -> Iterator[tup
             yield line
 
     before = 0
+    reader = csv.reader(feed(), strict=True)
     while True:
+        limit = csv.field_size_limit(longest_field)  # the process's; changed only while a record is read
         try:
-            for fields in csv.reader(feed(), strict=True):
-                yield before, "".join(filter(None, taken)), fields
-                before += len(taken)
-                taken.clear()
+            fields: list[str] | None = next(reader)
+        except StopIteration:
             return
         except csv.Error:
-            yield before, taken[0], None
-            before += 1
+            fields = None
+        finally:
+            csv.field_size_limit(limit)
+        if fields is None:  # only the first line is at fault
             again.extendleft(reversed(taken[1:]))
-            taken.clear()
+            del taken[1:]
+            reader = csv.reader(feed(), strict=True)
+        text = taken[0] if fields is None else "".join(filter(None, taken))
+        number = len(taken)
+        taken.clear()
+        yield before, text, fields
+        before += number

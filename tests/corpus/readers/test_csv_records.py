@@ -66,3 +66,11 @@ def test_lines_are_read_when_they_are_needed() -> None:
     records = csv_records(lines(), 40)
     next(records)
     assert asked == [0]
+
+
+def test_the_limit_of_others_stays() -> None:
+    limit = csv.field_size_limit()
+    records = csv_records(iter([GOOD, BAD, GOOD]), 40)
+    for _ in records:
+        assert csv.field_size_limit() == limit
+    assert csv.field_size_limit() == limit
