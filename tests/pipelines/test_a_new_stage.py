@@ -52,7 +52,7 @@ def korbert(folder: Path, *arguments: str, **environment: str) -> subprocess.Com
     return subprocess.run(
         [sys.executable, "-c", KORBERT, *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": path, **environment},
+        env={**os.environ, "PYTHONPATH": path, "KORBERT_DATA": str(folder), **environment},
         capture_output=True,
         text=True,
         timeout=120,

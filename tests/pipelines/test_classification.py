@@ -185,7 +185,8 @@ def test_one_entry_makes_it_a_stage(tmp_path: Path) -> None:
 
     def korbert(*arguments: str) -> str:
         command = [sys.executable, "-c", program, *arguments]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), *sys.path]))}
+        path = os.pathsep.join(filter(None, [str(ROOT), *sys.path]))
+        environment = {**os.environ, "PYTHONPATH": path, "KORBERT_DATA": str(tmp_path)}
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
         return done.stdout + done.stderr
 
