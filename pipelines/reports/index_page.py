@@ -8,7 +8,8 @@ from korbert.errors import ArtifactError
 from pipelines.artifacts import PAGE, RECORD
 from pipelines.reports import formatting
 from pipelines.reports.elements import Headline
-from pipelines.reports.page import page_of, write
+from pipelines.reports.modules import page_of
+from pipelines.reports.page import write
 from pipelines.reports.record import Artifact, drawing
 from pipelines.reports.usage import usage
 from pipelines.stages.table import STAGES

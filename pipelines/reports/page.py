@@ -1,7 +1,5 @@
 """Renders pages: elements through jinja2 templates into one self-contained HTML file."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,29 +10,11 @@ from korbert.durable import write_whole
 from korbert.terminal import printable
 from pipelines.artifacts import PAGE
 from pipelines.reports import details
-from pipelines.reports.elements import Headline, Story
+from pipelines.reports.modules import page_of
 from pipelines.reports.record import Artifact, drawing
 from pipelines.reports.usage import usage
-from pipelines.stages import imported
-from pipelines.stages.table import STAGES
 
-__all__ = ["page_of", "render", "write"]
-
-
-@dataclass(frozen=True)
-class _Plain:
-    """The page of a stage without a module of its own: the record alone."""
-
-    def headlines(self, artifact: Artifact) -> Sequence[Headline]:
-        return ()
-
-    def story(self, artifact: Artifact) -> Story:
-        return Story("Run record", "This stage has no page of its own.", ())
-
-
-def page_of(stage: str) -> Any:
-    """The module, or the like, of the stage's page: it has `headlines(artifact)` and `story(artifact)`."""
-    return imported(STAGES[stage].page) if stage in STAGES and STAGES[stage].page else _Plain()
+__all__ = ["render", "write"]
 
 
 def render(folder: Path) -> Path:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.reports.elements import Code
-from pipelines.stages import imported
-from pipelines.stages.table import STAGES
+from pipelines.reports.modules import page_of
 
 __all__ = ["Use", "shown", "usage"]
 
@@ -34,8 +33,7 @@ def usage(artifacts: Mapping[str, Path]) -> tuple[Code, ...]:
     """
     uses: list[tuple[Use, str]] = []
     for stage, folder in artifacts.items():
-        page = imported(STAGES[stage].page) if stage in STAGES and STAGES[stage].page else None
-        if (use := getattr(page, "USE", None)) is not None:
+        if (use := getattr(page_of(stage), "USE", None)) is not None:
             uses.append((use, f"{shown(folder)}/{use.folder}"))
     if not uses:
         return ()

@@ -1,0 +1,26 @@
+"""Which module draws the page of a stage."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pipelines.reports.elements import Headline, Story
+from pipelines.reports.record import Artifact
+from pipelines.stages import imported
+from pipelines.stages.table import STAGES
+
+__all__ = ["page_of"]
+
+
+class _Plain:
+    """The page of a stage without a module of its own: the record alone."""
+
+    def headlines(self, artifact: Artifact) -> Sequence[Headline]:
+        return ()
+
+    def story(self, artifact: Artifact) -> Story:
+        return Story("Run record", "This stage has no page of its own.", ())
+
+
+def page_of(stage: str) -> Any:
+    """The stage's page: `headlines(artifact)`, `story(artifact)` and, where its artifact can be used, `USE`."""
+    return imported(STAGES[stage].page) if stage in STAGES and STAGES[stage].page else _Plain()
