@@ -113,8 +113,8 @@ def recipe_model() -> type[BaseModel]:
 
 def _field(stage: Stage) -> tuple[Any, Any]:
     if stage.optional:
-        return stage.settings | None, None
-    return stage.settings, ...
+        return stage.settings_class | None, None
+    return stage.settings_class, ...
 
 
 def _apply(raw: dict[str, Any], change: str) -> None:
@@ -166,7 +166,7 @@ def _hand_down(raw: dict[str, Any], path: Path) -> None:
         section = raw.setdefault(stage.name, {})
         if not isinstance(section, dict):
             raise SettingsError(f"{path}: {stage.name}: holds {section!r}: write it as a table, [{stage.name}]")
-        for key in shared.keys() & stage.settings.model_fields.keys() - section.keys():
+        for key in shared.keys() & stage.settings_class.model_fields.keys() - section.keys():
             section[key] = shared[key]
         stage.derive(section, raw)
 

@@ -9,18 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from korbert.tasks import korquad, nsmc
-from korbert.tasks.classification_settings import ClassificationTaskSettings
-from korbert.tasks.korquad.settings import KorquadSettings
-from korbert.tasks.nsmc.settings import NsmcSettings
 from korbert.tasks.questions import AnswerMetrics, Dataset
-from korbert.tasks.reading_settings import ReadingTaskSettings
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Figures, Inputs, figures, imported
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from korbert.tasks.classification_settings import ClassificationTaskSettings
     from korbert.tasks.metrics import Metric
+    from korbert.tasks.reading_settings import ReadingTaskSettings
 
 __all__ = ["KORQUAD", "NSMC", "TASKS", "ClassificationTask", "ReadingTask", "Task"]
 
@@ -42,7 +40,7 @@ class ClassificationTask:
 
     name: str
     title: str
-    settings: type[ClassificationTaskSettings]
+    settings: "str | type[ClassificationTaskSettings]"
     read: Callable[[Path], "pd.DataFrame"]
     labels: tuple[str, ...]
     metrics: tuple["Metric", ...] = ("accuracy", "macro_f1")
@@ -69,7 +67,7 @@ class ClassificationTask:
         """The lines of the closing table."""
         return figures.classification(self.title, self.metrics[0])
 
-    def run(self, settings: ClassificationTaskSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
+    def run(self, settings: "ClassificationTaskSettings", inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
         """The task as a stage: writes model/, scores.json, predictions.parquet and metrics/ (docs/formats.md)."""
         counts: Counts = imported("pipelines.classification:run")(self, settings, inputs, output, runtime)
         return counts
@@ -86,7 +84,7 @@ class ReadingTask:
 
     name: str
     title: str
-    settings: type[ReadingTaskSettings]
+    settings: "str | type[ReadingTaskSettings]"
     read: Callable[[Path], Dataset]
     metrics: AnswerMetrics
     submission: bool = False
@@ -116,7 +114,7 @@ class ReadingTask:
         """The lines of the closing table."""
         return figures.reading(self.title)
 
-    def run(self, settings: ReadingTaskSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
+    def run(self, settings: "ReadingTaskSettings", inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
         """The task as a stage: writes model/, predictions.json, scores.json and more (docs/formats.md)."""
         counts: Counts = imported("pipelines.reading:run")(self, settings, inputs, output, runtime)
         return counts
@@ -126,7 +124,7 @@ Task = ClassificationTask | ReadingTask
 
 NSMC = ClassificationTask(
     name="nsmc",
-    settings=NsmcSettings,
+    settings="korbert.tasks.nsmc.settings:NsmcSettings",
     read=nsmc.read,
     labels=nsmc.LABELS,
     metrics=("accuracy",),
@@ -138,7 +136,7 @@ NSMC = ClassificationTask(
 )
 KORQUAD = ReadingTask(
     name="korquad",
-    settings=KorquadSettings,
+    settings="korbert.tasks.korquad.settings:KorquadSettings",
     read=korquad.read,
     metrics=AnswerMetrics(korquad.exact_match, korquad.f1),
     submission=True,

@@ -33,13 +33,15 @@ def full_recipe() -> str:
     lines = [_HEAD]
     for key in SHARED:
         about = next(
-            stage.settings.model_fields[key] for stage in STAGES.values() if key in stage.settings.model_fields
+            stage.settings_class.model_fields[key]
+            for stage in STAGES.values()
+            if key in stage.settings_class.model_fields
         )
         value = recipe.get(key, about.get_default())
         lines += [*_comment(about.description), f"{'' if key in recipe else '# '}{key} = {_toml(value)}", ""]
     for stage in STAGES.values():
         lines += [f"## ---- {stage.name}: {stage.help.summary}", ""]
-        lines += _table(stage.settings, stage.name, recipe.get(stage.name), absent=stage.optional)
+        lines += _table(stage.settings_class, stage.name, recipe.get(stage.name), absent=stage.optional)
     return "\n".join(lines).rstrip("\n") + "\n"
 
 

@@ -69,7 +69,7 @@ def _default(value: Any) -> str:
 def test_every_setting_is_there_with_its_default(stage: str) -> None:
     page = SECTIONS["Settings of a recipe"]
     shown = dict(re.findall(rf"^\| `({stage}\.[\w.]+)` \| ([^|]+?) \|", page, re.MULTILINE))
-    assert shown == dict(settings_rows(STAGES[stage].settings, stage))
+    assert shown == dict(settings_rows(STAGES[stage].settings_class, stage))
 
 
 def test_every_stage_has_a_section() -> None:

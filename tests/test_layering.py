@@ -50,6 +50,14 @@ def test_cheap_things_load_nothing_heavy(code: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_help_loads_no_settings() -> None:
+    """Their classes take longer to build than all the rest of a command line."""
+    code = "import sys; from pipelines.cli import run_command; run_command(['--help'])"
+    check = "; assert 'pydantic' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code + check], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+
+
 def test_public_names_exist() -> None:
     import importlib
 

@@ -13,9 +13,10 @@ import importlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 __all__ = ["Counts", "Figures", "Help", "Inputs", "Run", "Stage", "imported"]
 
@@ -62,8 +63,8 @@ def _nothing(settings: Any) -> Mapping[str, str]:
 class Stage:
     """A stage, said once. Runner, recipes, commands, closing table, index and pages know stages by their entries alone.
 
-    version: goes up when the stage's code gives other bytes. settings: its section of a recipe. run: does the work; a
-        name is "module:function".
+    version: goes up when the stage's code gives other bytes. settings: the class of its section of a recipe. run:
+        does the work. Either may be named, as "module:name".
     help: of its command. title: what it makes, on the index page.
     reads: stages whose artifacts it is made from. unread: those of them that some settings do without.
     libraries: those whose version shapes the bytes. trains: whether it trains (on a device) or works part by part (on
@@ -81,7 +82,7 @@ class Stage:
 
     name: str
     version: int
-    settings: type[BaseModel]
+    settings: "str | type[BaseModel]"
     run: str | Run
     help: Help
     title: str
@@ -99,6 +100,12 @@ class Stage:
     figures: Figures = lambda folder, counts: ()
     products: Mapping[str, str] = field(default_factory=dict)
     preview: str = ""
+
+    @property
+    def settings_class(self) -> "type[BaseModel]":
+        """The class of `settings`, loaded where it is named."""
+        found: type[BaseModel] = imported(self.settings) if isinstance(self.settings, str) else self.settings
+        return found
 
     def reads_under(self, settings: Any) -> tuple[str, ...]:
         """The stages that it reads under these settings; all of `reads` where there are none."""

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipelines import artifacts
 from pipelines.stages import Figures
 
 __all__ = ["analyze", "classification", "clean", "label", "pretrain", "reading", "shard", "vocab"]
@@ -73,4 +72,6 @@ def label(metric: str) -> str:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    return artifacts.read_json(path) or {}
+    from pipelines.artifacts import read_json  # loads pydantic, which `korbert --help` does without
+
+    return read_json(path) or {}

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from corpus.settings import AnalyzeSettings, CleanSettings
 from pipelines.stages import Help, Stage, figures
-from pipelines.stages.settings import PretrainStage, ShardStage, VocabStage
 from pipelines.tasks import TASKS, Task
 
 __all__ = ["STAGES"]
@@ -65,7 +63,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             "clean",
             1,
-            CleanSettings,
+            "corpus.settings:CleanSettings",
             "pipelines.stages.clean:run",
             Help(
                 "Raw files -> documents worth learning from.",
@@ -85,7 +83,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             "analyze",
             1,
-            AnalyzeSettings,
+            "corpus.settings:AnalyzeSettings",
             "pipelines.stages.analyze:run",
             Help(
                 "Documents -> sentences and morphemes (Kiwi).",
@@ -103,7 +101,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             "vocab",
             1,
-            VocabStage,
+            "pipelines.stages.settings:VocabStage",
             "pipelines.stages.vocab:run",
             Help(
                 "Morphemes -> vocabulary and tokenizer.",
@@ -120,7 +118,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             "shard",
             1,
-            ShardStage,
+            "pipelines.stages.settings:ShardStage",
             "pipelines.stages.shard:run",
             Help(
                 "Morphemes -> ids in memory-mapped shards.",
@@ -137,7 +135,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             "pretrain",
             1,
-            PretrainStage,
+            "pipelines.stages.settings:PretrainStage",
             "pipelines.stages.pretrain:run",
             Help(
                 "Shards -> a model that has learned to fill gaps.",
