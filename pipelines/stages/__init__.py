@@ -55,10 +55,6 @@ class Help:
         return f"{self.summary}\n\nReads {self.reads}.\n\nWrites {self.writes}.\n\n\b\nExample:\n  {self.example}"
 
 
-def _nothing(settings: Any) -> Mapping[str, str]:
-    return {}
-
-
 @dataclass(frozen=True)
 class Stage:
     """A stage, said once. Runner, recipes, commands, closing table, index and pages know stages by their entries alone.
@@ -91,7 +87,7 @@ class Stage:
     libraries: tuple[str, ...] = ()
     trains: bool = False
     optional: bool = False
-    patterns: Callable[[Any], Mapping[str, str]] = _nothing
+    patterns: Callable[[Any], Mapping[str, str]] = lambda settings: {}
     remote: bool = False
     derive: Callable[[dict[str, Any], Mapping[str, Any]], None] = lambda section, recipe: None
     check: Callable[[Any, Mapping[str, Any]], None] = lambda settings, others: None
