@@ -1,49 +1,43 @@
-"""A pretraining step against `transformers` BertForPreTraining as it is: the same rows, the same threads, in turn.
+"""Speed of a pretraining step: against `transformers`, against an earlier commit, and against the machine itself.
 
-    python benchmarks/pretraining.py                            4 layers x 256, 102,400 entries, 32 rows x 128
-    python benchmarks/pretraining.py --shards artifacts/small/shard/train   and how long making rows takes
+    python benchmarks/pretraining.py full                              full rows: 4 layers x 256, 102,400 entries
+    python benchmarks/pretraining.py real --shards SHARDS              rows as the shards have them, 64 of up to 128
+    python benchmarks/pretraining.py before --shards SHARDS --checkout FOLDER    the same step of another checkout
+    python benchmarks/pretraining.py lengths                           modern with local layers against bert
+    python benchmarks/pretraining.py encoder                           share of the machine's own matrix product
 
-Theirs scores every piece over the whole vocabulary and takes PyTorch's default AdamW; ours is the step that `fit`
-makes. Both are run in turn, in rounds of at least --seconds each; what counts is the median over the rounds of
-ours / theirs in pieces a second. Rows are full, so that nothing is gained here from grouping rows of like lengths.
+SHARDS is the folder `shard/train` of a recipe's artifacts. What is compared is run in turn, in rounds of at least
+--seconds each, and what counts is the median over the rounds of ours / theirs in pieces a second, padding not counted.
+`transformers` is BertForPreTraining as it is: it scores every piece over the whole vocabulary, pads to the longest row
+as run_mlm.py does, and takes PyTorch's default AdamW. Ours is the step that `fit` makes.
 """
 
 import argparse
+import os
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import torch
-from torch import Tensor
-from transformers import BertConfig, BertForPreTraining
 
 from korbert.modeling import EncoderConfig, PretrainingModel
 from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, SpecialIds, pretraining_loss
-from korbert.pretraining.batches import located
 from korbert.training import OptimizerSettings, choose_device
-from korbert.training.devices import choose_precision, memory_kept
+from korbert.training.devices import memory_kept
 from korbert.training.distributed import World
-from korbert.training.plan import TrainingPlan
 from korbert.training.updates import Updates
 
+Step = Callable[[], int]
+"""Makes a step; returns its pieces."""
+
 IDS = SpecialIds(pad=0, cls=2, sep=3, mask=4, first_piece=384, vocab_size=102_400)
-
-
-def full_rows(options: argparse.Namespace) -> dict[str, Tensor]:
-    """Random pieces, 15 % of them with a label, no padding."""
-    generator = torch.Generator().manual_seed(0)
-    shape = (options.rows, options.length)
-    ids = torch.randint(IDS.first_piece, options.vocabulary, shape, generator=generator)
-    chosen = torch.rand(shape, generator=generator) < 0.15
-    return {
-        "input_ids": ids.masked_fill(chosen, IDS.mask),
-        "attention_mask": torch.ones_like(ids),
-        "token_type_ids": (torch.arange(options.length) >= options.length // 2).long().expand(shape),
-        "boundaries": torch.ones_like(ids),
-        "labels": ids.masked_fill(~chosen, -100),
-        "next_sentence_label": torch.randint(0, 2, (options.rows,), generator=generator),
-    }
+STEPS_AHEAD = 12  # batches made before the clock starts, and taken in turn
 
 
 def sizes(options: argparse.Namespace) -> dict[str, int]:
@@ -53,96 +47,298 @@ def sizes(options: argparse.Namespace) -> dict[str, int]:
         "num_hidden_layers": options.layers,
         "num_attention_heads": max(1, options.hidden // 64),
         "intermediate_size": 4 * options.hidden,
-        "max_position_embeddings": 512,
+        "max_position_embeddings": max(512, options.length),
     }
 
 
-def theirs(options: argparse.Namespace, batch: dict[str, Tensor], device: torch.device) -> Callable[[], None]:
-    model = BertForPreTraining(BertConfig.from_dict(sizes(options))).train().to(device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    inputs = {name: tensor.to(device) for name, tensor in batch.items() if name != "boundaries"}
-    bf16 = choose_precision(device, "auto") == "bf16"
+def encoder(options: argparse.Namespace, architecture: str, **others: Any) -> EncoderConfig:
+    """GeGLU has two halves: with two thirds of the width both architectures are of one size."""
+    own = {"intermediate_size": 8 * options.hidden // 3} if architecture == "modern" else {}
+    return EncoderConfig.model_validate({"architecture": architecture, **sizes(options), **own, **others})
 
-    def step() -> None:
-        with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-            loss = model(**inputs).loss
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
+
+def full_rows(options: argparse.Namespace, folder: Path) -> list[Path]:
+    """A shard of made-up documents, of which each makes a full row. Entries occur as often as Zipf's law says."""
+    rng = np.random.default_rng(0)
+    number, room = STEPS_AHEAD * options.rows, options.length - 3
+    ids = IDS.first_piece + rng.zipf(1.1, size=4 * number * room) % (options.vocabulary - IDS.first_piece)
+    boundaries = np.ones(room, dtype=np.uint8)
+    boundaries[[0, room // 2]] = 3
+    table = pa.table(
+        {
+            "source": ["made up"] * number,
+            "input_ids": pa.array(
+                ids[: number * room].astype(np.int32).reshape(number, room).tolist(), pa.list_(pa.int32())
+            ),
+            "boundaries": pa.array([boundaries.tolist()] * number, pa.list_(pa.uint8())),
+        }
+    )
+    path = folder / "rows.arrow"
+    with pa.ipc.new_stream(str(path), table.schema) as stream:
+        stream.write_table(table)
+    return [path]
+
+
+def rows_of(options: argparse.Namespace, files: list[Path], head: str) -> PretrainingRows:
+    given: dict[str, Any] = {}
+    if head == "sampled":
+        from korbert.pretraining.vocabulary import Negatives  # the checkout before has none
+
+        given["negatives"] = Negatives(counts_of(files, options.vocabulary), options.negatives)
+    return PretrainingRows(files, IDS, options.length, MaskingSettings(), PairSettings(), seed=0, **given)
+
+
+def counts_of(files: list[Path], entries: int) -> np.ndarray:
+    counts = np.zeros(entries, dtype=np.int64)
+    for file in files:
+        with pa.ipc.open_stream(str(file)) as stream:
+            for batch in stream:
+                counts += np.bincount(batch.column("input_ids").flatten().to_numpy(), minlength=entries)
+    return counts
+
+
+def updates_of(model: PretrainingModel, precision: str, device: torch.device) -> Updates:
+    try:
+        from korbert.training.plan import TrainingPlan
+    except ImportError:  # commits up to 3973bc7
+        from korbert.training.updates import Plan as TrainingPlan
+
+        plan = TrainingPlan(1_000_000, OptimizerSettings(learning_rate=1e-4), 0, precision, 10, 0)
+    else:
+        plan = TrainingPlan(1_000_000, OptimizerSettings(learning_rate=1e-4), 0, precision)
+    return Updates(model.to(device), pretraining_loss, plan, device, World())
+
+
+def ours(
+    options: argparse.Namespace, precision: str, files: list[Path], config: EncoderConfig, head: str = "full"
+) -> Step:
+    device = choose_device(options.device)
+    updates = updates_of(PretrainingModel(config), precision, device)
+    rows = rows_of(options, files, head)
+    batches = [rows.batch(step, options.rows) for step in range(STEPS_AHEAD)]
+    steps = iter(range(1_000_000))
+
+    def step() -> int:
+        number = next(steps)
+        with memory_kept(device):  # as in `fit`
+            updates.update(number, batches[number % STEPS_AHEAD])
+        return updates.take_pieces()
 
     return step
 
 
-def ours(
-    architecture: str, options: argparse.Namespace, batch: dict[str, Tensor], device: torch.device
-) -> Callable[[], None]:
-    config = EncoderConfig.model_validate({"architecture": architecture, **sizes(options)})
-    plan = TrainingPlan(1_000_000, OptimizerSettings(learning_rate=1e-4), 0, choose_precision(device, "auto"))
-    updates = Updates(PretrainingModel(config).to(device), pretraining_loss, plan, device, World())
-    done = iter(range(plan.steps))
-    places = located(batch["labels"], batch["attention_mask"])
-    return lambda: updates.update(next(done), [{**batch, **places}])
+def theirs(options: argparse.Namespace, precision: str, files: list[Path]) -> Step:
+    from transformers import BertConfig, BertForPreTraining
+
+    from korbert.training.devices import moved
+
+    device = choose_device(options.device)
+    model = BertForPreTraining(BertConfig.from_dict(sizes(options))).train().to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    rows = rows_of(options, files, "full")
+    batches = [moved(padded(rows.batch(step, options.rows)[0]), device) for step in range(STEPS_AHEAD)]
+    steps = iter(range(1_000_000))
+
+    def step() -> int:
+        batch = batches[next(steps) % STEPS_AHEAD]
+        with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
+            loss = model(**batch).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        return int(batch["attention_mask"].sum())
+
+    return step
 
 
-def pieces_per_second(step: Callable[[], None], pieces: int, seconds: float, device: torch.device) -> float:
+def padded(batch: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """A flat batch as `transformers` takes it, each row padded to the longest."""
+    pad = torch.nn.utils.rnn.pad_sequence
+    lengths = list(batch["lengths"])
+    labels = torch.full_like(batch["input_ids"], -100)
+    labels[batch["label_places"]] = batch["labels"]
+    ids, segments = (pad(batch[name].split(lengths), batch_first=True) for name in ("input_ids", "token_type_ids"))
+    return {
+        "input_ids": ids,
+        "token_type_ids": segments,
+        "attention_mask": pad([torch.ones(length, dtype=torch.int64) for length in lengths], batch_first=True),
+        "labels": pad(labels.split(lengths), batch_first=True, padding_value=-100),
+        "next_sentence_label": batch["next_sentence_label"],
+    }
+
+
+def pieces_per_second(step: Step, seconds: float, device: torch.device) -> float:
     """Over as many steps as fill `seconds`, behind one that is not counted."""
     step()
-    steps = 0
+    pieces = 0
     started = time.perf_counter()
-    while steps == 0 or time.perf_counter() - started < seconds:
-        step()
-        steps += 1
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-    return steps * pieces / (time.perf_counter() - started)
+    while pieces == 0 or time.perf_counter() - started < seconds:
+        pieces += step()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return pieces / (time.perf_counter() - started)
 
 
-def compare(architecture: str, options: argparse.Namespace, device: torch.device) -> None:
-    batch = full_rows(options)
-    pieces = batch["input_ids"].numel()
-    steps = (ours(architecture, options, batch, device), theirs(options, batch, device))
-    rounds = []
-    for _ in range(options.pairs):
-        with memory_kept(device):  # as in `fit`
-            one = pieces_per_second(steps[0], pieces, options.seconds, device)
-        rounds.append((one, pieces_per_second(steps[1], pieces, options.seconds, device)))
-    for one, other in rounds:
-        print(f"{architecture:7} {one:10,.0f} pieces/s   transformers {other:10,.0f}   x {one / other:.2f}")
-    print(f"{architecture:7} median ratio {statistics.median(one / other for one, other in rounds):.2f}")
+def in_turn(options: argparse.Namespace, steps: Mapping[str, Step | Callable[[], float]], against: str) -> None:
+    """Rounds of all; the speed of each, and its median ratio to `against`."""
+    device = choose_device(options.device)
+    speeds: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(options.rounds):
+        for name, step in steps.items():
+            speeds[name].append(pieces_per_second(step, options.seconds, device))
+    for name, own in speeds.items():
+        ratio = statistics.median(one / other for one, other in zip(own, speeds[against], strict=True))
+        every = " ".join(f"{speed:,.0f}" for speed in own)
+        print(f"{name:30} {statistics.median(own):10,.0f} pieces/s   x {ratio:5.2f}   ({every})", flush=True)
 
 
-def time_rows(options: argparse.Namespace) -> None:
-    """Opening shards and making the rows of a step, in one thread."""
-    started = time.perf_counter()
-    files = sorted(options.shards.glob("*.arrow"))
-    rows = PretrainingRows(files, IDS, options.length, MaskingSettings(), PairSettings(), seed=0)
-    opened = time.perf_counter() - started
-    steps = max(1, 3_200 // options.rows)
-    started = time.perf_counter()
-    pieces = sum(int(rows.batch(step, options.rows)[0]["attention_mask"].sum()) for step in range(steps))
-    each = (time.perf_counter() - started) / steps
-    print(f"rows    {len(rows):,} opened in {opened:.2f} s; {each * 1e3:.1f} ms a step of {pieces / steps:,.0f} pieces")
+def narrow(options: argparse.Namespace) -> dict[str, int]:
+    return {"embedding_size": max(32, options.hidden // 4)}
+
+
+def against_transformers(options: argparse.Namespace, files: list[Path]) -> None:
+    for precision in options.precisions:
+        base = theirs(options, precision, files)
+        steps = {f"transformers {precision}": base}
+        for architecture in ("bert", "modern"):
+            config = encoder(options, architecture)
+            slim = encoder(options, architecture, **narrow(options))
+            steps[f"{architecture} full {precision}"] = ours(options, precision, files, config)
+            steps[f"{architecture} narrow {precision}"] = ours(options, precision, files, slim)
+            steps[f"{architecture} sampled {precision}"] = ours(options, precision, files, config, "sampled")
+        in_turn(options, steps, f"transformers {precision}")
+
+
+def against_checkout(options: argparse.Namespace, files: list[Path]) -> None:
+    """Each round is a process of its own, as another checkout cannot be imported beside this one."""
+    speeds: dict[str, list[float]] = {}
+    for _ in range(options.rounds):
+        for precision in options.precisions:
+            for name, checkout, head in (
+                ("before", options.checkout, "full"),
+                ("full", Path(__file__).parents[1], "full"),
+                ("sampled", Path(__file__).parents[1], "sampled"),
+            ):
+                command = [sys.executable, __file__, "step", "--shards", str(options.shards), "--head", head]
+                command += ["--seconds", str(options.seconds), "--precisions", precision, "--rows", str(options.rows)]
+                command += ["--length", str(options.length), "--layers", str(options.layers)]
+                command += ["--hidden", str(options.hidden), "--threads", str(options.threads)]
+                environment = {**os.environ, "PYTHONPATH": str(checkout)}
+                done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd="/")
+                speeds.setdefault(f"{name} {precision}", []).append(float(done.stdout.split()[-1]))
+    for name, own in speeds.items():
+        before = speeds[f"before {name.split()[1]}"]
+        ratio = statistics.median(one / other for one, other in zip(own, before, strict=True))
+        print(f"{name:30} {statistics.median(own):10,.0f} pieces/s   x {ratio:5.2f}   ({own})", flush=True)
+
+
+def one_step(options: argparse.Namespace, files: list[Path]) -> None:
+    """What `before` starts: the encoder of recipe `small`."""
+    config = EncoderConfig.model_validate({**sizes(options), "intermediate_size": 2 * options.hidden})
+    step = ours(options, options.precisions[0], files, config, options.head)
+    print(pieces_per_second(step, options.seconds, choose_device(options.device)))
+
+
+def by_length(options: argparse.Namespace, folder: Path) -> None:
+    """With the sampled head, which leaves most of a step to the encoder. bert has the paper's dropout, and none."""
+    for length in (512, 2_048):
+        options.length, options.rows = length, max(1, 4_096 // length)
+        files = full_rows(options, folder)
+        for precision in options.precisions:
+            no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+            configs = {
+                "bert": encoder(options, "bert"),
+                "bert without dropout": encoder(options, "bert", **no_dropout),
+                "modern": encoder(options, "modern"),
+            }
+            steps = {name: ours(options, precision, files, config, "sampled") for name, config in configs.items()}
+            print(f"rows of {length} pieces, {precision}")
+            in_turn(options, steps, "bert")
+
+
+def share_of_products(options: argparse.Namespace, folder: Path) -> None:
+    """Floating point operations of the encoder's forward and backward pass a second, over those of one product."""
+    from korbert.modeling.rows import Rows
+
+    device = choose_device(options.device)
+    for precision in options.precisions:
+        kind = torch.bfloat16 if precision == "bf16" else torch.float32
+        config = encoder(options, "modern")
+        model = PretrainingModel(config).train().to(device).encoder
+        rows = Rows([options.length] * options.rows, device)
+        ids = torch.randint(IDS.first_piece, options.vocabulary, (rows.pieces,), device=device)
+        left, right = (torch.randn(2_048, 2_048, dtype=kind, device=device) for _ in range(2))
+        linear = sum(parameter.numel() for parameter in model.layers.parameters() if parameter.ndim == 2)
+        seen = [
+            options.length if config.is_global(layer) else min(options.length, config.local_attention + 1)
+            for layer in range(config.num_hidden_layers)
+        ]
+        operations = 6 * rows.pieces * (linear + 2 * sum(seen) * config.hidden_size)
+
+        def products(left: torch.Tensor = left, right: torch.Tensor = right) -> float:
+            started = time.perf_counter()
+            for _ in range(8):
+                left @ right
+            return 8 * 2 * 2_048**3 / (time.perf_counter() - started)
+
+        def passes(model: Any = model, ids: torch.Tensor = ids, rows: Rows = rows, kind: torch.dtype = kind) -> None:
+            with torch.autocast(device.type, torch.bfloat16, enabled=kind == torch.bfloat16):
+                hidden = model.flat(ids, rows)
+            hidden.float().square().mean().backward()
+
+        shares = []
+        with memory_kept(device):
+            for number in range(options.rounds + 1):
+                speed = products()
+                started = time.perf_counter()
+                passes()
+                own = operations / (time.perf_counter() - started)
+                if number:
+                    shares.append(own / speed)
+                    print(
+                        f"{precision}: product {speed / 1e9:6.0f} GFLOP/s, encoder {own / 1e9:6.0f}, {own / speed:.0%}"
+                    )
+        print(f"{precision}: median share {statistics.median(shares):.1%}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["full", "real", "before", "lengths", "encoder", "step"])
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--hidden", type=int, default=256)
     parser.add_argument("--vocabulary", type=int, default=102_400)
-    parser.add_argument("--rows", type=int, default=32)
+    parser.add_argument("--rows", type=int)
     parser.add_argument("--length", type=int, default=128)
+    parser.add_argument("--negatives", type=int, default=4_096)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=30.0)
-    parser.add_argument("--shards", type=Path, help="a folder of shards whose rows are timed")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=15.0)
+    parser.add_argument("--precisions", nargs="+", default=["fp32", "bf16"])
+    parser.add_argument("--head", default="full")
+    parser.add_argument("--shards", type=Path)
+    parser.add_argument("--checkout", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    for architecture in ("bert", "modern"):
-        compare(architecture, options, choose_device(options.device))
-    if options.shards:
-        time_rows(options)
+    options.rows = options.rows or (64 if options.what in ("real", "before", "step") else 32)
+
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        files = sorted(options.shards.glob("*.arrow")) if options.shards else full_rows(options, folder)
+        match options.what:
+            case "full" | "real":
+                against_transformers(options, files)
+            case "before":
+                against_checkout(options, files)
+            case "step":
+                one_step(options, files)
+            case "lengths":
+                by_length(options, folder)
+            case "encoder":
+                share_of_products(options, folder)
 
 
 if __name__ == "__main__":
