@@ -9,13 +9,16 @@ from korbert.processor import cores
 if TYPE_CHECKING:
     from corpus.execution.workers import Workers
 
+_ROW_WORKERS_OF_A_GPU = 4  # a million pieces a second
+
 
 @dataclass(frozen=True)
 class Runtime:
     """Where a run reads and writes, and how it runs: workers, device, runner.
 
     root: folder of all artifacts. data: the folder that paths in a recipe are relative to. workers: processes of the
-    corpus stages. runner, address: where those are. device: "auto", "cpu" or "cuda". debug: show traces of errors.
+    corpus stages. runner, address: where those are. device: "auto", "cpu" or "cuda". row_workers: processes that make
+    the rows of pretraining; None: see `rows_by`. debug: show traces of errors.
     given: the options on the command line, `--set` included, for the commands that errors suggest.
     """
 
@@ -25,8 +28,15 @@ class Runtime:
     runner: Literal["native", "ray"] = "native"
     address: str | None = None
     device: str = "auto"
+    row_workers: int | None = None
     debug: bool = False
     given: tuple[str, ...] = ()
+
+    def rows_by(self, device: str) -> int:
+        """Processes that make the rows for "cpu" or "cuda": a processor needs its cores itself, a GPU does not."""
+        if self.row_workers is not None:
+            return self.row_workers
+        return min(_ROW_WORKERS_OF_A_GPU, cores() - 1) if device == "cuda" else 0
 
     @property
     def units(self) -> "Workers":

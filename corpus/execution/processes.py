@@ -1,28 +1,22 @@
 """Local worker processes. One that dies or hangs does not end the others, and all die with their parent."""
 
-import ctypes
 import multiprocessing
 import os
 import signal
-import sys
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import resource_tracker
 from typing import Any, TypeVar
 
 from pebble import ProcessPool
 
-from korbert.interruption import noted_signals
+from korbert.processes import die_with, starting
 
 __all__ = ["Processes", "processes"]
 
 U = TypeVar("U")
 R = TypeVar("R")
-
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 _not_started: Exception | None = None  # in a worker: the error of its initializer
 
@@ -76,27 +70,15 @@ def processes(workers: int, initializer: Callable[..., None] | None, initargs: t
 
 
 def _start(pool: ProcessPool) -> None:
-    """Starts the workers. Signals take effect once all are started; Ctrl-C in a terminal reaches the parent alone.
-
-    An exception between the start of a worker and the data it is sent would leave a worker that ends with a traceback.
-    Any thread may receive the signal that raises it, so blocking it in this thread is not enough: signals are only
-    noted. Pebble's workers ignore Ctrl-C once they have come up; until then SIGINT is blocked, as children inherit.
-    """
-    with noted_signals() as arrived:
-        resource_tracker.ensure_running()  # starting it below would unblock the signal
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            started: bool = pool.active
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-    if (number := arrived()) is not None:
-        signal.raise_signal(number)
+    """Starts the workers. Ctrl-C in a terminal reaches the parent alone: workers of pebble that are up ignore it."""
+    with starting(signal.SIGINT):
+        started: bool = pool.active
     if not started:
         raise BrokenProcessPool("the workers did not start")
 
 
 def _start_worker(parent: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> None:
-    _die_with(parent)
+    die_with(parent)  # threads of the caller and the pool, which outlive all work, start workers
     import pyarrow
 
     pyarrow.set_cpu_count(1)  # the processes are the parallelism
@@ -112,25 +94,3 @@ def _call(function: Callable[[U], R], unit: U) -> R:
     if _not_started is not None:
         raise _not_started  # from here it reaches the parent
     return function(unit)
-
-
-def _die_with(parent: int) -> None:
-    """Ends this process when its parent dies, by a signal of the kernel on Linux.
-
-    The kernel sends it when the thread that started this process ends. Those threads (the caller's, and the pool's for
-    workers started later) outlive all work.
-    """
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    else:
-        threading.Thread(target=_watch, daemon=True).start()
-    if os.getppid() != parent:  # it died before the request
-        os._exit(1)
-
-
-def _watch() -> None:
-    from multiprocessing.connection import wait as wait_for
-
-    if (process := multiprocessing.parent_process()) is not None:
-        wait_for([process.sentinel])
-        os._exit(1)

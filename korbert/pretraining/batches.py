@@ -6,6 +6,7 @@ and the number of processes do not change it, and the batch of any step is made 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -182,11 +183,10 @@ class Phase:
 
 def in_phases(phases: Sequence[Phase]) -> Callable[[int], list[Batch]]:
     """The batches of one phase after the other, as `fit` takes them. Each phase counts its steps from 0."""
-    ends = np.cumsum([phase.steps for phase in phases])
+    return partial(_batches_of, tuple(phases), np.cumsum([phase.steps for phase in phases]))  # can be pickled
 
-    def batches(step: int) -> list[Batch]:
-        number = int(np.searchsorted(ends, step, side="right"))
-        phase = phases[number]
-        return phase.rows.batch(step - int(ends[number]) + phase.steps, phase.batch_size, phase.micro_batches)
 
-    return batches
+def _batches_of(phases: Sequence[Phase], ends: NDArray[np.int64], step: int) -> list[Batch]:
+    number = int(np.searchsorted(ends, step, side="right"))
+    phase = phases[number]
+    return phase.rows.batch(step - int(ends[number]) + phase.steps, phase.batch_size, phase.micro_batches)

@@ -31,7 +31,8 @@ def units_of(boundaries: NDArray[np.uint8], maskable: NDArray[np.bool_], unit: s
     """
     begins = boundaries >= _LEVELS[unit]
     begins[1:] |= ~maskable[:-1]
-    return np.cumsum(begins[maskable]) - 1
+    units: NDArray[np.int64] = begins[maskable].cumsum() - 1
+    return units
 
 
 def choose_positions(units: NDArray[np.int64], rate: float, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -42,10 +43,10 @@ def choose_positions(units: NDArray[np.int64], rate: float, rng: np.random.Gener
     """
     sizes = np.bincount(units)
     order = rng.permutation(len(sizes))
-    reached = np.cumsum(sizes[order])
-    left = rate * len(units) - (reached - sizes[order])  # of the budget, before each unit
+    in_turn = sizes[order]
+    left = rate * len(units) - (in_turn.cumsum() - in_turn)  # of the budget, before each unit
     taken = np.zeros(len(sizes), dtype=bool)
-    taken[order] = rng.random() * sizes[order] < left
+    taken[order] = rng.random() * in_turn < left
     return taken[units]
 
 
@@ -59,8 +60,8 @@ def hide(
     """A copy of input_ids (T,) with [MASK], a random or the same piece at the `chosen` positions, by the shares."""
     hidden = input_ids.copy()
     lot = rng.random(len(chosen))
-    masked = lot < settings.mask_share
-    replaced = ~masked & (lot < settings.mask_share + settings.random_share)
-    hidden[chosen[masked]] = ids.mask
-    hidden[chosen[replaced]] = rng.integers(ids.first_piece, ids.vocab_size, size=int(replaced.sum()))
+    hidden[chosen[lot < settings.mask_share]] = ids.mask
+    replaced = chosen[(lot >= settings.mask_share) & (lot < settings.mask_share + settings.random_share)]
+    if replaced.size:
+        hidden[replaced] = rng.integers(ids.first_piece, ids.vocab_size, size=replaced.size)
     return hidden

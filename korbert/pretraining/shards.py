@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import datasets
 import numpy as np
@@ -43,6 +44,7 @@ class Shards:
     """
 
     def __init__(self, files: Sequence[Path]) -> None:
+        self._files = tuple(files)
         self._blocks = [block for file in files for block in _blocks(file)]
         self._bases = np.cumsum([0, *(block.input_ids.size for block in self._blocks)], dtype=np.int64)
         if not self._bases[-1]:
@@ -54,6 +56,13 @@ class Shards:
         coded = pa.chunked_array([block.sources for block in self._blocks]).dictionary_encode()
         self.source_names: list[str] = coded.chunk(0).dictionary.to_pylist()
         self.sources: NDArray[np.int32] = np.concatenate([chunk.indices.to_numpy() for chunk in coded.chunks])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the pieces: where they are read, the files are mapped again."""
+        return {name: value for name, value in vars(self).items() if name != "_blocks"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _blocks=[block for file in state["_files"] for block in _blocks(file)])
 
     def __len__(self) -> int:
         """Number of documents."""

@@ -1,7 +1,8 @@
 """The training loop of pretraining and all tasks. The way of a batch through one update:
 
 1. plan.py         how a model is trained (TrainingPlan; optimizer: settings.py), where files go (TrainingOutput).
-2. loop.py         `fit`: the newest checkpoint, if any; then step by step, a thread making the next step's batches.
+2. loop.py         `fit`: the newest checkpoint, if any; then step by step, while feeding.py has a thread or
+                   processes make the batches of the next steps.
 3. padding.py      rows of unlike lengths -> (B, T) tensors.
 4. devices.py      the tensors moved to the device; precision; memory.
 5. updates.py      forward and backward of each micro-batch; gradients added up (distributed.py: over all processes),

@@ -5,9 +5,8 @@ random state. A resumed run loads the newest checkpoint, continues with the next
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -16,8 +15,9 @@ from torch import nn
 from korbert.interruption import Interrupted, noted_signals
 from korbert.progress import track, untracked
 from korbert.training import checkpoints as storage
-from korbert.training.devices import Batch, autocast, choose_precision, memory_kept, pinned
+from korbert.training.devices import Batch, autocast, choose_precision, memory_kept
 from korbert.training.distributed import World, joined
+from korbert.training.feeding import fed
 from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
 from korbert.training.records import Records, recorded
 from korbert.training.updates import Loss, Updates
@@ -49,11 +49,13 @@ def fit(
     output: TrainingOutput | None = None,
     evaluate: Evaluate | None = None,
     description: str = "training",
+    row_workers: int = 0,
 ) -> FitResult:
     """Trains `model` in place: `plan.steps` updates, or those after the newest whole checkpoint of `output`.
 
     batches: update (0-based) -> its micro-batches, on the processor. Pure, and free of PyTorch's global generator: a
-        thread makes those of the next update while this one runs.
+        thread makes those of the next update while this one runs, or `row_workers` processes those of the next ones,
+        for which it has to be something that can be pickled. The trained bytes do not depend on their number.
     loss: scalars by name, "loss" among them. The value of an update is the sum over its micro-batches of value x
         batch["weight"]; without that key each micro-batch weighs 1 / their number. With weights that are shares of what
         the loss averages over (rows, labels), accumulated micro-batches give the same as one big batch.
@@ -86,10 +88,10 @@ def fit(
         done = first_step
         with (
             noted_signals() if here.size == 1 else nullcontext(lambda: None) as arrived,
-            _one_ahead(batches, range(first_step, plan.steps), pin=device.type == "cuda") as steps,
+            fed(batches, range(first_step, plan.steps), workers=row_workers, pin=device.type == "cuda") as steps,
         ):
-            for step, micro_batches in steps:
-                run.step(step, micro_batches)
+            for step, micro_batches, waited in steps:
+                run.step(step, micro_batches, waited)
                 done = step + 1
                 advance(1, run.figures)
                 if arrived():
@@ -117,14 +119,17 @@ class _Run:
     ) -> None:
         self._updates, self._plan, self._writes = updates, plan, here.writes
         self._checkpoints, self._evaluate = checkpoints, evaluate
-        self._seconds = 0.0
+        self._seconds = self._waited = 0.0
         self._saved_step, self._saved_at = first_step, checkpoints.clock() if checkpoints else 0.0
         self.heldout = heldout
         self.figures = ""
         self.records = Records(None, None, None)
 
-    def step(self, step: int, micro_batches: Sequence[Batch]) -> None:
-        """One update, then what is due: a line of metrics, an evaluation, a checkpoint, in this order."""
+    def step(self, step: int, micro_batches: Sequence[Batch], waited: float) -> None:
+        """One update, then what is due: a line of metrics, an evaluation, a checkpoint, in this order.
+
+        waited: seconds that it took to get the micro-batches.
+        """
         started = time.perf_counter()
         self._updates.update(step, micro_batches)
 
@@ -137,14 +142,15 @@ class _Run:
         )
         if log or evaluate or save:
             self._updates.check_finite()  # waits for the device: the seconds are those of finished work
-        self._seconds += time.perf_counter() - started
+        self._seconds += waited + time.perf_counter() - started
+        self._waited += waited
 
         if log:
             means, pieces = self._updates.means(), self._updates.take_pieces()
-            self.records.train(done, means, self._seconds, pieces)
+            self.records.train(done, means, self._seconds, self._waited, pieces)
             speed = f", {pieces / self._seconds:,.0f} pieces/s" if pieces else ""
             self.figures = f"loss {means['loss']:.4g}, rate {means['learning_rate']:.3g}{speed}"
-            self._seconds = 0.0
+            self._seconds = self._waited = 0.0
         if evaluate and self._writes and self._evaluate:
             model = self._updates.model.eval()
             with torch.no_grad(), autocast(self._updates.device, self._plan.precision):
@@ -171,23 +177,3 @@ class _Run:
         checkpoint = self._updates.checkpoint(done, self.heldout)
         storage.save(self._checkpoints.folder, checkpoint, self._checkpoints.keep)
         self._saved_step, self._saved_at = done, self._checkpoints.clock()
-
-
-@contextmanager
-def _one_ahead(batches: Batches, steps: range, *, pin: bool = False) -> Iterator[Iterator[tuple[int, Sequence[Batch]]]]:
-    """Yields (step, its micro-batches) in turn; a thread makes those of the next step meanwhile. pin: see `pinned`."""
-
-    def make(step: int) -> Sequence[Batch]:
-        return [pinned(batch) for batch in batches(step)] if pin else batches(step)
-
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches") as thread:
-
-        def walk() -> Iterator[tuple[int, Sequence[Batch]]]:
-            following = thread.submit(make, steps[0]) if steps else None
-            for step in steps:
-                assert following is not None
-                current = following.result()
-                following = thread.submit(make, step + 1) if step + 1 in steps else None
-                yield step, current
-
-        yield walk()

@@ -61,7 +61,8 @@ class TrainingOutput:
         with means since the line before, after the first, every `log_every`-th and the last update, and
         {"kind": "heldout", "step", ..}. Resuming cuts off the lines behind the checkpoint.
     timing: JSON lines {"kind": "start", "step"} for each start, and {"kind": "train", "step", "seconds",
-        "pieces_per_second"} (since the line before, without evaluation and checkpoints).
+        "waited_seconds", "pieces_per_second"}: since the line before, without evaluation and checkpoints. The seconds
+        hold those waited for rows, in the first line the start of their makers; a GPU may still have had work then.
     tensorboard: a folder of event files.
     """
 

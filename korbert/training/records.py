@@ -28,14 +28,15 @@ class Records:
         if self._timing:
             self._timing.write({"kind": "start", "step": step})
 
-    def train(self, step: int, values: Mapping[str, float], seconds: float, pieces: int) -> None:
-        """values: means since the line before. seconds, pieces: sums since then."""
+    def train(self, step: int, values: Mapping[str, float], seconds: float, waited: float, pieces: int) -> None:
+        """values: means since the line before. seconds, those of them waited for rows, and pieces: sums since then."""
         if self._metrics:
             self._metrics.write({"kind": "train", "step": step, **values})
-        times = {"seconds": seconds, "pieces_per_second": pieces / seconds if seconds else 0.0}
+        speed = pieces / seconds if seconds else 0.0
+        times = {"seconds": seconds, "waited_seconds": waited, "pieces_per_second": speed}
         if self._timing:
             self._timing.write({"kind": "train", "step": step, **times})
-        self._draw("train", step, {**values, "pieces_per_second": times["pieces_per_second"]})
+        self._draw("train", step, {**values, "pieces_per_second": speed})
 
     def heldout(self, step: int, values: Mapping[str, float]) -> None:
         """The result of `evaluate`."""

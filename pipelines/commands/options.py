@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-__all__ = ["ACCEPT", "Command", "accept_kiwi", "corpus", "debug", "device", "place", "work", "workers"]
+__all__ = ["ACCEPT", "Command", "accept_kiwi", "corpus", "debug", "device", "place", "row_workers", "work", "workers"]
 
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
 
@@ -51,6 +51,10 @@ device = click.option(
     "--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True, help="Device to run on."
 )
 workers = click.option("--workers", type=click.IntRange(min=1), help="Processes, or threads of Kiwi.  [default: cores]")
+row_workers = click.option(
+    "--row-workers", type=click.IntRange(min=0),
+    help="Processes that make the rows of pretrain; 0: a thread.  [default: 0 on a processor, up to 4 beside a GPU]",
+)  # fmt: skip
 
 place = _together(
     click.option("--root", type=click.Path(path_type=Path), default=Path("artifacts"), show_default=True,

@@ -25,7 +25,7 @@ _MAX_WORKERS_A_CORE = 32  # processes of half a gigabyte each: more is a slip of
 
 def _pipeline(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...], debug: bool,
            workers: int | None = None, runner: Literal["native", "ray"] = "native", address: str | None = None,
-           device: str = "auto") -> "Pipeline":  # fmt: skip
+           device: str = "auto", row_workers: int | None = None) -> "Pipeline":  # fmt: skip
     from pipelines import recipes
     from pipelines.pipeline import Pipeline
     from pipelines.runtime import Runtime
@@ -39,15 +39,16 @@ def _pipeline(recipe: str, root: Path, data: Path | None, changes: tuple[str, ..
     number = {"workers": workers} if workers else {}
     if address is not None and runner != "ray":
         raise click.UsageError("--address is of a Ray cluster: add --runner ray")
-    if runner == "native" and (workers or 0) > _MAX_WORKERS_A_CORE * (os.cpu_count() or 1):
-        raise click.UsageError(f"--workers {workers}: this machine has {os.cpu_count()} cores: name fewer")
+    for option, asked in (("--workers", workers if runner == "native" else None), ("--row-workers", row_workers)):
+        if (asked or 0) > _MAX_WORKERS_A_CORE * (os.cpu_count() or 1):
+            raise click.UsageError(f"{option} {asked}: this machine has {os.cpu_count()} cores: name fewer")
     try:
         folder = folder.resolve()
     except (OSError, RuntimeError) as error:  # a loop of links
         raise SettingsError(f"{folder}: cannot be followed ({error}): name another folder with --data") from error
     given = _as_typed(root=[str(root)], data=[str(data)], changes=changes)
     runtime = Runtime(root=root, data=folder, runner=runner, address=address, device=device, debug=debug,
-                      given=given, **number)  # fmt: skip
+                      row_workers=row_workers, given=given, **number)  # fmt: skip
     return Pipeline(loaded, runtime)
 
 
@@ -97,6 +98,7 @@ def _show_plan(pipeline: "Pipeline", names: Sequence[str], rebuild: bool) -> Non
 @options.work
 @options.corpus
 @options.device
+@options.row_workers
 @options.place
 def run(recipe: str, first: str | None, last: str | None, rebuild: bool, dry_run: bool, **common: Any) -> None:
     """Run the stages of RECIPE in order.
@@ -131,6 +133,8 @@ def _stage_command(stage: Stage) -> click.Command:
             imported(stage.preview)(pipeline, preview)
 
     own = [options.workers, options.device] if stage.trains else [options.corpus]
+    if stage.makes_rows:
+        own.append(options.row_workers)
     decorated: Callable[..., Any] = command
     for option in reversed([options.work, *own, *([_preview] if stage.preview else []), options.place]):
         decorated = option(decorated)

@@ -64,7 +64,7 @@ class Stage:
     help: of its command. title: what it makes, on the index page.
     reads: stages whose artifacts it is made from. unread: those of them that some settings do without.
     libraries: those whose version shapes the bytes. trains: whether it trains (on a device) or works part by part (on
-        workers).
+        workers). makes_rows: whether other processes may make the rows that it trains on.
     optional: only run where the recipe has its section; else the defaults stand for a section that is absent.
     patterns: role -> file pattern of what its settings have it read from outside. remote: whether those files may lie
         behind an address.
@@ -86,6 +86,7 @@ class Stage:
     unread: Callable[[Any], tuple[str, ...]] = lambda settings: ()
     libraries: tuple[str, ...] = ()
     trains: bool = False
+    makes_rows: bool = False
     optional: bool = False
     patterns: Callable[[Any], Mapping[str, str]] = lambda settings: {}
     remote: bool = False

@@ -41,6 +41,7 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     unigram = _piece_counts(shards)
     phases = _phases(settings, shards, _special_ids(tokenizer), _negatives(settings, unigram))
     held_out = _held_out(settings, shards, _special_ids(tokenizer))
+    device = choose_device(runtime.device)
     result = fit(
         model,
         in_phases(phases),
@@ -53,10 +54,11 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
             log_every=settings.log_every,
             evaluate_every=settings.evaluate_every,
         ),
-        device=choose_device(runtime.device),
+        device=device,
         output=TrainingOutput.below(output, settings.checkpoint_every),
         evaluate=lambda model, step: evaluate(model, held_out, unigram),
         description="pretrain",
+        row_workers=runtime.rows_by(device.type),
     )
     save_model(output / "model", model, tokenizer)
     seen: Counts = {

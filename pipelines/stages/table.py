@@ -147,6 +147,7 @@ STAGES: dict[str, Stage] = {
             reads=("shard", "vocab"),
             libraries=("torch", "numpy"),
             trains=True,
+            makes_rows=True,
             optional=True,
             derive=_without_pairs,
             page="pipelines.reports.pretrain",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipelines import cli
+from pipelines.runtime import Runtime
 
 
 def _fail_with(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,9 +89,19 @@ def test_an_address_is_of_a_ray_cluster(capsys: pytest.CaptureFixture[str]) -> N
     assert "--address is of a Ray cluster: add --runner ray" in capsys.readouterr().err
 
 
-def test_more_workers_than_any_machine_could_bear(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run_command(["clean", "demo", "--workers", "1000000"]) == 2
-    assert "--workers 1000000: this machine has " in capsys.readouterr().err
+@pytest.mark.parametrize(("stage", "option"), [("clean", "--workers"), ("pretrain", "--row-workers")])
+def test_more_workers_than_any_machine_could_bear(stage: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run_command([stage, "demo", option, "1000000"]) == 2
+    assert f"{option} 1000000: this machine has " in capsys.readouterr().err
+
+
+def test_a_gpu_is_fed_by_processes_and_a_processor_by_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.runtime.cores", lambda: 3)
+    places = {"root": Path(), "data": Path()}
+    assert [Runtime(**places).rows_by(device) for device in ("cpu", "cuda")] == [0, 2]
+    assert [Runtime(**places, row_workers=7).rows_by(device) for device in ("cpu", "cuda")] == [7, 7]
+    monkeypatch.setattr("pipelines.runtime.cores", lambda: 96)
+    assert Runtime(**places).rows_by("cuda") == 4
 
 
 @pytest.mark.parametrize("name", ["clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad"])
@@ -99,6 +110,7 @@ def test_the_help_of_a_stage_says_what_it_reads_and_writes(name: str, capsys: py
     said = capsys.readouterr().out
     assert [word for word in ("Reads ", "Writes ", f"korbert {name} mine.toml") if word not in said] == []
     assert ("--device" in said) == (name in ("pretrain", "nsmc", "korquad"))
+    assert ("--row-workers" in said) == (name == "pretrain")
     assert ("--runner" in said) == (name in ("clean", "analyze", "vocab", "shard"))
     listed = [line.split()[0] for line in said.split("Options:")[1].splitlines() if line.startswith("  -")]
     assert len(listed) <= 8  # what all commands on a recipe have is named in one line

@@ -17,7 +17,6 @@ from torch import nn
 from korbert.errors import ArtifactError, ModelError
 from korbert.interruption import Interrupted
 from korbert.training import Checkpointing, OptimizerSettings, TrainingOutput, TrainingPlan, fit
-from korbert.training.loop import _one_ahead
 
 TOY = Path(__file__).with_name("toy.py")
 _spec = importlib.util.spec_from_file_location("toy", TOY)
@@ -68,7 +67,7 @@ def test_it_learns_and_writes_it_down(straight):
     assert heldout[-1] < 0.5 < 3.0 < heldout[0] + 1.5
     times = lines(straight / "timing.jsonl")
     assert times[0] == {"kind": "start", "step": 0}
-    assert all(line["seconds"] > 0 and line["pieces_per_second"] > 0 for line in times[1:])
+    assert all(line["seconds"] > line["waited_seconds"] > 0 < line["pieces_per_second"] for line in times[1:])
     assert list((straight / "tensorboard").iterdir())
     assert len(list((straight / "checkpoints").iterdir())) == 2
 
@@ -328,21 +327,6 @@ def test_an_error_in_a_batch_comes_out(tmp_path):
 
     with pytest.raises(ModelError, match="batch 3"):
         fitted(toy.network(), batches=broken)
-
-
-def test_batches_are_made_one_ahead_and_no_further():
-    made = []
-    with _one_ahead(lambda step: made.append(step) or [], range(2, 6)) as walk:
-        assert next(walk)[0] == 2
-        time.sleep(0.05)
-        assert made == [2, 3]
-        assert [step for step, _ in walk] == [3, 4, 5]
-    assert made == [2, 3, 4, 5]
-
-
-def test_no_steps_left_asks_for_no_batch():
-    with _one_ahead(lambda step: pytest.fail("asked"), range(4, 4)) as walk:
-        assert list(walk) == []
 
 
 @pytest.mark.gpu

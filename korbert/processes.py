@@ -1,0 +1,57 @@
+"""Worker processes that a signal to the terminal does not reach, and that die with their parent."""
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+
+from korbert.interruption import noted_signals
+
+__all__ = ["die_with", "starting"]
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+@contextmanager
+def starting(*blocked: signal.Signals) -> Iterator[None]:
+    """Inside, processes are started. Signals to this one take effect behind; `blocked` ones never reach those started.
+
+    An exception between the start of a worker and the data it is sent would leave a worker that ends with a traceback.
+    Any thread may receive the signal that raises it, so blocking it in this thread is not enough: signals are only
+    noted. What this thread blocks, its children have blocked for good.
+    """
+    with noted_signals() as arrived:
+        resource_tracker.ensure_running()  # starting it below would unblock the signals
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if (number := arrived()) is not None:
+        signal.raise_signal(number)
+
+
+def die_with(parent: int) -> None:
+    """Ends this process when its parent dies, by a signal of the kernel on Linux. parent: its process id.
+
+    The kernel sends it when the thread that started this process ends: that thread has to outlive all work.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    else:
+        threading.Thread(target=_watch, daemon=True).start()
+    if os.getppid() != parent:  # it died before the request
+        os._exit(1)
+
+
+def _watch() -> None:
+    from multiprocessing.connection import wait as wait_for
+
+    if (process := multiprocessing.parent_process()) is not None:
+        wait_for([process.sentinel])
+        os._exit(1)

@@ -1,0 +1,179 @@
+"""Rows from a thread or from worker processes, which are started for real: seconds each."""
+
+import multiprocessing
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from multiprocessing import resource_tracker
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from korbert.errors import CorpusError, KorbertError
+from korbert.pretraining import MaskingSettings, PairSettings, Phase, PretrainingRows, in_phases
+from korbert.training import Checkpointing, OptimizerSettings, TrainingOutput, TrainingPlan, fit
+from korbert.training.feeding import fed
+from tests.korbert.pretraining.conftest import IDS, like_a_corpus, write_shards
+from tests.korbert.training import makers, toy
+
+
+@pytest.fixture(scope="module")
+def batches(tmp_path_factory):
+    """Two phases on real shards, of 6 and 8 steps."""
+    folder = tmp_path_factory.mktemp("shards")
+    files = write_shards(folder, like_a_corpus(40, np.random.default_rng(1))).files
+    short, long = (
+        PretrainingRows(files, IDS, length, MaskingSettings(), PairSettings(), seed=3) for length in (32, 64)
+    )
+    return in_phases([Phase(short, steps=6, batch_size=8), Phase(long, steps=8, batch_size=12, micro_batches=3)])
+
+
+def same(one, other):
+    """Whether two batches have the same names and, in the same types, the same values."""
+    assert list(one) == list(other)
+    for name, value in one.items():
+        assert type(value) is type(other[name])
+        assert torch.equal(value, other[name]) if isinstance(value, torch.Tensor) else value == other[name]
+        assert not isinstance(value, torch.Tensor) or value.dtype == other[name].dtype
+    return True
+
+
+@pytest.mark.parametrize(("workers", "steps"), [(0, range(14)), (1, range(13, 14)), (3, range(3, 14))])
+def test_the_same_batches_whoever_makes_them(batches, workers, steps):
+    with fed(batches, steps, workers=workers) as made:
+        received = list(made)
+    assert [step for step, _, _ in received] == list(steps)
+    for step, micro_batches, waited in received:
+        assert waited >= 0
+        assert all(same(one, other) for one, other in zip(micro_batches, batches(step), strict=True))
+
+
+def test_a_thread_is_one_step_ahead_and_no_further():
+    made = []
+    with fed(lambda step: made.append(step) or [], range(2, 6)) as walk:
+        assert next(walk)[0] == 2
+        time.sleep(0.05)
+        assert made == [2, 3]
+        assert [step for step, _, _ in walk] == [3, 4, 5]
+    assert made == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_no_steps_left_asks_for_no_batch(workers):
+    with fed(lambda step: pytest.fail("asked"), range(4, 4), workers=workers) as walk:
+        assert list(walk) == []
+
+
+def open_files():
+    """What this process has open, where the system tells."""
+    files = Path("/proc/self/fd")
+    return sorted(str(path.readlink()) for path in files.iterdir() if path.exists()) if files.exists() else []
+
+
+def test_an_early_end_leaves_no_process_and_no_open_file():
+    resource_tracker.ensure_running()  # Python opens it once and keeps it
+    before = open_files()
+    with fed(makers.numbered, range(3, 10**9), workers=2) as walk:
+        received = [next(walk) for _ in range(5)]
+        assert len(multiprocessing.active_children()) == 2
+    assert not multiprocessing.active_children()
+    assert [int(batch["step"]) for _, (batch,), _ in received] == [3, 4, 5, 6, 7]
+    assert len({batch["pid"] for _, (batch,), _ in received} - {os.getpid()}) == 2
+    assert {batch["threads"] for _, (batch,), _ in received} == {1}
+    assert all(batch["blocked"] for _, (batch,), _ in received)
+    del walk
+    assert open_files() == before
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "text"),
+    [
+        (partial(makers.failing, 1), RuntimeError, "ValueError: ('a', 1)"),
+        (makers.Unpicklable(), CorpusError, "part-7.arrow: gone"),
+    ],
+)
+def test_an_error_in_a_worker_comes_out_as_it_is(make, kind, text):
+    with pytest.raises(kind, match=re.escape(text)) as raised, fed(make, range(5), workers=1) as walk:
+        list(walk)
+    assert (type(raised.value), str(raised.value)) == (kind, text)
+    assert "In a process that makes rows: Traceback" in raised.value.__notes__[0]
+    assert not multiprocessing.active_children()
+
+
+def test_a_worker_that_dies_is_said_in_a_line():
+    line = r"^a process that makes rows was killed \(SIGKILL\): if nobody did that, memory ran out, .* resumes$"
+    with pytest.raises(KorbertError, match=line), fed(partial(makers.dying, 3), range(9), workers=1) as walk:
+        list(walk)
+    assert not multiprocessing.active_children()
+
+
+def test_another_error_while_workers_run_stays_what_it_is():
+    with pytest.raises(RuntimeError, match=r"^mine$"), fed(makers.numbered, range(9), workers=1):
+        raise RuntimeError("mine")
+    assert not multiprocessing.active_children()
+
+
+def test_workers_die_with_a_parent_that_is_killed(tmp_path):
+    program = subprocess.Popen([sys.executable, makers.__file__, tmp_path], stderr=subprocess.DEVNULL)
+    pids = tmp_path / "pids"
+    try:
+        deadline = time.monotonic() + 60
+        while not pids.exists():
+            assert program.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        workers = [int(pid) for pid in pids.read_text().split()]
+        assert all(_alive(pid) for pid in workers)
+    finally:
+        program.send_signal(signal.SIGKILL)
+        program.wait()
+    deadline = time.monotonic() + 4  # without help the engine takes 5
+    while any(_alive(pid) for pid in workers):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def _alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_run_resumed_with_other_workers_ends_in_the_same_bits(tmp_path):
+    def trained(folder, workers, evaluate_until=None):
+        def evaluate(model, step):
+            if step == evaluate_until:
+                raise KeyboardInterrupt
+            return {}
+
+        model = toy.network()
+        plan = TrainingPlan(6, OptimizerSettings(learning_rate=0.02), 5, "fp32", log_every=1, evaluate_every=5)
+        output = TrainingOutput(Checkpointing(folder / "kept", every_steps=2), folder / "metrics.jsonl")
+        device = torch.device("cpu")
+        fit(model, toy.batches, toy.loss, plan, device=device, output=output, evaluate=evaluate, row_workers=workers)
+        return [parameter.detach() for parameter in model.parameters()]
+
+    whole = trained(tmp_path / "whole", 0)
+    with pytest.raises(KeyboardInterrupt):
+        trained(tmp_path / "resumed", 2, evaluate_until=5)
+    resumed = trained(tmp_path / "resumed", 1)
+    assert all(torch.equal(one, other) for one, other in zip(whole, resumed, strict=True))
+    one, other = (tmp_path / name / "metrics.jsonl" for name in ("whole", "resumed"))
+    assert one.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("workers", [0, 1])
+def test_batches_for_a_gpu_are_in_locked_memory(batches, workers):
+    with fed(batches, range(2), workers=workers, pin=True) as walk:
+        for step, micro_batches, _ in walk:
+            assert all(same(one, other) for one, other in zip(micro_batches, batches(step), strict=True))
+            assert all(batch["input_ids"].is_pinned() for batch in micro_batches)
