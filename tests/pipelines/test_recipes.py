@@ -35,7 +35,7 @@ def _write(folder: Path, text: str) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("name", ["demo", "small"])
+@pytest.mark.parametrize("name", ["demo", "small", "base", "large", "roberta"])
 def test_shipped_recipes_load(name: str) -> None:
     assert recipes.load(name).name == name
 
