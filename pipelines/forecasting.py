@@ -49,9 +49,8 @@ def forecast(steps: Sequence[int], costs: Costs) -> Forecast:
     evaluations = math.ceil(total / costs.evaluate_every)
     checkpoints = math.ceil(total / costs.checkpoint_every)
     for number, seconds in zip(steps, costs.step, strict=True):
-        between = int(costs.checkpoint_every * seconds // costs.checkpoint_after)  # between two that steps ask for
-        checkpoints += number * between // costs.checkpoint_every
-    checkpoints = min(checkpoints, total)
+        late = math.ceil(costs.checkpoint_after / seconds)  # steps after which time asks for one
+        checkpoints += number * ((costs.checkpoint_every - 1) // late) // costs.checkpoint_every
     return Forecast(
         training=sum(number * seconds for number, seconds in zip(steps, costs.step, strict=True)),
         evaluations=evaluations,

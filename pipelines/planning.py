@@ -16,7 +16,7 @@ from korbert.pretraining import Phase, SpecialIds
 from korbert.tokenization.vocabulary import FIRST_PIECE, SPECIAL
 from korbert.training import Checkpointing, choose_device
 from korbert.training.devices import choose_precision
-from pipelines import artifacts, trial
+from pipelines import artifacts, machine, trial
 from pipelines.forecasting import Costs, Forecast, forecast, steps_within
 from pipelines.pipeline import Pipeline
 from pipelines.stages.pretrain import training_phases
@@ -120,12 +120,11 @@ def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Plan
     else:
         notes.append(f"vocab is {states['vocab']}: {vocab_size:,} entries are what vocab.size says")
     config, precision = settings.encoder.config(vocab_size), choose_precision(device, settings.precision)
-    rows = None
-    if states["shard"] == "fresh":
-        rows = training_phases(settings, pipeline.artifact("shard"), _ids(config))
-    else:
-        notes.append(f"shard is {states['shard']}: rows are taken to be full, the epochs are not known")
-        notes += ["the trial is on made-up ids"] if seconds else []
+    real = states["shard"] == "fresh"
+    rows = training_phases(settings, pipeline.artifact("shard"), _ids(config)) if real else None
+    if not real:
+        made_up = ", a trial is on made-up ids" if seconds else ""
+        notes.append(f"shard is {states['shard']}: rows are taken to be full, epochs are not known{made_up}")
     phases = tuple(_phase(phase, rows[number] if rows else None) for number, phase in enumerate(settings.phases))
 
     planned = Plan(
@@ -136,7 +135,7 @@ def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Plan
         memory=memory_of(config, phases, precision),
         device=device.type,
         precision=precision,
-        device_memory=trial.memory_of(device),
+        device_memory=machine.memory_of(device),
         phases=phases,
         notes=tuple(notes),
     )

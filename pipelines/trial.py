@@ -18,24 +18,14 @@ from torch import Tensor, nn
 from korbert.modeling import PretrainingModel
 from korbert.pretraining import Phase, SpecialIds, evaluate, pretraining_loss
 from korbert.training import Batch, Checkpointing, TrainingOutput, fit
-from korbert.training.devices import choose_precision
-from korbert.training.settings import PrecisionName
+from pipelines.machine import product_rate
 from pipelines.stages.pretrain import evaluation_batches, piece_counts, training_plan
 from pipelines.stages.settings import PretrainStage
 
-__all__ = [
-    "PhaseTrial",
-    "Subject",
-    "Trial",
-    "measure",
-    "memory_of",
-    "pieces_of",
-    "product_rate",
-    "spread",
-    "write_made_up",
-]
+__all__ = ["PhaseTrial", "Subject", "Trial", "measure", "of_fewer_rows", "pieces_of", "spread", "write_made_up"]
 
 _WARM, _LEAST = 2, 3  # calls of the watch that do not count, and those that must
+_COUNTED = 0.75  # share of a trial's time that steps which count are given
 _SLOWER = 3  # times: training against the products of large matrices that `product_rate` measures
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _MADE_UP_PIECES = 500_000
@@ -110,9 +100,9 @@ def measure(subject: Subject, device: torch.device, seconds: float, scratch: Pat
     for number, (phase, flop) in enumerate(zip(subject.phases, subject.flop_a_step, strict=True)):
         expected = _SLOWER / rate * flop
         most_rows = int(subject.most_pieces / settings.phases[number].length)
-        tried = _of_fewer_rows(phase, share / (_WARM + _LEAST) / expected, most_rows)
+        tried = of_fewer_rows(phase, share / (_WARM + _LEAST) / expected, most_rows)
         likely = share / expected * phase.batch_size / tried.batch_size
-        watch = _Watch(share, tried, *((sample, unigram, scratch) if number == 0 else ()))
+        watch = _Watch(_COUNTED * share, tried, *((sample, unigram, scratch) if number == 0 else ()))
         _train(model, settings, watch, int(4 * likely) + 2 * (_WARM + _LEAST), device)
         watches.append(watch)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -134,7 +124,16 @@ def _train(model: nn.Module, settings: PretrainStage, watch: "_Watch", most: int
     if watch.scratch:
         output = TrainingOutput(Checkpointing(watch.scratch, plan.steps, every_seconds=1.0, clock=watch.saves))
     with suppress(_Over):
-        fit(model, watch.batches, watch.loss, plan, device=device, output=output, evaluate=watch, description="trial")
+        fit(
+            model,
+            watch.batches,
+            watch.loss,
+            plan,
+            device=device,
+            output=output,
+            evaluate=watch,
+            description="trial, at most",
+        )
 
 
 class _Over(Exception):
@@ -144,8 +143,8 @@ class _Over(Exception):
 class _Watch:
     """Is called by `fit` after every few steps of a phase and notes their time; ends the trial by raising _Over.
 
-    sample, unigram: what one evaluation is timed on. scratch: where one checkpoint appears, whose time is in the steps
-    that follow it.
+    seconds: from the first step that counts to the end. sample, unigram: what one evaluation is timed on. scratch:
+    where one checkpoint appears, whose time is in the steps that follow it.
     """
 
     def __init__(
@@ -162,8 +161,7 @@ class _Watch:
         self._laps: list[tuple[float, int]] = []  # seconds and pieces
         self._saving: tuple[float, int] | None = None
         self._calls = self._pieces = 0
-        self._left = time.perf_counter()
-        self._ends = self._left + seconds
+        self._seconds, self._ends, self._left = seconds, math.inf, time.perf_counter()
 
     def loss(self, model: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
         """The loss of the run; the pieces are counted."""
@@ -182,13 +180,21 @@ class _Watch:
             self._saving = lap
         elif self._calls > _WARM:
             self._laps.append(lap)
-        if self._calls == _WARM and self._unigram is not None:
-            evaluate(model, self._sample, self._unigram)
-            self.evaluation = time.perf_counter() - now
+        if self._calls == _WARM:
+            self._evaluate(model)
+            self._ends = time.perf_counter() + self._seconds
         if len(self._laps) >= _LEAST and now >= self._ends:
             raise _Over
         self._pieces, self._left = 0, time.perf_counter()
         return {}
+
+    def _evaluate(self, model: nn.Module) -> None:
+        """Times an evaluation; a short one anew, as the first one of a run is slower than the others."""
+        for _ in range(2):
+            if self._unigram is not None and self.evaluation < self._seconds / 10:
+                began = time.perf_counter()
+                evaluate(model, self._sample, self._unigram)
+                self.evaluation = time.perf_counter() - began
 
     def measured(self) -> PhaseTrial:
         """All steps that count."""
@@ -217,7 +223,7 @@ def spread(number: int, total: int) -> int:
     return int(number * _GOLDEN % 1 * total)
 
 
-def _of_fewer_rows(phase: Phase, share: float, most_rows: int) -> Phase:
+def of_fewer_rows(phase: Phase, share: float, most_rows: int) -> Phase:
     """The phase with that share of its rows a step, all from a half on, and micro-batches that fit into memory."""
     rows = phase.batch_size if share >= 0.5 else max(1, int(phase.batch_size * share))
     together = max(1, min(-(-phase.batch_size // phase.micro_batches), most_rows))
@@ -229,32 +235,6 @@ def _of_fewer_rows(phase: Phase, share: float, most_rows: int) -> Phase:
 def pieces_of(batch: Batch) -> int:
     """Pieces in a batch, padding not counted."""
     return int(batch["pieces"] if "pieces" in batch else batch["attention_mask"].sum())
-
-
-def product_rate(device: torch.device, precision: PrecisionName) -> float:
-    """Floating point operations a second of the fastest of some products of large square matrices."""
-    size, times = (1_024, 12) if device.type == "cpu" else (8_192, 12)
-    kind = torch.bfloat16 if choose_precision(device, precision) == "bf16" else torch.float32
-    left, right = (torch.ones(size, size, dtype=kind, device=device) for _ in range(2))
-    found = []
-    for _ in range(times):
-        began = time.perf_counter()
-        (left @ right)[0, 0].item()  # waits for the device
-        found.append(time.perf_counter() - began)
-    return 2 * size**3 / min(found)
-
-
-def memory_of(device: torch.device) -> tuple[int, int]:
-    """Bytes of the device's memory, and how many of them are free. What a container may use is less than there is."""
-    if device.type == "cuda":
-        free, total = torch.cuda.mem_get_info(device)
-        return total, free
-    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines() if Path("/proc/meminfo").exists() else []
-    found = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines if line.endswith("kB")}
-    limit = Path("/sys/fs/cgroup/memory.max")
-    allowed = limit.read_text(encoding="ascii").strip() if limit.exists() else "max"
-    total = min(found.get("MemTotal", 0), int(allowed) if allowed.isdecimal() else found.get("MemTotal", 0))
-    return total, min(found.get("MemAvailable", total), total)
 
 
 def write_made_up(folder: Path, ids: SpecialIds, seed: int) -> None:

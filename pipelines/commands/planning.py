@@ -13,14 +13,16 @@ __all__ = ["COMMANDS"]
 @click.command(cls=options.Command)
 @click.argument("recipe")
 @click.option(
-    "--seconds", type=click.FloatRange(min=0), default=30.0, show_default=True,
+    "--seconds", type=click.IntRange(0, 3_600), default=30, show_default=True,
     help="Length of the trial; 0: no trial.",
 )  # fmt: skip
-@click.option("--hours", type=float, help="Also say which steps fit into that many hours, as --set options.")
+@click.option(
+    "--hours", type=click.FloatRange(max=1e6), help="Also say which steps fit into that many hours, as --set options."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @options.device
 @options.place
-def plan(recipe: str, seconds: float, hours: float | None, as_json: bool, **common: Any) -> None:
+def plan(recipe: str, seconds: int, hours: float | None, as_json: bool, **common: Any) -> None:
     """Say what pretraining RECIPE takes: parameters, arithmetic, memory, rows, and, by a short trial, time.
 
     Without shards, rows are taken to be full and the trial is on made-up ids.
