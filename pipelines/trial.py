@@ -4,7 +4,6 @@ import math
 import resource
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from korbert.interruption import Interrupted
 from korbert.modeling import PretrainingModel
 from korbert.pretraining import Phase, SpecialIds, evaluate, pretraining_loss
 from korbert.training import Batch, Checkpointing, TrainingOutput, fit
@@ -123,7 +123,7 @@ def _train(model: nn.Module, settings: PretrainStage, watch: "_Watch", most: int
     output = TrainingOutput()
     if watch.scratch:
         output = TrainingOutput(Checkpointing(watch.scratch, plan.steps, every_seconds=1.0, clock=watch.saves))
-    with suppress(_Over):
+    try:
         fit(
             model,
             watch.batches,
@@ -134,6 +134,10 @@ def _train(model: nn.Module, settings: PretrainStage, watch: "_Watch", most: int
             evaluate=watch,
             description="trial, at most",
         )
+    except _Over:
+        pass
+    except Interrupted as error:  # what was saved is about to be removed
+        raise Interrupted(error.number) from None
 
 
 class _Over(Exception):

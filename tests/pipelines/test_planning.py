@@ -4,6 +4,7 @@ import datetime
 import json
 import re
 import shlex
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -148,6 +149,18 @@ def test_a_trial_changes_no_artifact(recipe: Path, made: Path, capsys: pytest.Ca
     assert {path: path.stat().st_mtime_ns for path in (made / "tiny").rglob("*")} == before
 
 
+def test_an_interrupted_trial_leaves_nothing_to_resume(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    presses = [signal.SIGINT]  # one: a second one would not wait for the step's end
+    monkeypatch.setattr("pipelines.trial.evaluate", lambda *_: presses and signal.raise_signal(presses.pop()))
+    assert run_command(["plan", str(recipe), "--root", str(tmp_path)]) == 130
+    said = capsys.readouterr().err
+    assert "interrupted" in said
+    assert "is saved" not in said
+    assert list(tmp_path.iterdir()) == []
+
+
 TRIED = Trial(
     phases=(PhaseTrial(10, 8, 4_000, 2.0), PhaseTrial(10, 4, 4_000, 4.0)),  # 2,000 and 1,000 pieces a second
     evaluation=6.0,
@@ -183,6 +196,7 @@ def test_hours_make_a_command_that_runs_so_many_steps(recipe: Path, tmp_path: Pa
     assert 3500 < found.within.forecast.seconds <= 3600
     planned = replace(planning.plan(_pipeline(recipe, tmp_path), 0), phases=PHASES, outlook=found)
     command = shlex.split("\n".join(plan_tables.lines(planned)).split("\nkorbert ")[1])
+    assert command[: 2 + len(given)] == ["run", str(recipe), *given]
     changes = [command[place + 1] for place, word in enumerate(command) if word == "--set"]
     section = recipes.load(str(recipe), changes).section("pretrain")
     assert tuple(phase.steps for phase in section.phases) == found.within.steps
