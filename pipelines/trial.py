@@ -100,9 +100,11 @@ def measure(subject: Subject, device: torch.device, seconds: float, scratch: Pat
     for number, (phase, flop) in enumerate(zip(subject.phases, subject.flop_a_step, strict=True)):
         expected = _SLOWER / rate * flop
         most_rows = int(subject.most_pieces / settings.phases[number].length)
-        tried = of_fewer_rows(phase, share / (_WARM + _LEAST) / expected, most_rows)
+        room = share / (_WARM + _LEAST) / expected  # steps for each call of the watch
+        tried = of_fewer_rows(phase, room, most_rows)
         likely = share / expected * phase.batch_size / tried.batch_size
         watch = _Watch(_COUNTED * share, tried, *((sample, unigram, scratch) if number == 0 else ()))
+        watch.every = 1 if device.type == "cpu" else min(max(int(room), 1), settings.log_every)
         _train(model, settings, watch, int(4 * likely) + 2 * (_WARM + _LEAST), device)
         watches.append(watch)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -117,8 +119,7 @@ def measure(subject: Subject, device: torch.device, seconds: float, scratch: Pat
 
 
 def _train(model: nn.Module, settings: PretrainStage, watch: "_Watch", most: int, device: torch.device) -> None:
-    """Trains until the watch ends it, or for so many of its calls. A GPU is waited for as often as in the run."""
-    watch.every = 1 if device.type == "cpu" else settings.log_every
+    """Trains until the watch ends it, or for so many of its calls."""
     plan = replace(training_plan(settings), steps=most * watch.every, evaluate_every=watch.every)
     output = TrainingOutput()
     if watch.scratch:
@@ -147,6 +148,7 @@ class _Over(Exception):
 class _Watch:
     """Is called by `fit` after every few steps of a phase and notes their time; ends the trial by raising _Over.
 
+    every: steps between calls; each waits for the device, so that short steps on a GPU have as many as in the run.
     seconds: from the first step that counts to the end. sample, unigram: what one evaluation is timed on. scratch:
     where one checkpoint appears, whose time is in the steps that follow it.
     """
