@@ -12,7 +12,7 @@ from korbert import __version__
 from korbert.errors import KorbertError
 from korbert.interruption import Interrupted, raised_signals
 from korbert.terminal import printable
-from pipelines.commands import models, stages
+from pipelines.commands import models, planning, stages
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NOTHING_LOST = "finished work is kept; the same command resumes"
@@ -93,9 +93,10 @@ class _InOrder(click.Group):
 def cli() -> None:
     """Korean BERT with morpheme tokenization, from raw text to NSMC and KorQuAD.
 
-    RECIPE is a TOML file, or the name of a shipped one (demo, small). `korbert run demo` is the place to start.
+    RECIPE is a TOML file, or the name of a shipped one (demo, small, base, large, roberta). `korbert run demo` is the
+    place to start.
     """
 
 
-for _command in (*stages.COMMANDS, *models.COMMANDS):
+for _command in (*stages.COMMANDS, *planning.COMMANDS, *models.COMMANDS):
     cli.add_command(_command)

@@ -18,14 +18,15 @@ from pipelines.stages.table import STAGES
 if TYPE_CHECKING:
     from pipelines.pipeline import Pipeline
 
-__all__ = ["COMMANDS"]
+__all__ = ["COMMANDS", "pipeline_of"]
 
 _MAX_WORKERS_A_CORE = 32  # processes of half a gigabyte each: more is a slip of the finger
 
 
-def _pipeline(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...], debug: bool,
+def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...], debug: bool,
            workers: int | None = None, runner: Literal["native", "ray"] = "native", address: str | None = None,
            device: str = "auto", row_workers: int | None = None) -> "Pipeline":  # fmt: skip
+    """The recipe, and where and how it runs, from the options of a command."""
     from pipelines import recipes
     from pipelines.pipeline import Pipeline
     from pipelines.runtime import Runtime
@@ -109,7 +110,7 @@ def run(recipe: str, first: str | None, last: str | None, rebuild: bool, dry_run
     Example:
       korbert run mine.toml --from vocab --to pretrain
     """
-    pipeline = _pipeline(recipe, **common)
+    pipeline = pipeline_of(recipe, **common)
     _run_stages(pipeline, first, last, rebuild, dry_run)
     if not dry_run:
         from pipelines.summary import show
@@ -124,7 +125,7 @@ _preview = click.option(
 
 def _stage_command(stage: Stage) -> click.Command:
     def command(recipe: str, rebuild: bool, dry_run: bool, preview: int | None = None, **common: Any) -> None:
-        pipeline = _pipeline(recipe, **common)
+        pipeline = pipeline_of(recipe, **common)
         if pipeline.recipe.section(stage.name) is None:
             raise SettingsError(f"{recipe}: has no section [{stage.name}]: add one")
         if preview is None:
@@ -150,7 +151,7 @@ def status(recipe: str, verify: bool, **common: Any) -> None:
     """Show the state of each stage (fresh, stale, partial, absent), the reason, and what a run would do."""
     from pipelines.summary import show_status
 
-    pipeline = _pipeline(recipe, **common)
+    pipeline = pipeline_of(recipe, **common)
     show_status(pipeline, pipeline.statuses(verify=verify))
 
 
@@ -161,7 +162,7 @@ def report(recipe: str, **common: Any) -> None:
     """Redraw the pages of RECIPE's artifacts. Makes nothing stale."""
     from pipelines.reports import index, render
 
-    pipeline = _pipeline(recipe, **common)
+    pipeline = pipeline_of(recipe, **common)
     broken: list[KorbertError] = []
     for stage in pipeline.stages():
         if pipeline.artifact(stage.name).is_dir():

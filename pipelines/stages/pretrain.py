@@ -38,22 +38,15 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     model = PretrainingModel(
         settings.encoder.config(tokenizer.vocab_size), torch.Generator().manual_seed(settings.seed)
     )
-    unigram = _piece_counts(shards)
-    phases = _phases(settings, shards, _special_ids(tokenizer), _negatives(settings, unigram))
-    held_out = _held_out(settings, shards, _special_ids(tokenizer))
+    unigram = piece_counts(shards)
+    phases = training_phases(settings, shards, _special_ids(tokenizer), unigram)
+    held_out = evaluation_batches(settings, shards, _special_ids(tokenizer))
     device = choose_device(runtime.device)
     result = fit(
         model,
         in_phases(phases),
         PretrainingLoss(settings.head.z_loss),
-        TrainingPlan(
-            steps=sum(phase.steps for phase in phases),
-            optimizer=settings.optimizer,
-            seed=settings.seed,
-            precision=settings.precision,
-            log_every=settings.log_every,
-            evaluate_every=settings.evaluate_every,
-        ),
+        training_plan(settings),
         device=device,
         output=TrainingOutput.below(output, settings.checkpoint_every),
         evaluate=lambda model, step: evaluate(model, held_out, unigram),
@@ -70,6 +63,18 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     measured = {name: value if math.isfinite(value) else None for name, value in result.heldout.items()}
     artifacts.write_json(output / "scores.json", {**measured, **seen})
     return seen
+
+
+def training_plan(settings: PretrainStage) -> TrainingPlan:
+    """How the stage trains."""
+    return TrainingPlan(
+        steps=sum(phase.steps for phase in settings.phases),
+        optimizer=settings.optimizer,
+        seed=settings.seed,
+        precision=settings.precision,
+        log_every=settings.log_every,
+        evaluate_every=settings.evaluate_every,
+    )
 
 
 def _special_ids(tokenizer: Tokenizer) -> SpecialIds:
@@ -95,7 +100,9 @@ def _negatives(settings: PretrainStage, counts: NDArray[np.int64]) -> Negatives 
     return Negatives(counts, settings.head.negatives)
 
 
-def _phases(settings: PretrainStage, folder: Path, ids: SpecialIds, negatives: Negatives | None) -> list[Phase]:
+def training_phases(settings: PretrainStage, folder: Path, ids: SpecialIds, counts: NDArray[np.int64]) -> list[Phase]:
+    """The rows of each phase. folder: the shards, or others laid out as they are. counts: (V,), of piece_counts."""
+    negatives = _negatives(settings, counts)
     files = Shards(sorted((folder / "train").glob("*.arrow")))
     return [
         Phase(
@@ -118,7 +125,7 @@ def _phases(settings: PretrainStage, folder: Path, ids: SpecialIds, negatives: N
     ]
 
 
-def _held_out(settings: PretrainStage, folder: Path, ids: SpecialIds) -> list[Batch]:
+def evaluation_batches(settings: PretrainStage, folder: Path, ids: SpecialIds) -> list[Batch]:
     """Rows of the first phase's length throughout, so that all points of a curve measure one thing."""
     files = Shards(sorted((folder / "heldout").glob("*.arrow")))
     length = settings.phases[0].length
@@ -134,7 +141,7 @@ def _held_out(settings: PretrainStage, folder: Path, ids: SpecialIds) -> list[Ba
     )
 
 
-def _piece_counts(folder: Path) -> NDArray[np.int64]:
+def piece_counts(folder: Path) -> NDArray[np.int64]:
     """(V,) how often each piece occurs in the training shards."""
     counts: NDArray[np.int64] = pq.read_table(folder / "pieces.parquet", columns=["count"])["count"].to_numpy()
     return counts

@@ -1,0 +1,118 @@
+"""What a pretraining model holds and computes, from the sizes of its encoder alone. Imports no torch.
+
+Letters: D hidden size, E width of the embeddings, I intermediate size, V vocabulary, T pieces of a row.
+"""
+
+from dataclasses import dataclass
+
+from korbert.modeling.config import EncoderConfig
+
+__all__ = [
+    "HEADS",
+    "Work",
+    "activation_numbers",
+    "encoder_parameters",
+    "flop_a_piece",
+    "parameters",
+    "visible",
+]
+
+HEADS = ("MLM transform", "MLM bias", "NSP classifier")
+"""Parts of `parameters` that Devlin et al. 2018 leave out of their counts."""
+
+_BOUNDARY_LEVELS = 4  # as BOUNDARY_LEVELS of embeddings.py, which imports torch
+_ADAMW = 16  # operations a parameter: two moments, their ratio, decay and update, and the norm that clips
+
+
+def parameters(config: EncoderConfig) -> dict[str, int]:
+    """Parameters by part of a PretrainingModel; the vocabulary's matrix, which embedding and head share, once."""
+    bert, layers = config.architecture == "bert", config.num_hidden_layers
+    width, narrow = config.hidden_size, config.embedding_width
+    norm = 2 if bert else 1  # a weight a dimension; in `bert` a bias, too
+    biases = layers * (5 * width + config.intermediate_size) if bert else 0  # of qkv, output, up and down
+    norms = 2 * layers if bert else 2 * layers - 1  # the first layer of `modern` has one
+    parts = {
+        "token embedding": config.vocab_size * narrow,
+        "position embedding": config.max_position_embeddings * narrow if bert else 0,
+        "token type embedding": config.type_vocab_size * narrow,
+        "boundary embedding": _BOUNDARY_LEVELS * narrow if config.boundary_embedding else 0,
+        "embedding norm": norm * narrow,
+        "embedding projection": narrow * width + bert * width if narrow != width else 0,
+        "layers": _matrices(config) + biases + norms * norm * width,
+        "final norm": 0 if bert else width,
+        "pooler": width * width + width,
+        "MLM transform": width * narrow + bert * narrow + norm * narrow,
+        "MLM bias": config.vocab_size,
+        "NSP classifier": 2 * width + 2,
+    }
+    return {name: count for name, count in parts.items() if count}
+
+
+def encoder_parameters(config: EncoderConfig) -> int:
+    """Parameters of the encoder with its pooler, without heads, as Devlin et al. 2018 count them (3)."""
+    return sum(count for name, count in parameters(config).items() if name not in HEADS)
+
+
+def visible(config: EncoderConfig, length: float) -> dict[bool, float]:
+    """Pieces that a piece of a row of `length` attends to on average, itself among them. True: in global layers.
+
+    A local layer reaches local_attention / 2 pieces to each side; the ends of a row have fewer.
+    """
+    reach = config.local_attention // 2
+    near = length if length <= reach + 1 else 2 * reach + 1 - reach * (reach + 1) / length
+    return {True: length, False: min(near, length)}
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Floating point operations a piece; a multiply-add is two."""
+
+    forward: float
+    backward: float
+
+    @property
+    def both(self) -> float:
+        return self.forward + self.backward
+
+
+def flop_a_piece(
+    config: EncoderConfig, *, length: float, label_share: float, scored: int, pieces_a_step: float
+) -> dict[str, Work]:
+    """Operations by part for one piece of a training step; backward passes of products take twice the forward.
+
+    length: pieces of a row. label_share: share of the pieces that are predicted. scored: entries of the vocabulary that
+    each of these is compared with: all, or the sampled ones. pieces_a_step: which share an update of the optimizer.
+    Norms, activations and the lookup itself are left out, except where a part has nothing else.
+    """
+    width, narrow = config.hidden_size, config.embedding_width
+    tables = 1 + (config.architecture == "bert") + bool(config.type_vocab_size) + config.boundary_embedding
+    reached = visible(config, length)
+    attended = sum(reached[config.is_global(layer)] for layer in range(config.num_hidden_layers))
+    forward = {
+        "embedding": tables * narrow + (2 * narrow * width if narrow != width else 0),
+        "encoder, linear": 2 * _matrices(config),
+        "encoder, attention": 2 * 2 * attended * width,  # scores, and the mix of values
+        "MLM transform": label_share * 2 * width * narrow,
+        "vocabulary": label_share * 2 * narrow * scored,
+        "NSP": 2 * (width * width + 2 * width) / length,
+    }
+    work = {name: Work(count, 2 * count) for name, count in forward.items()}
+    return {**work, "optimizer": Work(0, _ADAMW * sum(parameters(config).values()) / pieces_a_step)}
+
+
+def activation_numbers(config: EncoderConfig) -> int:
+    """Numbers that the layers keep a piece for the backward pass: an estimate, right to a third or so.
+
+    A layer keeps its inputs, queries, keys, values (`modern` also before they are rotated), their mix, the sums and
+    norms around both blocks, and the steps of the feed-forward block; with dropout also what it left over.
+    """
+    bert = config.architecture == "bert"
+    dropped = 2 if config.hidden_dropout_prob or config.attention_probs_dropout_prob else 0
+    layer = (9 + dropped if bert else 12) * config.hidden_size + (2 if bert else 4) * config.intermediate_size
+    return config.num_hidden_layers * layer + 4 * config.hidden_size
+
+
+def _matrices(config: EncoderConfig) -> int:
+    """Entries of the matrices of all layers: queries, keys, values, output; up and down, in `modern` with a gate."""
+    feed_forward = (2 if config.architecture == "bert" else 3) * config.intermediate_size
+    return config.num_hidden_layers * config.hidden_size * (4 * config.hidden_size + feed_forward)

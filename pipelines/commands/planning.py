@@ -1,0 +1,47 @@
+"""The command that says what a recipe will take."""
+
+from typing import Any
+
+import click
+
+from pipelines.commands import options
+from pipelines.commands.stages import pipeline_of
+
+__all__ = ["COMMANDS"]
+
+
+@click.command(cls=options.Command)
+@click.argument("recipe")
+@click.option(
+    "--seconds", type=click.IntRange(0, 3_600), default=30, show_default=True,
+    help="Length of the trial; 0: no trial.",
+)  # fmt: skip
+@click.option(
+    "--hours", type=click.FloatRange(max=1e6), help="Also say which steps fit into that many hours, as --set options."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.device
+@options.place
+def plan(recipe: str, seconds: int, hours: float | None, as_json: bool, **common: Any) -> None:
+    """Say what pretraining RECIPE takes: parameters, arithmetic, memory, rows, and, by a short trial, time.
+
+    Without shards, rows are taken to be full and the trial is on made-up ids.
+
+    \b
+    Example:
+      korbert plan base --seconds 0 --set vocab.size=30522
+    """
+    pipeline = pipeline_of(recipe, **common)
+    from pipelines import plan_tables, planning
+
+    planned = planning.plan(pipeline, seconds, hours)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(plan_tables.as_json(planned), ensure_ascii=False, allow_nan=False))
+        return
+    for line in plan_tables.lines(planned):
+        click.echo(line)
+
+
+COMMANDS = [plan]

@@ -1,0 +1,262 @@
+"""A trial of half a minute: steps of `fit` as the run would take them, from which `korbert plan` tells its duration."""
+
+import math
+import resource
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from korbert.interruption import Interrupted
+from korbert.modeling import PretrainingModel
+from korbert.pretraining import Phase, PretrainingLoss, SpecialIds, evaluate
+from korbert.training import Batch, Checkpointing, TrainingOutput, fit
+from pipelines.machine import product_rate
+from pipelines.stages.pretrain import evaluation_batches, piece_counts, training_plan
+from pipelines.stages.settings import PretrainStage
+
+__all__ = ["PhaseTrial", "Subject", "Trial", "measure", "of_fewer_rows", "spread", "write_made_up"]
+
+_WARM, _LEAST = 2, 3  # calls of the watch that do not count, and those that must
+_COUNTED = 0.75  # share of a trial's time that steps which count are given
+_SLOWER = 3  # times: training against the products of large matrices that `product_rate` measures
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_MADE_UP_PIECES = 500_000
+_EVALUATED = (8, 256)  # rows on which an evaluation is timed, at least and at most
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseTrial:
+    """Measured steps of a phase, without the first ones. rows: of each step; fewer than the run's if steps are long."""
+
+    steps: int
+    rows: int
+    pieces: int
+    seconds: float
+
+    @property
+    def pieces_a_second(self) -> float:
+        return self.pieces / self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What was measured. evaluation, checkpoint, preparing: seconds of one, and before the first step.
+
+    memory: peak in bytes, of the process on a processor, of tensors on a GPU. product_rate: see `product_rate`.
+    """
+
+    phases: tuple[PhaseTrial, ...]
+    evaluation: float
+    checkpoint: float
+    preparing: float
+    memory: int
+    product_rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is tried: pretraining under `settings` on the shards in `folder`, in these phases.
+
+    flop_a_step: operations of a step of each phase. most_pieces: of a micro-batch, as far as memory goes.
+    """
+
+    settings: PretrainStage
+    folder: Path
+    ids: SpecialIds
+    phases: Sequence[Phase]
+    flop_a_step: Sequence[float]
+    most_pieces: float
+
+
+def measure(subject: Subject, device: torch.device, seconds: float, scratch: Path) -> Trial:
+    """Trains for about `seconds`, shared by the phases, on steps from all over each phase.
+
+    Where whole steps would take too long, they have fewer rows. scratch: an empty folder for one checkpoint, on the
+    disk of the artifacts.
+    """
+    began, settings = time.perf_counter(), subject.settings
+    generator = torch.Generator().manual_seed(settings.seed)
+    model = PretrainingModel(settings.encoder.config(subject.ids.vocab_size), generator)
+    unigram = piece_counts(subject.folder)
+    held_out = evaluation_batches(settings, subject.folder, subject.ids)
+    preparing = time.perf_counter() - began
+
+    # An evaluation on so many rows as take a tenth of the time, by the arithmetic of a forward pass.
+    rate, share = product_rate(device, settings.precision), seconds / len(subject.phases)
+    a_row = _SLOWER / rate * subject.flop_a_step[0] / 3 / subject.phases[0].batch_size
+    few = min(max(int(share / 10 / a_row), _EVALUATED[0]), _EVALUATED[1])
+    sample = evaluation_batches(settings.model_copy(update={"heldout_rows": few}), subject.folder, subject.ids)
+    part = sum(batch["pieces"] for batch in held_out) / sum(batch["pieces"] for batch in sample)
+
+    watches = []
+    for number, (phase, flop) in enumerate(zip(subject.phases, subject.flop_a_step, strict=True)):
+        expected = _SLOWER / rate * flop
+        most_rows = int(subject.most_pieces / settings.phases[number].length)
+        room = share / (_WARM + _LEAST) / expected  # steps for each call of the watch
+        tried = of_fewer_rows(phase, room, most_rows)
+        likely = share / expected * phase.batch_size / tried.batch_size
+        watch = _Watch(
+            _COUNTED * share, tried, settings.head.z_loss, *((sample, unigram, scratch) if number == 0 else ())
+        )
+        watch.every = 1 if device.type == "cpu" else min(max(int(room), 1), settings.log_every)
+        _train(model, settings, watch, int(4 * likely) + 2 * (_WARM + _LEAST), device)
+        watches.append(watch)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return Trial(
+        phases=tuple(watch.measured() for watch in watches),
+        evaluation=watches[0].evaluation * part,
+        checkpoint=watches[0].checkpoint(),
+        preparing=preparing,
+        memory=torch.cuda.max_memory_allocated(device) if device.type == "cuda" else peak,
+        product_rate=rate,
+    )
+
+
+def _train(model: nn.Module, settings: PretrainStage, watch: "_Watch", most: int, device: torch.device) -> None:
+    """Trains until the watch ends it, or for so many of its calls."""
+    plan = replace(training_plan(settings), steps=most * watch.every, evaluate_every=watch.every)
+    output = TrainingOutput()
+    if watch.scratch:
+        output = TrainingOutput(Checkpointing(watch.scratch, plan.steps, every_seconds=1.0, clock=watch.saves))
+    try:
+        fit(
+            model,
+            watch.batches,
+            watch.loss,
+            plan,
+            device=device,
+            output=output,
+            evaluate=watch,
+            description="trial, at most",
+        )
+    except _Over:
+        pass
+    except Interrupted as error:  # what was saved is about to be removed
+        raise Interrupted(error.number) from None
+
+
+class _Over(Exception):
+    """The trial has had its time."""
+
+
+class _Watch:
+    """Is called by `fit` after every few steps of a phase and notes their time; ends the trial by raising _Over.
+
+    every: steps between calls; each waits for the device, so that short steps on a GPU have as many as in the run.
+    seconds: from the first step that counts to the end. sample, unigram: what one evaluation is timed on. scratch:
+    where one checkpoint appears, whose time is in the steps that follow it.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        phase: Phase,
+        z_loss: float,
+        sample: Sequence[Batch] = (),
+        unigram: NDArray[np.int64] | None = None,
+        scratch: Path | None = None,
+    ) -> None:
+        self.batches, self.every, self.scratch = _Spread(phase), 1, scratch
+        self.evaluation = 0.0
+        self._loss = PretrainingLoss(z_loss)
+        self._sample, self._unigram = sample, unigram
+        self._laps: list[tuple[float, int]] = []  # seconds and pieces
+        self._saving: tuple[float, int] | None = None
+        self._calls = self._pieces = 0
+        self._seconds, self._ends, self._left = seconds, math.inf, time.perf_counter()
+
+    def loss(self, model: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
+        """The loss of the run; the pieces are counted."""
+        self._pieces += batch["pieces"]
+        return self._loss(model, batch)
+
+    def saves(self) -> float:
+        """A clock that asks for one checkpoint, once a time has been taken."""
+        return float(bool(self._laps))
+
+    def __call__(self, model: nn.Module, done: int) -> Mapping[str, float]:
+        now = time.perf_counter()
+        lap = (now - self._left, self._pieces)
+        self._calls += 1
+        if self.scratch and not self._saving and any(self.scratch.glob("step-*")):
+            self._saving = lap
+        elif self._calls > _WARM:
+            self._laps.append(lap)
+        if self._calls == _WARM:
+            self._evaluate(model)
+            self._ends = time.perf_counter() + self._seconds
+        if len(self._laps) >= _LEAST and now >= self._ends:
+            raise _Over
+        self._pieces, self._left = 0, time.perf_counter()
+        return {}
+
+    def _evaluate(self, model: nn.Module) -> None:
+        """Times an evaluation; a short one anew, as the first one of a run is slower than the others."""
+        for _ in range(2):
+            if self._unigram is not None and self.evaluation < self._seconds / 10:
+                began = time.perf_counter()
+                evaluate(model, self._sample, self._unigram)
+                self.evaluation = time.perf_counter() - began
+
+    def measured(self) -> PhaseTrial:
+        """All steps that count."""
+        seconds, pieces = map(sum, zip(*self._laps, strict=True))
+        return PhaseTrial(len(self._laps) * self.every, self.batches.phase.batch_size, int(pieces), seconds)
+
+    def checkpoint(self) -> float:
+        """Seconds that the checkpoint took."""
+        seconds, pieces = self._saving or (0.0, 0)
+        return max(0.0, seconds - pieces / self.measured().pieces_a_second)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """The batches of steps from all over a phase, as `fit` takes them."""
+
+    phase: Phase
+
+    def __call__(self, step: int) -> list[Batch]:
+        phase = self.phase
+        return phase.rows.batch(spread(step, phase.steps), phase.batch_size, phase.micro_batches)
+
+
+def spread(number: int, total: int) -> int:
+    """The places 0, 1, .. of a sequence that covers range(total) ever more evenly (golden ratio)."""
+    return int(number * _GOLDEN % 1 * total)
+
+
+def of_fewer_rows(phase: Phase, share: float, most_rows: int) -> Phase:
+    """The phase with that share of its rows a step, all from a half on, and micro-batches that fit into memory."""
+    rows = phase.batch_size if share >= 0.5 else max(1, int(phase.batch_size * share))
+    together = max(1, min(-(-phase.batch_size // phase.micro_batches), most_rows))
+    return replace(
+        phase, batch_size=rows, steps=phase.steps * phase.batch_size // rows, micro_batches=-(-rows // together)
+    )
+
+
+def write_made_up(folder: Path, ids: SpecialIds, seed: int) -> None:
+    """Shards of made-up ids whose rows are all full: each piece is a sentence, so that examples may end anywhere."""
+    rng = np.random.default_rng(seed)
+    pieces = rng.integers(ids.first_piece, ids.vocab_size, size=(2, _MADE_UP_PIECES // 2), dtype=np.int32)
+    table = pa.table(
+        {
+            "id": ["made-up:0", "made-up:1"],
+            "source": ["made-up"] * 2,
+            "input_ids": pa.array(list(pieces), pa.list_(pa.int32())),
+            "boundaries": pa.array([np.full(row.size, 3, np.uint8) for row in pieces], pa.list_(pa.uint8())),
+        }
+    )
+    for part in ("train", "heldout"):
+        (folder / part).mkdir(parents=True)
+        with pa.ipc.new_stream(str(folder / part / "part-00000.arrow"), table.schema) as stream:
+            stream.write_table(table)
+    counts = np.bincount(pieces.reshape(-1), minlength=ids.vocab_size)
+    pq.write_table(pa.table({"count": counts}), folder / "pieces.parquet")
