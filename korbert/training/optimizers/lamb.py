@@ -48,8 +48,9 @@ class _Lamb(torch.optim.Optimizer):
         update = torch.div(first, root, out=root)
         if group["weight_decay"]:
             update.add_(parameter, alpha=group["weight_decay"])
-        if parameter.ndim >= 2:
-            length, update_length = parameter.norm(), update.norm()
-            ratio = torch.where((length > 0) & (update_length > 0), length / update_length, 1.0)
-            update.mul_(ratio)
-        parameter.add_(update, alpha=-group["lr"])
+        if parameter.ndim < 2:
+            parameter.add_(update, alpha=-group["lr"])
+            return
+        length, update_length = parameter.norm(), update.norm()
+        ratio = torch.where((length > 0) & (update_length > 0), length / update_length, 1.0)
+        parameter.addcmul_(update, ratio, value=-group["lr"])

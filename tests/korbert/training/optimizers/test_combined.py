@@ -1,6 +1,11 @@
 import json
+import os
+import signal
+import subprocess
+import sys
 import typing
 from itertools import product
+from pathlib import Path
 
 import pytest
 import torch
@@ -46,12 +51,16 @@ def loss(model, batch):
     return {"loss": F.cross_entropy(model(batch["ids"]).flatten(0, 1), (batch["ids"].flatten() + 1) % 30)}
 
 
-def trained(folder, settings, *, steps=10, stop_at=None, evaluate=None):
-    """A model after its run, of which checkpoints are made every 4 steps. stop_at: the step whose batch never comes."""
+def interrupt():
+    raise KeyboardInterrupt
+
+
+def trained(folder, settings, *, steps=10, end_at=None, end=interrupt, evaluate=None):
+    """A model after its run, of which checkpoints are made every 4 steps. end_at: `end` is called for that batch."""
 
     def until(step):
-        if step == stop_at:
-            raise KeyboardInterrupt
+        if step == end_at:
+            end()
         return batches(step)
 
     model = Network()
@@ -72,14 +81,60 @@ def test_stopped_and_resumed_bit_for_bit(tmp_path, kind, schedule, average):
     settings = OptimizerSettings(kind=kind, schedule=schedule, average=average, learning_rate=0.02, groups=GROUPS)
     straight = trained(tmp_path / "straight", settings)
     with pytest.raises(KeyboardInterrupt):
-        trained(tmp_path / "stopped", settings, stop_at=6)
+        trained(tmp_path / "stopped", settings, end_at=6)
     assert [path.name for path in (tmp_path / "stopped").glob("step-*")] == ["step-00000004"]
     resumed = trained(tmp_path / "stopped", settings)
 
     weights, others = straight.state_dict(), resumed.state_dict()
     assert all(torch.equal(weights[name], others[name]) for name in weights)
+    same_files(tmp_path / "straight", tmp_path / "stopped")
+
+
+def same_files(one, two):
     for file in ("step-00000010/state.safetensors", "metrics.jsonl"):
-        assert (tmp_path / "straight" / file).read_bytes() == (tmp_path / "stopped" / file).read_bytes()
+        assert (one / file).read_bytes() == (two / file).read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["muon", "lamb"])
+def test_killed_and_resumed_bit_for_bit(tmp_path, kind):
+    settings = OptimizerSettings(kind=kind, schedule="wsd", average=0.6, groups=GROUPS)
+    command = [sys.executable, __file__, tmp_path / "killed", settings.model_dump_json()]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert [path.name for path in (tmp_path / "killed").glob("step-*")] == ["step-00000004"]
+    trained(tmp_path / "killed", settings)
+    trained(tmp_path / "straight", settings)
+    same_files(tmp_path / "straight", tmp_path / "killed")
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        "cpu",
+        pytest.param(
+            "cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_restored_optimizers_go_on_as_the_first_would_have(device, kind):
+    settings = OptimizerSettings(kind=kind, groups=GROUPS)
+    precision = "bf16" if device == "cuda" else "fp32"
+    one, two = Network().to(device), Network().to(device)
+    first, second = (Optimizers(model, settings, precision) for model in (one, two))
+    stepped(one, first, 3)
+    two.load_state_dict(one.state_dict())
+    second.restore({name: value.cpu().clone() for name, value in first.state().items()})
+    stepped(one, first, 2)
+    stepped(two, second, 2)
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
+
+
+def stepped(model, optimizers, steps):
+    for step in range(steps):
+        for parameter in model.parameters():
+            drawn = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(step))
+            parameter.grad = drawn.to(parameter.device)
+        optimizers.step()
 
 
 def test_the_checkpoint_holds_all_state_by_name(tmp_path):
@@ -170,3 +225,9 @@ def test_a_checkpoint_of_another_optimizer_is_refused(tmp_path, changes, message
     trained(tmp_path, OptimizerSettings(**settings), steps=4)
     with pytest.raises(ArtifactError, match=message):
         trained(tmp_path, OptimizerSettings(**settings | changes), steps=4)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    given = OptimizerSettings.model_validate_json(sys.argv[2])
+    trained(Path(sys.argv[1]), given, end_at=6, end=lambda: os.kill(os.getpid(), signal.SIGKILL))
