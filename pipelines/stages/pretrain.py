@@ -8,17 +8,19 @@ import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
 
+from korbert.errors import SettingsError
 from korbert.modeling import PretrainingModel, save_model
 from korbert.pretraining import (
     Phase,
+    PretrainingLoss,
     PretrainingRows,
     Shards,
     SpecialIds,
     evaluate,
     heldout_batches,
     in_phases,
-    pretraining_loss,
 )
+from korbert.pretraining.vocabulary import Negatives
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.training import Batch, TrainingOutput, TrainingPlan, choose_device, fit
@@ -37,12 +39,12 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         settings.encoder.config(tokenizer.vocab_size), torch.Generator().manual_seed(settings.seed)
     )
     unigram = _piece_counts(shards)
-    phases = _phases(settings, shards, _special_ids(tokenizer))
+    phases = _phases(settings, shards, _special_ids(tokenizer), _negatives(settings, unigram))
     held_out = _held_out(settings, shards, _special_ids(tokenizer))
     result = fit(
         model,
         in_phases(phases),
-        pretraining_loss,
+        PretrainingLoss(settings.head.z_loss),
         TrainingPlan(
             steps=sum(phase.steps for phase in phases),
             optimizer=settings.optimizer,
@@ -79,11 +81,33 @@ def _special_ids(tokenizer: Tokenizer) -> SpecialIds:
     )
 
 
-def _phases(settings: PretrainStage, folder: Path, ids: SpecialIds) -> list[Phase]:
+def _negatives(settings: PretrainStage, counts: NDArray[np.int64]) -> Negatives | None:
+    """The sampler of a sampled head. SettingsError where a sample of that size is no sample."""
+    if settings.head.kind == "full":
+        return None
+    if settings.head.negatives >= len(counts):
+        raise SettingsError(
+            f"pretrain.head.negatives {settings.head.negatives}: the vocabulary has {len(counts)} entries: "
+            'take fewer, or kind = "full"'
+        )
+    return Negatives(counts, settings.head.negatives)
+
+
+def _phases(settings: PretrainStage, folder: Path, ids: SpecialIds, negatives: Negatives | None) -> list[Phase]:
     files = Shards(sorted((folder / "train").glob("*.arrow")))
     return [
         Phase(
-            PretrainingRows(files, ids, phase.length, settings.masking, settings.pairs, settings.seed),
+            PretrainingRows(
+                files,
+                ids,
+                phase.length,
+                settings.masking,
+                settings.pairs,
+                settings.seed,
+                objectives=settings.objectives,
+                fill=phase.fill,
+                negatives=negatives,
+            ),
             phase.steps,
             phase.batch_size,
             phase.micro_batches,
@@ -97,7 +121,14 @@ def _held_out(settings: PretrainStage, folder: Path, ids: SpecialIds) -> list[Ba
     files = Shards(sorted((folder / "heldout").glob("*.arrow")))
     length = settings.phases[0].length
     return heldout_batches(
-        files, ids, length, settings.masking, settings.pairs, settings.seed, limit_rows=settings.heldout_rows
+        files,
+        ids,
+        length,
+        settings.masking,
+        settings.pairs,
+        settings.seed,
+        limit_rows=settings.heldout_rows,
+        objectives=settings.objectives,
     )
 
 

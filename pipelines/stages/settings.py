@@ -2,11 +2,11 @@
 
 from typing import Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from corpus.settings import ShardSettings, VocabSettings
 from korbert.modeling.config import EncoderConfig
-from korbert.pretraining.settings import MaskingSettings, PairSettings
+from korbert.pretraining.settings import HeadSettings, MaskingSettings, ObjectiveName, PairSettings
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
 __all__ = ["EncoderSection", "HeldOut", "Phase", "PretrainStage", "ShardStage", "VocabStage"]
@@ -38,6 +38,10 @@ class Phase(BaseModel, frozen=True, extra="forbid"):
     micro_batches: int = Field(
         1, ge=1, description="gradient accumulation: parts that a step's rows are split into, to save memory"
     )
+    fill: bool = Field(
+        False,
+        description="fill rows with as many examples as fit; none sees another, and each counts its own positions",
+    )
 
 
 class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
@@ -60,6 +64,11 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     seed: int = Field(0, ge=0, description="random seed of weights, rows and masks")
     encoder: EncoderSection
     phases: tuple[Phase, ...] = Field(min_length=1, description="run in this order under one learning rate schedule")
+    objectives: tuple[ObjectiveName, ...] = Field(
+        ("mlm", "nsp"),
+        description="mlm: masked pieces; nsp: whether segment B follows A; without it a row is one segment",
+    )
+    head: HeadSettings = HeadSettings()
     masking: MaskingSettings = MaskingSettings()
     pairs: PairSettings = PairSettings()
     optimizer: OptimizerSettings
@@ -77,3 +86,10 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
                 "raise encoder.max_position_embeddings"
             )
         return self
+
+    @field_validator("objectives")
+    @classmethod
+    def _mlm_is_there(cls, objectives: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, ...]:
+        if "mlm" not in objectives or len(set(objectives)) < len(objectives):
+            raise ValueError('say ["mlm", "nsp"] or ["mlm"]')
+        return objectives
