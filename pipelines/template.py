@@ -65,8 +65,10 @@ def _table(
             yield from _comment(about.description)
             if value is not None:
                 yield f"{name} = {_toml(value)}"
+            elif about.is_required() or shown is None:  # TOML has no word for either
+                yield f"# {name} = ## {'needed' if about.is_required() else 'none'}"
             else:
-                yield f"# {name} = {'## needed' if about.is_required() else _toml(shown)}"
+                yield f"# {name} = {_toml(shown)}"
         elif typing.get_origin(about.annotation) is tuple:
             for one in value or [None]:
                 inner += _table(table, f"{place}.{name}", one, absent=True, many=True)

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field, model_validator
 from korbert.modeling.config import EncoderConfig
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
-__all__ = ["SPECIAL_TOKENS", "ReadingSettings", "ReadingTaskSettings"]
+__all__ = ["SPECIAL_TOKENS", "ReadingOptimizer", "ReadingSettings", "ReadingTaskSettings"]
 
 SPECIAL_TOKENS = 3  # [CLS] question [SEP] context [SEP]
 
@@ -34,6 +34,12 @@ class ReadingSettings(BaseModel, frozen=True, extra="forbid"):
         return self
 
 
+class ReadingOptimizer(OptimizerSettings, frozen=True, extra="forbid"):
+    """The optimizer of a reading task."""
+
+    learning_rate: float = Field(3e-4, gt=0, description="peak learning rate, reached at the end of warmup")
+
+
 class ReadingTaskSettings(ReadingSettings, frozen=True, extra="forbid"):
     """A reading task: its files, the weights to begin with, and how a reader is learned."""
 
@@ -54,8 +60,8 @@ class ReadingTaskSettings(ReadingSettings, frozen=True, extra="forbid"):
     micro_batches: int = Field(
         1, ge=1, description="gradient accumulation: parts that a step's windows are split into, to save memory"
     )
-    optimizer: OptimizerSettings = Field(
-        OptimizerSettings(learning_rate=3e-4), description="AdamW and its learning rate schedule"
+    optimizer: ReadingOptimizer = Field(
+        ReadingOptimizer(), description="optimizer and learning rate schedule; its learning_rate is 0.0003 by default"
     )
     precision: PrecisionName = Field(
         "auto", description="training precision; auto: bf16 if the device has instructions for it, else fp32"

@@ -53,6 +53,8 @@ def fit(
 ) -> FitResult:
     """Trains `model` in place: `plan.steps` updates, or those after the newest whole checkpoint of `output`.
 
+    With `plan.optimizer.average` the model is evaluated with averaged weights, and ends with them.
+
     batches: update (0-based) -> its micro-batches, on the processor. Pure, and free of PyTorch's global generator: a
         thread makes those of the next update while this one runs, or `row_workers` processes those of the next ones,
         for which it has to be something that can be pickled. The trained bytes do not depend on their number.
@@ -100,6 +102,7 @@ def fit(
                     release()
         if number := arrived():
             raise Interrupted(number, run.stop(done, description))
+    updates.finish()
     model.eval()
     return FitResult(first_step=first_step, steps=plan.steps, heldout=run.heldout)
 
@@ -153,7 +156,7 @@ class _Run:
             self._seconds = self._waited = 0.0
         if evaluate and self._writes and self._evaluate:
             model = self._updates.model.eval()
-            with torch.no_grad(), autocast(self._updates.device, self._plan.precision):
+            with torch.no_grad(), self._updates.averaged(), autocast(self._updates.device, self._plan.precision):
                 self.heldout = dict(self._evaluate(model, done))
             self.records.heldout(done, self.heldout)
         if save and self._writes:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from korbert.training.schedules import warmup_then_decay
+from korbert.training.schedules import rate_share
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
 __all__ = ["Checkpointing", "TrainingOutput", "TrainingPlan"]
@@ -26,13 +26,13 @@ class TrainingPlan:
     log_every: int = 10
     evaluate_every: int = 0
 
-    def learning_rate(self, step: int) -> float:
-        """The rate of update `step` (0-based)."""
-        return self.optimizer.learning_rate * warmup_then_decay(step, self.steps, self.optimizer.warmup_share)
+    def rate_share(self, step: int) -> float:
+        """The rate of update `step` (0-based) as a share of the peak."""
+        return rate_share(step, self.steps, self.optimizer)
 
     def record(self) -> dict[str, Any]:
         """The plan as JSON, as a checkpoint records it."""
-        optimizer = {f"optimizer.{name}": value for name, value in self.optimizer.model_dump().items()}
+        optimizer = {f"optimizer.{name}": value for name, value in self.optimizer.model_dump(mode="json").items()}
         names = ("steps", "seed", "precision", "log_every", "evaluate_every")
         return {name: getattr(self, name) for name in names} | optimizer
 

@@ -1,7 +1,7 @@
 """One update: gradients accumulated over micro-batches, clipped, applied; and the state that a checkpoint holds."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor, nn
@@ -12,14 +12,14 @@ from korbert.training.checkpoints import Checkpoint
 from korbert.training.devices import Batch, autocast, moved
 from korbert.training.distributed import World, add_over_world, wrap
 from korbert.training.meters import Meter
-from korbert.training.optimizers import adamw, optimizer_state, restore_optimizer
+from korbert.training.optimizers import Optimizers, RunningAverage
 from korbert.training.plan import TrainingPlan
 
 __all__ = ["Loss", "Updates"]
 
 Loss = Callable[[nn.Module, Batch], Mapping[str, Tensor]]
 
-_MODEL, _OPTIMIZER = "model/", "optimizer/"  # prefixes of the tensors in a checkpoint
+_MODEL, _OPTIMIZER, _AVERAGE = "model/", "optimizer/", "average/"  # prefixes of the tensors in a checkpoint
 
 
 class Updates:
@@ -29,9 +29,9 @@ class Updates:
         self.model, self.device = model, device
         self._plan, self._here = plan, here
         self._objective = wrap(_Objective(model, loss), here)
-        self._optimizer = adamw(model, plan.optimizer)
+        self._optimizers = Optimizers(model, plan.optimizer, plan.precision)
+        self._average = RunningAverage(model, plan.optimizer.average) if plan.optimizer.average else None
         self._meter = Meter(device)
-        self._rate = 0.0
         self._pieces = 0
         self._bad_step = torch.full((), -1, dtype=torch.int64, device=device)
 
@@ -43,9 +43,7 @@ class Updates:
                 f"{len(micro_batches)} micro-batches a step cannot be shared evenly by {size} processes: "
                 f"take a multiple of {size}"
             )
-        self._rate = self._plan.learning_rate(step)
-        for group in self._optimizer.param_groups:
-            group["lr"] = self._rate
+        self._optimizers.set_rates(self._plan.rate_share(step))
         torch.manual_seed(derived_seed(self._plan.seed, step, self._here.rank))  # of dropout
         self.model.train()
 
@@ -67,8 +65,9 @@ class Updates:
         totals = {name: add_over_world(value, self._here) for name, value in totals.items()}
 
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self._plan.optimizer.max_grad_norm)
-        self._optimizer.step()
-        self._optimizer.zero_grad(set_to_none=True)
+        self._optimizers.step()
+        if self._average:
+            self._average.add(step + 1)
 
         # Numbers stay on the device until somebody asks for them.
         self._meter.add({**totals, "grad_norm": norm})
@@ -85,21 +84,31 @@ class Updates:
             )
 
     def means(self) -> dict[str, float]:
-        """Means since the last call, by name; the last learning rate; the mean gradient norm before clipping."""
+        """Means since the last call, by name; the last learning rates; the mean gradient norm before clipping."""
         means = self._meter.means()
         norm = means.pop("grad_norm")
-        return {**means, "learning_rate": self._rate, "grad_norm": norm}
+        return {**means, **self._optimizers.rates(), "grad_norm": norm}
 
     def take_pieces(self) -> int:
         """Pieces since the last call, padding not counted; 0 for batches without attention_mask."""
         pieces, self._pieces = self._pieces, 0
         return pieces
 
+    def averaged(self) -> AbstractContextManager[None]:
+        """Inside, the model has the averaged weights, if the plan has an average. No update belongs inside."""
+        return self._average.in_place() if self._average else nullcontext()
+
+    def finish(self) -> None:
+        """Leaves the averaged weights in the model, if the plan has an average. No update may follow."""
+        if self._average:
+            self._average.exchange()
+
     def checkpoint(self, done: int, heldout: Mapping[str, float]) -> Checkpoint:
         """The state after `done` updates."""
         tensors = {_MODEL + name: tensor.detach() for name, tensor in _saved_tensors(self.model)}
-        for name, tensor in optimizer_state(self.model, self._optimizer).items():
-            tensors[_OPTIMIZER + name] = tensor
+        tensors |= {_OPTIMIZER + name: tensor for name, tensor in self._optimizers.state().items()}
+        if self._average:
+            tensors |= {_AVERAGE + name: tensor for name, tensor in self._average.state().items()}
         record = {"plan": self._plan.record(), "meter": self._meter.state(), "heldout": dict(heldout)}
         return Checkpoint(done, tensors, record)
 
@@ -121,8 +130,9 @@ class Updates:
         with torch.no_grad():
             for name, target in targets.items():
                 target.copy_(checkpoint.tensors[name])
-        state = {name: value for name, value in checkpoint.tensors.items() if name.startswith(_OPTIMIZER)}
-        restore_optimizer(self.model, self._optimizer, {name[len(_OPTIMIZER) :]: state[name] for name in state})
+        self._optimizers.restore(_below(_OPTIMIZER, checkpoint.tensors))
+        if self._average:
+            self._average.restore(_below(_AVERAGE, checkpoint.tensors))
         self._meter.restore(checkpoint.record["meter"])
         return dict(checkpoint.record["heldout"])
 
@@ -137,6 +147,11 @@ class _Objective(nn.Module):
 
     def forward(self, batch: Batch) -> Mapping[str, Tensor]:
         return self._loss(self.model, batch)
+
+
+def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose name begins with the prefix, without it."""
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 def _saved_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:

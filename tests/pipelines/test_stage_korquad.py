@@ -14,8 +14,8 @@ from korbert.modeling import EncoderConfig, PretrainingModel, save_model
 from korbert.tasks import korquad
 from korbert.tasks.korquad.settings import KorquadSettings
 from korbert.tasks.reading import Reader
+from korbert.tasks.reading_settings import ReadingOptimizer
 from korbert.tokenization import Tokenizer
-from korbert.training import OptimizerSettings
 from pipelines import artifacts
 from pipelines.runtime import Runtime
 from pipelines.stages import Inputs
@@ -60,7 +60,7 @@ SETTINGS = KorquadSettings(
     n_best=3,
     epochs=40,
     batch_size=8,
-    optimizer=OptimizerSettings(learning_rate=5e-3),
+    optimizer=ReadingOptimizer(learning_rate=5e-3),
     precision="fp32",
     threads=1,
     checkpoint_every=10,

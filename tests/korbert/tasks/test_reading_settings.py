@@ -41,3 +41,9 @@ def test_patterns_name_what_is_read():
     assert set(KorquadSettings(split_by_article=True).patterns()) == {"official"}
     assert set(KorquadSettings().patterns()) == {"train", "valid"}
     assert KorquadSettings(max_length=256).reading() == ReadingSettings(max_length=256)
+
+
+def test_keys_of_the_optimizer_that_are_not_given_keep_the_sections_defaults():
+    optimizer = KorquadSettings.model_validate({"optimizer": {"kind": "muon"}}).optimizer
+    assert (optimizer.learning_rate, optimizer.kind) == (3e-4, "muon")
+    assert KorquadSettings().optimizer.learning_rate == 3e-4

@@ -1,24 +1,85 @@
+import math
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
-from korbert.training.schedules import warmup_then_decay
+from korbert.training.schedules import rate_share
+from korbert.training.settings import OptimizerSettings
+
+
+def rates(steps, **changes):
+    chosen = OptimizerSettings(**changes)
+    return [rate_share(step, steps, chosen) for step in range(steps)]
 
 
 def test_rates_by_hand():
-    assert [warmup_then_decay(step, 6, 0.3) for step in range(6)] == [0.5, 1.0, 1.0, 0.75, 0.5, 0.25]
+    assert rates(6, warmup_share=0.3) == [0.5, 1.0, 1.0, 0.75, 0.5, 0.25]
+    assert rates(4, warmup_share=0.0) == [1.0, 0.75, 0.5, 0.25]
+    # cos 0, 60 and 120 degrees: 1, 1/2, -1/2
+    assert rates(4, warmup_share=0.25, schedule="cosine") == pytest.approx([1.0, 1.0, 0.75, 0.25])
+    wsd = {"warmup_share": 0.2, "schedule": "wsd", "decay_share": 0.4}
+    assert rates(10, **wsd, decay_shape="linear") == [0.5, 1, 1, 1, 1, 1, 1, 0.75, 0.5, 0.25]
+    after = [1 - math.sqrt(decayed) for decayed in (0.25, 0.5, 0.75)]
+    assert rates(10, **wsd) == pytest.approx([0.5, 1, 1, 1, 1, 1, 1, *after])
 
 
-def test_without_warmup_the_first_rate_is_the_highest():
-    assert [warmup_then_decay(step, 4, 0.0) for step in range(4)] == [1.0, 0.75, 0.5, 0.25]
+@given(steps=st.integers(1, 500), share=st.floats(0, 0.99))
+def test_linear_gives_the_very_numbers_of_the_formula(steps, share):
+    warmup = math.ceil(share * steps)
+    by_formula = [(s + 1) / warmup if s < warmup else (steps - s) / (steps - warmup) for s in range(steps)]
+    assert rates(steps, warmup_share=share) == by_formula
+
+
+schedules = st.one_of(
+    st.fixed_dictionaries({"schedule": st.sampled_from(["linear", "cosine"]), "warmup_share": st.floats(0, 0.99)}),
+    st.fixed_dictionaries(
+        {
+            "schedule": st.just("wsd"),
+            "warmup_share": st.floats(0, 0.5),
+            "decay_share": st.floats(0.001, 0.5),
+            "decay_shape": st.sampled_from(["linear", "1-sqrt"]),
+        }
+    ),
+)
 
 
 @settings(deadline=None)
-@given(steps=st.integers(1, 500), share=st.floats(0, 0.99))
-def test_it_rises_then_falls_and_is_never_zero(steps, share):
-    rates = [warmup_then_decay(step, steps, share) for step in range(steps)]
-    top = rates.index(max(rates))
-    assert max(rates) == pytest.approx(1.0)
-    assert min(rates) > 0
-    assert rates[: top + 1] == sorted(rates[: top + 1])
-    assert rates[top:] == sorted(rates[top:], reverse=True)
+@given(steps=st.integers(1, 500), chosen=schedules)
+def test_a_rate_rises_then_falls_and_is_never_zero(steps, chosen):
+    found = rates(steps, **chosen)
+    warmup = math.ceil(chosen["warmup_share"] * steps)
+    assert all(0 < rate <= 1 for rate in found)
+    assert found[:warmup] == pytest.approx([(step + 1) / warmup for step in range(warmup)])
+    assert found[max(warmup - 1, 0)] == 1.0
+    assert found[warmup:] == sorted(found[warmup:], reverse=True)
+
+
+@settings(deadline=None)
+@given(steps=st.integers(2, 500), chosen=schedules)
+def test_neighbouring_rates_are_close(steps, chosen):
+    """By no more than the steepest stretch allows: a step of warmup, or the first one of a decay."""
+    found = rates(steps, **chosen)
+    warmup = math.ceil(chosen["warmup_share"] * steps)
+    decay = steps - warmup
+    if chosen["schedule"] == "wsd":
+        decay = min(decay, math.ceil(chosen["decay_share"] * steps))
+    steepest = {"linear": 1 / max(decay, 1), "cosine": math.pi / 2 / max(decay, 1), "1-sqrt": max(decay, 1) ** -0.5}
+    bound = max(1 / max(warmup, 1), steepest[chosen.get("decay_shape", chosen["schedule"])]) + 1e-9
+    assert all(abs(later - rate) <= bound for rate, later in pairwise(found))
+
+
+@pytest.mark.parametrize("chosen", [{"schedule": "cosine"}, {"schedule": "wsd", "decay_share": 0.5}])
+def test_the_last_of_very_many_steps_has_a_rate(chosen):
+    """Where 1 + cos and 1 - sqrt would be rounded away."""
+    steps, shape = 10**9, OptimizerSettings(**chosen)
+    expected = {"cosine": (math.pi / 2 / (0.94 * steps)) ** 2, "wsd": 1 / steps}[chosen["schedule"]]
+    assert rate_share(steps - 1, steps, shape) == pytest.approx(expected, rel=1e-8, abs=0)
+
+
+def test_warmup_and_decay_fit_into_the_run():
+    with pytest.raises(ValidationError, match=r"warmup_share 0\.5 \+ decay_share 0\.6 > 1: lower one of them"):
+        OptimizerSettings(schedule="wsd", warmup_share=0.5, decay_share=0.6)
+    OptimizerSettings(schedule="cosine", warmup_share=0.5, decay_share=0.6)

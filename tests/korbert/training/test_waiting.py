@@ -12,8 +12,9 @@ from korbert.tasks.classification import classification_loss
 from korbert.tasks.examples import Batches, Examples
 from korbert.tasks.reading_settings import ReadingSettings
 from korbert.tasks.windows import cut_windows, reading_loss, training_batches
-from korbert.training import OptimizerSettings, updates
+from korbert.training import OptimizerSettings
 from korbert.training.distributed import World
+from korbert.training.optimizers.table import OPTIMIZERS, Optimizer
 from korbert.training.plan import TrainingPlan
 from korbert.training.updates import Updates
 from tests.korbert.pretraining.conftest import IDS, like_a_corpus, write_shards
@@ -60,13 +61,13 @@ def reading(architecture, folder):
 
 @pytest.mark.parametrize("task", [pretraining, classification, reading])
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_an_update_waits_for_nothing_on_the_device(tmp_path, monkeypatch, task, architecture, precision):
+@pytest.mark.parametrize(("precision", "kind"), [("fp32", "adamw"), ("bf16", "muon"), ("fp32", "lamb")])
+def test_an_update_waits_for_nothing_on_the_device(tmp_path, monkeypatch, task, architecture, precision, kind):
     model, loss, micro_batches = task(architecture, tmp_path)
-    monkeypatch.setattr(updates, "adamw", plain_adamw)
+    monkeypatch.setitem(OPTIMIZERS, "adamw", Optimizer(plain_adamw))
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: precision == "bf16")  # `meta` has no autocast
     monkeypatch.setattr(torch, "get_autocast_dtype", lambda device: torch.bfloat16)
-    plan = TrainingPlan(9, OptimizerSettings(), 0, "fp32")
+    plan = TrainingPlan(9, OptimizerSettings(kind=kind, average=0.9), 0, "fp32")
     run = Updates(model.to(META), loss, plan, META, World())
     for step in range(2):
         run.update(step, micro_batches)
@@ -75,6 +76,6 @@ def test_an_update_waits_for_nothing_on_the_device(tmp_path, monkeypatch, task, 
         run.check_finite()  # the proof of the proof: this asks
 
 
-def plain_adamw(model, settings):
+def plain_adamw(groups, settings, precision):
     """The fused kind is for devices that compute."""
-    return torch.optim.AdamW(model.parameters(), lr=settings.learning_rate)
+    return torch.optim.AdamW(groups)

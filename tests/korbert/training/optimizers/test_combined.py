@@ -1,0 +1,233 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import typing
+from itertools import product
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from torch import nn
+
+from korbert.errors import ArtifactError
+from korbert.training import Checkpointing, OptimizerSettings, TrainingOutput, TrainingPlan, fit
+from korbert.training.optimizers import Optimizers
+from korbert.training.settings import OptimizerKind, ScheduleKind
+
+KINDS, SCHEDULES = typing.get_args(OptimizerKind), typing.get_args(ScheduleKind)
+GROUPS = (
+    {"pattern": "embedding.*", "rate_factor": 5.0, "weight_decay": 0.0},
+    {"pattern": "classifier.*", "kind": "adamw", "rate_factor": 0.5},
+)
+
+
+class Network(nn.Module):
+    """An embedding, layers, a norm and a head that shares the embedding's weights."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embedding = nn.Embedding(30, 8)
+        self.layers = nn.ModuleList([nn.Linear(8, 8), nn.Dropout(0.2), nn.Linear(8, 8)])
+        self.norm = nn.LayerNorm(8)
+        self.classifier = nn.Linear(8, 8)
+
+    def forward(self, ids):
+        vectors = self.embedding(ids)
+        for layer in self.layers:
+            vectors = vectors + layer(vectors).tanh()
+        return self.classifier(self.norm(vectors)) @ self.embedding.weight.T
+
+
+def batches(step):
+    return [{"ids": torch.randint(0, 30, (6, 5), generator=torch.Generator().manual_seed(step))}]
+
+
+def loss(model, batch):
+    return {"loss": F.cross_entropy(model(batch["ids"]).flatten(0, 1), (batch["ids"].flatten() + 1) % 30)}
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+def trained(folder, settings, *, steps=10, end_at=None, end=interrupt, evaluate=None):
+    """A model after its run, of which checkpoints are made every 4 steps. end_at: `end` is called for that batch."""
+
+    def until(step):
+        if step == end_at:
+            end()
+        return batches(step)
+
+    model = Network()
+    fit(
+        model,
+        until,
+        loss,
+        TrainingPlan(steps, settings, seed=3, precision="fp32", log_every=2, evaluate_every=3),
+        device=torch.device("cpu"),
+        output=TrainingOutput(Checkpointing(folder, every_steps=4), metrics=folder / "metrics.jsonl"),
+        evaluate=evaluate or (lambda model, done: {"weights": float(sum(p.sum() for p in model.parameters()))}),
+    )
+    return model
+
+
+@pytest.mark.parametrize(("kind", "schedule", "average"), [*product(KINDS, SCHEDULES, (0.0, 0.6))])
+def test_stopped_and_resumed_bit_for_bit(tmp_path, kind, schedule, average):
+    settings = OptimizerSettings(kind=kind, schedule=schedule, average=average, learning_rate=0.02, groups=GROUPS)
+    straight = trained(tmp_path / "straight", settings)
+    with pytest.raises(KeyboardInterrupt):
+        trained(tmp_path / "stopped", settings, end_at=6)
+    assert [path.name for path in (tmp_path / "stopped").glob("step-*")] == ["step-00000004"]
+    resumed = trained(tmp_path / "stopped", settings)
+
+    weights, others = straight.state_dict(), resumed.state_dict()
+    assert all(torch.equal(weights[name], others[name]) for name in weights)
+    same_files(tmp_path / "straight", tmp_path / "stopped")
+
+
+def same_files(one, two):
+    for file in ("step-00000010/state.safetensors", "metrics.jsonl"):
+        assert (one / file).read_bytes() == (two / file).read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["muon", "lamb"])
+def test_killed_and_resumed_bit_for_bit(tmp_path, kind):
+    settings = OptimizerSettings(kind=kind, schedule="wsd", average=0.6, groups=GROUPS)
+    command = [sys.executable, __file__, tmp_path / "killed", settings.model_dump_json()]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert [path.name for path in (tmp_path / "killed").glob("step-*")] == ["step-00000004"]
+    trained(tmp_path / "killed", settings)
+    trained(tmp_path / "straight", settings)
+    same_files(tmp_path / "straight", tmp_path / "killed")
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        "cpu",
+        pytest.param(
+            "cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_restored_optimizers_go_on_as_the_first_would_have(device, kind):
+    settings = OptimizerSettings(kind=kind, groups=GROUPS)
+    precision = "bf16" if device == "cuda" else "fp32"
+    one, two = Network().to(device), Network().to(device)
+    first, second = (Optimizers(model, settings, precision) for model in (one, two))
+    stepped(one, first, 3)
+    two.load_state_dict(one.state_dict())
+    second.restore({name: value.cpu().clone() for name, value in first.state().items()})
+    stepped(one, first, 2)
+    stepped(two, second, 2)
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
+
+
+def stepped(model, optimizers, steps):
+    for step in range(steps):
+        for parameter in model.parameters():
+            drawn = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(step))
+            parameter.grad = drawn.to(parameter.device)
+        optimizers.step()
+
+
+def test_the_checkpoint_holds_all_state_by_name(tmp_path):
+    keys = {"adamw": {"step", "exp_avg", "exp_avg_sq"}, "muon": {"momentum_buffer"}}
+    keys["lamb"] = keys["adamw"]
+    for kind in KINDS:
+        settings = OptimizerSettings(kind=kind, average=0.5, groups=GROUPS)
+        trained(tmp_path / kind, settings)
+        state = load_file(tmp_path / kind / "step-00000010/state.safetensors")
+        expected = set()
+        for name, _ in Network().named_parameters():
+            own = kind if not (kind == "muon" and name not in ("layers.0.weight", "layers.2.weight")) else "adamw"
+            expected |= {f"model/{name}", f"average/{name}"} | {f"optimizer/{name}/{key}" for key in keys[own]}
+        assert state.keys() == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_learns(tmp_path, kind):
+    rate = {"adamw": 0.01, "muon": 0.03, "lamb": 0.03}[kind]
+    trained(tmp_path, OptimizerSettings(kind=kind, learning_rate=rate, schedule="wsd"), steps=60)
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    losses = [line["loss"] for line in lines if line["kind"] == "train"]
+    assert losses[-1] < losses[0] - 2
+
+
+def test_every_group_follows_the_schedule_from_its_own_peak(tmp_path):
+    settings = OptimizerSettings(kind="muon", learning_rate=0.01, warmup_share=0.2, groups=GROUPS)
+    trained(tmp_path, settings)
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    found = [line for line in lines if line["kind"] == "train"]
+    order = ["kind", "step", "loss", "learning_rate", "learning_rate/embedding.*", "learning_rate/classifier.*"]
+    assert list(found[0]) == [*order, "grad_norm"]
+    shares = [0.5, 1.0, 7 / 8, 5 / 8, 3 / 8, 1 / 8]  # of steps 1, 2, 4, 6, 8 and 10
+    for name, peak in zip(order[3:], (0.01, 0.05, 0.005), strict=True):
+        assert [line[name] for line in found] == pytest.approx([peak * share for share in shares])
+
+
+def test_the_rates_that_are_set_are_the_rates_that_train():
+    torch.manual_seed(0)
+    model = nn.ModuleDict({"one": nn.Linear(3, 3, bias=False), "two": nn.Linear(3, 3, bias=False)})
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    settings = OptimizerSettings(learning_rate=0.1, weight_decay=0.0, groups=[{"pattern": "two.*", "rate_factor": 3}])
+    optimizers = Optimizers(model, settings, "fp32")
+    optimizers.set_rates(0.5)
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizers.step()
+    assert all(parameter.grad is None for parameter in model.parameters())
+    # the first step of Adam is its rate
+    for name, rate in (("one.weight", 0.05), ("two.weight", 0.15)):
+        torch.testing.assert_close(before[name] - model.get_parameter(name), torch.full((3, 3), rate))
+
+
+def test_averaged_weights_are_evaluated_and_saved_and_raw_ones_trained(tmp_path):
+    evaluated = {}
+
+    def evaluate(model, done):
+        evaluated[done] = {name: value.clone() for name, value in model.state_dict().items()}
+        return {"figure": 1.0}
+
+    options = {"learning_rate": 0.02, "warmup_share": 0.0}
+    model = trained(tmp_path / "averaged", OptimizerSettings(**options, average=0.75), evaluate=evaluate)
+    raw = trained(tmp_path / "raw", OptimizerSettings(**options))
+    assert list(evaluated) == [3, 6, 9, 10]
+    state = load_file(tmp_path / "averaged/step-00000010/state.safetensors")
+    for name, weight in raw.state_dict().items():
+        assert torch.equal(state[f"model/{name}"], weight)  # training is not touched
+        assert torch.equal(state[f"average/{name}"], model.state_dict()[name])
+        assert torch.equal(evaluated[10][name], model.state_dict()[name])
+        assert not torch.equal(model.state_dict()[name], weight)
+
+    # A finished run is loaded with the averaged weights.
+    again = trained(tmp_path / "averaged", OptimizerSettings(**options, average=0.75)).state_dict()
+    assert all(torch.equal(again[name], value) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kind": "lamb"}, "optimizer.kind: lamb here, muon there"),
+        ({"schedule": "wsd"}, "optimizer.schedule: wsd here, linear there"),
+        ({"average": 0.5}, r"optimizer.average: 0.5 here, 0.0 there"),
+        ({"groups": ()}, r"optimizer.groups: \[\] here, \[\{'pattern': 'embedding"),
+    ],
+)
+def test_a_checkpoint_of_another_optimizer_is_refused(tmp_path, changes, message):
+    settings = {"kind": "muon", "groups": GROUPS}
+    trained(tmp_path, OptimizerSettings(**settings), steps=4)
+    with pytest.raises(ArtifactError, match=message):
+        trained(tmp_path, OptimizerSettings(**settings | changes), steps=4)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    given = OptimizerSettings.model_validate_json(sys.argv[2])
+    trained(Path(sys.argv[1]), given, end_at=6, end=lambda: os.kill(os.getpid(), signal.SIGKILL))

@@ -1,0 +1,110 @@
+import typing
+
+import pytest
+from torch import nn
+
+from korbert.errors import SettingsError
+from korbert.modeling import EncoderConfig, PretrainingModel
+from korbert.training.optimizers.groups import parameter_groups
+from korbert.training.optimizers.table import OPTIMIZERS
+from korbert.training.settings import OptimizerKind, OptimizerSettings
+
+
+@pytest.fixture(scope="module", params=["bert", "modern"])
+def model(request):
+    return PretrainingModel(
+        EncoderConfig(
+            architecture=request.param,
+            vocab_size=60,
+            hidden_size=16,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=24,
+            max_position_embeddings=32,
+        )
+    )
+
+
+def grouped(model, **changes):
+    """(kind, name) -> (peak, weight decay, pattern)."""
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    settings = OptimizerSettings(**{"learning_rate": 0.01, "weight_decay": 0.1, **changes})
+    return {
+        names[parameter]: (kind, group["peak"], group["weight_decay"], group["pattern"])
+        for kind, groups in parameter_groups(model, settings).items()
+        for group in groups
+        for parameter in group["params"]
+    }
+
+
+def test_each_kind_is_in_the_table():
+    assert set(OPTIMIZERS) == set(typing.get_args(OptimizerKind))
+
+
+@pytest.mark.parametrize("kind", ["adamw", "lamb"])
+def test_matrices_decay_and_vectors_do_not(model, kind):
+    expected = {
+        name: (kind, 0.01, 0.1 if parameter.ndim == 2 else 0.0, None) for name, parameter in model.named_parameters()
+    }
+    assert grouped(model, kind=kind) == expected
+
+
+def test_muon_takes_the_matrices_of_the_layers_alone(model):
+    found = grouped(model, kind="muon")
+    assert found.keys() == {name for name, _ in model.named_parameters()}
+    assert {name for name, (kind, *_) in found.items() if kind == "muon"} == {
+        f"encoder.layers.{layer}.{part}.weight"
+        for layer in (0, 1)
+        for part in ("attention.qkv", "attention.output", "up", "down")
+    }
+    assert {kind for kind, *_ in found.values()} == {"muon", "adamw"}
+
+
+def test_the_first_group_whose_pattern_matches_holds(model):
+    found = grouped(
+        model,
+        kind="muon",
+        groups=[
+            {"pattern": "encoder.embeddings.token.*", "rate_factor": 5.0, "weight_decay": 0.0},
+            {"pattern": "encoder.layers.1.*", "kind": "lamb"},
+            {"pattern": "encoder.*", "rate_factor": 0.5},
+        ],
+    )
+    token, first, last = "encoder.embeddings.token.*", "encoder.layers.1.*", "encoder.*"
+    assert found["encoder.embeddings.token.weight"] == ("adamw", 0.05, 0.0, token)
+    assert found["encoder.layers.1.up.weight"] == ("lamb", 0.01, 0.1, first)
+    assert found["encoder.layers.1.feed_forward_norm.weight"] == ("lamb", 0.01, 0.0, first)
+    assert found["encoder.layers.0.up.weight"] == ("muon", 0.005, 0.1, last)
+    assert found["encoder.embeddings.norm.weight"] == ("adamw", 0.005, 0.0, last)
+    assert found["mlm.transform.dense.weight"] == ("adamw", 0.01, 0.1, None)
+
+
+def test_frozen_parameters_are_in_no_group():
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+    model[0].weight.requires_grad_(False)
+    assert grouped(model, groups=[{"pattern": "0.weight"}]).keys() == {"0.bias", "1.weight", "1.bias"}
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (
+            [{"pattern": "encoder.*"}, {"pattern": "encoder.embedings.token.*"}],
+            r"optimizer\.groups\.1: pattern \"encoder\.embedings\.token\.\*\" matches no parameter; the nearest of \d+ "
+            r"are encoder\.embeddings\.token\.weight, ",
+        ),
+        (
+            [{"pattern": "encoder.*"}, {"pattern": "encoder.layers.*"}],
+            r'groups\.1: pattern "encoder\.layers\.\*" matches only parameters that groups before it match: remove it '
+            "or move it up",
+        ),
+        (
+            [{"pattern": "*embeddings.token.*", "kind": "muon"}],
+            r'groups\.0: muon can train no parameter that pattern "\*embeddings\.token\.\*" matches '
+            r"\(encoder\.embeddings\.token\.weight is one of 1\): choose another kind or pattern",
+        ),
+    ],
+)
+def test_a_group_that_changes_nothing_is_refused(model, groups, message):
+    with pytest.raises(SettingsError, match=message):
+        grouped(model, groups=groups)

@@ -1,0 +1,59 @@
+import pytest
+import torch
+
+from korbert.training.optimizers.muon import muon, orthogonalized
+from korbert.training.settings import OptimizerSettings
+
+
+def matrix(*shape, seed=0):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("shape", [(16, 16), (48, 16), (16, 40)])
+def test_singular_values_become_about_one_and_singular_vectors_stay(shape):
+    given = matrix(*shape)
+    left, values, right = torch.linalg.svd(given, full_matrices=False)
+    found = left.T @ orthogonalized(given) @ right.T
+    assert ((found.diagonal() > 0.6) & (found.diagonal() < 1.3))[values > values.max() / 50].all()
+    assert (found - found.diagonal().diag()).abs().max() < 1e-4
+
+
+def test_a_matrix_of_zeros_stays_one():
+    assert torch.equal(orthogonalized(torch.zeros(3, 5)), torch.zeros(3, 5))
+
+
+def trained(optimizer, parameters):
+    for step in range(5):
+        for number, parameter in enumerate(parameters):
+            parameter.grad = matrix(*parameter.shape, seed=100 * step + number)
+        optimizer.step()
+    return [parameter.detach() for parameter in parameters]
+
+
+def test_steps_are_those_of_pytorch_but_for_the_rounding_of_bf16():
+    shapes = [(16, 16), (48, 16), (16, 40)]
+    ours, theirs = ([torch.nn.Parameter(matrix(*shape)) for shape in shapes] for _ in range(2))
+    groups = [{"params": ours, "lr": 0.02, "weight_decay": 0.5}]
+    found = trained(muon(groups, OptimizerSettings(momentum=0.9), "fp32"), ours)
+    other = torch.optim.Muon(theirs, 0.02, 0.5, 0.9, adjust_lr_fn="match_rms_adamw")
+    for one, two, shape in zip(found, trained(other, theirs), shapes, strict=True):
+        way = (two - matrix(*shape)).norm()
+        assert (one - two).norm() < 0.02 * way
+
+
+def test_a_step_has_the_size_of_adamws():
+    """Root mean square of 0.2 x rate (Liu et al. 2025, 2.2), whatever the shape."""
+    for shape in [(64, 64), (192, 64), (64, 128)]:
+        parameter = torch.nn.Parameter(torch.zeros(shape))
+        parameter.grad = matrix(*shape)
+        muon([{"params": [parameter], "lr": 0.1, "weight_decay": 0.0}], OptimizerSettings(), "fp32").step()
+        assert parameter.detach().square().mean().sqrt().item() == pytest.approx(0.02, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("precision", "amx", "expected"), [("fp32", True, False), ("bf16", False, False), ("bf16", True, True)]
+)
+def test_pytorchs_own_serves_where_bf16_is_fast(monkeypatch, precision, amx, expected):
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
+    groups = [{"params": [torch.nn.Parameter(matrix(3, 3))], "lr": 0.1, "weight_decay": 0.0}]
+    assert (type(muon(groups, OptimizerSettings(), precision)) is torch.optim.Muon) is expected
