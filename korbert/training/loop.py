@@ -141,7 +141,7 @@ class _Run:
 
         if log:
             means, pieces = self._updates.means(), self._updates.take_pieces()
-            self.records.train(done, means, self._seconds, pieces)
+            self.records.train(done, {"pieces": self._updates.pieces, **means}, self._seconds, pieces)
             speed = f", {pieces / self._seconds:,.0f} pieces/s" if pieces else ""
             self.figures = f"loss {means['loss']:.4g}, rate {means['learning_rate']:.3g}{speed}"
             self._seconds = 0.0
@@ -149,7 +149,7 @@ class _Run:
             model = self._updates.model.eval()
             with torch.no_grad(), autocast(self._updates.device, self._plan.precision):
                 self.heldout = dict(self._evaluate(model, done))
-            self.records.heldout(done, self.heldout)
+            self.records.heldout(done, {"pieces": self._updates.pieces, **self.heldout})
         if save and self._writes:
             self._save(done)
 

@@ -23,7 +23,10 @@ _MODEL, _OPTIMIZER = "model/", "optimizer/"  # prefixes of the tensors in a chec
 
 
 class Updates:
-    """A model in training, with its optimizer and its sums of metrics: all that a checkpoint holds."""
+    """A model in training, with its optimizer and its sums of metrics: all that a checkpoint holds.
+
+    pieces: in all updates so far, padding not counted, earlier runs included; 0 for batches without attention_mask.
+    """
 
     def __init__(self, model: nn.Module, loss: Loss, plan: TrainingPlan, device: torch.device, here: World) -> None:
         self.model, self.device = model, device
@@ -32,7 +35,7 @@ class Updates:
         self._optimizer = adamw(model, plan.optimizer)
         self._meter = Meter(device)
         self._rate = 0.0
-        self._pieces = 0
+        self.pieces = self._pieces_taken = 0
         self._bad_step = torch.full((), -1, dtype=torch.int64, device=device)
 
     def update(self, step: int, micro_batches: Sequence[Batch]) -> None:
@@ -53,7 +56,7 @@ class Updates:
         mine = micro_batches[self._here.rank :: size]
         totals: dict[str, Tensor] = {}
         for number, batch in enumerate(mine, 1):
-            self._pieces += size * int(batch["attention_mask"].sum()) if "attention_mask" in batch else 0
+            self.pieces += size * int(batch["attention_mask"].sum()) if "attention_mask" in batch else 0
             there = moved(batch, self.device)
             ddp = self._objective if isinstance(self._objective, nn.parallel.DistributedDataParallel) else None
             with ddp.no_sync() if ddp and number < len(mine) else nullcontext():
@@ -91,16 +94,21 @@ class Updates:
         return {**means, "learning_rate": self._rate, "grad_norm": norm}
 
     def take_pieces(self) -> int:
-        """Pieces since the last call, padding not counted; 0 for batches without attention_mask."""
-        pieces, self._pieces = self._pieces, 0
-        return pieces
+        """Pieces since the last call, or since the run started or resumed."""
+        before, self._pieces_taken = self._pieces_taken, self.pieces
+        return self.pieces - before
 
     def checkpoint(self, done: int, heldout: Mapping[str, float]) -> Checkpoint:
         """The state after `done` updates."""
         tensors = {_MODEL + name: tensor.detach() for name, tensor in _saved_tensors(self.model)}
         for name, tensor in optimizer_state(self.model, self._optimizer).items():
             tensors[_OPTIMIZER + name] = tensor
-        record = {"plan": self._plan.record(), "meter": self._meter.state(), "heldout": dict(heldout)}
+        record = {
+            "plan": self._plan.record(),
+            "meter": self._meter.state(),
+            "pieces": self.pieces,
+            "heldout": dict(heldout),
+        }
         return Checkpoint(done, tensors, record)
 
     def restore(self, checkpoint: Checkpoint) -> dict[str, float]:
@@ -124,6 +132,7 @@ class Updates:
         state = {name: value for name, value in checkpoint.tensors.items() if name.startswith(_OPTIMIZER)}
         restore_optimizer(self.model, self._optimizer, {name[len(_OPTIMIZER) :]: state[name] for name in state})
         self._meter.restore(checkpoint.record["meter"])
+        self.pieces = self._pieces_taken = checkpoint.record.get("pieces", 0)  # older versions did not count
         return dict(checkpoint.record["heldout"])
 
 
