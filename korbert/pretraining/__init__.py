@@ -6,6 +6,7 @@
 4. masking.py      the pieces to predict, by whole morphemes or eojeol, and what replaces them (MLM).
 5. batches.py      rows -> the micro-batches of a step; phases of several lengths; fixed batches for evaluation.
 6. objective.py    a batch and a model -> the losses; held-out figures beside the unigram baseline.
+7. samples.py      a few held-out rows, and what the model expects in their gaps at each evaluation: for people.
 
 settings.py: settings of masking and pairs.
 """
@@ -15,9 +16,10 @@ from typing import TYPE_CHECKING
 from korbert._lazy import attach
 
 if TYPE_CHECKING:
-    from korbert.pretraining.batches import Phase, PretrainingRows, heldout_batches, in_phases
+    from korbert.pretraining.batches import Phase, PretrainingRows, heldout_batches, heldout_rows, in_phases
     from korbert.pretraining.masking import SpecialIds
     from korbert.pretraining.objective import evaluate, pretraining_loss
+    from korbert.pretraining.samples import Samples, choose_samples
     from korbert.pretraining.settings import MaskingSettings, PairSettings
     from korbert.pretraining.shards import Shards
 
@@ -26,10 +28,13 @@ __all__ = [
     "PairSettings",
     "Phase",
     "PretrainingRows",
+    "Samples",
     "Shards",
     "SpecialIds",
+    "choose_samples",
     "evaluate",
     "heldout_batches",
+    "heldout_rows",
     "in_phases",
     "pretraining_loss",
 ]
@@ -41,10 +46,13 @@ __getattr__ = attach(
         "PairSettings": "settings",
         "Phase": "batches",
         "PretrainingRows": "batches",
+        "Samples": "samples",
         "Shards": "shards",
         "SpecialIds": "masking",
+        "choose_samples": "samples",
         "evaluate": "objective",
         "heldout_batches": "batches",
+        "heldout_rows": "batches",
         "in_phases": "batches",
         "pretraining_loss": "objective",
     },

@@ -24,7 +24,7 @@ from korbert.seeds import derived_seed
 from korbert.training.devices import Batch
 from korbert.training.padding import padded
 
-__all__ = ["Layout", "Phase", "PretrainingRows", "heldout_batches", "in_phases", "located"]
+__all__ = ["Layout", "Phase", "PretrainingRows", "Row", "heldout_batches", "heldout_rows", "in_phases", "located"]
 
 Row = dict[str, NDArray[np.int64]]
 
@@ -98,6 +98,10 @@ class PretrainingRows:
                 batches.append({**tensors, "next_sentence_label": pair_labels, **where, **counts})
         return batches
 
+    def source(self, index: int) -> str:
+        """The source of a row's first segment."""
+        return self._pairs.source(index)
+
     def row(self, epoch: int, index: int) -> Row:
         """int64: input_ids, token_type_ids, boundaries, labels (T,), T at most max_length; next_sentence_label (1,)."""
         rng = np.random.Generator(np.random.Philox(key=[self._key, epoch], counter=[0, 0, 0, index]))
@@ -141,6 +145,22 @@ def located(labels: Tensor, attention_mask: Tensor) -> dict[str, Any]:
     return {"label_rows": label_rows, "label_columns": label_columns, "layout": layout}
 
 
+def heldout_rows(
+    files: Sequence[Path] | Shards,
+    ids: SpecialIds,
+    max_length: int,
+    masking: MaskingSettings,
+    pairs: PairSettings,
+    seed: int,
+) -> PretrainingRows:
+    """Rows for evaluation: every chosen piece is replaced by [MASK].
+
+    With 80/10/10 a model gains 0.6 nats by copying the pieces that are kept, which would look like learning.
+    """
+    hiding_all = masking.model_copy(update={"mask_share": 1.0, "random_share": 0.0})
+    return PretrainingRows(files, ids, max_length, hiding_all, pairs, seed)
+
+
 def heldout_batches(
     files: Sequence[Path] | Shards,
     ids: SpecialIds,
@@ -152,12 +172,8 @@ def heldout_batches(
     limit_rows: int,
     batch_size: int = 64,
 ) -> list[Batch]:
-    """Fixed batches for evaluation: at most limit_rows rows, every chosen piece replaced by [MASK].
-
-    With 80/10/10 a model gains 0.6 nats by copying the pieces that are kept, which would look like learning.
-    """
-    hiding_all = masking.model_copy(update={"mask_share": 1.0, "random_share": 0.0})
-    rows = PretrainingRows(files, ids, max_length, hiding_all, pairs, seed)
+    """Fixed batches for evaluation: at most limit_rows of the `heldout_rows`."""
+    rows = heldout_rows(files, ids, max_length, masking, pairs, seed)
     number = min(limit_rows, len(rows))
     return rows.batch(0, number, -(-number // batch_size))
 

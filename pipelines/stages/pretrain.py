@@ -7,18 +7,23 @@ import numpy as np
 import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from korbert.modeling import PretrainingModel, save_model
 from korbert.pretraining import (
     Phase,
     PretrainingRows,
+    Samples,
     Shards,
     SpecialIds,
+    choose_samples,
     evaluate,
     heldout_batches,
+    heldout_rows,
     in_phases,
     pretraining_loss,
 )
+from korbert.pretraining.samples import Sample
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.training import Batch, TrainingOutput, TrainingPlan, choose_device, fit
@@ -29,7 +34,7 @@ from pipelines.stages.settings import PretrainStage
 
 
 def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
-    """Writes model/, metrics.jsonl and scores.json."""
+    """Writes model/, metrics.jsonl, samples.jsonl and scores.json."""
     torch.set_num_threads(settings.threads)
     shards = inputs.artifacts["shard"]
     tokenizer = Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
@@ -38,7 +43,13 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     )
     unigram = _piece_counts(shards)
     phases = _phases(settings, shards, _special_ids(tokenizer))
-    held_out = _held_out(settings, shards, _special_ids(tokenizer))
+    held_out, samples = _held_out(settings, shards, _special_ids(tokenizer))
+    shown = Samples(output / "samples.jsonl", samples, tokenizer)
+
+    def look(model: nn.Module, step: int) -> dict[str, float | int]:
+        shown.write(model, step)
+        return evaluate(model, held_out, unigram)
+
     result = fit(
         model,
         in_phases(phases),
@@ -53,7 +64,7 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         ),
         device=choose_device(runtime.device),
         output=TrainingOutput.below(output, settings.checkpoint_every),
-        evaluate=lambda model, step: evaluate(model, held_out, unigram),
+        evaluate=look,
         description="pretrain",
     )
     save_model(output / "model", model, tokenizer)
@@ -92,13 +103,12 @@ def _phases(settings: PretrainStage, folder: Path, ids: SpecialIds) -> list[Phas
     ]
 
 
-def _held_out(settings: PretrainStage, folder: Path, ids: SpecialIds) -> list[Batch]:
-    """Rows of the first phase's length throughout, so that all points of a curve measure one thing."""
+def _held_out(settings: PretrainStage, folder: Path, ids: SpecialIds) -> tuple[list[Batch], list[Sample]]:
+    """Batches to measure, and rows to show. They have the first phase's length throughout, so that all points of a
+    curve measure one thing."""
     files = Shards(sorted((folder / "heldout").glob("*.arrow")))
-    length = settings.phases[0].length
-    return heldout_batches(
-        files, ids, length, settings.masking, settings.pairs, settings.seed, limit_rows=settings.heldout_rows
-    )
+    made_by = (files, ids, settings.phases[0].length, settings.masking, settings.pairs, settings.seed)
+    return heldout_batches(*made_by, limit_rows=settings.heldout_rows), choose_samples(heldout_rows(*made_by))
 
 
 def _piece_counts(folder: Path) -> NDArray[np.int64]:
