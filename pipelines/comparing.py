@@ -162,8 +162,8 @@ def difference(runs: Sequence[Run]) -> str:
     if len({run.tokenizer for run in runs}) > 1:
         sizes = {run.vocab_size for run in runs}
         what = "vocabularies of different sizes" if len(sizes) > 1 else "different tokenizers"
-        instead = "compare bits/character." if in_bits(runs) else "and no characters are counted beside them."
-        return f"These runs have {what}: losses and accuracies do not compare; {instead}"
+        instead = "; compare bits/character" if in_bits(runs) else ""
+        return f"These runs have {what}: losses and accuracies do not compare{instead}."
     if len({(run.heldout[-1]["unigram_loss"], run.heldout[-1].get("mlm_count")) for run in runs}) > 1:
         return "These runs were measured on different held-out rows: losses and accuracies do not compare."
     return ""

@@ -119,7 +119,7 @@ def _gapped(lines: list[Json]) -> Iterator[Gapped]:
             told, last = [at[step]["gaps"] for step in seen], at[seen[-1]]
             yield Gapped(
                 f"{last['source']}, row {formatting.count(row)}",
-                tuple(last["text"]),
+                tuple(text.translate(_LETTERS) for text in last["text"]),
                 tuple(
                     Gap(gaps[0]["piece"].translate(_LETTERS), tuple(map(_guesses, gaps)))
                     for gaps in zip(*told, strict=True)
