@@ -1,10 +1,11 @@
 """Tables for the terminal: the chain's state, and what came out of a run."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from korbert.terminal import printable
@@ -13,6 +14,7 @@ from pipelines.pipeline import Pipeline, Status
 
 if TYPE_CHECKING:
     from korbert.tasks.korquad.oracle import Oracle
+    from pipelines.comparing import Run
 
 _MISSES_SHOWN = 20
 _STYLES = {"fresh": "green", "stale": "red", "partial": "yellow", "absent": "dim", "unused": "dim"}
@@ -63,6 +65,23 @@ def show_oracle(found: "Oracle") -> None:
         console.print(printable(said), markup=False)
     if len(found["unreached"]) > _MISSES_SHOWN:
         console.print(f"and {len(found['unreached']) - _MISSES_SHOWN:,} more: --all FILE has them")
+
+
+def show_comparison(runs: Sequence["Run"]) -> None:
+    """Print the runs side by side, at equal time and at equal pieces, and why figures do not compare."""
+    from pipelines.comparing import difference
+    from pipelines.reports.compare import tables
+
+    console = Console(highlight=False)
+    for one in tables(runs):
+        table = Table(title=printable(one.title), title_justify="left")
+        for name, align in zip(one.head, one.align, strict=True):
+            table.add_column(name, justify="right" if align == "r" else "left", overflow="fold")
+        for row in one.rows:
+            table.add_row(*(escape(printable(cell)) for cell in row))
+        console.print(table)
+    if said := difference(runs):
+        console.print(said, markup=False)
 
 
 def _figures(pipeline: Pipeline, states: Mapping[str, str]) -> Iterator[tuple[str, str]]:

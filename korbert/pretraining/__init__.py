@@ -7,6 +7,7 @@
 5. batches.py      rows -> the flat micro-batches of a step; phases of several lengths; fixed batches for evaluation.
 6. objective.py    a batch and a model -> the losses; held-out figures beside the unigram baseline.
 7. vocabulary.py   scores of masked pieces over all entries of the vocabulary, or over a sample of them.
+8. samples.py      a few held-out rows, and what the model expects in their gaps at each evaluation: for people.
 
 settings.py: settings of masking, pairs, and the vocabulary head.
 """
@@ -16,9 +17,10 @@ from typing import TYPE_CHECKING
 from korbert._lazy import attach
 
 if TYPE_CHECKING:
-    from korbert.pretraining.batches import Phase, PretrainingRows, heldout_batches, in_phases
+    from korbert.pretraining.batches import Phase, PretrainingRows, heldout_batches, heldout_rows, in_phases
     from korbert.pretraining.masking import SpecialIds
     from korbert.pretraining.objective import PretrainingLoss, evaluate, pretraining_loss
+    from korbert.pretraining.samples import Samples, choose_samples
     from korbert.pretraining.settings import HeadSettings, MaskingSettings, PairSettings
     from korbert.pretraining.shards import Shards
 
@@ -29,10 +31,13 @@ __all__ = [
     "Phase",
     "PretrainingLoss",
     "PretrainingRows",
+    "Samples",
     "Shards",
     "SpecialIds",
+    "choose_samples",
     "evaluate",
     "heldout_batches",
+    "heldout_rows",
     "in_phases",
     "pretraining_loss",
 ]
@@ -46,10 +51,13 @@ __getattr__ = attach(
         "Phase": "batches",
         "PretrainingLoss": "objective",
         "PretrainingRows": "batches",
+        "Samples": "samples",
         "Shards": "shards",
         "SpecialIds": "masking",
+        "choose_samples": "samples",
         "evaluate": "objective",
         "heldout_batches": "batches",
+        "heldout_rows": "batches",
         "in_phases": "batches",
         "pretraining_loss": "objective",
     },

@@ -96,6 +96,11 @@ class Pairs:
         """The example as one segment."""
         return Pair((int(self._starts[example]), int(self._ends[example])), None, NO_LABEL)
 
+    def source(self, example: int) -> str:
+        """The source of an example."""
+        document = int(self._shards.edges.searchsorted(self._starts[example], side="right")) - 1
+        return self._shards.source_names[int(self._shards.sources[document])]
+
     def draw(self, example: int, rng: np.random.Generator) -> Pair:
         """The example, cut between two of its sentences into A and B; B is replaced with the chance share_random."""
         start, end = int(self._starts[example]), int(self._ends[example])

@@ -150,7 +150,8 @@ class _Run:
 
         if log:
             means, pieces = self._updates.means(), self._updates.take_pieces()
-            self.records.train(done, means, self._seconds, self._waited, pieces)
+            values = {"pieces": self._updates.pieces, **means}
+            self.records.train(done, values, self._seconds, self._waited, pieces)
             speed = f", {pieces / self._seconds:,.0f} pieces/s" if pieces else ""
             self.figures = f"loss {means['loss']:.4g}, rate {means['learning_rate']:.3g}{speed}"
             self._seconds = self._waited = 0.0
@@ -158,7 +159,7 @@ class _Run:
             model = self._updates.model.eval()
             with torch.no_grad(), self._updates.averaged(), autocast(self._updates.device, self._plan.precision):
                 self.heldout = dict(self._evaluate(model, done))
-            self.records.heldout(done, self.heldout)
+            self.records.heldout(done, {"pieces": self._updates.pieces, **self.heldout})
         if save and self._writes:
             self._save(done)
 

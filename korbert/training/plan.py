@@ -57,9 +57,9 @@ class Checkpointing:
 class TrainingOutput:
     """The files that `fit` writes; None: not written. The trained bytes depend on none of them.
 
-    metrics: JSON lines without times, {"kind": "train", "step": updates done, "loss", .., "learning_rate", "grad_norm"}
-        with means since the line before, after the first, every `log_every`-th and the last update, and
-        {"kind": "heldout", "step", ..}. Resuming cuts off the lines behind the checkpoint.
+    metrics: JSON lines without times, {"kind": "train", "step": updates done, "pieces": in all of them, "loss", ..,
+        "learning_rate", "grad_norm"} with means since the line before, after the first, every `log_every`-th and the
+        last update, and {"kind": "heldout", "step", "pieces", ..}. Resuming cuts off the lines behind the checkpoint.
     timing: JSON lines {"kind": "start", "step"} for each start, and {"kind": "train", "step", "seconds",
         "waited_seconds", "pieces_per_second"}: since the line before, without evaluation and checkpoints. The seconds
         hold those waited for rows, in the first line the start of their makers; a GPU may still have had work then.

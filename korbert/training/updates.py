@@ -23,7 +23,10 @@ _MODEL, _OPTIMIZER, _AVERAGE = "model/", "optimizer/", "average/"  # prefixes of
 
 
 class Updates:
-    """A model in training, with its optimizer and its sums of metrics: all that a checkpoint holds."""
+    """A model in training, with its optimizer and its sums of metrics: all that a checkpoint holds.
+
+    pieces: in all updates so far, padding not counted, earlier runs included; 0 for batches without attention_mask.
+    """
 
     def __init__(self, model: nn.Module, loss: Loss, plan: TrainingPlan, device: torch.device, here: World) -> None:
         self.model, self.device = model, device
@@ -32,7 +35,7 @@ class Updates:
         self._optimizers = Optimizers(model, plan.optimizer, plan.precision)
         self._average = RunningAverage(model, plan.optimizer.average) if plan.optimizer.average else None
         self._meter = Meter(device)
-        self._pieces = 0
+        self.pieces = self._pieces_taken = 0
         self._bad_step = torch.full((), -1, dtype=torch.int64, device=device)
 
     def update(self, step: int, micro_batches: Sequence[Batch]) -> None:
@@ -51,7 +54,7 @@ class Updates:
         mine = micro_batches[self._here.rank :: size]
         totals: dict[str, Tensor] = {}
         for number, batch in enumerate(mine, 1):
-            self._pieces += size * int(batch.get("pieces", 0))
+            self.pieces += size * int(batch.get("pieces", 0))
             there = moved(batch, self.device)
             ddp = self._objective if isinstance(self._objective, nn.parallel.DistributedDataParallel) else None
             with ddp.no_sync() if ddp and number < len(mine) else nullcontext():
@@ -90,9 +93,9 @@ class Updates:
         return {**means, **self._optimizers.rates(), "grad_norm": norm}
 
     def take_pieces(self) -> int:
-        """Pieces since the last call, padding not counted; 0 for batches without attention_mask."""
-        pieces, self._pieces = self._pieces, 0
-        return pieces
+        """Pieces since the last call, or since the run started or resumed."""
+        before, self._pieces_taken = self._pieces_taken, self.pieces
+        return self.pieces - before
 
     def averaged(self) -> AbstractContextManager[None]:
         """Inside, the model has the averaged weights, if the plan has an average. No update belongs inside."""
@@ -109,7 +112,12 @@ class Updates:
         tensors |= {_OPTIMIZER + name: tensor for name, tensor in self._optimizers.state().items()}
         if self._average:
             tensors |= {_AVERAGE + name: tensor for name, tensor in self._average.state().items()}
-        record = {"plan": self._plan.record(), "meter": self._meter.state(), "heldout": dict(heldout)}
+        record = {
+            "plan": self._plan.record(),
+            "meter": self._meter.state(),
+            "pieces": self.pieces,
+            "heldout": dict(heldout),
+        }
         return Checkpoint(done, tensors, record)
 
     def restore(self, checkpoint: Checkpoint) -> dict[str, float]:
@@ -134,6 +142,7 @@ class Updates:
         if self._average:
             self._average.restore(_below(_AVERAGE, checkpoint.tensors))
         self._meter.restore(checkpoint.record["meter"])
+        self.pieces = self._pieces_taken = checkpoint.record.get("pieces", 0)  # older versions did not count
         return dict(checkpoint.record["heldout"])
 
 

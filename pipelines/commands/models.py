@@ -238,4 +238,27 @@ def export(model: Path, folder: Path, check: bool, debug: bool) -> None:
     click.echo(folder)
 
 
-COMMANDS = [submit, score, tokenize, oracle, predict, fill, export]
+@click.command()
+@click.argument("models", type=click.Path(path_type=Path), nargs=-1, metavar="MODEL MODEL...")
+@click.option("--page", type=_FILE, help="Write an HTML page with the curves of all runs.")
+@options.debug
+def compare(models: tuple[Path, ...], page: Path | None, debug: bool) -> None:
+    """Compare pretraining runs at equal time and at equal pieces.
+
+    MODEL is a pretrain artifact, finished or still running (pretrain.partial), or the folder of its recipe.
+    """
+    from korbert.durable import check_output
+    from pipelines.comparing import open_runs
+    from pipelines.summary import show_comparison
+
+    runs = open_runs(models)
+    if page:
+        check_output(page, *(run.folder for run in runs))
+    show_comparison(runs)
+    if page:
+        from pipelines.reports.compare import write_page
+
+        click.echo(f"page: {write_page(page, runs)}")
+
+
+COMMANDS = [submit, score, tokenize, oracle, predict, fill, export, compare]

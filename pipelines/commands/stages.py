@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import click
 from click.core import ParameterSource
@@ -23,6 +23,14 @@ __all__ = ["COMMANDS", "pipeline_of"]
 _MAX_WORKERS_A_CORE = 32  # processes of half a gigabyte each: more is a slip of the finger
 
 
+class _AboveBars(logging.StreamHandler[TextIO]):
+    """Writes to the sys.stderr of the moment, where a progress bar puts a stream that keeps the bar below the lines."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
 def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...], debug: bool,
            workers: int | None = None, runner: Literal["native", "ray"] = "native", address: str | None = None,
            device: str = "auto", row_workers: int | None = None) -> "Pipeline":  # fmt: skip
@@ -32,7 +40,7 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
     from pipelines.runtime import Runtime
 
     level = logging.DEBUG if debug else logging.INFO
-    logging.basicConfig(level=level, format="%(message)s", stream=sys.stderr)
+    logging.basicConfig(level=level, format="%(message)s", handlers=[_AboveBars()])
     for noisy in ("matplotlib", "fsspec", "urllib3", "datasets", "filelock"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     loaded = recipes.load(recipe, changes)

@@ -13,6 +13,9 @@ __all__ = [
     "Element",
     "Entry",
     "Folded",
+    "Gap",
+    "Gapped",
+    "Guess",
     "Headline",
     "Interval",
     "Intervals",
@@ -167,7 +170,37 @@ class Folded:
     open: bool = False
 
 
-Element = Bars | Code | Folded | Intervals | Matrix | Picture | Table
+@dataclass(frozen=True)
+class Guess:
+    """A piece that a model expects in a gap, and its probability as text. right: it is the piece of the text."""
+
+    piece: str
+    share: str
+    right: bool
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A gap, the piece that belongs there, and the guesses at each evaluation, the likeliest first."""
+
+    piece: str
+    guesses: tuple[tuple[Guess, ...], ...]
+
+
+@dataclass(frozen=True)
+class Gapped:
+    """A text with gaps and what a model expects in them. text: one stretch more than gaps. head: the evaluations."""
+
+    kind: ClassVar[str] = "gapped"
+    wide: ClassVar[bool] = False
+    title: str
+    text: tuple[str, ...]
+    gaps: tuple[Gap, ...]
+    head: tuple[str, ...]
+    note: str = ""
+
+
+Element = Bars | Code | Folded | Gapped | Intervals | Matrix | Picture | Table
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,15 @@
 """The page of `pretrain`: held-out loss and accuracy against the unigram baseline, and the course of training."""
 
 import math
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterator, Mapping
+
+import numpy as np
 
 from pipelines.artifacts import Json
 from pipelines.reports import formatting
-from pipelines.reports.elements import Element, Headline, Section, Story, Table
+from pipelines.reports.course import Course, time_axis
+from pipelines.reports.elements import Element, Gap, Gapped, Guess, Headline, Section, Story, Table
 from pipelines.reports.pictures import Line, curves
 from pipelines.reports.record import Artifact
 from pipelines.reports.usage import Use
@@ -18,6 +22,15 @@ USE = Use(
     "import korbert\nfiller = korbert.load({})\nprint(filler.fill('오늘 [MASK] 정말 좋다')[0][0].piece)",
 )
 
+_GAPS = (
+    "What the model expected in each gap, likeliest first, at the first, a middle and the last evaluation. The right "
+    "piece is marked; where it is not among the five likeliest, it stands below them. A slash parts the two segments "
+    "of a row."
+)
+_LETTERS = {  # final consonants as letters, ᆫ as ㄴ: alone, most fonts draw them tiny
+    code: unicodedata.lookup(unicodedata.name(chr(code)).replace("JONGSEONG", "LETTER"))
+    for code in range(0x11A8, 0x11C3)
+}
 _LAST = 20  # held-out measurements in the table
 
 
@@ -36,45 +49,51 @@ def headlines(artifact: Artifact) -> tuple[Headline, ...]:
 
 def story(artifact: Artifact) -> Story:
     scores = artifact.json("scores.json")
-    lines = artifact.lines("metrics.jsonl")
-    train = [line for line in lines if line["kind"] == "train"]
-    heldout = [line for line in lines if line["kind"] == "heldout"]
-    timing = artifact.lines("timing.jsonl")
+    course = Course.of(artifact.lines("metrics.jsonl"), artifact.lines("timing.jsonl"))
     gain = formatting.than_unigram(scores["unigram_loss"] - scores["mlm_loss"])
+    rates = [key for key in _keys(course.train) if key.split("/")[0] == "learning_rate"]
     return Story(
         title=f"{gain[0].upper()}{gain[1:]}",
-        lede=_lede(scores),
+        lede=_lede(scores, course),
         sections=(
-            Section("Held-out evaluation", tuple(_heldout(heldout, scores))),
+            Section("Filling gaps in held-out rows", tuple(_gapped(artifact.lines("samples.jsonl"))), _GAPS),
+            Section("Held-out evaluation", tuple(_heldout(course, scores))),
             Section(
                 "Training loss",
                 (
-                    *_curve("MLM training loss", train, "mlm_loss", y="nats"),
-                    *_curve("NSP training loss", train, "nsp_loss", y="nats"),
+                    *_curves("MLM training loss", course, course.train, {"": "mlm_loss"}, y="nats"),
+                    *_curves(
+                        "MLM training loss over time", course, course.train, {"": "mlm_loss"}, y="nats", time=True
+                    ),
+                    *_curves("NSP training loss", course, course.train, {"": "nsp_loss"}, y="nats"),
                 ),
             ),
             Section(
-                "Learning rate, gradient norm and throughput",
+                "Learning rate and gradient norm",
                 (
-                    *_curve("Learning rate", train, "learning_rate", y="rate", floor=0),
-                    *_curve("Gradient norm", train, "grad_norm", y="before clipping", floor=0),
-                    *_curve("Throughput", timing, "pieces_per_second", y="pieces/s", floor=0),
+                    *_curves(
+                        "Learning rate", course, course.train, {_group(key): key for key in rates}, y="rate", floor=0
+                    ),
+                    *_curves("Gradient norm", course, course.train, {"": "grad_norm"}, y="before clipping", floor=0),
                 ),
             ),
-            Section("Held-out measurements", tuple(_table(heldout))),
+            Section("Speed", tuple(_speed(course))),
+            Section("Held-out measurements", tuple(_table(course))),
         ),
     )
 
 
-def _lede(scores: Json) -> str:
+def _lede(scores: Json, course: Course) -> str:
     size = f" with {formatting.compact(scores['parameters'])} parameters" if "parameters" in scores else ""
     done = [f"{formatting.compact(scores[key])} {key}" for key in ("steps", "rows") if key in scores]
     if scores.get("rows_of_first_epoch"):
         done.append(f"{formatting.decimal(scores['rows'] / scores['rows_of_first_epoch'])} epochs")
     after = f" after {', '.join(done)}" if done else ""
+    waiting = course.waiting
+    waited = "" if waiting is None else f" The device waited {formatting.percent(waiting)} of the time for rows."
     return (
         f"Masked-piece prediction on held-out text by a model{size}{after}. "
-        "The unigram baseline predicts from piece frequencies alone."
+        f"The unigram baseline predicts from piece frequencies alone.{waited}"
     )
 
 
@@ -87,63 +106,154 @@ def _standard_error(scores: Json, objective: str) -> str:
     return f"± {formatting.percent(error)}, n = {formatting.count(number)}"
 
 
-def _heldout(lines: list[Json], scores: Json) -> Iterator[Element]:
+def _gapped(lines: list[Json]) -> Iterator[Gapped]:
+    """The samples with what the model expected in their gaps at the first, a middle and the last evaluation."""
+    steps = sorted({line["step"] for line in lines})
+    shown = list(dict.fromkeys(steps[place] for place in (0, len(steps) // 2, -1))) if steps else []
+    by_row: dict[int, dict[int, Json]] = {}
+    for line in lines:
+        by_row.setdefault(line["row"], {})[line["step"]] = line
+    for row, at in by_row.items():
+        seen = [step for step in shown if step in at]
+        if seen:
+            told, last = [at[step]["gaps"] for step in seen], at[seen[-1]]
+            yield Gapped(
+                f"{last['source']}, row {formatting.count(row)}",
+                tuple(text.translate(_LETTERS) for text in last["text"]),
+                tuple(
+                    Gap(gaps[0]["piece"].translate(_LETTERS), tuple(map(_guesses, gaps)))
+                    for gaps in zip(*told, strict=True)
+                ),
+                tuple(f"step {formatting.count(step)}" for step in seen),
+            )
+
+
+def _guesses(gap: Json) -> tuple[Guess, ...]:
+    """The likeliest pieces, and the right one behind them if it is not among them."""
+    guesses = [*gap["guesses"]]
+    if gap["piece"] not in [guess["piece"] for guess in guesses]:
+        guesses.append(gap)
+    return tuple(
+        Guess(
+            guess["piece"].translate(_LETTERS), formatting.percent(guess["probability"]), guess["piece"] == gap["piece"]
+        )
+        for guess in guesses
+    )
+
+
+def _keys(lines: list[Json]) -> list[str]:
+    """All keys of the lines, in order of first appearance."""
+    return list(dict.fromkeys(key for line in lines for key in line))
+
+
+def _group(key: str) -> str:
+    """learning_rate/embedding -> embedding."""
+    return key.partition("/")[2] or "all others"
+
+
+def _heldout(course: Course, scores: Json) -> Iterator[Element]:
+    lines = course.heldout
     if len(lines) < 2:  # the table has it
         return
-    steps = [line["step"] for line in lines]
-    unigram = [float(scores["unigram_loss"])] * 2
-    yield curves(
-        "Held-out MLM loss",
-        [
-            Line("model", steps, [line["mlm_loss"] for line in lines]),
-            Line("unigram", [min(steps), max(steps)], unigram, reference=True),
-        ],
-        x="step",
-        y="nats",
-        note="Fixed masks; every selected piece becomes [MASK]. Unigram: piece frequencies of the training shards.",
+    note = "Fixed masks; every selected piece becomes [MASK]. Unigram: piece frequencies of the training shards."
+    unigram = float(scores["unigram_loss"])
+    yield from _curves("Held-out MLM loss", course, lines, {"model": "mlm_loss"}, y="nats", level=unigram, note=note)
+    yield from _curves(
+        "Held-out MLM loss over time", course, lines, {"model": "mlm_loss"}, y="nats", level=unigram, time=True
     )
     last = lines[-1]
-    yield curves(
-        "Held-out accuracy",
-        [
-            Line(name, steps, [line[f"{key}_accuracy"] for line in lines])
-            for name, key in (("MLM", "mlm"), ("NSP", "nsp"))
-            if last[f"{key}_count"]
-        ],
-        x="step",
-        y="accuracy",
-        percent=True,
-        floor=0,
-        note=f"MLM: {formatting.count(last['mlm_count'])} pieces. NSP: {formatting.count(last['nsp_count'])} pairs, "
-        "chance level about 50 %.",
+    objectives = {name: f"{key}_accuracy" for name, key in (("MLM", "mlm"), ("NSP", "nsp")) if last.get(f"{key}_count")}
+    counts = [f"MLM: {formatting.count(last['mlm_count'])} pieces."]
+    if "NSP" in objectives:
+        counts.append(f"NSP: {formatting.count(last['nsp_count'])} pairs, chance level about 50 %.")
+    yield from _curves(
+        "Held-out accuracy", course, lines, objectives, y="accuracy", percent=True, floor=0, note=" ".join(counts)
     )
 
 
-def _curve(title: str, lines: list[Json], key: str, *, y: str, floor: float | None = None) -> Iterator[Element]:
-    """Nothing where no line has the key."""
-    points = [(line["step"], line[key]) for line in lines if line.get(key) is not None]
-    if points:
-        steps, values = ([point[place] for point in points] for place in (0, 1))
-        yield curves(title, [Line("", steps, values)], x="step", y=y, floor=floor)
+def _speed(course: Course) -> Iterator[Element]:
+    waited = [
+        {**line, "waiting": line["waited_seconds"] / line["seconds"]}
+        for line in course.timing
+        if line.get("waited_seconds") is not None and line["seconds"]
+    ]
+    yield from _curves("Throughput", course, course.timing, {"": "pieces_per_second"}, y="pieces/s", floor=0)
+    yield from _curves(
+        "Waiting for rows", course, waited, {"": "waiting"}, y="share of the time", percent=True, floor=0
+    )
+    yield from _curves(
+        "Padding",
+        course,
+        course.train,
+        {"": "padding"},
+        y="share of places",
+        percent=True,
+        floor=0,
+        note="Places that attention computed and no piece stands in.",
+    )
 
 
-def _table(lines: list[Json]) -> Iterator[Element]:
-    if lines:
-        shown = lines[-_LAST:]
-        rows = tuple(
-            (
-                formatting.count(line["step"]),
-                formatting.decimal(line["mlm_loss"], 3),
-                formatting.decimal(line["unigram_loss"], 3),
-                formatting.percent(line["mlm_accuracy"]),
-                formatting.decimal(line["nsp_loss"], 3),
-                formatting.percent(line["nsp_accuracy"]),
-            )
-            for line in shown
-        )
-        yield Table(
-            "All measurements" if len(shown) == len(lines) else f"Last {len(shown)} of {len(lines)} measurements",
-            ("step", "MLM loss", "unigram", "MLM accuracy", "NSP loss", "NSP accuracy"),
-            rows,
-            "rrrrrr",
-        )
+def _curves(
+    title: str,
+    course: Course,
+    lines: list[Json],
+    keys: Mapping[str, str],
+    *,
+    y: str,
+    time: bool = False,
+    level: float | None = None,
+    percent: bool = False,
+    floor: float | None = None,
+    note: str = "",
+) -> Iterator[Element]:
+    """A curve for each name and key, against pieces, or steps where they are not known; nothing without the keys.
+
+    time: against time instead. level: that of the unigram baseline.
+    """
+    if time:
+        places, x = course.seconds(lines), ""
+        if places is None:
+            return
+        unit, x = time_axis(float(places.max(initial=0)))
+        places = places / unit
+    else:
+        places, x = course.pieces(lines), "pieces"
+        if places is None:
+            places, x = np.array([line["step"] for line in lines]), "step"
+    drawn = []
+    for name, key in keys.items():
+        points = [
+            (place, line[key]) for place, line in zip(places.tolist(), lines, strict=True) if line.get(key) is not None
+        ]
+        if points:
+            xs, ys = zip(*points, strict=True)
+            drawn.append(Line(name, xs, ys))
+    if not drawn:
+        return
+    if level is not None:
+        ends = [min(drawn[0].x), max(drawn[0].x)]
+        drawn.append(Line("unigram", ends, [level] * 2, reference=True))
+    yield curves(title, drawn, x=x, y=y, percent=percent, whole=not time, floor=floor, note=note)
+
+
+def _table(course: Course) -> Iterator[Element]:
+    lines = course.heldout
+    if not lines:
+        return
+    shown = lines[-_LAST:]
+    columns: list[tuple[str, list[str]]] = [("step", [formatting.count(line["step"]) for line in shown])]
+    if (pieces := course.pieces(shown)) is not None:
+        columns.append(("pieces", [formatting.compact(number) for number in pieces.tolist()]))
+    if (seconds := course.seconds(shown)) is not None:
+        columns.append(("time", [formatting.duration(number) for number in seconds.tolist()]))
+    columns += [
+        ("MLM loss", [formatting.decimal(line["mlm_loss"], 3) for line in shown]),
+        ("unigram", [formatting.decimal(line["unigram_loss"], 3) for line in shown]),
+        ("MLM accuracy", [formatting.percent(line["mlm_accuracy"]) for line in shown]),
+    ]
+    if any("nsp_loss" in line for line in shown):
+        columns.append(("NSP loss", [formatting.decimal(line.get("nsp_loss"), 3) for line in shown]))
+        columns.append(("NSP accuracy", [formatting.percent(line.get("nsp_accuracy")) for line in shown]))
+    head, cells = zip(*columns, strict=True)
+    title = "All measurements" if len(shown) == len(lines) else f"Last {len(shown)} of {len(lines)} measurements"
+    yield Table(title, head, tuple(zip(*cells, strict=True)), "r" * len(head))

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from korbert.errors import SettingsError
 from korbert.modeling import PretrainingModel, save_model
@@ -14,10 +15,13 @@ from korbert.pretraining import (
     Phase,
     PretrainingLoss,
     PretrainingRows,
+    Samples,
     Shards,
     SpecialIds,
+    choose_samples,
     evaluate,
     heldout_batches,
+    heldout_rows,
     in_phases,
 )
 from korbert.pretraining.vocabulary import Negatives
@@ -31,7 +35,7 @@ from pipelines.stages.settings import PretrainStage
 
 
 def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
-    """Writes model/, metrics.jsonl and scores.json."""
+    """Writes model/, metrics.jsonl, samples.jsonl and scores.json."""
     torch.set_num_threads(settings.threads)
     shards = inputs.artifacts["shard"]
     tokenizer = Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
@@ -39,9 +43,16 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         settings.encoder.config(tokenizer.vocab_size), torch.Generator().manual_seed(settings.seed)
     )
     unigram = piece_counts(shards)
-    phases = training_phases(settings, shards, _special_ids(tokenizer), unigram)
-    held_out = evaluation_batches(settings, shards, _special_ids(tokenizer))
+    ids = _special_ids(tokenizer)
+    phases = training_phases(settings, shards, ids, unigram)
+    held_out = evaluation_batches(settings, shards, ids)
+    shown = Samples(output / "samples.jsonl", choose_samples(_heldout_rows(settings, shards, ids)), tokenizer)
     device = choose_device(runtime.device)
+
+    def look(model: nn.Module, step: int) -> dict[str, float | int]:
+        shown.write(model, step)
+        return evaluate(model, held_out, unigram)
+
     result = fit(
         model,
         in_phases(phases),
@@ -49,7 +60,7 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         training_plan(settings),
         device=device,
         output=TrainingOutput.below(output, settings.checkpoint_every),
-        evaluate=lambda model, step: evaluate(model, held_out, unigram),
+        evaluate=look,
         description="pretrain",
         row_workers=runtime.rows_by(device.type),
     )
@@ -127,17 +138,14 @@ def training_phases(settings: PretrainStage, folder: Path, ids: SpecialIds, coun
 
 def evaluation_batches(settings: PretrainStage, folder: Path, ids: SpecialIds) -> list[Batch]:
     """Rows of the first phase's length throughout, so that all points of a curve measure one thing."""
+    return heldout_batches(_heldout_rows(settings, folder, ids), settings.heldout_rows)
+
+
+def _heldout_rows(settings: PretrainStage, folder: Path, ids: SpecialIds) -> PretrainingRows:
     files = Shards(sorted((folder / "heldout").glob("*.arrow")))
     length = settings.phases[0].length
-    return heldout_batches(
-        files,
-        ids,
-        length,
-        settings.masking,
-        settings.pairs,
-        settings.seed,
-        limit_rows=settings.heldout_rows,
-        objectives=settings.objectives,
+    return heldout_rows(
+        files, ids, length, settings.masking, settings.pairs, settings.seed, objectives=settings.objectives
     )
 
 

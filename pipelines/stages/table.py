@@ -140,7 +140,7 @@ STAGES: dict[str, Stage] = {
             Help(
                 "Shards -> a model that has learned to fill gaps.",
                 "the shards and the tokenizer; encoder, phases, masking and optimizer are set in [pretrain]",
-                "model/, metrics.jsonl and scores.json",
+                "model/, metrics.jsonl, samples.jsonl and scores.json",
                 "korbert pretrain mine.toml --set pretrain.phases.0.steps=500",
             ),
             "Masked language modelling and next sentences",

@@ -1,12 +1,15 @@
 """What the command says, and with which code it leaves, when something goes wrong that no stage foresaw."""
 
 import errno
+import io
+import logging
 import signal
 from pathlib import Path
 
 import pytest
 
 from pipelines import cli
+from pipelines.commands import stages
 from pipelines.runtime import Runtime
 
 
@@ -127,3 +130,11 @@ def test_a_new_recipe_is_written_over_nothing(
     assert not (tmp_path / "elsewhere.toml").exists()
     assert cli.run_command(["new", "absent/mine"]) == 2
     assert "there is no folder absent" in capsys.readouterr().err
+
+
+def test_log_lines_go_to_the_standard_error_of_the_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A progress bar puts its own in place of it, and prints what it gets above the bar."""
+    handler, bar = stages._AboveBars(), io.StringIO()
+    monkeypatch.setattr("sys.stderr", bar)
+    handler.emit(logging.LogRecord("korbert", logging.INFO, "", 0, "step 50: 서울은", None, None))
+    assert bar.getvalue() == "step 50: 서울은\n"

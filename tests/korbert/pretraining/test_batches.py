@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korbert.errors import SettingsError
-from korbert.pretraining import MaskingSettings, PairSettings, Phase, PretrainingRows, heldout_batches, in_phases, pairs
+from korbert.pretraining import (
+    MaskingSettings,
+    PairSettings,
+    Phase,
+    PretrainingRows,
+    heldout_batches,
+    heldout_rows,
+    in_phases,
+    pairs,
+)
 from korbert.pretraining.pairs import cut_into_rows
 from korbert.pretraining.vocabulary import Negatives
 
@@ -98,8 +107,8 @@ def test_filled_rows_hold_every_example_once_and_little_room_is_left(corpus, ids
     assert all(sum(len(row["input_ids"]) for row in row_of) <= 64 for row_of in in_rows)
     for one, other in zip(one_by_one, [row for row_of in in_rows for row in row_of], strict=True):
         assert all(np.array_equal(one[name], other[name]) for name in one)
-    (batch,) = filled.batch(0, 4)
-    assert len(batch["lengths"]) > 4
+    (batch,) = filled.batch(0, 40)
+    assert len(batch["lengths"]) > 40
 
 
 @given(
@@ -162,7 +171,7 @@ def test_counts_are_those_of_the_whole_step(rows):
 def test_heldout_batches_are_fixed_and_hide_all_that_is_asked(corpus, ids):
     def make():
         settings = (MaskingSettings(), PairSettings())
-        return heldout_batches(corpus.files, ids, 64, *settings, seed=3, limit_rows=100, batch_size=32)
+        return heldout_batches(heldout_rows(corpus.files, ids, 64, *settings, seed=3), 100, 32)
 
     first, second = make(), make()
     assert sum(len(batch["lengths"]) for batch in first) == 100

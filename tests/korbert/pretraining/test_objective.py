@@ -14,6 +14,7 @@ from korbert.pretraining import (
     PretrainingRows,
     evaluate,
     heldout_batches,
+    heldout_rows,
     pretraining_loss,
 )
 from korbert.pretraining.objective import unigram_log_probabilities
@@ -110,8 +111,8 @@ def test_evaluation_is_what_plain_scoring_says(corpus, ids):
     model = model_of("modern", ids).eval()
     counts = np.random.default_rng(0).integers(0, 50, ids.vocab_size)
     settings = (MaskingSettings(), PairSettings())
-    batches = heldout_batches(corpus.files, ids, 64, *settings, seed=3, limit_rows=90, batch_size=32)
-    whole = heldout_batches(corpus.files, ids, 64, *settings, seed=3, limit_rows=90, batch_size=90)
+    batches = heldout_batches(heldout_rows(corpus.files, ids, 64, *settings, seed=3), 90, 32)
+    whole = heldout_batches(heldout_rows(corpus.files, ids, 64, *settings, seed=3), 90, 90)
     with torch.no_grad():
         found = evaluate(model, batches, counts)
         mlm, nsp = plainly(model, whole[0])

@@ -62,7 +62,8 @@ def test_it_learns_and_writes_it_down(straight):
     written = lines(straight / "metrics.jsonl")
     assert [line["step"] for line in written if line["kind"] == "train"] == [1, 5, 10, 15, 20, 25, 30, 35, 40]
     assert [line["step"] for line in written if line["kind"] == "heldout"] == [9, 18, 27, 36, 40]
-    assert list(written[0]) == ["kind", "step", "loss", "accuracy", "learning_rate", "grad_norm"]
+    assert list(written[0]) == ["kind", "step", "pieces", "loss", "accuracy", "learning_rate", "grad_norm"]
+    assert all(line["pieces"] == 48 * line["step"] for line in written)
     heldout = [line["heldout_loss"] for line in written if line["kind"] == "heldout"]
     assert heldout[-1] < 0.5 < 3.0 < heldout[0] + 1.5
     times = lines(straight / "timing.jsonl")

@@ -253,6 +253,72 @@ def test_pretrain_measured_once_has_no_curve(maker):
     assert len(elements["All measurements"].rows) == 1
 
 
+def _extended(maker, name, change):
+    """An artifact of pretrain whose lines of a file have more in them."""
+    folder = maker.recipe / "pretrain"
+    path = (folder if folder.exists() else maker("pretrain")) / name
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    maker.write_lines(path, [{**line, **change(line)} if line["kind"] != "start" else line for line in lines])
+
+
+def test_pretrain_of_an_older_version_has_no_curve_of_what_it_did_not_measure(maker):
+    elements = _elements(pretrain.story(maker.open("pretrain")))
+    assert not {"Padding", "Waiting for rows"} & set(elements)
+    assert elements["Learning rate"].legend == ()
+    assert "waited" not in pretrain.story(maker.open("pretrain")).lede
+
+
+def test_pretrain_draws_what_it_measured(maker):
+    rate = "learning_rate"
+    _extended(maker, "metrics.jsonl", lambda line: {"pieces": 500 * line["step"]})
+    _extended(
+        maker,
+        "metrics.jsonl",
+        lambda line: {"padding": 0.125, f"{rate}/embedding": line[rate] / 2} if line["kind"] == "train" else {},
+    )
+    _extended(maker, "timing.jsonl", lambda line: {"seconds": 2.0, "waited_seconds": 0.5})
+    story = pretrain.story(maker.open("pretrain"))
+    elements = _elements(story)
+    assert _plain(story.lede).endswith("The device waited 25.0 % of the time for rows.")
+    assert elements["Learning rate"].legend == (("all others", 1, False), ("embedding", 2, False))
+    assert all(elements[title].kind == "picture" for title in ("Padding", "Waiting for rows", "Throughput"))
+    assert ">pieces<" in elements["Held-out MLM loss"].svg
+    assert ">minutes<" in elements["Held-out MLM loss over time"].svg
+    row = [_plain(cell) for cell in elements["All measurements"].rows[-1]]
+    assert row[:3] == ["4,000", "2 M", "13 min 20 s"]
+
+
+def _sample(step, row, share, guesses=("가", "나", "다", "라", "마")):
+    told = [{"piece": piece, "probability": share / (place + 1)} for place, piece in enumerate(guesses)]
+    gaps = [{"piece": "나", "probability": share / 2, "guesses": told}]
+    return {"step": step, "row": row, "source": "wiki", "text": ["앞 ", "ᆫ 뒤 <b>"], "gaps": gaps}
+
+
+def test_pretrain_shows_how_guesses_change(maker):
+    lines = [_sample(step, row, step / 1000) for step in range(100, 800, 100) for row in (7, 1234)]
+    maker.write_lines(maker("pretrain") / "samples.jsonl", lines)
+    story = pretrain.story(maker.open("pretrain"))
+    assert story.sections[0].title == "Filling gaps in held-out rows"
+    first, second = story.sections[0].elements
+    assert (first.title, second.title) == ("wiki, row 7", "wiki, row 1,234")
+    assert first.head == ("step 100", "step 400", "step 700")
+    assert first.text == ("앞 ", "ㄴ 뒤 <b>")
+    assert [_plain(guesses[1].share) for guesses in first.gaps[0].guesses] == ["5.0 %", "20.0 %", "35.0 %"]
+    assert [guess.right for guess in first.gaps[0].guesses[0]] == [False, True, False, False, False]
+    page = render(maker.recipe / "pretrain").read_text(encoding="utf-8")
+    assert "앞 <mark>나</mark>ㄴ 뒤 &lt;b&gt;" in page
+    assert '<li class="right"><b lang="ko">나</b> 35.0' in page
+
+
+def test_the_right_piece_stands_below_the_likeliest_ones(maker):
+    maker.write_lines(maker("pretrain") / "samples.jsonl", [_sample(100, 7, 0.5, ("가", "다", "라", "ᆫ", "마"))])
+    (gapped,) = pretrain.story(maker.open("pretrain")).sections[0].elements
+    assert gapped.head == ("step 100",)
+    (guesses,) = gapped.gaps[0].guesses
+    assert [guess.piece for guess in guesses] == ["가", "다", "라", "ㄴ", "마", "나"]
+    assert [guess.right for guess in guesses] == [False] * 5 + [True]
+
+
 def test_nsmc_of_one_epoch_has_a_row_for_each_training_and_no_dots(maker):
     for path in (maker("nsmc") / "metrics").iterdir():
         maker.write_lines(path, [json.loads(line) for line in path.read_text().splitlines()][:-2])

@@ -165,10 +165,18 @@ def test_every_group_follows_the_schedule_from_its_own_peak(tmp_path):
     trained(tmp_path, settings)
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     found = [line for line in lines if line["kind"] == "train"]
-    order = ["kind", "step", "loss", "learning_rate", "learning_rate/embedding.*", "learning_rate/classifier.*"]
+    order = [
+        "kind",
+        "step",
+        "pieces",
+        "loss",
+        "learning_rate",
+        "learning_rate/embedding.*",
+        "learning_rate/classifier.*",
+    ]
     assert list(found[0]) == [*order, "grad_norm"]
     shares = [0.5, 1.0, 7 / 8, 5 / 8, 3 / 8, 1 / 8]  # of steps 1, 2, 4, 6, 8 and 10
-    for name, peak in zip(order[3:], (0.01, 0.05, 0.005), strict=True):
+    for name, peak in zip(order[4:], (0.01, 0.05, 0.005), strict=True):
         assert [line[name] for line in found] == pytest.approx([peak * share for share in shares])
 
 

@@ -1,0 +1,150 @@
+"""A few held-out rows with gaps, and what a model in training expects there: people look at that first."""
+
+import logging
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from torch import nn
+
+from korbert.pretraining.batches import PretrainingRows, Row
+from korbert.pretraining.permutation import permuted
+from korbert.seeds import derived_seed
+from korbert.tokenization import Tokenizer
+from korbert.tokenization.pieces import EOJEOL
+from korbert.training.distributed import world
+from korbert.training.meters import JsonLines
+
+if TYPE_CHECKING:
+    from korbert.modeling import PretrainingModel
+
+__all__ = ["Sample", "Samples", "choose_samples", "stretches"]
+
+_logger = logging.getLogger(__name__)
+
+_SEARCHED = 500  # rows, among which those to show are chosen
+_SHORTEST, _LONGEST = 12, 40  # pieces of a row that one takes in at a glance
+_MOST_GAPS = 5
+_TOP = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A row to show. number: its number among all; source: of its text."""
+
+    number: int
+    source: str
+    row: Row
+
+
+def choose_samples(rows: PretrainingRows, number: int = 3) -> list[Sample]:
+    """At most `number` rows with gaps: one of each source first, those of 12 to 40 pieces with few gaps before others.
+
+    A function of the shards and of the rows' seed alone.
+    """
+    searched = np.arange(min(_SEARCHED, len(rows)))
+    found = [
+        Sample(index, rows.source(index), rows.row(0, index))
+        for index in permuted(searched, len(rows), derived_seed("samples")).tolist()
+    ]
+    found = [sample for sample in found if len(sample.row["labels"])]
+    found.sort(key=_unfit)
+    first_of_source = {sample.source: sample for sample in reversed(found)}
+    firsts = [sample for sample in found if first_of_source[sample.source] is sample]
+    others = [sample for sample in found if first_of_source[sample.source] is not sample]
+    return (firsts + others)[:number]
+
+
+def _unfit(sample: Sample) -> tuple[int, int]:
+    """How many pieces the row is too short or too long by, and how many gaps it has too many."""
+    pieces, gaps = len(sample.row["input_ids"]), len(sample.row["labels"])
+    return max(_SHORTEST - pieces, pieces - _LONGEST, 0), max(gaps - _MOST_GAPS, 0)
+
+
+class Samples:
+    """Writes to `path`, at each evaluation, what a model expects in the gaps of the samples (docs/formats.md)."""
+
+    def __init__(self, path: Path, samples: Sequence[Sample], tokenizer: Tokenizer) -> None:
+        self._path, self._samples, self._tokenizer = path, samples, tokenizer
+
+    @torch.no_grad()
+    def write(self, model: nn.Module, step: int) -> None:
+        """Appends a line for each sample, in place of lines that an earlier run wrote at this step or a later one.
+
+        model: in evaluation mode. Every process of a run computes, as a sharded model needs all; the first one writes.
+        """
+        shown = [self._line(cast("PretrainingModel", model), step, sample) for sample in self._samples]
+        if world().writes:
+            with closing(JsonLines(self._path, step - 1)) as lines:
+                for line in shown:
+                    lines.write(line)
+                lines.sync()
+            if shown:
+                _logger.info("step %s: %s", f"{step:,}", _in_words(shown[0]))
+
+    def _line(self, model: "PretrainingModel", step: int, sample: Sample) -> dict[str, Any]:
+        row, device = sample.row, next(model.parameters()).device
+        gaps = row["label_places"]
+        inputs = {
+            name: torch.from_numpy(row[name])[None].to(device) for name in ("input_ids", "token_type_ids", "boundaries")
+        }
+        hidden = model.encoder(**inputs)  # (1, T, D)
+        shares = model.mlm_head(hidden[0, torch.from_numpy(gaps).to(device)]).float().softmax(-1).cpu()  # (gaps, V)
+        best = shares.topk(_TOP)
+
+        truths = row["labels"].tolist()
+        told = []
+        for gap, (piece, truth) in enumerate(zip(self._tokenizer.tokens(truths), truths, strict=True)):
+            guesses = zip(self._tokenizer.tokens(best.indices[gap].tolist()), best.values[gap].tolist(), strict=True)
+            told.append(
+                {
+                    "piece": piece,
+                    "probability": _rounded(shares[gap, truth].item()),
+                    "guesses": [{"piece": name, "probability": _rounded(share)} for name, share in guesses],
+                }
+            )
+        text = stretches(row, self._tokenizer)
+        return {"step": step, "row": sample.number, "source": sample.source, "text": text, "gaps": told}
+
+
+def stretches(row: Row, tokenizer: Tokenizer) -> list[str]:
+    """The text before, between and behind the gaps of a row: one more than it has gaps. " / " parts the segments."""
+    ids, levels = row["input_ids"].tolist(), row["boundaries"].tolist()
+    gaps = np.isin(np.arange(len(ids)), row["label_places"]).tolist()
+    frame = (tokenizer.cls_id, tokenizer.sep_id)
+
+    def space(place: int) -> str:
+        """What stands before a piece, which `decode` does not know of the first one that it gets."""
+        return " " if levels[place] >= EOJEOL and ids[place - 1] not in frame else ""
+
+    texts, text, start = [], "", 1
+    for place in range(1, len(ids)):
+        if not gaps[place] and ids[place] != tokenizer.sep_id:
+            continue
+        if start < place:
+            text += space(start) + tokenizer.decode(ids[start:place], levels[start:place])
+        if gaps[place]:
+            texts.append(text + space(place))
+            text = ""
+        elif place < len(ids) - 1:
+            text += " / "
+        start = place + 1
+    return [*texts, text]
+
+
+def _rounded(share: float) -> float:
+    return round(share, 6)
+
+
+def _in_words(line: dict[str, Any]) -> str:
+    """서울은 [한강: 산 12 %]을 끼고 있다: each gap with its piece and the likeliest guess."""
+    text, gaps = line["text"], line["gaps"]
+    words = [text[0]]
+    for gap, behind in zip(gaps, text[1:], strict=True):
+        guess = gap["guesses"][0]
+        words.append(f"[{gap['piece']}: {guess['piece']} {guess['probability']:.0%}]{behind}")
+    return "".join(words)

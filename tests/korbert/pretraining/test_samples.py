@@ -1,0 +1,158 @@
+import json
+import logging
+import unicodedata
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from korbert.modeling import EncoderConfig, PretrainingModel
+from korbert.pretraining import MaskingSettings, PairSettings, Samples, choose_samples, heldout_rows
+from korbert.pretraining.samples import Sample, stretches
+
+
+def row_of(tokenizer, text, gaps):
+    """The row of a text, with gaps at these places."""
+    encoding = tokenizer.encode(text)
+    ids, places = np.array(encoding.input_ids), np.array(gaps, dtype=np.int64)
+    hidden = ids.copy()
+    hidden[places] = tokenizer.mask_id
+    boundaries = np.array(encoding.boundaries)
+    labels = {"label_places": places, "labels": ids[places]}
+    return {"input_ids": hidden, "token_type_ids": 0 * ids, "boundaries": boundaries, **labels}
+
+
+def original(row):
+    """The pieces of a row before gaps were made."""
+    ids = row["input_ids"].copy()
+    ids[row["label_places"]] = row["labels"]
+    return ids
+
+
+def model_of(tokenizer):
+    config = EncoderConfig(
+        vocab_size=tokenizer.vocab_size,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+    )
+    model = PretrainingModel(config, torch.Generator().manual_seed(0)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter *= 4  # sure of itself, so that no two gaps look alike
+    return model
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def rows(corpus, ids):
+    return heldout_rows(corpus.files, ids, 64, MaskingSettings(), PairSettings(without=("reviews",)), 3)
+
+
+def test_rows_are_short_and_have_few_gaps_and_stay_the_same(rows, ids):
+    chosen = choose_samples(rows, 4)
+    assert [sample.source for sample in chosen] == [rows.source(sample.number) for sample in chosen]
+    for sample in chosen:
+        assert 12 <= len(sample.row["input_ids"]) <= 40
+        assert 1 <= len(sample.row["labels"]) <= 5
+        assert (sample.row["input_ids"][sample.row["label_places"]] == ids.mask).all()
+    again = choose_samples(rows, 4)
+    assert [sample.number for sample in again] == [sample.number for sample in chosen]
+
+
+def test_one_row_of_each_source_comes_first(shards, ids):
+    written = shards([("reviews", [20])] * 40 + [("wiki", [60])])
+    rows = heldout_rows(written.files, ids, 128, MaskingSettings(), PairSettings(), 0)
+    assert [sample.source for sample in choose_samples(rows)] == ["reviews", "wiki", "reviews"]
+
+
+def test_the_source_is_that_of_the_text(corpus, rows):
+    texts = {source: set() for source in corpus.sources}
+    for source, pieces in zip(corpus.sources, corpus.input_ids, strict=True):
+        texts[source].update(pairwise(pieces))
+    for sample in choose_samples(rows, 20):
+        known = original(sample.row)
+        assert (known[1], known[2]) in texts[sample.source]
+
+
+def test_rows_that_are_too_long_are_better_than_none(shards, ids):
+    written = shards([("wiki", [90, 90]), ("wiki", [85])])
+    masking, pairs = MaskingSettings(), PairSettings()
+    assert len(choose_samples(heldout_rows(written.files, ids, 128, masking, pairs, 0))) == 3
+
+
+@pytest.mark.parametrize("gaps", [[1], [1, 2], [2, 4, 5], [3, 6], list(range(1, 7))])
+def test_the_text_around_the_gaps(tiny_tokenizer, gaps):
+    """Filled with the right pieces, it is the text that the tokenizer decodes."""
+    row = row_of(tiny_tokenizer, "영화가 정말 재미있어요 또 보고 싶다", gaps)
+    texts = stretches(row, tiny_tokenizer)
+    pieces = [tiny_tokenizer.decode([id]) for id in row["labels"].tolist()]
+    filled = "".join(text + piece for text, piece in zip(texts, [*pieces, ""], strict=True))
+    whole = original(row).tolist()
+    assert unicodedata.normalize("NFC", filled) == tiny_tokenizer.decode(whole, row["boundaries"].tolist())
+
+
+def test_segments_are_parted(tiny_tokenizer):
+    first, second = (row_of(tiny_tokenizer, text, []) for text in ("영화가", "또 보고"))
+    row = {name: np.concatenate([first[name], second[name][1:]]) for name in first}
+    assert stretches(row, tiny_tokenizer) == ["영화가 / 또 보고"]
+    row |= {"label_places": np.array([len(first["input_ids"])]), "labels": np.array([0])}
+    assert stretches(row, tiny_tokenizer) == ["영화가 / ", " 보고"]
+
+
+def test_the_likeliest_pieces_at_each_evaluation(tiny_tokenizer, tmp_path, caplog):
+    row = row_of(tiny_tokenizer, "영화가 정말 재미있어요", [1, 3])
+    model, path = model_of(tiny_tokenizer), tmp_path / "samples.jsonl"
+    model.mlm.bias.data[row["labels"]] += 8  # or the right pieces would have no share to speak of
+    samples = Samples(path, [Sample(17, "reviews", row)], tiny_tokenizer)
+    with caplog.at_level(logging.INFO):
+        samples.write(model, 50)
+    (line,) = lines(path)
+    assert (line["step"], line["row"], line["source"], len(line["text"])) == (50, 17, "reviews", 3)
+
+    with torch.no_grad():
+        scores, _ = model(torch.from_numpy(row["input_ids"])[None])
+    for gap, place, truth in zip(line["gaps"], [1, 3], row["labels"], strict=True):
+        shares = scores[0, place].softmax(0)
+        best = shares.argsort(descending=True)[:5]
+        assert [guess["piece"] for guess in gap["guesses"]] == tiny_tokenizer.tokens(best.tolist())
+        assert [guess["probability"] for guess in gap["guesses"]] == pytest.approx(shares[best].tolist(), abs=1e-6)
+        assert tiny_tokenizer.tokens([truth]) == [gap["piece"]]
+        assert gap["probability"] == pytest.approx(float(shares[truth]), abs=1e-6)
+    best = [gap["guesses"][0] for gap in line["gaps"]]
+    told = [
+        f"[{gap['piece']}: {guess['piece']} {guess['probability']:.0%}]"
+        for gap, guess in zip(line["gaps"], best, strict=True)
+    ]
+    assert caplog.messages == [f"step 50: {told[0]}가 {told[1]} 재미있어요"]
+
+
+def test_a_resumed_run_writes_its_lines_in_place_of_later_ones(tiny_tokenizer, tmp_path):
+    row = row_of(tiny_tokenizer, "영화가 정말 재미있어요", [1])
+    model, path = model_of(tiny_tokenizer), tmp_path / "samples.jsonl"
+    samples = Samples(path, [Sample(1, "reviews", row), Sample(2, "wiki", row)], tiny_tokenizer)
+    for step in (50, 100, 150):
+        samples.write(model, step)
+    straight = path.read_bytes()
+    for resumed_at in (100, 150):
+        with path.open("ab") as file:
+            file.write(b'{"step": 200, "half-writ')
+        samples.write(model, resumed_at)
+    assert path.read_bytes() == straight
+    assert [(line["step"], line["row"]) for line in lines(path)] == [(s, r) for s in (50, 100, 150) for r in (1, 2)]
+
+
+def test_only_the_first_process_writes(tiny_tokenizer, tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    row = row_of(tiny_tokenizer, "영화가 정말", [1])
+    with caplog.at_level(logging.INFO):
+        Samples(tmp_path / "samples.jsonl", [Sample(1, "", row)], tiny_tokenizer).write(model_of(tiny_tokenizer), 1)
+    assert not list(tmp_path.iterdir())
+    assert not caplog.messages
