@@ -24,6 +24,8 @@ def analyze(folder: Path, counts: Counts) -> Lines:
 
 def vocab(folder: Path, counts: Counts) -> Lines:
     yield "pieces in the vocabulary", f"{counts['size']:,}"
+    if "added" in counts:
+        yield "of them added for this text", f"{counts['added']:,}"
     share = _json(folder / "coverage.json")["all"]["whole_morpheme_share"]
     yield "whole morphemes, held-out text", f"{share:.2%}"
 

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -9,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from korbert.modeling import PretrainingModel, save_model
+from korbert.modeling.growing import check_encoder, check_tokenizer, take_weights
 from korbert.pretraining import (
     Phase,
     PretrainingRows,
@@ -20,12 +22,20 @@ from korbert.pretraining import (
     pretraining_loss,
 )
 from korbert.tokenization import Tokenizer
+from korbert.tokenization.folder import RECORD
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.training import Batch, TrainingOutput, TrainingPlan, choose_device, fit
+from korbert.training.devices import autocast
 from pipelines import artifacts
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
 from pipelines.stages.settings import PretrainStage
+from pipelines.stages.table import STAGES
+
+if TYPE_CHECKING:
+    from pipelines.pipeline import Pipeline
+
+_BEFORE = ("mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy")  # kept of the model that was begun with
 
 
 def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
@@ -33,12 +43,15 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     torch.set_num_threads(settings.threads)
     shards = inputs.artifacts["shard"]
     tokenizer = Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
-    model = PretrainingModel(
-        settings.encoder.config(tokenizer.vocab_size), torch.Generator().manual_seed(settings.seed)
-    )
+    model = _first_model(settings, tokenizer, inputs)
     unigram = _piece_counts(shards)
     phases = _phases(settings, shards, _special_ids(tokenizer))
     held_out = _held_out(settings, shards, _special_ids(tokenizer))
+    device = choose_device(runtime.device)
+    before: dict[str, float | int] = {}
+    if settings.init:
+        with autocast(device, settings.precision):
+            before = evaluate(model.to(device).eval(), held_out, unigram)
     result = fit(
         model,
         in_phases(phases),
@@ -51,7 +64,7 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
             log_every=settings.log_every,
             evaluate_every=settings.evaluate_every,
         ),
-        device=choose_device(runtime.device),
+        device=device,
         output=TrainingOutput.below(output, settings.checkpoint_every),
         evaluate=lambda model, step: evaluate(model, held_out, unigram),
         description="pretrain",
@@ -63,9 +76,29 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         "rows_of_first_epoch": len(phases[0].rows),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
     }
-    measured = {name: value if math.isfinite(value) else None for name, value in result.heldout.items()}
+    figures = {**result.heldout, **{f"init_{name}": before[name] for name in _BEFORE if name in before}}
+    measured = {name: value if math.isfinite(value) else None for name, value in figures.items()}
     artifacts.write_json(output / "scores.json", {**measured, **seen})
     return seen
+
+
+def inspect(pipeline: "Pipeline") -> None:
+    """Raises ModelError where the model of the recipe's `init` has another encoder than the recipe, or another
+    tokenizer than vocab.tokenizer."""
+    folder = pipeline.inputs(STAGES["pretrain"]).folder("init", "config.json")
+    check_encoder(pipeline.recipe.section("pretrain").encoder.config(vocab_size=1), folder)  # its size is not compared
+    vocab = pipeline.inputs(STAGES["vocab"])
+    if "tokenizer" in vocab.files:
+        check_tokenizer(Tokenizer.load(vocab.folder("tokenizer", RECORD)), Tokenizer.load(folder), folder)
+
+
+def _first_model(settings: PretrainStage, tokenizer: Tokenizer, inputs: Inputs) -> PretrainingModel:
+    """The model before the first step: with drawn weights, or with those of the recipe's `init`."""
+    config = settings.encoder.config(tokenizer.vocab_size)
+    model = PretrainingModel(config, torch.Generator().manual_seed(settings.seed))
+    if settings.init:
+        take_weights(model, tokenizer, inputs.folder("init", "config.json"))
+    return model
 
 
 def _special_ids(tokenizer: Tokenizer) -> SpecialIds:
