@@ -111,9 +111,7 @@ def test_another_encoder_is_refused(
     assert message in str(refusal.value)
 
 
-def test_positions_have_weights_in_bert_alone(
-    source: tuple[Path, PretrainingModel], tiny_tokenizer: Tokenizer
-) -> None:
+def test_positions_have_weights_in_bert_alone(source: tuple[Path, PretrainingModel], tiny_tokenizer: Tokenizer) -> None:
     folder, theirs = source
     model = drawn(theirs.config.model_copy(update={"max_position_embeddings": 1024}))
     if theirs.config.architecture == "modern":
@@ -147,7 +145,7 @@ def test_another_kind_of_model_is_refused(tiny_tokenizer: Tokenizer, tmp_path: P
 def test_a_damaged_model_is_refused(
     source: tuple[Path, PretrainingModel], tiny_tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
-    folder, theirs = source
+    theirs = source[1]
     save_model(tmp_path, theirs, tiny_tokenizer)
     weights = bytearray((tmp_path / "model.safetensors").read_bytes())
     weights[-5] ^= 1

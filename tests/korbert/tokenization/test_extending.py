@@ -93,7 +93,7 @@ def test_a_tokenizer_can_be_extended_again() -> None:
 
 
 def test_what_is_no_word_is_refused(tiny_tokenizer: Tokenizer) -> None:
-    with pytest.raises(SettingsError, match="words added to a tokenizer: .*'두 말' is no form.*: change the words"):
+    with pytest.raises(SettingsError, match=r"words added to a tokenizer: .*'두 말' is no form.*: change the words"):
         extended(tiny_tokenizer, ["두 말"], AnalyzerOptions())
 
 
