@@ -84,12 +84,15 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
 
 def inspect(pipeline: "Pipeline") -> None:
     """Raises ModelError where the model of the recipe's `init` has another encoder than the recipe, or another
-    tokenizer than vocab.tokenizer."""
+    tokenizer than vocab, where that one is known by now."""
     folder = pipeline.inputs(STAGES["pretrain"]).folder("init", "config.json")
     check_encoder(pipeline.recipe.section("pretrain").encoder.config(vocab_size=1), folder)  # its size is not compared
-    vocab = pipeline.inputs(STAGES["vocab"])
-    if "tokenizer" in vocab.files:
-        check_tokenizer(Tokenizer.load(vocab.folder("tokenizer", RECORD)), Tokenizer.load(folder), folder)
+    vocab = STAGES["vocab"]
+    if pipeline.status(vocab).state == "fresh":
+        check_tokenizer(Tokenizer.load(pipeline.artifact("vocab")), Tokenizer.load(folder), folder)
+    elif pipeline.recipe.folders("vocab"):
+        taken = pipeline.inputs(vocab).folder("tokenizer", RECORD)
+        check_tokenizer(Tokenizer.load(taken), Tokenizer.load(folder), folder)
 
 
 def _first_model(settings: PretrainStage, tokenizer: Tokenizer, inputs: Inputs) -> PretrainingModel:

@@ -81,6 +81,8 @@ def test_training_begins_where_the_model_ended(
     assert f"{MODEL}/model/tokenizer/vocabulary.model" in names
     assert not any("stage.json" in name or "report" in name for name in names)
 
+    assert "held-out MLM loss before training" in capsys.readouterr().out.replace("\n", " ")
+
     # A run with nothing to do, which needs no model; another model is drift.
     capsys.readouterr()
     source = made.recipe.parent / MODEL
@@ -130,8 +132,9 @@ def test_what_does_not_fit_is_refused_before_anything_starts(onward: Made, capsy
 
     def refusal(*changes: str) -> str:
         capsys.readouterr()
-        code = run(made, *(word for change in changes for word in ("--set", change)))
-        assert code != 0
+        changed = [word for change in changes for word in ("--set", change)]
+        codes = run(made, *changed), run(made, "--dry-run", *changed)
+        assert 0 not in codes
         assert nothing_was_made(made)
         return capsys.readouterr().err
 
@@ -151,11 +154,16 @@ def test_another_tokenizer_is_refused(onward: Made, capsys: pytest.CaptureFixtur
     """One that is learned is known when it has been learned; one that is taken, at once."""
     made = onward((f'tokenizer = "{MODEL}"', "size = 1_500"))
     assert run(made) == 1
-    assert "(another vocabulary was learned): set vocab.tokenizer to the same folder" in capsys.readouterr().err
+    said = "(another vocabulary was learned): set vocab.tokenizer to the same folder"
+    assert said in capsys.readouterr().err
+    shutil.rmtree(made.folder / "shard")
+    assert run(made) == 1
+    assert said in capsys.readouterr().err
+    assert not (made.folder / "shard").exists()  # refused at once, now that vocab is there
     other = made.folder / "vocab" / "tokenizer"
     digest = Tokenizer.load(other).digest[:12]
     shutil.copytree(other, made.recipe.parent / "other")
-    for stage in ("vocab", "shard", "pretrain.partial"):
+    for stage in ("vocab", "pretrain.partial"):
         shutil.rmtree(made.folder / stage)
     text = made.recipe.read_text(encoding="utf-8")
     made.recipe.write_text(text.replace("size = 1_500", 'tokenizer = "other"'), encoding="utf-8")

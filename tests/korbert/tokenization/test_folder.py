@@ -38,6 +38,7 @@ def test_changed_and_missing_files_are_refused(saved: Path, name: str) -> None:
         ({"format": 2}, r"korbert_tokenizer\.json: format 2, this korbert reads 1"),
         ({"analyzer": {"z_coda": False}}, "a setting was changed since"),
         ({"analyzer": {"z_codas": False}}, r"korbert_tokenizer\.json: z_codas: Extra inputs"),
+        ({"base": 3}, r"korbert_tokenizer\.json: base: Input should be a valid string"),
         ({"vocabulary": {"mark": "eojeol"}}, "a setting was changed since"),
         ({"digest": "0" * 64}, "the digest is .*, 000000000000 when it was saved"),
     ],
