@@ -41,12 +41,15 @@ def check_tokenizer(tokenizer: Tokenizer, base: Tokenizer, folder: Path) -> None
 
 
 def check_encoder(config: EncoderConfig, folder: Path) -> None:
-    """ModelError, which names each difference, where the encoder of the model in `folder` has other sizes or parts.
+    """ModelError, which names each difference, where the model in `folder` has an encoder of other sizes or parts, or other heads.
 
     Dropout and the spread of initial weights may differ, and the longest row of a `modern`, whose positions have no
     weights.
     """
-    theirs = EncoderConfig.parse(read_config(folder)["encoder"])
+    found = read_config(folder)
+    if found["kind"] != PretrainingModel.kind:
+        raise ModelError(f"{folder}: a {found['kind']} model, its heads fill no gaps: name a pretrained model")
+    theirs = EncoderConfig.parse(found["encoder"])
     free = _MAY_DIFFER | ({"max_position_embeddings"} if config.architecture == "modern" else set())
     names = [name for name in EncoderConfig.model_fields if name not in free]
     differences = [

@@ -138,7 +138,7 @@ def test_another_tokenizer_is_refused(source: tuple[Path, PretrainingModel], tin
 def test_another_kind_of_model_is_refused(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
     sizes = config(tiny_tokenizer)
     save_model(tmp_path, ReadingModel(sizes), tiny_tokenizer)
-    with pytest.raises(ModelError, match="a reading model, a pretraining model is needed"):
+    with pytest.raises(ModelError, match="a reading model, its heads fill no gaps: name a pretrained model"):
         take_weights(drawn(sizes), tiny_tokenizer, tmp_path)
 
 
