@@ -41,7 +41,7 @@ def check_tokenizer(tokenizer: Tokenizer, base: Tokenizer, folder: Path) -> None
 
 
 def check_encoder(config: EncoderConfig, folder: Path) -> None:
-    """ModelError, which names each difference, where the model in `folder` has an encoder of other sizes or parts, or other heads.
+    """ModelError where the model in `folder` is of another kind, or its encoder has other sizes or parts: names each.
 
     Dropout and the spread of initial weights may differ, and the longest row of a `modern`, whose positions have no
     weights.
