@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from korbert.errors import ModelError
-from korbert.huggingface.conversion import CLASSES
+from korbert.huggingface.conversion import CLASSES, family_of
 from korbert.modeling.models import ClassificationModel, Model, PretrainingModel, ReadingModel
 from korbert.tokenization import Tokenizer, pad_batch
 from korbert.tokenization.vocabulary import FIRST_PIECE
@@ -55,7 +55,7 @@ def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float
 
 
 def _compare_outputs(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float]:
-    kind = CLASSES[model.config.architecture, model.kind]
+    kind = CLASSES[family_of(model.config), model.kind]
     theirs, report = getattr(transformers(), kind).from_pretrained(folder, output_loading_info=True)
     if wrong := {key: sorted(keys) for key, keys in report.items() if keys}:
         raise ModelError(f"export: {kind} does not take all weights: {wrong}: report this as a fault")
@@ -183,9 +183,10 @@ def _our_outputs(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]
 
 
 def _their_outputs(theirs: Any, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    known = batch if theirs.config.model_type == "bert" else {k: v for k, v in batch.items() if k != "token_type_ids"}
+    segments = theirs.config.model_type in ("bert", "albert")
+    known = batch if segments else {k: v for k, v in batch.items() if k != "token_type_ids"}
     outputs = theirs(**known)
-    names = {"prediction_logits": "mlm_logits", "seq_relationship_logits": "nsp_logits"}
+    names = {"prediction_logits": "mlm_logits", "seq_relationship_logits": "nsp_logits", "sop_logits": "nsp_logits"}
     if theirs.__class__.__name__.endswith("ForMaskedLM"):
         names["logits"] = "mlm_logits"
     return {names.get(key, key): value for key, value in outputs.items()}

@@ -4,14 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from korbert.errors import ModelError
-from korbert.huggingface.conversion import CLASSES
+from korbert.huggingface.conversion import LOADED, Family, family_of
 from korbert.modeling.config import EncoderConfig
 
 __all__ = ["config_from_transformers", "config_to_transformers"]
-
-_KINDS = {name: kind for (_, kind), name in CLASSES.items()} | dict.fromkeys(
-    ("BertModel", "BertForMaskedLM", "BertForNextSentencePrediction", "ModernBertModel"), "pretraining"
-)
 
 
 def config_to_transformers(config: EncoderConfig) -> dict[str, Any]:
@@ -41,8 +37,18 @@ def _bert_config(config: EncoderConfig) -> dict[str, Any]:
         raise ModelError(
             "export: this `bert` has no token types (type_vocab_size = 0), BertModel always adds them: train one with 2"
         )
-    return {
-        "model_type": "bert",
+    narrow: dict[str, Any] = {}
+    if family_of(config) == "albert":  # one group a layer: no weights are shared
+        narrow = {
+            "embedding_size": config.embedding_width,
+            "num_hidden_groups": config.num_hidden_layers,
+            "inner_group_num": 1,
+            "classifier_dropout_prob": config.hidden_dropout_prob,
+            "bos_token_id": 2,
+            "eos_token_id": 3,
+        }
+    return narrow | {
+        "model_type": family_of(config),
         "type_vocab_size": config.type_vocab_size,
         "hidden_act": "gelu",
         "hidden_dropout_prob": config.hidden_dropout_prob,
@@ -52,6 +58,11 @@ def _bert_config(config: EncoderConfig) -> dict[str, Any]:
 
 
 def _modern_config(config: EncoderConfig) -> dict[str, Any]:
+    if config.embedding_width != config.hidden_size:
+        raise ModelError(
+            f"export: this `modern` has narrow embeddings (embedding_size = {config.embedding_size}), ModernBERT has"
+            " none: train one without, or use the model with korbert"
+        )
     if config.type_vocab_size:
         raise ModelError(
             f"export: this `modern` has {config.type_vocab_size} token types (type_vocab_size), ModernBERT has none:"
@@ -103,16 +114,30 @@ _SHARED = (
 )
 
 
-def config_from_transformers(theirs: Mapping[str, Any]) -> tuple[EncoderConfig, str]:
-    """Our config, and the kind of model, of a config.json. ModelError where our encoder lacks a part of it."""
+def config_from_transformers(theirs: Mapping[str, Any]) -> tuple[EncoderConfig, Family, str]:
+    """Our config, the family, and the kind of model, of a config.json. ModelError where our encoder lacks a part."""
     names = theirs.get("architectures") or [""]
-    kind = _KINDS.get(names[0])
-    if kind is None:
-        raise ModelError(f"architectures {names}: none of {', '.join(sorted(_KINDS))}")
+    if names[0] not in LOADED:
+        raise ModelError(f"architectures {names}: none of {', '.join(sorted(LOADED))}")
+    family, kind = LOADED[names[0]]
     shared = {key: theirs[key] for key in _SHARED if key in theirs}
-    if theirs.get("model_type") == "modernbert":
-        return EncoderConfig.parse(shared | _from_modern(theirs)), kind
-    return EncoderConfig.parse(shared | _from_bert(theirs)), kind
+    if family == "modern":
+        return EncoderConfig.parse(shared | _from_modern(theirs)), family, kind
+    if family in ("albert", "electra"):
+        shared["embedding_size"] = theirs.get("embedding_size", 128)
+    if family == "albert":
+        _refuse_shared_layers(theirs)
+    return EncoderConfig.parse(shared | _from_bert(theirs)), family, kind
+
+
+def _refuse_shared_layers(theirs: Mapping[str, Any]) -> None:
+    layers, groups = theirs.get("num_hidden_layers"), theirs.get("num_hidden_groups", 1)
+    if groups != layers or theirs.get("inner_group_num", 1) != 1:
+        raise ModelError(
+            f"num_hidden_groups = {groups} of {layers} layers: layers that share weights are not known here"
+        )
+    if theirs.get("embedding_size", 128) == theirs.get("hidden_size"):
+        raise ModelError("embedding_size = hidden_size: this encoder has a projection only where they differ")
 
 
 def _refuse_others(theirs: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:

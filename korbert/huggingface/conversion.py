@@ -1,38 +1,59 @@
 """The names of our weights in `transformers`: one table for export and for loading."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from korbert.modeling.config import EncoderConfig
 
-__all__ = ["CLASSES", "from_transformers", "to_transformers"]
+__all__ = ["CLASSES", "LOADED", "Family", "family_of", "from_transformers", "to_transformers"]
+
+Family = Literal["bert", "modern", "albert", "electra"]
+"""Whose names the weights have. A `bert` with narrow embeddings is ALBERT's without shared layers, and ELECTRA's."""
 
 _Names = Mapping[str, tuple[str, ...]]
 """Our module -> theirs. Several: ours has their rows one below the other."""
 
-_ENCODER: Mapping[str, _Names] = {
-    "bert": {
-        "encoder.embeddings.token": ("bert.embeddings.word_embeddings",),
-        "encoder.embeddings.position": ("bert.embeddings.position_embeddings",),
-        "encoder.embeddings.token_type": ("bert.embeddings.token_type_embeddings",),
-        "encoder.embeddings.norm": ("bert.embeddings.LayerNorm",),
-    },
+
+def _below(encoder: str) -> dict[str, tuple[str, ...]]:
+    return {
+        "encoder.embeddings.token": (f"{encoder}.embeddings.word_embeddings",),
+        "encoder.embeddings.position": (f"{encoder}.embeddings.position_embeddings",),
+        "encoder.embeddings.token_type": (f"{encoder}.embeddings.token_type_embeddings",),
+        "encoder.embeddings.norm": (f"{encoder}.embeddings.LayerNorm",),
+    }
+
+
+_ENCODER: Mapping[Family, _Names] = {
+    "bert": _below("bert"),
     "modern": {
         "encoder.embeddings.token": ("model.embeddings.tok_embeddings",),
         "encoder.embeddings.norm": ("model.embeddings.norm",),
         "encoder.final_norm": ("model.final_norm",),
     },
+    "albert": _below("albert") | {"encoder.embeddings.projection": ("albert.encoder.embedding_hidden_mapping_in",)},
+    "electra": _below("electra") | {"encoder.embeddings.projection": ("electra.embeddings_project",)},
 }
-_LAYER: Mapping[str, _Names] = {
-    "bert": {
-        "attention.qkv": ("attention.self.query", "attention.self.key", "attention.self.value"),
-        "attention.output": ("attention.output.dense",),
-        "attention_norm": ("attention.output.LayerNorm",),
-        "up": ("intermediate.dense",),
-        "down": ("output.dense",),
-        "feed_forward_norm": ("output.LayerNorm",),
+_BERT_LAYER: _Names = {
+    "attention.qkv": ("attention.self.query", "attention.self.key", "attention.self.value"),
+    "attention.output": ("attention.output.dense",),
+    "attention_norm": ("attention.output.LayerNorm",),
+    "up": ("intermediate.dense",),
+    "down": ("output.dense",),
+    "feed_forward_norm": ("output.LayerNorm",),
+}
+_LAYER: Mapping[Family, _Names] = {
+    "bert": _BERT_LAYER,
+    "electra": _BERT_LAYER,
+    "albert": {
+        "attention.qkv": ("attention.query", "attention.key", "attention.value"),
+        "attention.output": ("attention.dense",),
+        "attention_norm": ("attention.LayerNorm",),
+        "up": ("ffn",),
+        "down": ("ffn_output",),
+        "feed_forward_norm": ("full_layer_layer_norm",),
     },
     "modern": {
         "attention_norm": ("attn_norm",),
@@ -43,8 +64,13 @@ _LAYER: Mapping[str, _Names] = {
         "down": ("mlp.Wo",),
     },
 }
-_LAYERS = {"bert": "bert.encoder.layer", "modern": "model.layers"}
-_HEADS: Mapping[tuple[str, str], _Names] = {
+_LAYERS: Mapping[Family, str] = {
+    "bert": "bert.encoder.layer.{}",
+    "modern": "model.layers.{}",
+    "albert": "albert.encoder.albert_layer_groups.{}.albert_layers.0",
+    "electra": "electra.encoder.layer.{}",
+}
+_HEADS: Mapping[tuple[Family, str], _Names] = {
     ("bert", "pretraining"): {
         "mlm": ("cls.predictions",),
         "mlm.transform.dense": ("cls.predictions.transform.dense",),
@@ -54,6 +80,22 @@ _HEADS: Mapping[tuple[str, str], _Names] = {
     },
     ("bert", "classification"): {"head.dense": ("bert.pooler.dense",), "classifier": ("classifier",)},
     ("bert", "reading"): {"classifier": ("qa_outputs",)},
+    ("albert", "pretraining"): {
+        "mlm": ("predictions",),
+        "mlm.transform.dense": ("predictions.dense",),
+        "mlm.transform.norm": ("predictions.LayerNorm",),
+        "nsp.pooler.dense": ("albert.pooler",),
+        "nsp.classifier": ("sop_classifier.classifier",),
+    },
+    ("albert", "classification"): {"head.dense": ("albert.pooler",), "classifier": ("classifier",)},
+    ("albert", "reading"): {"classifier": ("qa_outputs",)},
+    ("electra", "pretraining"): {
+        "mlm": ("generator_lm_head",),
+        "mlm.transform.dense": ("generator_predictions.dense",),
+        "mlm.transform.norm": ("generator_predictions.LayerNorm",),
+        "nsp.pooler.dense": (),
+        "nsp.classifier": (),
+    },
     ("modern", "pretraining"): {
         "mlm": ("decoder",),
         "mlm.transform.dense": ("head.dense",),
@@ -72,7 +114,10 @@ _HEADS: Mapping[tuple[str, str], _Names] = {
         "classifier": ("classifier",),
     },
 }
-CLASSES = {
+CLASSES: Mapping[tuple[Family, str], str] = {
+    ("albert", "pretraining"): "AlbertForPreTraining",
+    ("albert", "classification"): "AlbertForSequenceClassification",
+    ("albert", "reading"): "AlbertForQuestionAnswering",
     ("bert", "pretraining"): "BertForPreTraining",
     ("bert", "classification"): "BertForSequenceClassification",
     ("bert", "reading"): "BertForQuestionAnswering",
@@ -80,12 +125,32 @@ CLASSES = {
     ("modern", "classification"): "ModernBertForSequenceClassification",
     ("modern", "reading"): "ModernBertForQuestionAnswering",
 }
-"""(architecture, kind of model) -> class of `transformers`."""
+"""(family, kind of model) -> the class of `transformers` that is exported."""
+
+LOADED: Mapping[str, tuple[Family, str]] = {name: key for key, name in CLASSES.items()} | {
+    "BertModel": ("bert", "pretraining"),
+    "BertForMaskedLM": ("bert", "pretraining"),
+    "BertForNextSentencePrediction": ("bert", "pretraining"),
+    "ModernBertModel": ("modern", "pretraining"),
+    "AlbertModel": ("albert", "pretraining"),
+    "AlbertForMaskedLM": ("albert", "pretraining"),
+    "ElectraModel": ("electra", "pretraining"),
+    "ElectraForMaskedLM": ("electra", "pretraining"),
+    "ElectraForPreTraining": ("electra", "pretraining"),
+}
+"""Class of `transformers` -> (family, kind of model that it is loaded as)."""
+
+
+def family_of(config: EncoderConfig) -> Family:
+    """The family that an encoder is exported as."""
+    if config.architecture == "bert" and config.embedding_width != config.hidden_size:
+        return "albert"
+    return config.architecture
 
 
 def to_transformers(tensors: Mapping[str, Tensor], config: EncoderConfig, kind: str) -> dict[str, Tensor]:
     """Our weights under the names of `transformers`. Tied ones appear once, as in its files."""
-    names = _names(config, kind)
+    names = _names(config, family_of(config), kind)
     renamed = {}
     for name, tensor in tensors.items():
         module, _, leaf = name.rpartition(".")
@@ -96,13 +161,13 @@ def to_transformers(tensors: Mapping[str, Tensor], config: EncoderConfig, kind: 
 
 
 def from_transformers(
-    tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor], config: EncoderConfig, kind: str
+    tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor], config: EncoderConfig, family: Family, kind: str
 ) -> dict[str, Tensor]:
     """Weights of `transformers` under our names, float32, without those that are missing.
 
     expected: the state dict of our model.
     """
-    names = _names(config, kind)
+    names = _names(config, family, kind)
     ours = {}
     for name in expected:
         module, _, leaf = name.rpartition(".")
@@ -112,11 +177,11 @@ def from_transformers(
     return ours
 
 
-def _names(config: EncoderConfig, kind: str) -> dict[str, tuple[str, ...]]:
+def _names(config: EncoderConfig, family: Family, kind: str) -> dict[str, tuple[str, ...]]:
     """Our module -> theirs, layer by layer."""
-    names = {**_ENCODER[config.architecture], **_HEADS[config.architecture, kind]}
+    names = {**_ENCODER[family], **_HEADS[family, kind]}
     for layer in range(config.num_hidden_layers):
-        for ours, theirs in _LAYER[config.architecture].items():
-            prefix = f"{_LAYERS[config.architecture]}.{layer}"
+        for ours, theirs in _LAYER[family].items():
+            prefix = _LAYERS[family].format(layer)
             names[f"encoder.layers.{layer}.{ours}"] = tuple(f"{prefix}.{name}" for name in theirs)
     return names

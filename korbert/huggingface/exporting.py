@@ -10,7 +10,7 @@ from typing import Any
 from korbert.durable import may_write
 from korbert.errors import ModelError, SettingsError
 from korbert.huggingface.configs import config_to_transformers
-from korbert.huggingface.conversion import CLASSES, to_transformers
+from korbert.huggingface.conversion import CLASSES, family_of, to_transformers
 from korbert.modeling.models import ClassificationModel, Model, PretrainingModel
 from korbert.modeling.storage import load_model, serialize
 from korbert.tokenization import Tokenizer, morphemes, pieces, repair, spans, special, vocabulary
@@ -95,7 +95,7 @@ def _is_export(folder: Path) -> bool:
 def _config(model: Model) -> dict[str, Any]:
     """config.json. ModelError where nothing in `transformers` computes what the model does."""
     config = config_to_transformers(model.config)
-    config["architectures"] = [CLASSES[model.config.architecture, model.kind]]
+    config["architectures"] = [CLASSES[family_of(model.config), model.kind]]
     if isinstance(model, ClassificationModel):
         if model.pooling == "mean" and model.config.architecture == "bert":
             raise ModelError(

@@ -12,16 +12,21 @@ from torch import Tensor
 
 from korbert.errors import ModelError
 from korbert.huggingface.configs import config_from_transformers
-from korbert.huggingface.conversion import from_transformers
+from korbert.huggingface.conversion import Family, from_transformers
+from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import ClassificationModel, Model, PretrainingModel, ReadingModel
 
 __all__ = ["load_transformers"]
 
 _logger = logging.getLogger(__name__)
 
+_TYPES = ("bert", "modernbert", "albert", "electra")
+_PREFIXES = {"BertModel": "bert.", "ModernBertModel": "model.", "AlbertModel": "albert.", "ElectraModel": "electra."}
+
 
 def load_transformers(folder: str | Path, generator: torch.Generator | None = None) -> Model:
-    """The model of a folder that `transformers` has written (BERT or ModernBERT, model.safetensors), in eval mode.
+    """The model of a folder that `transformers` has written (BERT, ModernBERT, ELECTRA, ALBERT without shared
+    layers; model.safetensors), in eval mode.
 
     Only weights: ids are those of the folder's own tokenizer. A head that the folder lacks is drawn from `generator`
     (None: torch's own), and a warning names it. ModelError where our model cannot compute the same.
@@ -30,14 +35,14 @@ def load_transformers(folder: str | Path, generator: torch.Generator | None = No
     theirs = _read_config(folder)
     tensors = _read_tensors(folder / "model.safetensors")
     names = theirs.get("architectures") or [""]
-    if names[0] in ("BertModel", "ModernBertModel"):  # saved without the prefix that the others have
-        prefix = "bert." if names[0] == "BertModel" else "model."
-        tensors = {prefix + name: tensor for name, tensor in tensors.items()}
+    if names[0] in _PREFIXES:  # saved without the prefix that the others have
+        tensors = {_PREFIXES[names[0]] + name: tensor for name, tensor in tensors.items()}
     try:
-        model = _build(theirs, generator)
+        config, family, kind = config_from_transformers(theirs)
+        model = _build(theirs, config, kind, generator)
     except ModelError as error:
         raise ModelError(f"{folder / 'config.json'}: {error}") from None
-    _fill(folder, model, tensors)
+    _fill(folder, model, family, tensors)
     return model.eval()
 
 
@@ -47,8 +52,8 @@ def _read_config(folder: Path) -> dict[str, Any]:
         theirs = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path}: cannot be read ({error}): name a folder that transformers has written") from None
-    if not isinstance(theirs, dict) or theirs.get("model_type") not in ("bert", "modernbert"):
-        raise ModelError(f"{path}: model_type is neither bert nor modernbert: no other is known here")
+    if not isinstance(theirs, dict) or theirs.get("model_type") not in _TYPES:
+        raise ModelError(f"{path}: model_type is none of {', '.join(_TYPES)}: no other is known here")
     return theirs
 
 
@@ -59,8 +64,7 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
         raise ModelError(f"{path}: cannot be read ({error}): save the model as one safetensors file") from None
 
 
-def _build(theirs: dict[str, Any], generator: torch.Generator | None) -> Model:
-    config, kind = config_from_transformers(theirs)
+def _build(theirs: dict[str, Any], config: EncoderConfig, kind: str, generator: torch.Generator | None) -> Model:
     if kind == "pretraining":
         return PretrainingModel(config, generator)
     if kind == "reading":
@@ -71,10 +75,10 @@ def _build(theirs: dict[str, Any], generator: torch.Generator | None) -> Model:
     return ClassificationModel(config, len(labels), "mean" if mean else "first", labels, generator)
 
 
-def _fill(folder: Path, model: Model, tensors: dict[str, Tensor]) -> None:
+def _fill(folder: Path, model: Model, family: Family, tensors: dict[str, Tensor]) -> None:
     """Gives the model its weights. ModelError where one of the encoder is missing or has another shape."""
     expected = model.state_dict()
-    ours = from_transformers(tensors, expected, model.config, model.kind)
+    ours = from_transformers(tensors, expected, model.config, family, model.kind)
     missing = sorted(expected.keys() - ours.keys())
     if broken := [name for name in missing if name.startswith("encoder.")]:
         raise ModelError(f"{folder / 'model.safetensors'}: no weights for {', '.join(broken[:3])}: not such an encoder")

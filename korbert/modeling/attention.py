@@ -1,77 +1,185 @@
-"""Attention masks, rotary positions and self-attention."""
+"""Self-attention of flat batches, global or local, with or without rotary positions.
+
+On a GPU in bf16 one kernel takes all rows as they are (`varlen_attn`). Elsewhere rows of like lengths are taken
+together, and local layers look at blocks of as many pieces as they reach, so that both time and memory are linear in
+the length of a row.
+"""
+
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from korbert.modeling.config import EncoderConfig
+from korbert.modeling.rows import Block, Rows
 
-__all__ = ["Rotation", "SelfAttention", "global_mask", "local_mask", "rotation"]
+__all__ = ["Rotation", "SelfAttention", "attend", "rotated", "rotation"]
 
 Rotation = tuple[Tensor, Tensor]
-"""Cosines and sines of the rotary positions, (T, D/H) each."""
+"""Cosines and sines of the rotary positions, (N, D/H/2) each."""
 
 
-def global_mask(attention_mask: Tensor | None, padded: bool | None = None) -> Tensor | None:
-    """The mask of global layers, True on pieces: (B, 1, 1, T) bool, or None without padding.
+def rotation(positions: Tensor, size: int, theta: float) -> Rotation:
+    """Rotary positions (Su et al. 2021): dimensions i and i + size/2 turn by position x theta^(-2i/size).
 
-    attention_mask: (B, T), 0 on padding. Attention without a mask takes the fastest kernel. padded: whether there is a
-    0; None: looked up, which waits for the device.
+    positions: (N,). size: D/H.
     """
-    if attention_mask is None or padded is False or (padded is None and bool(attention_mask.all())):
+    turns = 1.0 / theta ** (torch.arange(0, size, 2, dtype=torch.float32, device=positions.device) / size)  # (D/H/2,)
+    angles = positions.to(torch.float32)[:, None] * turns
+    return angles.cos(), angles.sin()
+
+
+def rotated(qkv: Tensor, turn: Rotation) -> Tensor:
+    """Queries and keys turned, values as they are. (N, 3, H, D/H), computed in float32 -> the same shape and type."""
+    turned: Tensor = _Turn.apply(qkv, *turn)  # type: ignore[no-untyped-call]
+    return turned
+
+
+class _Turn(torch.autograd.Function):
+    """The rotation; its gradient is the rotation back."""
+
+    @staticmethod
+    def forward(ctx: Any, qkv: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+        ctx.save_for_backward(cosines, sines)
+        return _turned(qkv, cosines, sines)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        cosines, sines = ctx.saved_tensors
+        return _turned(gradient, cosines, -sines), None, None
+
+
+def _turned(qkv: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+    first, second = qkv[:, :2].float().chunk(2, dim=-1)  # (N, 2, H, D/H/2)
+    cosines, sines = cosines[:, None, None], sines[:, None, None]
+    turned = qkv.clone()
+    half = qkv.shape[-1] // 2
+    turned[:, :2, :, :half] = (first * cosines).addcmul_(second, sines, value=-1)
+    turned[:, :2, :, half:] = (second * cosines).addcmul_(first, sines)
+    return turned
+
+
+def attend(qkv: Tensor, rows: Rows, reach: int | None = None, dropout: float = 0.0) -> Tensor:
+    """Each piece's mean of the values in its row, weighted by attention. qkv: (N, 3, H, D/H). Returns (N, H, D/H).
+
+    reach: pieces seen to each side; None: all of the row.
+    """
+    if qkv.is_cuda and qkv.dtype in (torch.bfloat16, torch.float16) and not dropout:
+        from torch.nn.attention.varlen import varlen_attn
+
+        query, key, value = qkv.unbind(1)
+        sides = (-1, -1) if reach is None else (reach, reach)
+        longest = (rows.longest, rows.longest)
+        mixed = varlen_attn(query, key, value, rows.starts, rows.starts, *longest, window_size=sides)
+        assert isinstance(mixed, Tensor)
+        return mixed
+    given = qkv.dtype
+    if qkv.device.type == "cpu":
+        qkv = qkv.float()  # the backward pass of bf16 takes 2.4 times as long there
+    places = rows.places
+    total = sum(block.rows * block.length for block in rows.blocks)
+    if places is not None:
+        qkv = qkv.new_zeros(total, *qkv.shape[1:]).index_copy(0, places, qkv)
+    parts = torch.split(qkv, [block.rows * block.length for block in rows.blocks])
+    mixed = torch.cat([_in_block(part, block, reach, dropout) for part, block in zip(parts, rows.blocks, strict=True)])
+    return (mixed if places is None else _taken(mixed, places)).to(given)
+
+
+def _taken(values: Tensor, places: Tensor) -> Tensor:
+    """values[places] for places that are all different."""
+    taken: Tensor = _Taken.apply(values, places)  # type: ignore[no-untyped-call]
+    return taken
+
+
+class _Taken(torch.autograd.Function):
+    """The gradients are copied back, not added up."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, places: Tensor) -> Tensor:
+        ctx.save_for_backward(places)
+        ctx.total = len(values)
+        return values.index_select(0, places)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (places,) = ctx.saved_tensors
+        return gradient.new_zeros(ctx.total, *gradient.shape[1:]).index_copy_(0, places, gradient), None
+
+
+def _in_block(qkv: Tensor, block: Block, reach: int | None, dropout: float) -> Tensor:
+    """qkv: (B x T, 3, H, D/H) of a block. Returns (B x T, H, D/H)."""
+    heads, size = qkv.shape[2:]
+    query, key, value = qkv.view(block.rows, block.length, 3, heads, size).permute(2, 0, 3, 1, 4)  # (B, H, T, D/H)
+    if reach is not None and block.length > 3 * reach:
+        mixed = _windowed(query, key, value, block, reach, dropout)
+    else:
+        mask = _mask(block, reach, qkv.device)
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
+    return mixed.transpose(1, 2).reshape(-1, heads, size)
+
+
+def _mask(block: Block, reach: int | None, device: torch.device) -> Tensor | None:
+    """True where a piece sees another: broadcasts to (B, H, T, T); None: all see all, which is the fastest kernel."""
+    if block.lengths is None and (reach is None or block.length <= reach + 1):
         return None
-    return attention_mask.bool()[:, None, None, :]
+    places = torch.arange(block.length, device=device)
+    mask = torch.ones((1, 1), dtype=torch.bool, device=device)[None, None]
+    if block.lengths is not None:
+        mask = (places < block.lengths[:, None])[:, None, None, :]  # (B, 1, 1, T)
+    if reach is not None and block.length > reach + 1:
+        distance = (places[:, None] - places).abs()
+        mask = (mask & (distance <= reach)) | (distance == 0)  # padding sees itself: a mean over nothing is NaN
+    return mask
 
 
-def local_mask(visible: Tensor | None, length: int, reach: int, device: torch.device) -> Tensor | None:
-    """The mask of local layers, `reach` pieces to each side: (B or 1, 1, T, T) bool, or None if all see all.
+def _windowed(query: Tensor, key: Tensor, value: Tensor, block: Block, reach: int, dropout: float) -> Tensor:
+    """Local attention in windows of `reach` queries, which see the keys of three windows. (B, H, T, D/H), all."""
+    batch, heads, length, size = query.shape
+    windows = -(-length // reach)
+    spare = windows * reach - length
 
-    visible: the global mask. Padding far from every piece sees itself, as attention over no keys is NaN.
-    """
-    if length <= reach + 1:
-        return visible
-    places = torch.arange(length, device=device)
-    distance = (places[:, None] - places[None, :]).abs()  # (T, T)
-    near = (distance <= reach)[None, None]
-    return near if visible is None else (near & visible) | (distance == 0)
+    def cut(states: Tensor, around: int) -> Tensor:
+        """(B, H, T, D/H) -> (B x windows, H, (1 + 2 x around) x reach, D/H): each window with those around it."""
+        filled = F.pad(states, (0, 0, around * reach, spare + around * reach))
+        parts = filled.unfold(2, (1 + 2 * around) * reach, reach)  # (B, H, windows, D/H, keys)
+        return parts.permute(0, 2, 1, 4, 3).flatten(0, 1)
 
-
-def rotation(length: int, size: int, theta: float, device: torch.device) -> Rotation:
-    """Rotary positions (Su et al. 2021): dimensions i and i + size/2 turn by position x theta^(-2i/size)."""
-    turns = 1.0 / theta ** (torch.arange(0, size, 2, dtype=torch.float32, device=device) / size)  # (D/H/2,)
-    angles = torch.arange(length, dtype=torch.float32, device=device)[:, None] * turns[None, :]
-    both = torch.cat([angles, angles], dim=-1)  # (T, D/H)
-    return both.cos(), both.sin()
-
-
-def _rotate(vectors: Tensor, turn: Rotation) -> Tensor:
-    """vectors: (B, H, T, D/H). Computed in float32; the result has the type of `vectors`."""
-    cosines, sines = turn
-    wide = vectors.float()
-    first, second = wide.chunk(2, dim=-1)
-    return (wide * cosines + torch.cat([-second, first], dim=-1) * sines).to(vectors.dtype)
+    # A key is seen if it is near, and a piece of the row; padding sees itself.
+    places = torch.arange(windows * reach, device=query.device).view(windows, reach, 1)
+    keys = places[:, :1] - reach + torch.arange(3 * reach, device=query.device)  # (windows, 1, 3 reach)
+    ends = torch.tensor([length], device=query.device) if block.lengths is None else block.lengths
+    inside = (keys >= 0) & (keys < ends[:, None, None, None])  # (B or 1, windows, 1, 3 reach)
+    distance = (places - keys).abs()
+    mask = ((distance <= reach) & inside) | (distance == 0)  # (B or 1, windows, reach, 3 reach)
+    mask = mask.expand(batch, -1, -1, -1).flatten(0, 1)[:, None]
+    mixed = F.scaled_dot_product_attention(
+        cut(query, 0), cut(key, 1), cut(value, 1), attn_mask=mask, dropout_p=dropout
+    )  # (B x windows, H, reach, D/H)
+    joined = mixed.view(batch, windows, heads, reach, size).transpose(1, 2).flatten(2, 3)
+    return joined[:, :, :length]
 
 
 class SelfAttention(nn.Module):
-    """Multi-head self-attention (Vaswani et al. 2017, 3.2), with or without rotary positions."""
+    """Multi-head self-attention (Vaswani et al. 2017, 3.2). reach: pieces seen to each side; None: the whole row."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: EncoderConfig, reach: int | None = None) -> None:
         super().__init__()
         biased = config.architecture == "bert"
-        self.num_heads = config.num_attention_heads
-        self.head_size = config.head_size
+        self.num_heads, self.head_size = config.num_attention_heads, config.head_size
         self.dropout = config.attention_probs_dropout_prob
+        self.reach = reach
         self.qkv = nn.Linear(config.hidden_size, 3 * config.hidden_size, bias=biased)
         self.output = nn.Linear(config.hidden_size, config.hidden_size, bias=biased)
 
-    def forward(self, hidden: Tensor, mask: Tensor | None, turn: Rotation | None) -> Tensor:
-        """hidden: (B, T, D); mask: broadcast to (B, H, T, T), True is visible; None: all are. Returns (B, T, D)."""
-        batch, length, _ = hidden.shape
-        projected = self.qkv(hidden).view(batch, length, 3, self.num_heads, self.head_size)
-        query, key, value = projected.permute(2, 0, 3, 1, 4)  # (B, H, T, D/H) each
+    def forward(self, hidden: Tensor, rows: Rows, turn: Rotation | None) -> Tensor:
+        """hidden: (N, D). Returns (N, D)."""
+        qkv = self.qkv(hidden).view(-1, 3, self.num_heads, self.head_size)  # (N, 3, H, D/H)
         if turn is not None:
-            query, key = _rotate(query, turn), _rotate(key, turn)
-        rate = self.dropout if self.training else 0.0
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=rate)
-        joined: Tensor = self.output(mixed.transpose(1, 2).flatten(2))  # (B, H, T, D/H) -> (B, T, D)
+            qkv = rotated(qkv, turn)
+        mixed = attend(qkv, rows, self.reach, self.dropout if self.training else 0.0)
+        joined: Tensor = self.output(mixed.flatten(1))
         return joined

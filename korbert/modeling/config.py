@@ -30,6 +30,12 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
     )
     vocab_size: int = Field(ge=1, description="vocabulary size, special and reserved entries included")
     hidden_size: int = Field(ge=1, description="width of the hidden vectors")
+    embedding_size: int | None = Field(
+        None,
+        ge=1,
+        description="width of the embeddings, which are then projected to hidden_size (ALBERT, ELECTRA); "
+        "none given: hidden_size",
+    )
     num_hidden_layers: int = Field(ge=1, description="number of layers")
     num_attention_heads: int = Field(ge=1, description="attention heads per layer; must divide hidden_size")
     intermediate_size: int = Field(
@@ -106,6 +112,11 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
     def head_size(self) -> int:
         """Dimensions of one head."""
         return self.hidden_size // self.num_attention_heads
+
+    @property
+    def embedding_width(self) -> int:
+        """Dimensions of the embeddings, and of the vectors that are multiplied by the vocabulary's matrix."""
+        return self.embedding_size or self.hidden_size
 
     def is_global(self, layer: int) -> bool:
         """Whether a layer (0 is the first) attends to all pieces of the row."""

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from korbert.errors import ModelError
 from korbert.modeling.config import EncoderConfig
+from korbert.modeling.rows import Rows
 
 __all__ = ["BOUNDARY_LEVELS", "Embeddings"]
 
@@ -12,11 +13,15 @@ BOUNDARY_LEVELS = 4  # nothing, a morpheme, an eojeol or a sentence begins (korb
 
 
 class Embeddings(nn.Module):
-    """The sum of piece, position, token type and boundary embeddings, as configured; norm; dropout."""
+    """The sum of piece, position, token type and boundary embeddings, as configured; norm; dropout.
+
+    With an embedding_size E other than hidden_size D, all of these are E wide, and a projection follows (Lan et al.
+    2020, 3.1).
+    """
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        width = config.hidden_size
+        width = config.embedding_width
         learned = config.architecture == "bert"
         self.token = nn.Embedding(config.vocab_size, width)
         self.position = nn.Embedding(config.max_position_embeddings, width) if learned else None
@@ -24,30 +29,31 @@ class Embeddings(nn.Module):
         self.boundary = nn.Embedding(BOUNDARY_LEVELS, width) if config.boundary_embedding else None
         self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps, bias=learned)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        narrow = width != config.hidden_size
+        self.projection = nn.Linear(width, config.hidden_size, bias=learned) if narrow else nn.Identity()
 
     def forward(
-        self, input_ids: Tensor, token_type_ids: Tensor | None = None, boundaries: Tensor | None = None
+        self, input_ids: Tensor, rows: Rows, token_type_ids: Tensor | None = None, boundaries: Tensor | None = None
     ) -> Tensor:
-        """input_ids, token_type_ids, boundaries: (B, T) integers. Returns (B, T, D).
+        """input_ids, token_type_ids, boundaries: (N,) integers. Returns (N, D).
 
         token_type_ids: None is segment A everywhere; ignored by encoders without token types.
         boundaries: required by encoders that embed them, ignored by others.
         """
-        hidden: Tensor = self.token(input_ids)  # (B, T, D)
+        hidden: Tensor = self.token(input_ids)  # (N, E)
         if self.token_type is not None:
             segments = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
             hidden = hidden + self.token_type(segments)
         if self.position is not None:
-            length = input_ids.shape[1]
-            if length > self.position.num_embeddings:
+            if rows.longest > self.position.num_embeddings:
                 raise ModelError(
-                    f"a row of {length} pieces is longer than the {self.position.num_embeddings} positions of this"
-                    " encoder: lower max_length"
+                    f"a row of {rows.longest} pieces is longer than the {self.position.num_embeddings} positions of"
+                    " this encoder: lower max_length"
                 )
-            hidden = hidden + self.position.weight[:length]  # (T, D)
+            hidden = hidden + self.position(rows.positions)
         if self.boundary is not None:
             if boundaries is None:
                 raise ModelError("this encoder embeds boundaries, but the batch has none: pass boundaries=(B, T)")
             hidden = hidden + self.boundary(boundaries.long())
-        normed: Tensor = self.dropout(self.norm(hidden))
-        return normed
+        projected: Tensor = self.projection(self.dropout(self.norm(hidden)))
+        return projected

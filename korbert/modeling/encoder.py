@@ -1,11 +1,15 @@
 """The layers of both architectures, and the encoder."""
 
+from collections.abc import Sequence
+
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from korbert.modeling.attention import Rotation, SelfAttention, global_mask, local_mask, rotation
+from korbert.modeling.attention import Rotation, SelfAttention, rotation
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.embeddings import Embeddings
+from korbert.modeling.rows import Rows
 
 __all__ = ["Encoder"]
 
@@ -23,8 +27,8 @@ class _BertLayer(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, hidden: Tensor, mask: Tensor | None, turn: Rotation | None) -> Tensor:
-        hidden = self.attention_norm(hidden + self.dropout(self.attention(hidden, mask, turn)))
+    def forward(self, hidden: Tensor, rows: Rows, turn: Rotation | None) -> Tensor:
+        hidden = self.attention_norm(hidden + self.dropout(self.attention(hidden, rows, turn)))
         normed: Tensor = self.feed_forward_norm(hidden + self.dropout(self.down(F.gelu(self.up(hidden)))))
         return normed
 
@@ -32,26 +36,27 @@ class _BertLayer(nn.Module):
 class _ModernLayer(nn.Module):
     """Attention and gated feed-forward block, each on normed input (pre-norm). The first layer's is normed already."""
 
-    def __init__(self, config: EncoderConfig, first: bool) -> None:
+    def __init__(self, config: EncoderConfig, layer: int) -> None:
         super().__init__()
         width = config.hidden_size
-        self.attention_norm = nn.Identity() if first else nn.LayerNorm(width, eps=config.layer_norm_eps, bias=False)
-        self.attention = SelfAttention(config)
+        normed = nn.Identity() if layer == 0 else nn.LayerNorm(width, eps=config.layer_norm_eps, bias=False)
+        self.attention_norm = normed
+        self.attention = SelfAttention(config, None if config.is_global(layer) else config.local_attention // 2)
         self.feed_forward_norm = nn.LayerNorm(width, eps=config.layer_norm_eps, bias=False)
         self.up = nn.Linear(width, 2 * config.intermediate_size, bias=False)
         self.down = nn.Linear(config.intermediate_size, width, bias=False)
         self.attention_dropout = nn.Dropout(config.attention_probs_dropout_prob)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, hidden: Tensor, mask: Tensor | None, turn: Rotation | None) -> Tensor:
-        hidden = hidden + self.attention_dropout(self.attention(self.attention_norm(hidden), mask, turn))
+    def forward(self, hidden: Tensor, rows: Rows, turn: Rotation | None) -> Tensor:
+        hidden = hidden + self.attention_dropout(self.attention(self.attention_norm(hidden), rows, turn))
         content, gate = self.up(self.feed_forward_norm(hidden)).chunk(2, dim=-1)  # GeGLU, Shazeer 2020
         added: Tensor = hidden + self.down(self.dropout(F.gelu(content) * gate))
         return added
 
 
 class Encoder(nn.Module):
-    """Ids to one vector a piece. Padding does not change the vectors of pieces, up to rounding."""
+    """Ids to one vector a piece. Neither padding nor the other rows of a batch change it, up to rounding."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -59,8 +64,7 @@ class Encoder(nn.Module):
         modern = config.architecture == "modern"
         self.embeddings = Embeddings(config)
         self.layers = nn.ModuleList(
-            _ModernLayer(config, first=layer == 0) if modern else _BertLayer(config)
-            for layer in range(config.num_hidden_layers)
+            _ModernLayer(config, layer) if modern else _BertLayer(config) for layer in range(config.num_hidden_layers)
         )
         self.final_norm = (
             nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps, bias=False) if modern else nn.Identity()
@@ -73,27 +77,52 @@ class Encoder(nn.Module):
         token_type_ids: Tensor | None = None,
         boundaries: Tensor | None = None,
         *,
-        padded: bool | None = None,
+        lengths: Sequence[int] | None = None,
     ) -> Tensor:
-        """All tensors: (B, T) integers. Returns (B, T, D); vectors at padding are finite and mean nothing.
+        """All tensors: (B, T) integers. Returns (B, T, D); vectors at padding are 0.
 
-        attention_mask: 1 on pieces, 0 on padding; None: no padding. padded: whether attention_mask has a 0; None:
-        looked up, which waits for the device.
+        attention_mask: 1 on pieces, 0 on padding; None: no padding. lengths: pieces of each row, where padding is
+        behind them; None: looked up in attention_mask, which waits for the device.
         """
-        config, length, device = self.config, input_ids.shape[1], input_ids.device
-        everywhere = [config.is_global(layer) for layer in range(len(self.layers))]
+        batch, length = input_ids.shape
+        device = input_ids.device
+        columns = torch.arange(length, device=device).expand(batch, length)
+        if lengths is None and attention_mask is not None:
+            attention_mask = attention_mask.bool()
+            lengths = attention_mask.sum(dim=1).tolist()
+        lengths = [length] * batch if lengths is None else lengths
+        if sum(lengths) == batch * length:
+            where = None
+            flat = [None if one is None else one.flatten() for one in (input_ids, token_type_ids, boundaries)]
+            rows = Rows(lengths, device)
+        else:
+            there = torch.tensor(lengths, device=device)[:, None]
+            pieces = columns < there if attention_mask is None else attention_mask.bool()
+            # `nonzero` would wait for the device: their number is known.
+            where = torch.nonzero_static(pieces.flatten(), size=sum(lengths)).flatten()
+            flat = [None if one is None else one.flatten()[where] for one in (input_ids, token_type_ids, boundaries)]
+            rows = Rows(lengths, device, columns.flatten()[where])
+        assert flat[0] is not None
+        hidden = self.flat(flat[0], rows, flat[1], flat[2])
+        if where is not None:
+            hidden = hidden.new_zeros(batch * length, hidden.shape[1]).index_copy(0, where, hidden)
+        return hidden.view(batch, length, -1)
 
-        # Masks and rotations of global layers (True) and of local ones (False).
-        masks = {True: global_mask(attention_mask, padded)}
-        turns: dict[bool, Rotation | None] = {True: None}
+    def flat(
+        self,
+        input_ids: Tensor,
+        rows: Rows,
+        token_type_ids: Tensor | None = None,
+        boundaries: Tensor | None = None,
+    ) -> Tensor:
+        """All tensors: (N,) integers, the pieces of one row after the other. Returns (N, D)."""
+        config = self.config
+        turns: dict[bool, Rotation | None] = {True: None, False: None}  # of global layers, of local ones
         if config.architecture == "modern":
-            turns[True] = rotation(length, config.head_size, config.global_rope_theta, device)
-        if not all(everywhere):
-            masks[False] = local_mask(masks[True], length, config.local_attention // 2, device)
-            turns[False] = rotation(length, config.head_size, config.local_rope_theta, device)
-
-        hidden = self.embeddings(input_ids, token_type_ids, boundaries)
-        for layer, is_global in zip(self.layers, everywhere, strict=True):
-            hidden = layer(hidden, masks[is_global], turns[is_global])
+            turns[True] = rotation(rows.positions, config.head_size, config.global_rope_theta)
+            turns[False] = rotation(rows.positions, config.head_size, config.local_rope_theta)
+        hidden = self.embeddings(input_ids, rows, token_type_ids, boundaries)
+        for number, layer in enumerate(self.layers):
+            hidden = layer(hidden, rows, turns[config.is_global(number)])
         normed: Tensor = self.final_norm(hidden)
         return normed

@@ -52,10 +52,14 @@ def check_encoder(config: EncoderConfig, folder: Path) -> None:
     theirs = EncoderConfig.parse(found["encoder"])
     free = _MAY_DIFFER | ({"max_position_embeddings"} if config.architecture == "modern" else set())
     names = [name for name in EncoderConfig.model_fields if name not in free]
+    ours, others = (  # with the width that embedding_size stands for where none is given
+        {name: getattr(one, name) for name in names} | {"embedding_size": one.embedding_width}
+        for one in (config, theirs)
+    )
     differences = [
-        f"{name}: {getattr(config, name)!r} in the recipe, {getattr(theirs, name)!r} in the model"
+        f"{name}: {ours[name]!r} in the recipe, {others[name]!r} in the model"
         for name in names
-        if getattr(config, name) != getattr(theirs, name)
+        if ours[name] != others[name]
     ]
     if differences:
         raise ModelError(f"{folder}: is another encoder: {'; '.join(differences)}: change pretrain.encoder")

@@ -23,13 +23,14 @@ class Pooler(nn.Module):
 
 
 class PredictionHead(nn.Module):
-    """Dense layer, GELU and norm, before a classifier or the vocabulary. (..., D) -> (..., D)."""
+    """Dense layer, GELU and norm, before a classifier or the vocabulary. (..., D) -> (..., width); None: D."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: EncoderConfig, width: int | None = None) -> None:
         super().__init__()
         biased = config.architecture == "bert"
-        self.dense = nn.Linear(config.hidden_size, config.hidden_size, bias=biased)
-        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps, bias=biased)
+        width = width or config.hidden_size
+        self.dense = nn.Linear(config.hidden_size, width, bias=biased)
+        self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps, bias=biased)
 
     def forward(self, vectors: Tensor) -> Tensor:
         normed: Tensor = self.norm(F.gelu(self.dense(vectors)))
@@ -41,24 +42,24 @@ class VocabularyHead(nn.Module):
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        self.transform = PredictionHead(config)
+        self.transform = PredictionHead(config, config.embedding_width)
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
 
     def forward(self, rows: Tensor, weight: Tensor) -> Tensor:
-        """rows: (..., D); weight: (V, D). Returns (..., V)."""
+        """rows: (..., D); weight: (V, E). Returns (..., V)."""
         return F.linear(self.transform(rows), weight, self.bias)
 
 
 class NextSentenceHead(nn.Module):
-    """Whether segment B follows A (label 0) or not (1), from the first piece's vector. (B, T, D) -> (B, 2)."""
+    """Whether segment B follows A (label 0) or not (1), from the vector of a row's first piece. (R, D) -> (R, 2)."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.pooler = Pooler(config)
         self.classifier = nn.Linear(config.hidden_size, 2)
 
-    def forward(self, hidden: Tensor) -> Tensor:
-        scores: Tensor = self.classifier(self.pooler(hidden[:, 0]))
+    def forward(self, first: Tensor) -> Tensor:
+        scores: Tensor = self.classifier(self.pooler(first))
         return scores
 
 

@@ -49,10 +49,10 @@ class PretrainingModel(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Arguments as Encoder.forward. Returns the scores of MLM at all positions (B, T, V), and of NSP (B, 2)."""
         hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries)
-        return self.mlm_head(hidden), self.nsp_head(hidden)
+        return self.mlm_head(hidden), self.nsp_head(hidden[:, 0])
 
     def mlm_hidden(self, rows: Tensor) -> Tensor:
-        """What is multiplied by the vocabulary's matrix: (N, D) -> (N, D)."""
+        """What is multiplied by the vocabulary's matrix: (N, D) -> (N, E)."""
         transformed: Tensor = self.mlm.transform(rows)
         return transformed
 
@@ -61,14 +61,14 @@ class PretrainingModel(nn.Module):
         scores: Tensor = self.mlm(rows, self.decoder_weight)
         return scores
 
-    def nsp_head(self, hidden: Tensor) -> Tensor:
-        """Scores of "B follows A" (label 0) and "B does not" (label 1): (B, T, D) -> (B, 2)."""
-        scores: Tensor = self.nsp(hidden)
+    def nsp_head(self, first: Tensor) -> Tensor:
+        """Scores of "B follows A" (label 0) and "B does not" (1) from rows' first vectors: (R, D) -> (R, 2)."""
+        scores: Tensor = self.nsp(first)
         return scores
 
     @property
     def decoder_weight(self) -> Tensor:
-        """The vocabulary's matrix (V, D), tied to the embeddings."""
+        """The vocabulary's matrix (V, E), tied to the embeddings."""
         return self.encoder.embeddings.token.weight
 
     @property
@@ -118,10 +118,10 @@ class ClassificationModel(nn.Module):
         token_type_ids: Tensor | None = None,
         boundaries: Tensor | None = None,
         *,
-        padded: bool | None = None,
+        lengths: Sequence[int] | None = None,
     ) -> Tensor:
         """Arguments as Encoder.forward. Returns scores of the labels, (B, num_labels)."""
-        hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries, padded=padded)
+        hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries, lengths=lengths)
         pooled = hidden[:, 0] if self.pooling == "first" else mean_of_pieces(hidden, attention_mask)
         scores: Tensor = self.classifier(self.dropout(self.head(pooled)))
         return scores
@@ -153,13 +153,13 @@ class ReadingModel(nn.Module):
         token_type_ids: Tensor | None = None,
         boundaries: Tensor | None = None,
         *,
-        padded: bool | None = None,
+        lengths: Sequence[int] | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Arguments as Encoder.forward. Returns each piece's scores as the first and as the last one, (B, T) both.
 
         Padding and pieces of the question have scores, too; the caller masks them.
         """
-        hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries, padded=padded)
+        hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries, lengths=lengths)
         scores: Tensor = self.classifier(self.dropout(self.head(hidden)))  # (B, T, 2)
         return scores[..., 0], scores[..., 1]
 
@@ -174,7 +174,8 @@ Model = PretrainingModel | ClassificationModel | ReadingModel
 def init_encoder_from(model: Model, pretrained: Model) -> None:
     """Copies the weights of the encoder into `model`, and those of the head that fits, if `pretrained` has one.
 
-    As in `transformers`, that is the pooler of NSP for `bert`, and the transform of MLM for `modern`.
+    As in `transformers`, that is the pooler of NSP for `bert`, and the transform of MLM for `modern`, unless its
+    embeddings are narrower than the encoder.
     ModelError if the encoders differ in more than dropout.
     """
     theirs, ours = pretrained.encoder.state_dict(), model.encoder.state_dict()
@@ -188,7 +189,7 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
     model.encoder.load_state_dict(theirs)
     if isinstance(pretrained, PretrainingModel) and not isinstance(model, PretrainingModel):
         source = pretrained.nsp.pooler if isinstance(model.head, Pooler) else pretrained.mlm.transform
-        if not isinstance(model.head, nn.Identity):
+        if not isinstance(model.head, nn.Identity) and source.dense.weight.shape == model.head.dense.weight.shape:
             model.head.load_state_dict(source.state_dict())
 
 

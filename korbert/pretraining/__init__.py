@@ -4,10 +4,11 @@
 2. permutation.py  the order of the rows in an epoch, a function of seed and epoch.
 3. pairs.py        a row's segments: A with the B that follows it, or with a B from another document (NSP).
 4. masking.py      the pieces to predict, by whole morphemes or eojeol, and what replaces them (MLM).
-5. batches.py      rows -> the micro-batches of a step; phases of several lengths; fixed batches for evaluation.
+5. batches.py      rows -> the flat micro-batches of a step; phases of several lengths; fixed batches for evaluation.
 6. objective.py    a batch and a model -> the losses; held-out figures beside the unigram baseline.
+7. vocabulary.py   scores of masked pieces over all entries of the vocabulary, or over a sample of them.
 
-settings.py: settings of masking and pairs.
+settings.py: settings of masking, pairs, and the vocabulary head.
 """
 
 from typing import TYPE_CHECKING
@@ -17,14 +18,16 @@ from korbert._lazy import attach
 if TYPE_CHECKING:
     from korbert.pretraining.batches import Phase, PretrainingRows, heldout_batches, in_phases
     from korbert.pretraining.masking import SpecialIds
-    from korbert.pretraining.objective import evaluate, pretraining_loss
-    from korbert.pretraining.settings import MaskingSettings, PairSettings
+    from korbert.pretraining.objective import PretrainingLoss, evaluate, pretraining_loss
+    from korbert.pretraining.settings import HeadSettings, MaskingSettings, PairSettings
     from korbert.pretraining.shards import Shards
 
 __all__ = [
+    "HeadSettings",
     "MaskingSettings",
     "PairSettings",
     "Phase",
+    "PretrainingLoss",
     "PretrainingRows",
     "Shards",
     "SpecialIds",
@@ -37,9 +40,11 @@ __all__ = [
 __getattr__ = attach(
     __name__,
     {
+        "HeadSettings": "settings",
         "MaskingSettings": "settings",
         "PairSettings": "settings",
         "Phase": "batches",
+        "PretrainingLoss": "objective",
         "PretrainingRows": "batches",
         "Shards": "shards",
         "SpecialIds": "masking",

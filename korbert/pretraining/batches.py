@@ -1,50 +1,44 @@
 """Rows and batches of pretraining, made from the shards when they are asked for.
 
-A row is a pure function of (seed, epoch, its number) through a counter-based generator. Batch size, accumulation and
-the number of processes do not change it, and the batch of any step is made without those before it.
+An example is a pure function of (seed, epoch, its number) through a counter-based generator. Batch size, accumulation
+and the number of processes do not change it, and the batch of any step is made without those before it.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from korbert.errors import SettingsError
+from korbert.modeling.rows import Rows
 from korbert.pretraining.masking import SpecialIds, choose_positions, hide, units_of
-from korbert.pretraining.pairs import Pairs
+from korbert.pretraining.pairs import Pairs, cut_into_rows
 from korbert.pretraining.permutation import permuted
-from korbert.pretraining.settings import MaskingSettings, PairSettings
+from korbert.pretraining.settings import MaskingSettings, ObjectiveName, PairSettings
 from korbert.pretraining.shards import Shards
+from korbert.pretraining.vocabulary import Negatives
 from korbert.seeds import derived_seed
 from korbert.training.devices import Batch
-from korbert.training.padding import padded
 
-__all__ = ["Layout", "Phase", "PretrainingRows", "heldout_batches", "in_phases", "located"]
+__all__ = ["Phase", "PretrainingRows", "heldout_batches", "in_phases"]
 
 Row = dict[str, NDArray[np.int64]]
 
 _IGNORED = -100  # label: no loss
-_FRAME = 3  # [CLS] A [SEP] B [SEP]
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Facts about a batch that the loss needs on the processor.
-
-    lengths: (B,) pieces of each row. labels_before: (B + 1,) MLM labels in the rows before each, and in all rows.
-    """
-
-    lengths: tuple[int, ...]
-    labels_before: tuple[int, ...]
+_FLAT = ("input_ids", "token_type_ids", "boundaries")
+_CPU = torch.device("cpu")
 
 
 class PretrainingRows:
-    """Rows by epoch and number. files: shards; max_length: pieces a row, special tokens included."""
+    """Rows by epoch and number. files: shards; max_length: pieces a row, special tokens included.
+
+    objectives: without "nsp" a row is one segment. fill: a row takes as many examples that follow each other in the
+    corpus as fit, of one document or of several; each keeps its own [CLS], and none sees another. negatives: the
+    sampler of a sampled vocabulary head.
+    """
 
     def __init__(
         self,
@@ -54,54 +48,64 @@ class PretrainingRows:
         masking: MaskingSettings,
         pairs: PairSettings,
         seed: int,
+        *,
+        objectives: Sequence[ObjectiveName] = ("mlm", "nsp"),
+        fill: bool = False,
+        negatives: Negatives | None = None,
     ) -> None:
-        if max_length < _FRAME + 2:
-            raise SettingsError(f"max_length {max_length}: {_FRAME} of these are special; take at least {_FRAME + 2}")
+        self._paired = "nsp" in objectives
+        frame = 3 if self._paired else 2  # [CLS] A [SEP] B [SEP], or [CLS] A [SEP]
+        if max_length < frame + 2:
+            raise SettingsError(f"max_length {max_length}: {frame} of these are special; take at least {frame + 2}")
         self._shards = files if isinstance(files, Shards) else Shards(files)
-        self._pairs = Pairs(self._shards, max_length - _FRAME, pairs)
-        self._ids, self._masking = ids, masking
+        self._pairs = Pairs(self._shards, max_length - frame, pairs)
+        self._first = cut_into_rows(self._pairs.lengths + frame, max_length) if fill else None
+        self._ids, self._masking, self._negatives = ids, masking, negatives
         self._key = derived_seed("rows", seed, max_length)
 
     def __len__(self) -> int:
         """Rows of one epoch."""
-        return len(self._pairs)
+        return len(self._pairs) if self._first is None else len(self._first) - 1
 
     def batch(self, step: int, batch_size: int, micro_batches: int = 1) -> list[Batch]:
         """The rows of step `step` (0-based): the next batch_size of an endless series of shuffled epochs.
 
-        They are sorted by length, so that each micro-batch holds rows of similar length. A micro-batch has, with T its
-        longest row:
-        input_ids, attention_mask, token_type_ids, boundaries, labels (-100: no loss): (B, T) int64;
-        next_sentence_label: (B,); label_rows, label_columns: (N,), the places of its labels, row by row;
-        mlm_count, nsp_count: labels of the whole step, by which `pretraining_loss` divides; layout: a Layout.
+        Micro-batches have like numbers of pieces; the examples of each are sorted by length. One with R examples of N
+        pieces together, one after the other, has:
+        input_ids, token_type_ids, boundaries: (N,) int64; label_places, labels: (M,) int64, the places among the N that
+        are predicted, and the pieces there; next_sentence_label: (R,) int64, -100 without a pair;
+        mlm_count, nsp_count: labels of the whole step, by which `pretraining_loss` divides;
+        lengths: pieces of each example, a tuple; pieces: N; places: those that attention computes for them;
+        negatives, log_expected: with a sampled head, as Negatives.draw gives them, the same in all micro-batches.
         """
         epochs, places = np.divmod(step * batch_size + np.arange(batch_size), len(self))
         rows: list[Row] = []
         for epoch in np.unique(epochs).tolist():
             shuffled = permuted(places[epochs == epoch], len(self), derived_seed(self._key, epoch))
-            rows += [self.row(epoch, index) for index in shuffled.tolist()]
+            rows += [row for index in shuffled.tolist() for row in self.rows(epoch, index)]
         rows.sort(key=lambda row: len(row["input_ids"]))
 
-        counts = {
+        shared: dict[str, torch.Tensor] = {
             "weight": torch.tensor(1.0),  # the counts make the loss of each micro-batch its share of the step
-            "mlm_count": torch.tensor(sum(int((row["labels"] != _IGNORED).sum()) for row in rows)),
-            "nsp_count": torch.tensor(sum(int((row["next_sentence_label"] != _IGNORED).sum()) for row in rows)),
+            "mlm_count": torch.tensor(sum(len(row["labels"]) for row in rows)),
+            "nsp_count": torch.tensor(sum(int(row["next_sentence_label"][0] != _IGNORED) for row in rows)),
         }
-        fillers = {"input_ids": self._ids.pad, "token_type_ids": 0, "boundaries": 0, "labels": _IGNORED}
-        batches: list[Batch] = []
-        for part in np.array_split(np.arange(batch_size), micro_batches):
-            if part.size:
-                own = rows[part[0] : part[-1] + 1]
-                tensors = padded(own, fillers)
-                pair_labels = torch.from_numpy(np.concatenate([row["next_sentence_label"] for row in own]))
-                where = located(tensors["labels"], tensors["attention_mask"])
-                batches.append({**tensors, "next_sentence_label": pair_labels, **where, **counts})
-        return batches
+        if self._negatives:
+            shared |= self._negatives.draw(np.random.default_rng(derived_seed(self._key, "negatives", step)))
+        parts = (rows[number::micro_batches] for number in range(micro_batches))
+        return [{**_flat(part), **shared} for part in parts if part]
+
+    def rows(self, epoch: int, index: int) -> list[Row]:
+        """The examples of a row: one, or with `fill` several."""
+        if self._first is None:
+            return [self.row(epoch, index)]
+        return [self.row(epoch, example) for example in range(self._first[index], self._first[index + 1])]
 
     def row(self, epoch: int, index: int) -> Row:
-        """int64: input_ids, token_type_ids, boundaries, labels (T,), T at most max_length; next_sentence_label (1,)."""
+        """An example, int64: input_ids, token_type_ids, boundaries (T,), T at most max_length; label_places and labels
+        (M,), ascending; next_sentence_label (1,)."""
         rng = np.random.Generator(np.random.Philox(key=[self._key, epoch], counter=[0, 0, 0, index]))
-        pair = self._pairs.draw(index, rng)
+        pair = self._pairs.draw(index, rng) if self._paired else self._pairs.single(index)
 
         # [CLS] A [SEP] or [CLS] A [SEP] B [SEP]; the pieces between the special tokens may be masked.
         spans = [pair.first] if pair.second is None else [pair.first, pair.second]
@@ -121,24 +125,27 @@ class PretrainingRows:
 
         units = units_of(boundaries, maskable, self._masking.unit)
         chosen = np.flatnonzero(maskable)[choose_positions(units, self._masking.rate, rng)]
-        labels = np.full_like(ids, _IGNORED)
-        labels[chosen] = ids[chosen]
         return {
             "input_ids": hide(ids, chosen, self._masking, self._ids, rng),
             "token_type_ids": segments,
             "boundaries": boundaries.astype(np.int64),
-            "labels": labels,
+            "label_places": chosen,
+            "labels": ids[chosen],
             "next_sentence_label": np.array([pair.label]),
         }
 
 
-def located(labels: Tensor, attention_mask: Tensor) -> dict[str, Any]:
-    """label_rows, label_columns and layout of a batch. labels, attention_mask: (B, T), on the processor."""
-    chosen = labels != _IGNORED
-    label_rows, label_columns = chosen.nonzero(as_tuple=True)
-    before = [0, *chosen.sum(dim=1).cumsum(0).tolist()]
-    layout = Layout(tuple(attention_mask.sum(dim=1).tolist()), tuple(before))
-    return {"label_rows": label_rows, "label_columns": label_columns, "layout": layout}
+def _flat(rows: Sequence[Row]) -> Batch:
+    """The examples of a micro-batch, one after the other."""
+    lengths = tuple(len(row["input_ids"]) for row in rows)
+    starts = np.cumsum([0, *lengths[:-1]])
+    columns = {name: np.concatenate([row[name] for row in rows]) for name in (*_FLAT, "labels", "next_sentence_label")}
+    columns["label_places"] = np.concatenate(
+        [row["label_places"] + start for row, start in zip(rows, starts, strict=True)]
+    )
+    blocks = Rows(lengths, _CPU).blocks
+    facts = {"pieces": sum(lengths), "places": sum(block.rows * block.length for block in blocks)}
+    return {**{name: torch.from_numpy(column) for name, column in columns.items()}, "lengths": lengths, **facts}
 
 
 def heldout_batches(
@@ -151,13 +158,14 @@ def heldout_batches(
     *,
     limit_rows: int,
     batch_size: int = 64,
+    objectives: Sequence[ObjectiveName] = ("mlm", "nsp"),
 ) -> list[Batch]:
     """Fixed batches for evaluation: at most limit_rows rows, every chosen piece replaced by [MASK].
 
     With 80/10/10 a model gains 0.6 nats by copying the pieces that are kept, which would look like learning.
     """
     hiding_all = masking.model_copy(update={"mask_share": 1.0, "random_share": 0.0})
-    rows = PretrainingRows(files, ids, max_length, hiding_all, pairs, seed)
+    rows = PretrainingRows(files, ids, max_length, hiding_all, pairs, seed, objectives=objectives)
     number = min(limit_rows, len(rows))
     return rows.batch(0, number, -(-number // batch_size))
 

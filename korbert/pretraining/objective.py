@@ -1,6 +1,6 @@
 """The losses of pretraining (MLM, NSP), and held-out figures beside the unigram baseline."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Protocol, cast
 
 import numpy as np
@@ -9,57 +9,56 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from korbert.pretraining.batches import Layout
+from korbert.modeling.encoder import Encoder
+from korbert.modeling.rows import Rows
+from korbert.pretraining.vocabulary import full_loss, sampled_loss
 from korbert.training.devices import Batch, moved
 
-__all__ = ["evaluate", "pretraining_loss", "unigram_log_probabilities"]
+__all__ = ["PretrainingLoss", "evaluate", "pretraining_loss", "unigram_log_probabilities"]
 
-_ENCODER_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "boundaries")
-_SCORED_AT_ONCE = 256  # masked pieces; their scores over the vocabulary are the largest tensor, and chunks are faster
-_GROUP_COST = {"cpu": 128, "cuda": 16_384}  # pieces that are encoded in the time that one more group costs
+_SCORED_AT_ONCE = 256  # masked pieces; their scores over the vocabulary are the largest tensor
 
 
 class _Model(Protocol):
     """The parts of korbert.modeling.PretrainingModel that the losses use."""
 
-    encoder: nn.Module
+    encoder: Encoder
     decoder_weight: Tensor
     decoder_bias: Tensor
 
     def mlm_hidden(self, rows: Tensor) -> Tensor: ...
 
-    def nsp_head(self, hidden: Tensor) -> Tensor: ...
+    def nsp_head(self, first: Tensor) -> Tensor: ...
 
 
-def pretraining_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+class PretrainingLoss:
     """loss = mlm_loss + nsp_loss, each a mean over its labels, or 0 without labels. batch: of PretrainingRows.
 
-    If the batch has mlm_count and nsp_count, the labels of the whole step, the sums are divided by these instead, so
-    that the losses of its micro-batches add up. Waits for nothing on the device.
+    The sums are divided by mlm_count and nsp_count, the labels of the whole step, so that the losses of its
+    micro-batches add up. A batch with negatives is scored over these alone (`sampled_loss`). z_loss: see `full_loss`.
+    Waits for nothing on the device.
     """
-    pretraining = cast(_Model, model)
-    masked, labels, first = _encoded(pretraining, batch)
 
-    # MLM over the vocabulary. linear_cross_entropy never holds all scores at once, but stays in fp32 under autocast.
-    if torch.is_autocast_enabled(masked.device.type):
-        mlm_sum = F.cross_entropy(_scores(pretraining, masked), labels, reduction="sum")
-    else:
-        mlm_sum = F.linear_cross_entropy(
-            pretraining.mlm_hidden(masked),
-            pretraining.decoder_weight,
-            labels,
-            linear_bias=pretraining.decoder_bias,
-            reduction="sum",
-            options=nn.LinearCrossEntropyOptions(batch_chunk_size=_SCORED_AT_ONCE),
+    def __init__(self, z_loss: float = 0.0) -> None:
+        self._z_loss = z_loss
+
+    def __call__(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        pretraining = cast(_Model, model)
+        masked, first = _encoded(pretraining, batch)
+        scored = (pretraining.mlm_hidden(masked), pretraining.decoder_weight, pretraining.decoder_bias, batch["labels"])
+        if "negatives" in batch:
+            mlm_sum = sampled_loss(*scored, batch["negatives"], batch["log_expected"], self._z_loss)
+        else:
+            mlm_sum = full_loss(*scored, self._z_loss)
+        nsp_sum = F.cross_entropy(
+            pretraining.nsp_head(first).float(), batch["next_sentence_label"], ignore_index=-100, reduction="sum"
         )
-    pair_labels = batch["next_sentence_label"]
-    nsp_sum = F.cross_entropy(pretraining.nsp_head(first), pair_labels, ignore_index=-100, reduction="sum")
+        mlm_loss = mlm_sum / batch["mlm_count"].clamp(min=1)
+        nsp_loss = nsp_sum / batch["nsp_count"].clamp(min=1)
+        return {"loss": mlm_loss + nsp_loss, "mlm_loss": mlm_loss, "nsp_loss": nsp_loss}
 
-    mlm_count = batch["mlm_count"] if "mlm_count" in batch else (batch["labels"] != -100).sum()
-    nsp_count = batch["nsp_count"] if "nsp_count" in batch else (pair_labels != -100).sum()
-    mlm_loss = mlm_sum / mlm_count.clamp(min=1)
-    nsp_loss = nsp_sum / nsp_count.clamp(min=1)
-    return {"loss": mlm_loss + nsp_loss, "mlm_loss": mlm_loss, "nsp_loss": nsp_loss}
+
+pretraining_loss = PretrainingLoss()
 
 
 @torch.no_grad()
@@ -75,7 +74,8 @@ def evaluate(model: nn.Module, batches: Iterable[Batch], unigram: NDArray[np.int
     totals = torch.zeros(7, dtype=torch.float64)
     for batch in batches:
         there = moved(batch, device)
-        masked, labels, first = _encoded(pretraining, there)
+        masked, first = _encoded(pretraining, there)
+        labels = there["labels"]
         pairs = there["next_sentence_label"] != -100
         for start in range(0, len(labels), _SCORED_AT_ONCE):
             part = slice(start, start + _SCORED_AT_ONCE)
@@ -101,34 +101,11 @@ def unigram_log_probabilities(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return logarithms
 
 
-def _encoded(model: _Model, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-    """Vectors of the pieces with a label (N, D), their labels (N,), and vectors of the first pieces (B, 1, D).
-
-    The heads see no others. Rows are sorted by length; groups of similar length are encoded apart, with less padding.
-    """
-    layout: Layout = batch["layout"]
-    label_rows, label_columns = batch["label_rows"], batch["label_columns"]
-    masked, first = [], []
-    for rows, length in _groups(layout.lengths, batch["input_ids"].device.type):
-        inputs = {name: batch[name][rows, :length] for name in _ENCODER_INPUTS}
-        padded = min(layout.lengths[rows]) < length
-        hidden = model.encoder(**inputs, padded=padded)  # (rows, length, D)
-        here = slice(layout.labels_before[rows.start], layout.labels_before[rows.stop])
-        masked.append(hidden[label_rows[here] - rows.start, label_columns[here]])
-        first.append(hidden[:, :1])
-    return torch.cat(masked), batch["labels"][label_rows, label_columns], torch.cat(first)
-
-
-def _groups(lengths: Sequence[int], device: str) -> Iterator[tuple[slice, int]]:
-    """Neighbouring rows and their longest length: a new group begins where it saves more padding than it costs."""
-    worth = _GROUP_COST["cpu" if device == "cpu" else "cuda"]
-    start, longest = 0, lengths[0]
-    for row, length in enumerate(lengths):
-        if (length - longest) * (row - start) > worth:
-            yield slice(start, row), longest
-            start, longest = row, length
-        longest = max(longest, length)
-    yield slice(start, len(lengths)), longest
+def _encoded(model: _Model, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Vectors of the pieces with a label, (M, D), and of the first piece of each row, (R, D). Heads see no others."""
+    rows = Rows(batch["lengths"], batch["input_ids"].device)
+    hidden = model.encoder.flat(batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"])  # (N, D)
+    return hidden.index_select(0, batch["label_places"]), hidden.index_select(0, rows.first)
 
 
 def _scores(model: _Model, rows: Tensor) -> Tensor:

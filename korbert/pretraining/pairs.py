@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from korbert.pretraining.settings import PairSettings
 from korbert.pretraining.shards import Shards
 
-__all__ = ["IS_NEXT", "NOT_NEXT", "NO_LABEL", "Pair", "Pairs", "cut_into_examples"]
+__all__ = ["IS_NEXT", "NOT_NEXT", "NO_LABEL", "Pair", "Pairs", "cut_into_examples", "cut_into_rows"]
 
 IS_NEXT, NOT_NEXT = 0, 1  # as in Google's code and in transformers
 NO_LABEL = -100
 
 Span = tuple[int, int]  # places in Shards, half-open
 
+_EXAMPLES_A_STRETCH = 4_096  # of rows that are filled
 _PLACES_A_TRY = 32  # one in twenty to thirty random sentences begins a span that ends with a sentence
 
 
@@ -55,6 +56,23 @@ def cut_into_examples(shards: Shards, room: int) -> tuple[NDArray[np.int64], NDA
     return np.concatenate(starts)[order], np.concatenate(ends)[order]
 
 
+def cut_into_rows(lengths: NDArray[np.int64], room: int) -> NDArray[np.int64]:
+    """(rows + 1,): the first example of each row, and the end. A row takes the next examples while they fit.
+
+    lengths: (examples,), each at most `room`. Rows begin anew every few thousand examples, so that each round cuts a
+    row from all of these stretches at once.
+    """
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    start = np.arange(0, len(lengths), _EXAMPLES_A_STRETCH)
+    last = np.minimum(start + _EXAMPLES_A_STRETCH, len(lengths))
+    firsts = [np.array([len(lengths)])]
+    while start.size:
+        firsts.append(start)
+        start = np.minimum(np.searchsorted(ends, ends[start] + room, side="right") - 1, last)
+        start, last = start[start < last], last[start < last]
+    return np.sort(np.concatenate(firsts))
+
+
 class Pairs:
     """Pairs drawn from examples of at most `room` pieces."""
 
@@ -67,6 +85,15 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self._starts)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """(examples,) pieces of each, without special tokens."""
+        return self._ends - self._starts
+
+    def single(self, example: int) -> Pair:
+        """The example as one segment."""
+        return Pair((int(self._starts[example]), int(self._ends[example])), None, NO_LABEL)
 
     def draw(self, example: int, rng: np.random.Generator) -> Pair:
         """The example, cut between two of its sentences into A and B; B is replaced with the chance share_random."""

@@ -4,7 +4,23 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-__all__ = ["MaskingSettings", "PairSettings"]
+__all__ = ["HeadSettings", "MaskingSettings", "ObjectiveName", "PairSettings"]
+
+ObjectiveName = Literal["mlm", "nsp"]
+
+
+class HeadSettings(BaseModel, frozen=True, extra="forbid"):
+    """How a step's predictions are scored over the vocabulary. Held-out figures are always over all of it."""
+
+    kind: Literal["full", "sampled"] = Field(
+        "full", description="full: all entries; sampled: the label and some others, which costs a fraction"
+    )
+    negatives: int = Field(
+        4_096, ge=1, description="sampled: entries drawn for a step, by how often they occur in the training text"
+    )
+    z_loss: float = Field(
+        0.0, ge=0, description="weight of (log Z)^2 in the loss, which keeps the scores from drifting; 1e-4 is usual"
+    )
 
 
 class MaskingSettings(BaseModel, frozen=True, extra="forbid"):

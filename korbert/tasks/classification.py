@@ -134,7 +134,7 @@ def finetune(
 
 
 def _logits(model: nn.Module, batch: Batch) -> Tensor:
-    inputs = {name: batch[name] for name in ("input_ids", "attention_mask", "boundaries", "padded")}
+    inputs = {name: batch[name] for name in ("input_ids", "attention_mask", "boundaries", "lengths")}
     scores: Tensor = model(**inputs)
     return scores  # (B, C)
 

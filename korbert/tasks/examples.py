@@ -59,15 +59,14 @@ class Examples:
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
         """Those rows, padded to the longest: input_ids, attention_mask, boundaries (B, T); labels (B,); all int64.
 
-        padded: whether there is padding at all, a bool.
+        lengths: pieces of each row, on the processor.
         """
         places = [slice(*self.offsets[row : row + 2]) for row in rows]
         columns: list[dict[str, NDArray[Any]]] = [
             {"input_ids": self.input_ids[place], "boundaries": self.boundaries[place]} for place in places
         ]
         batch = padded(columns, {"input_ids": self.pad_id, "boundaries": 0})
-        labels = torch.from_numpy(self.labels[rows])
-        return {**batch, "labels": labels, "padded": not bool(batch["attention_mask"].all())}
+        return {**batch, "labels": torch.from_numpy(self.labels[rows])}
 
     def by_length(self, batch_size: int) -> Iterator[NDArray[np.int64]]:
         """All rows once, shortest first, so that little is padded: the order for scoring."""

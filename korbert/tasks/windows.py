@@ -66,7 +66,7 @@ def collate(windows: Sequence[Window], tokenizer: Tokenizer, settings: ReadingSe
 
     input_ids, attention_mask, token_type_ids, boundaries: (B, T) int64; choices: (B, T) bool, True on [CLS] and on
     pieces of the context; start_positions, end_positions: (B,) int64, the answer's first and last piece, or 0 ([CLS]);
-    padded: whether there is padding at all, a bool.
+    lengths: pieces of each window, on the processor.
     """
     cls, sep, none = [tokenizer.cls_id], [tokenizer.sep_id], [0]
     rows = []
@@ -84,9 +84,7 @@ def collate(windows: Sequence[Window], tokenizer: Tokenizer, settings: ReadingSe
         if window.gold:
             gold[:, number] = torch.tensor(window.gold) - window.first + offset
     fillers = {"input_ids": tokenizer.pad_id, "token_type_ids": 0, "boundaries": 0, "choices": False}
-    batch = padded(rows, fillers)
-    full = bool(batch["attention_mask"].all())
-    return {**batch, "start_positions": gold[0], "end_positions": gold[1], "padded": not full}
+    return {**padded(rows, fillers), "start_positions": gold[0], "end_positions": gold[1]}
 
 
 def training_batches(
@@ -127,6 +125,6 @@ def reading_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
 def choice_logits(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Scores of each piece as first and as last one, (B, T) float32 both; minus infinity where not a choice."""
     inputs = (batch[name] for name in ("input_ids", "attention_mask", "token_type_ids", "boundaries"))
-    start, end = model(*inputs, padded=batch["padded"])  # (B, T) both
+    start, end = model(*inputs, lengths=batch["lengths"])  # (B, T) both
     barred = ~batch["choices"]
     return start.float().masked_fill(barred, float("-inf")), end.float().masked_fill(barred, float("-inf"))

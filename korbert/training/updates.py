@@ -53,7 +53,7 @@ class Updates:
         mine = micro_batches[self._here.rank :: size]
         totals: dict[str, Tensor] = {}
         for number, batch in enumerate(mine, 1):
-            self._pieces += size * int(batch["attention_mask"].sum()) if "attention_mask" in batch else 0
+            self._pieces += size * int(batch.get("pieces", 0))
             there = moved(batch, self.device)
             ddp = self._objective if isinstance(self._objective, nn.parallel.DistributedDataParallel) else None
             with ddp.no_sync() if ddp and number < len(mine) else nullcontext():

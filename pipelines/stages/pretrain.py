@@ -9,18 +9,20 @@ import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
 
+from korbert.errors import SettingsError
 from korbert.modeling import PretrainingModel, save_model
 from korbert.modeling.growing import check_encoder, check_tokenizer, take_weights
 from korbert.pretraining import (
     Phase,
+    PretrainingLoss,
     PretrainingRows,
     Shards,
     SpecialIds,
     evaluate,
     heldout_batches,
     in_phases,
-    pretraining_loss,
 )
+from korbert.pretraining.vocabulary import Negatives
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.folder import RECORD
 from korbert.tokenization.vocabulary import FIRST_PIECE
@@ -45,7 +47,7 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     tokenizer = Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
     model = _first_model(settings, tokenizer, inputs)
     unigram = _piece_counts(shards)
-    phases = _phases(settings, shards, _special_ids(tokenizer))
+    phases = _phases(settings, shards, _special_ids(tokenizer), _negatives(settings, unigram))
     held_out = _held_out(settings, shards, _special_ids(tokenizer))
     device = choose_device(runtime.device)
     before: dict[str, float | int] = {}
@@ -55,7 +57,7 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     result = fit(
         model,
         in_phases(phases),
-        pretraining_loss,
+        PretrainingLoss(settings.head.z_loss),
         TrainingPlan(
             steps=sum(phase.steps for phase in phases),
             optimizer=settings.optimizer,
@@ -115,11 +117,33 @@ def _special_ids(tokenizer: Tokenizer) -> SpecialIds:
     )
 
 
-def _phases(settings: PretrainStage, folder: Path, ids: SpecialIds) -> list[Phase]:
+def _negatives(settings: PretrainStage, counts: NDArray[np.int64]) -> Negatives | None:
+    """The sampler of a sampled head. SettingsError where a sample of that size is no sample."""
+    if settings.head.kind == "full":
+        return None
+    if settings.head.negatives >= len(counts):
+        raise SettingsError(
+            f"pretrain.head.negatives {settings.head.negatives}: the vocabulary has {len(counts)} entries: "
+            'take fewer, or kind = "full"'
+        )
+    return Negatives(counts, settings.head.negatives)
+
+
+def _phases(settings: PretrainStage, folder: Path, ids: SpecialIds, negatives: Negatives | None) -> list[Phase]:
     files = Shards(sorted((folder / "train").glob("*.arrow")))
     return [
         Phase(
-            PretrainingRows(files, ids, phase.length, settings.masking, settings.pairs, settings.seed),
+            PretrainingRows(
+                files,
+                ids,
+                phase.length,
+                settings.masking,
+                settings.pairs,
+                settings.seed,
+                objectives=settings.objectives,
+                fill=phase.fill,
+                negatives=negatives,
+            ),
             phase.steps,
             phase.batch_size,
             phase.micro_batches,
@@ -133,7 +157,14 @@ def _held_out(settings: PretrainStage, folder: Path, ids: SpecialIds) -> list[Ba
     files = Shards(sorted((folder / "heldout").glob("*.arrow")))
     length = settings.phases[0].length
     return heldout_batches(
-        files, ids, length, settings.masking, settings.pairs, settings.seed, limit_rows=settings.heldout_rows
+        files,
+        ids,
+        length,
+        settings.masking,
+        settings.pairs,
+        settings.seed,
+        limit_rows=settings.heldout_rows,
+        objectives=settings.objectives,
     )
 
 

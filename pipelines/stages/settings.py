@@ -2,11 +2,18 @@
 
 from typing import Any, Self
 
-from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    BaseModel,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from corpus.settings import ShardSettings, VocabSettings
 from korbert.modeling.config import EncoderConfig
-from korbert.pretraining.settings import MaskingSettings, PairSettings
+from korbert.pretraining.settings import HeadSettings, MaskingSettings, ObjectiveName, PairSettings
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
 __all__ = ["EncoderSection", "HeldOut", "Phase", "PretrainStage", "ShardStage", "VocabStage"]
@@ -76,6 +83,10 @@ class Phase(BaseModel, frozen=True, extra="forbid"):
     micro_batches: int = Field(
         1, ge=1, description="gradient accumulation: parts that a step's rows are split into, to save memory"
     )
+    fill: bool = Field(
+        False,
+        description="fill rows with as many examples as fit; none sees another, and each counts its own positions",
+    )
 
 
 class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
@@ -103,6 +114,11 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     )
     encoder: EncoderSection
     phases: tuple[Phase, ...] = Field(min_length=1, description="run in this order under one learning rate schedule")
+    objectives: tuple[ObjectiveName, ...] = Field(
+        ("mlm", "nsp"),
+        description="mlm: masked pieces; nsp: whether segment B follows A; without it a row is one segment",
+    )
+    head: HeadSettings = HeadSettings()
     masking: MaskingSettings = MaskingSettings()
     pairs: PairSettings = PairSettings()
     optimizer: OptimizerSettings
@@ -120,3 +136,10 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
                 "raise encoder.max_position_embeddings"
             )
         return self
+
+    @field_validator("objectives")
+    @classmethod
+    def _mlm_is_there(cls, objectives: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, ...]:
+        if "mlm" not in objectives or len(set(objectives)) < len(objectives):
+            raise ValueError('say ["mlm", "nsp"] or ["mlm"]')
+        return objectives

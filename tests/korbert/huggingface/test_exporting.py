@@ -97,10 +97,24 @@ AUTO_CLASSES = {
 }
 
 
-@pytest.mark.parametrize("architecture", ["bert", "modern"])
+@pytest.mark.parametrize("kind", [PretrainingModel, ClassificationModel, ReadingModel])
+def test_narrow_embeddings_are_exported_as_albert(tiny_tokenizer: Tokenizer, tmp_path: Path, kind: Any) -> None:
+    config = small(tiny_tokenizer, "bert", embedding_size=12)
+    model = kind(config, pooling="first") if kind is ClassificationModel else kind(config)
+    differences = export(written(tmp_path / "ours", model, tiny_tokenizer), tmp_path / "theirs", check=True)
+    assert differences
+    assert max(differences.values()) <= TOLERANCE
+    assert json.loads((tmp_path / "theirs" / "config.json").read_text())["model_type"] == "albert"
+
+
+@pytest.mark.parametrize(
+    ("architecture", "others"), [("bert", {}), ("bert", {"embedding_size": 12}), ("modern", {})], ids=str
+)
 @torch.inference_mode()
-def test_the_auto_classes_load_it(tiny_tokenizer: Tokenizer, tmp_path: Path, architecture: str) -> None:
-    config = small(tiny_tokenizer, architecture)
+def test_the_auto_classes_load_it(
+    tiny_tokenizer: Tokenizer, tmp_path: Path, architecture: str, others: dict[str, Any]
+) -> None:
+    config = small(tiny_tokenizer, architecture, **others)
     ids = torch.randint(tiny_tokenizer.vocab_size, (2, 80), generator=torch.Generator().manual_seed(1))
     for model in (PretrainingModel(config), ClassificationModel(config, 2, "first"), ReadingModel(config)):
         export(written(tmp_path / model.kind, model, tiny_tokenizer), tmp_path / f"{model.kind}-theirs")
@@ -132,6 +146,7 @@ def test_same_model_same_bytes_and_the_model_folder_is_left_alone(tiny_tokenizer
         ("bert", {"type_vocab_size": 0}, "has no token types .*BertModel always adds them: train one with 2"),
         ("bert", {"boundary_embedding": True}, "embeds boundaries .*transformers has no such class: train one without"),
         ("modern", {"boundary_embedding": True}, "embeds boundaries .*transformers has no such class"),
+        ("modern", {"embedding_size": 8}, r"narrow embeddings \(embedding_size = 8\), ModernBERT has none: train one"),
         (
             "modern",
             {"type_vocab_size": 2},

@@ -47,14 +47,14 @@ def test_configs_go_there_and_back(config: dict[str, Any]) -> None:
     }
     classes = {"bert": transformers.BertConfig, "modern": transformers.ModernBertConfig}
     through_them = classes[ours.architecture](**theirs).to_dict()
-    assert config_from_transformers(theirs) == (ours, "pretraining")
-    assert config_from_transformers(through_them) == (ours, "pretraining")
+    assert config_from_transformers(theirs) == (ours, ours.architecture, "pretraining")
+    assert config_from_transformers(through_them) == (ours, ours.architecture, "pretraining")
 
 
 def test_configs_of_the_fourth_major_version_are_read() -> None:
     old = SIZES | {"model_type": "modernbert", "architectures": ["ModernBertForMaskedLM"], "pad_token_id": 0}
     old |= {"global_attn_every_n_layers": 2, "global_rope_theta": 8e4, "local_rope_theta": 5e3, "local_attention": 64}
-    config, _ = config_from_transformers(old)
+    config, _, _ = config_from_transformers(old)
     assert (config.global_attn_every_n_layers, config.local_attention) == (2, 64)
     assert (config.global_rope_theta, config.local_rope_theta) == (8e4, 5e3)
 
@@ -73,10 +73,10 @@ def test_heads_that_are_missing_are_drawn_and_named(modern_folder: Path, caplog:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model_type": "roberta"}, "model_type is neither bert nor modernbert"),
+        ({"model_type": "roberta"}, "model_type is none of bert, modernbert, albert, electra"),
         (
             {"architectures": ["ModernBertForTokenClassification"]},
-            r"architectures \['ModernBertForTok.*none of BertFor",
+            r"architectures \['ModernBertForTok.*none of AlbertFor",
         ),
         ({"hidden_activation": "silu"}, "hidden_activation = 'silu': this encoder is made for 'gelu' alone"),
         ({"norm_bias": True}, "norm_bias = True: this encoder is made for False alone"),
@@ -101,3 +101,19 @@ def test_files_that_are_missing_are_told(modern_folder: Path, file: str, message
     (modern_folder / file).unlink()
     with pytest.raises(ModelError, match=rf"{file}: cannot be read \(.*\): .*{message}"):
         load_transformers(modern_folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_hidden_groups": 1}, r"num_hidden_groups = 1 of 2 layers: layers that share weights are not known here"),
+        ({"embedding_size": 16}, "embedding_size = hidden_size: this encoder has a projection only where they differ"),
+    ],
+)
+def test_an_albert_that_is_not_ours_is_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    sizes = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = {"embedding_size": 8, "num_hidden_groups": 2, "intermediate_size": 16, "hidden_act": "gelu"}
+    albert = transformers.AlbertModel(transformers.AlbertConfig(**{**sizes, **config, **change}))
+    albert.save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match=message):
+        load_transformers(tmp_path)

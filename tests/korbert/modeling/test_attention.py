@@ -1,83 +1,135 @@
+import math
+
 import pytest
 import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from korbert.modeling.attention import SelfAttention, global_mask, local_mask, rotation
+from korbert.modeling.attention import SelfAttention, attend, rotated, rotation
 from korbert.modeling.config import EncoderConfig
+from korbert.modeling.rows import Rows
 
 CPU = torch.device("cpu")
+HEADS, SIZE = 2, 4
 
 
-def test_without_padding_there_is_no_mask():
-    assert global_mask(None) is None
-    assert global_mask(torch.ones(2, 5, dtype=torch.long)) is None
-    assert local_mask(None, 5, 64, CPU) is None
+def config(**others):
+    sizes = {"vocab_size": 9, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    return EncoderConfig.model_validate({**sizes, "intermediate_size": 16, **others})
 
 
-def test_a_mask_that_is_known_is_not_looked_at():
-    mask = torch.ones(2, 5, dtype=torch.long, device="meta")
-    assert global_mask(mask, padded=False) is None
-    assert global_mask(mask, padded=True).shape == (2, 1, 1, 5)
-    with pytest.raises((RuntimeError, NotImplementedError)):
-        global_mask(mask)  # asks the device
+def by_definition(qkv, lengths, reach=None):
+    """Softmax of the scores of all pairs of a row's pieces that see each other, row by row, in float64."""
+    mixed = []
+    for row in qkv.double().split(lengths):
+        query, key, value = row.permute(1, 2, 0, 3)  # (H, T, D/H)
+        scores = query @ key.transpose(1, 2) / math.sqrt(SIZE)
+        places = torch.arange(len(row))
+        if reach is not None:
+            scores = scores.masked_fill((places[:, None] - places).abs() > reach, -math.inf)
+        mixed.append((scores.softmax(-1) @ value).transpose(0, 1))
+    return torch.cat(mixed).float()
 
 
-def test_global_mask_hides_padding():
-    mask = global_mask(torch.tensor([[1, 1, 0], [1, 1, 1]]))
-    assert mask is not None
-    assert mask.shape == (2, 1, 1, 3)
-    assert mask[:, 0, 0].tolist() == [[True, True, False], [True, True, True]]
+@settings(max_examples=40, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 70), min_size=1, max_size=12),
+    reach=st.sampled_from([None, 1, 3, 8, 64]),
+    seed=st.integers(0, 99),
+)
+def test_attention_is_what_its_definition_says_for_rows_of_any_lengths(lengths, reach, seed):
+    qkv = torch.randn(sum(lengths), 3, HEADS, SIZE, generator=torch.Generator().manual_seed(seed), requires_grad=True)
+    weights = torch.randn(sum(lengths), HEADS, SIZE, generator=torch.Generator().manual_seed(seed + 1))
+    ours = attend(qkv, Rows(lengths, CPU), reach)
+    wanted = by_definition(qkv, lengths, reach)
+    torch.testing.assert_close(ours, wanted, atol=1e-5, rtol=1e-5)
+    (slope,) = torch.autograd.grad((ours * weights).sum(), qkv)
+    (wanted_slope,) = torch.autograd.grad((wanted * weights).sum(), qkv)
+    torch.testing.assert_close(slope, wanted_slope, atol=1e-5, rtol=1e-5)
 
 
-def test_local_mask_reaches_to_both_sides_and_padding_sees_itself():
-    visible = global_mask(torch.tensor([[1, 1, 1, 0, 0]]))
-    mask = local_mask(visible, 5, 1, CPU)
-    assert mask is not None
-    assert mask[0, 0].int().tolist() == [
-        [1, 1, 0, 0, 0],
-        [1, 1, 1, 0, 0],
-        [0, 1, 1, 0, 0],
-        [0, 0, 1, 1, 0],
-        [0, 0, 0, 0, 1],
-    ]
+def test_a_local_layer_never_holds_all_pairs_of_a_long_row(monkeypatch):
+    """8,192 pieces: no tensor of attention has more than a few hundred places for each of them."""
+    largest = []
+    original = F.scaled_dot_product_attention
+
+    def watched(query, key, value, **others):
+        largest.append(max(query.numel(), key.numel(), others["attn_mask"].numel()))
+        return original(query, key, value, **others)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", watched)
+    qkv = torch.randn(8_192, 3, HEADS, SIZE)
+    mixed = attend(qkv, Rows([8_192], CPU), reach=64)
+    assert max(largest) <= 8_192 * 3 * 64
+    around = slice(5_000 - 64, 5_000 + 65)
+    near = by_definition(qkv[around], [129], 64)
+    torch.testing.assert_close(mixed[5_000], near[64], atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("length", "masked"), [(65, False), (66, True)])
-def test_rows_within_the_reach_need_no_local_mask(length, masked):
-    assert (local_mask(None, length, 64, CPU) is not None) == masked
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=40))
+def test_every_piece_has_one_place_in_the_blocks(lengths):
+    rows = Rows(lengths, CPU)
+    total = sum(block.rows * block.length for block in rows.blocks)
+    places = torch.arange(rows.pieces) if rows.places is None else rows.places
+    assert rows.pieces == sum(lengths)
+    assert len(set(places.tolist())) == rows.pieces <= total
+    assert sum(block.rows for block in rows.blocks) == sum(length > 0 for length in lengths)
+    assert rows.positions.tolist() == [place for length in lengths for place in range(length)]
+    assert rows.padding == (1 - rows.pieces / total if total else 0.0)
+
+
+def test_rows_of_one_length_stay_as_they_are():
+    rows = Rows([5] * 7, CPU)
+    assert rows.places is None
+    assert [(block.rows, block.length, block.lengths) for block in rows.blocks] == [(7, 5, None)]
+    assert rows.starts.tolist() == [0, 5, 10, 15, 20, 25, 30, 35]
+    assert rows.first.tolist() == [0, 5, 10, 15, 20, 25, 30]
+
+
+def test_rows_in_any_order_find_their_way_back():
+    rows = Rows([3, 1, 3], CPU)  # one block of three rows of 3 places, the short one first
+    assert rows.places.tolist() == [3, 4, 5, 0, 6, 7, 8]
+
+
+def test_a_row_without_pieces_is_in_no_block():
+    rows = Rows([0, 2, 0], CPU)
+    assert attend(torch.randn(2, 3, HEADS, SIZE), rows).shape == (2, HEADS, SIZE)
+    assert rows.first.tolist() == [0, 0, 2]
 
 
 def test_rotation_by_hand():
-    cosines, sines = rotation(3, 4, 100.0, CPU)
+    cosines, sines = rotation(torch.arange(3), 4, 100.0)
     angles = torch.tensor([[0.0, 0.0], [1.0, 0.1], [2.0, 0.2]])  # place x 100 ** (0, -1/2)
-    torch.testing.assert_close(cosines, torch.cat([angles, angles], 1).cos())
-    torch.testing.assert_close(sines, torch.cat([angles, angles], 1).sin())
+    torch.testing.assert_close(cosines, angles.cos())
+    torch.testing.assert_close(sines, angles.sin())
+
+
+def test_rotation_turns_pairs_of_numbers_and_leaves_values():
+    qkv = torch.randn(5, 3, HEADS, SIZE, dtype=torch.float64, requires_grad=True)
+    turn = rotation(torch.tensor([0, 1, 2, 30, 31]), SIZE, 100.0)
+    turned = rotated(qkv, turn)
+    pairs = torch.complex(qkv[:, :2, :, :2].float(), qkv[:, :2, :, 2:].float())
+    wanted = pairs * torch.complex(*turn)[:, None, None]
+    torch.testing.assert_close(turned[:, :2, :, :2], wanted.real.double(), atol=1e-6, rtol=0)
+    torch.testing.assert_close(turned[:, :2, :, 2:], wanted.imag.double(), atol=1e-6, rtol=0)
+    assert torch.equal(turned[:, 2], qkv[:, 2])
+    assert torch.autograd.gradcheck(lambda given: rotated(given, turn), qkv, eps=1e-2, atol=1e-4)
 
 
 def test_rotary_attention_sees_distance_alone():
     """The same pieces, moved along the row together, attend to each other as before."""
-    config = EncoderConfig(
-        vocab_size=9, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
-    )
     torch.manual_seed(1)
-    attention = SelfAttention(config).eval()
-    hidden = torch.randn(1, 6, 16)
-    cosines, sines = rotation(50, config.head_size, 10_000.0, CPU)
-    first = attention(hidden, None, (cosines[:6], sines[:6]))
-    moved = attention(hidden, None, (cosines[40:46], sines[40:46]))
+    attention = SelfAttention(config()).eval()
+    hidden, rows = torch.randn(6, 16), Rows([6], CPU)
+    first, moved = (attention(hidden, rows, rotation(torch.arange(start, start + 6), 8, 10_000.0)) for start in (0, 40))
     torch.testing.assert_close(first, moved, atol=1e-5, rtol=0)
 
 
-def test_dropout_is_for_training_alone():
-    config = EncoderConfig(
-        vocab_size=9,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        attention_probs_dropout_prob=0.5,
-    )
-    attention = SelfAttention(config)
-    hidden = torch.randn(1, 6, 16)
-    assert not torch.equal(attention(hidden, None, None), attention(hidden, None, None))
+@pytest.mark.parametrize("reach", [None, 2])
+def test_dropout_is_for_training_alone(reach):
+    attention = SelfAttention(config(attention_probs_dropout_prob=0.5), reach)
+    hidden, rows = torch.randn(12, 16), Rows([8, 4], CPU)
+    assert not torch.equal(attention(hidden, rows, None), attention(hidden, rows, None))
     attention.eval()
-    assert torch.equal(attention(hidden, None, None), attention(hidden, None, None))
+    assert torch.equal(attention(hidden, rows, None), attention(hidden, rows, None))

@@ -28,13 +28,14 @@ def drawn(config: EncoderConfig, seed: int = 1) -> PretrainingModel:
     return model.eval()
 
 
-@pytest.fixture(scope="module", params=["modern", "bert"])
+@pytest.fixture(scope="module", params=[("modern", None), ("bert", None), ("bert", 8)], ids=str)
 def source(
     request: pytest.FixtureRequest, tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, PretrainingModel]:
     """A model, and its folder."""
-    folder = tmp_path_factory.mktemp(request.param)
-    model = drawn(config(tiny_tokenizer, architecture=request.param))
+    architecture, width = request.param
+    folder = tmp_path_factory.mktemp(architecture)
+    model = drawn(config(tiny_tokenizer, architecture=architecture, embedding_size=width))
     save_model(folder, model, tiny_tokenizer)
     return folder, model
 
@@ -92,7 +93,8 @@ def test_rows_keep_the_width_of_their_table() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"hidden_size": 32}, "is another encoder: hidden_size: 32 in the recipe, 16 in the model: change pretrain"),
+        ({"hidden_size": 32}, "is another encoder: hidden_size: 32 in the recipe, 16 in the model"),
+        ({"embedding_size": 12}, "embedding_size: 12 in the recipe, "),
         (
             {"num_hidden_layers": 3, "intermediate_size": 48},
             "num_hidden_layers: 3 in the recipe, 2 in the model; intermediate_size: 48 in the recipe, 24 in the model",
@@ -105,10 +107,19 @@ def test_another_encoder_is_refused(
     source: tuple[Path, PretrainingModel], tiny_tokenizer: Tokenizer, changes: dict[str, object], message: str
 ) -> None:
     folder, theirs = source
-    other = config(tiny_tokenizer, **{"architecture": theirs.config.architecture, **changes})
+    same = {"architecture": theirs.config.architecture, "embedding_size": theirs.config.embedding_width}
+    other = config(tiny_tokenizer, **{**same, **changes})
     with pytest.raises(ModelError) as refusal:
         take_weights(drawn(other), tiny_tokenizer, folder)
     assert message in str(refusal.value)
+
+
+def test_an_embedding_as_wide_as_the_encoder_may_be_named(
+    source: tuple[Path, PretrainingModel], tiny_tokenizer: Tokenizer
+) -> None:
+    folder, theirs = source
+    named = theirs.config.model_copy(update={"embedding_size": theirs.config.embedding_width})
+    take_weights(drawn(named), tiny_tokenizer, folder)
 
 
 def test_positions_have_weights_in_bert_alone(source: tuple[Path, PretrainingModel], tiny_tokenizer: Tokenizer) -> None:

@@ -74,6 +74,44 @@ def test_bert_equals_bert_for_pretraining(tmp_path: Path) -> None:
         assert_equal(nsp, expected.seq_relationship_logits, None)
 
 
+def albert_config(**others: object) -> transformers.AlbertConfig:
+    """Embeddings narrower than the encoder; a group a layer, so that no layers share weights."""
+    sizes = {"embedding_size": 24, "num_hidden_layers": 4, "num_hidden_groups": 4, "intermediate_size": 160}
+    return transformers.AlbertConfig(hidden_act="gelu", **sizes, **SIZES, **others)
+
+
+@torch.inference_mode()
+def test_bert_with_narrow_embeddings_equals_albert_for_pretraining(tmp_path: Path) -> None:
+    theirs = stir(transformers.AlbertForPreTraining(albert_config()))
+    theirs.save_pretrained(tmp_path)
+    ours = load_transformers(tmp_path)
+    assert isinstance(ours, PretrainingModel)
+    assert ours.decoder_weight.shape == (VOCABULARY, 24)
+    for batch in batches():
+        mask = batch.get("attention_mask")
+        expected = theirs(**batch, output_hidden_states=True)
+        mlm, nsp = ours(**batch)
+        assert_equal(ours.encoder(**batch), expected.hidden_states[-1], mask)
+        assert_equal(mlm, expected.prediction_logits, mask)
+        assert_equal(nsp, expected.sop_logits, None)
+
+
+@pytest.mark.parametrize("width", [24, 64], ids=["narrow", "as-wide-as-the-encoder"])
+@torch.inference_mode()
+def test_bert_with_narrow_embeddings_equals_electra(tmp_path: Path, width: int) -> None:
+    config = transformers.ElectraConfig(num_hidden_layers=4, intermediate_size=160, embedding_size=width, **SIZES)
+    for number, name in enumerate(("ElectraForMaskedLM", "ElectraModel", "ElectraForPreTraining")):
+        theirs = stir(getattr(transformers, name)(config))
+        theirs.save_pretrained(tmp_path / name)
+        ours = load_transformers(tmp_path / name)
+        for batch in batches():
+            mask = batch.get("attention_mask")
+            expected = theirs(**batch, output_hidden_states=True)
+            assert_equal(ours.encoder(**batch), expected.hidden_states[-1], mask)
+            if number == 0:
+                assert_equal(ours(**batch)[0], expected.logits, mask)
+
+
 @pytest.mark.parametrize("every", [3, 1, 2], ids=["default", "all-global", "every-second"])
 @torch.inference_mode()
 def test_modern_equals_modernbert_for_masked_lm(tmp_path: Path, every: int) -> None:

@@ -1,11 +1,17 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from korbert.errors import SettingsError
-from korbert.pretraining import MaskingSettings, PairSettings, Phase, PretrainingRows, heldout_batches, in_phases
+from korbert.pretraining import MaskingSettings, PairSettings, Phase, PretrainingRows, heldout_batches, in_phases, pairs
+from korbert.pretraining.pairs import cut_into_rows
+from korbert.pretraining.vocabulary import Negatives
 
-KEYS = ["attention_mask", "boundaries", "input_ids", "labels", "next_sentence_label", "token_type_ids"]
+KEYS = ["boundaries", "input_ids", "label_places", "labels", "next_sentence_label", "token_type_ids"]
 
 
 @pytest.fixture(scope="module")
@@ -13,14 +19,15 @@ def rows(corpus, ids):
     return PretrainingRows(corpus.files, ids, 64, MaskingSettings(), PairSettings(), seed=3)
 
 
-def unpadded(batch):
-    """Each row of a batch as bytes, without its padding."""
-    lengths = batch["attention_mask"].sum(dim=1).tolist()
-    names = ("input_ids", "token_type_ids", "boundaries", "labels")
+def taken_apart(batch):
+    """Each example of a flat batch as bytes."""
+    labels = torch.full_like(batch["input_ids"], -100)
+    labels[batch["label_places"]] = batch["labels"]
+    columns = [batch["input_ids"], batch["token_type_ids"], batch["boundaries"], labels]
+    parts = zip(*(column.split(batch["lengths"]) for column in columns), strict=True)
     return [
-        b"".join(batch[name][row, :length].numpy().tobytes() for name in names)
-        + batch["next_sentence_label"][row].numpy().tobytes()
-        for row, length in enumerate(lengths)
+        b"".join(part.numpy().tobytes() for part in example) + pair.numpy().tobytes()
+        for example, pair in zip(parts, batch["next_sentence_label"], strict=True)
     ]
 
 
@@ -29,12 +36,14 @@ def test_a_row_by_hand(shards, ids):
     rows = PretrainingRows(written.files, ids, 64, MaskingSettings(rate=0.5), PairSettings(), seed=0)
     row = rows.row(0, 0)
     text = written.input_ids[0]
-    original = np.where(row["labels"] == -100, row["input_ids"], row["labels"])
+    original = row["input_ids"].copy()
+    original[row["label_places"]] = row["labels"]
     assert original.tolist() == [ids.cls, *text[:4], ids.sep, *text[4:], ids.sep]
     assert row["token_type_ids"].tolist() == [0] * 6 + [1] * 4
     assert row["boundaries"].tolist() == [0, *written.boundaries[0][:4], 0, *written.boundaries[0][4:], 0]
     assert row["next_sentence_label"].tolist() == [-100]  # there is no other document
-    assert (row["labels"][[0, 5, 9]] == -100).all()
+    assert len(row["labels"]) == len(row["label_places"]) > 0
+    assert not {0, 5, 9} & set(row["label_places"].tolist())
 
 
 def test_a_document_of_one_sentence_is_one_segment(shards, ids):
@@ -47,41 +56,86 @@ def test_a_document_of_one_sentence_is_one_segment(shards, ids):
 def test_every_epoch_masks_and_pairs_anew(rows):
     first, again, second = rows.row(0, 17), rows.row(0, 17), rows.row(1, 17)
     assert all(np.array_equal(first[name], again[name]) for name in first)
-    assert not np.array_equal(first["labels"], second["labels"])
+    assert not np.array_equal(first["label_places"], second["label_places"])
 
 
-def test_shapes_and_padding(rows, ids):
+def test_a_batch_is_its_examples_one_after_the_other(rows):
     (batch,) = rows.batch(2, 8)
-    known = ["label_rows", "label_columns", "layout"]
-    assert sorted(batch) == sorted([*KEYS, *known, "mlm_count", "nsp_count", "weight"])
-    lengths = batch["attention_mask"].sum(dim=1)
-    assert lengths.tolist() == sorted(lengths.tolist())
-    assert batch["input_ids"].shape == (8, int(lengths.max()))
-    padding = batch["attention_mask"] == 0
-    assert (batch["input_ids"][padding] == ids.pad).all()
-    assert (batch["labels"][padding] == -100).all()
+    facts = ["lengths", "pieces", "places", "mlm_count", "nsp_count", "weight"]
+    assert sorted(batch) == sorted([*KEYS, *facts])
     assert all(batch[name].dtype == torch.int64 for name in KEYS)
+    assert list(batch["lengths"]) == sorted(batch["lengths"])
+    assert len(batch["lengths"]) == len(batch["next_sentence_label"]) == 8
+    assert sum(batch["lengths"]) == batch["pieces"] == len(batch["input_ids"]) <= batch["places"]
+    assert batch["label_places"].tolist() == sorted(set(batch["label_places"].tolist()))
 
 
-def test_a_layout_says_where_rows_end_and_labels_are(rows):
-    for batch in rows.batch(1, 16, micro_batches=3):
-        chosen, layout = batch["labels"] != -100, batch["layout"]
-        assert list(layout.lengths) == batch["attention_mask"].sum(dim=1).tolist()
-        assert layout.labels_before[0] == 0
-        assert np.diff(layout.labels_before).tolist() == chosen.sum(dim=1).tolist()
-        places = batch["label_rows"], batch["label_columns"]
-        assert torch.equal(batch["labels"][places], batch["labels"][chosen])  # all of them, row by row
+def test_micro_batches_have_like_numbers_of_pieces(rows):
+    sizes = [part["pieces"] for part in rows.batch(1, 32, micro_batches=4)]
+    assert max(sizes) < 1.25 * min(sizes)
+
+
+def test_without_nsp_a_row_is_one_segment(corpus, ids):
+    rows = PretrainingRows(corpus.files, ids, 64, MaskingSettings(), PairSettings(), seed=3, objectives=("mlm",))
+    (batch,) = rows.batch(0, 50)
+    assert not batch["token_type_ids"].any()
+    assert (batch["next_sentence_label"] == -100).all()
+    assert max(batch["lengths"]) <= 64
+    pieces = sum(len(document) for document in corpus.input_ids)
+    assert sum(len(rows.row(0, index)["input_ids"]) - 2 for index in range(len(rows))) == pieces
+
+
+@pytest.mark.parametrize("objectives", [("mlm", "nsp"), ("mlm",)])
+def test_filled_rows_hold_every_example_once_and_little_room_is_left(corpus, ids, objectives):
+    made = [
+        PretrainingRows(corpus.files, ids, 64, MaskingSettings(), PairSettings(), 3, objectives=objectives, fill=fill)
+        for fill in (False, True)
+    ]
+    plain, filled = made
+    one_by_one = [plain.row(5, example) for example in range(len(plain))]
+    in_rows = [filled.rows(5, index) for index in range(len(filled))]
+    assert len(filled) < 0.9 * len(plain)
+    assert all(sum(len(row["input_ids"]) for row in row_of) <= 64 for row_of in in_rows)
+    for one, other in zip(one_by_one, [row for row_of in in_rows for row in row_of], strict=True):
+        assert all(np.array_equal(one[name], other[name]) for name in one)
+    (batch,) = filled.batch(0, 4)
+    assert len(batch["lengths"]) > 4
+
+
+@given(
+    lengths=st.lists(st.integers(1, 20), min_size=1, max_size=200), room=st.integers(20, 60), stretch=st.integers(1, 50)
+)
+def test_rows_take_the_next_examples_while_they_fit(lengths, room, stretch):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pairs, "_EXAMPLES_A_STRETCH", stretch)
+        first = cut_into_rows(np.array(lengths), room).tolist()
+    assert first[0] == 0
+    assert first[-1] == len(lengths)
+    for start, end in pairwise(first):
+        assert start < end
+        assert sum(lengths[start:end]) <= room
+        assert end % stretch == 0 or end == len(lengths) or sum(lengths[start : end + 1]) > room
+
+
+def test_negatives_are_those_of_the_step_in_all_its_micro_batches(corpus, ids):
+    negatives = Negatives(np.ones(ids.vocab_size, dtype=np.int64), 20)
+    rows = PretrainingRows(corpus.files, ids, 64, MaskingSettings(), PairSettings(), seed=3, negatives=negatives)
+    first, again, next_step = (rows.batch(step, 8, micro_batches=2) for step in (4, 4, 5))
+    for name in ("negatives", "log_expected"):
+        assert torch.equal(first[0][name], first[1][name])
+        assert torch.equal(first[0][name], again[0][name])
+    assert first[0]["negatives"].tolist() != next_step[0]["negatives"].tolist()
 
 
 def test_rows_do_not_depend_on_batch_size_or_accumulation(rows):
-    one_by_one = [row for step in range(48) for batch in rows.batch(step, 1) for row in unpadded(batch)]
+    one_by_one = [row for step in range(48) for batch in rows.batch(step, 1) for row in taken_apart(batch)]
     for batch_size, micro_batches in [(4, 1), (16, 4), (48, 5), (3, 8)]:
         steps = 48 // batch_size
         made = [
             row
             for step in range(steps)
             for batch in rows.batch(step, batch_size, micro_batches)
-            for row in unpadded(batch)
+            for row in taken_apart(batch)
         ]
         assert sorted(made) == sorted(one_by_one)
 
@@ -101,6 +155,7 @@ def test_counts_are_those_of_the_whole_step(rows):
     assert len(parts) == 4
     for name, labels in [("mlm_count", "labels"), ("nsp_count", "next_sentence_label")]:
         total = sum(int((part[labels] != -100).sum()) for part in parts)
+        assert total
         assert {int(part[name]) for part in parts} == {total}
 
 
@@ -110,13 +165,11 @@ def test_heldout_batches_are_fixed_and_hide_all_that_is_asked(corpus, ids):
         return heldout_batches(corpus.files, ids, 64, *settings, seed=3, limit_rows=100, batch_size=32)
 
     first, second = make(), make()
-    assert sum(len(batch["input_ids"]) for batch in first) == 100
-    assert max(len(batch["input_ids"]) for batch in first) <= 32
+    assert sum(len(batch["lengths"]) for batch in first) == 100
+    assert max(len(batch["lengths"]) for batch in first) <= 32
     for one, other in zip(first, second, strict=True):
-        assert one["layout"] == other["layout"]
-        assert all(torch.equal(one[name], other[name]) for name in one.keys() - {"layout"})
-        assert (one["input_ids"][one["labels"] != -100] == ids.mask).all()
-        assert (one["input_ids"][one["labels"] == -100] != ids.mask).all()
+        assert taken_apart(one) == taken_apart(other)
+        assert (one["input_ids"] == ids.mask).nonzero().flatten().tolist() == one["label_places"].tolist()
 
 
 def test_phases_follow_each_other(corpus, ids):
@@ -126,9 +179,11 @@ def test_phases_follow_each_other(corpus, ids):
     batches = in_phases([Phase(short, steps=3, batch_size=8), Phase(long, steps=2, batch_size=4, micro_batches=2)])
     wanted = [short.batch(0, 8), short.batch(1, 8), short.batch(2, 8), long.batch(0, 4, 2), long.batch(1, 4, 2)]
     for step, parts in enumerate(wanted):
-        assert [unpadded(part) for part in batches(step)] == [unpadded(part) for part in parts]
+        assert [taken_apart(part) for part in batches(step)] == [taken_apart(part) for part in parts]
 
 
 def test_too_short_rows(corpus, ids):
     with pytest.raises(SettingsError, match="max_length 4: 3 of these are special; take at least 5"):
         PretrainingRows(corpus.files, ids, 4, MaskingSettings(), PairSettings(), seed=0)
+    with pytest.raises(SettingsError, match="max_length 3: 2 of these are special; take at least 4"):
+        PretrainingRows(corpus.files, ids, 3, MaskingSettings(), PairSettings(), seed=0, objectives=("mlm",))

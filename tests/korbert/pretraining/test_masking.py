@@ -42,7 +42,8 @@ def test_rates_on_ten_thousand_rows(corpus, ids, unit):
     pieces = chosen = masked = kept = 0
     for place in range(10_000):
         row = rows.row(*divmod(place, len(rows)))
-        labels, inputs = row["labels"], row["input_ids"]
+        inputs, labels = row["input_ids"], np.full_like(row["input_ids"], -100)
+        labels[row["label_places"]] = row["labels"]
         special = (inputs == ids.cls) | (inputs == ids.sep)
         assert (labels[special] == -100).all()
         changed = inputs[(labels != -100) & (inputs != ids.mask)]

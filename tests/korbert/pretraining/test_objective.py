@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.nn.utils.rnn import pad_sequence
 
 from korbert.modeling import EncoderConfig, PretrainingModel
 from korbert.pretraining import (
@@ -15,8 +16,7 @@ from korbert.pretraining import (
     heldout_batches,
     pretraining_loss,
 )
-from korbert.pretraining.batches import located
-from korbert.pretraining.objective import _groups, unigram_log_probabilities
+from korbert.pretraining.objective import unigram_log_probabilities
 
 
 def model_of(architecture, ids):
@@ -35,12 +35,6 @@ def model_of(architecture, ids):
     return PretrainingModel(config, torch.Generator().manual_seed(0))
 
 
-def changed(batch, **tensors):
-    """The batch with other tensors, and what is known of it worked out again."""
-    new = {**batch, **tensors}
-    return {**new, **located(new["labels"], new["attention_mask"])}
-
-
 @pytest.fixture(scope="module")
 def rows(corpus, ids):
     return PretrainingRows(corpus.files, ids, 64, MaskingSettings(), PairSettings(), seed=3)
@@ -48,9 +42,15 @@ def rows(corpus, ids):
 
 def plainly(model, batch):
     """The same losses, every row with its padding, every piece scored."""
-    inputs = (batch[name] for name in ("input_ids", "attention_mask", "token_type_ids", "boundaries"))
-    scores, pair_scores = model(*inputs)
-    mlm = F.cross_entropy(scores.flatten(0, 1), batch["labels"].flatten())
+    lengths = list(batch["lengths"])
+    labels = torch.full_like(batch["input_ids"], -100)
+    labels[batch["label_places"]] = batch["labels"]
+    names = ("input_ids", "token_type_ids", "boundaries")
+    ids, segments, boundaries = (pad_sequence(batch[name].split(lengths), batch_first=True) for name in names)
+    mask = pad_sequence([torch.ones(length, dtype=torch.int64) for length in lengths], batch_first=True)
+    labels = pad_sequence(labels.split(lengths), batch_first=True, padding_value=-100)
+    scores, pair_scores = model(ids, mask, segments, boundaries)
+    mlm = F.cross_entropy(scores.flatten(0, 1), labels.flatten())
     return mlm, F.cross_entropy(pair_scores, batch["next_sentence_label"])
 
 
@@ -71,18 +71,6 @@ def test_loss_and_gradient_are_those_of_scoring_everything(rows, ids, architectu
     torch.testing.assert_close(gradients(model, values["loss"]), gradients(model, mlm + nsp), atol=1e-6, rtol=1e-4)
 
 
-@pytest.mark.parametrize("architecture", ["bert", "modern"])
-def test_added_padding_changes_nothing(rows, ids, architecture):
-    model = model_of(architecture, ids)
-    (batch,) = rows.batch(1, 16)
-    fillers = {"input_ids": ids.pad, "labels": -100, "attention_mask": 0, "token_type_ids": 0, "boundaries": 0}
-    padded = {name: F.pad(batch[name], (0, 17), value=filler) for name, filler in fillers.items()}
-    assert padded["input_ids"].shape[1] == batch["input_ids"].shape[1] + 17
-    before, after = (pretraining_loss(model, one) for one in (batch, changed(batch, **padded)))
-    for name in before:
-        torch.testing.assert_close(after[name], before[name])
-
-
 def test_micro_batches_add_up_to_the_step(rows, ids):
     model = model_of("modern", ids)
     (whole,) = rows.batch(2, 24)
@@ -94,17 +82,16 @@ def test_micro_batches_add_up_to_the_step(rows, ids):
     torch.testing.assert_close(gradients(model, sum(part["loss"] for part in parts)), expected, atol=1e-6, rtol=1e-4)
 
 
-def test_without_counts_the_batch_counts_itself(rows, ids):
-    model = model_of("modern", ids)
-    (batch,) = rows.batch(0, 8)
-    bare = {name: tensor for name, tensor in batch.items() if not name.endswith("_count")}
-    assert pretraining_loss(model, bare)["loss"] == pretraining_loss(model, batch)["loss"]
-
-
 def test_no_label_at_all_is_a_loss_of_zero(rows, ids):
     model = model_of("modern", ids)
     (batch,) = rows.batch(0, 4)
-    none = changed(batch, labels=batch["labels"] * 0 - 100, next_sentence_label=batch["next_sentence_label"] * 0 - 100)
+    no_pairs = batch["next_sentence_label"] * 0 - 100
+    none = {
+        **batch,
+        "labels": batch["labels"][:0],
+        "label_places": batch["labels"][:0],
+        "next_sentence_label": no_pairs,
+    }
     none |= {"mlm_count": torch.tensor(0), "nsp_count": torch.tensor(0)}
     values = pretraining_loss(model, none)
     assert {name: value.item() for name, value in values.items()} == {"loss": 0, "mlm_loss": 0, "nsp_loss": 0}
@@ -119,21 +106,6 @@ def test_bf16_gives_about_the_same(rows, ids):
         torch.testing.assert_close(pretraining_loss(model, batch)["loss"], wanted, atol=0.05, rtol=0.01)
 
 
-@pytest.mark.parametrize(
-    ("lengths", "groups"),
-    [
-        ([9], [(0, 1, 9)]),
-        ([20, 20, 20], [(0, 3, 20)]),
-        ([10] * 8 + [100] * 2, [(0, 8, 10), (8, 10, 100)]),  # 8 x 90 saved
-        ([50] * 2 + [100] * 8, [(0, 10, 100)]),  # 2 x 50 would be saved: not worth a group
-        ([100] * 8 + [10] * 2, [(0, 10, 100)]),  # not sorted: nothing saved, nothing lost
-    ],
-)
-def test_groups_by_hand(lengths, groups):
-    assert [(rows.start, rows.stop, length) for rows, length in _groups(lengths, "cpu")] == groups
-    assert len(list(_groups(lengths, "cuda"))) == 1  # where a group costs more than all of this
-
-
 def test_evaluation_is_what_plain_scoring_says(corpus, ids):
     model = model_of("modern", ids).eval()
     counts = np.random.default_rng(0).integers(0, 50, ids.vocab_size)
@@ -143,7 +115,7 @@ def test_evaluation_is_what_plain_scoring_says(corpus, ids):
     with torch.no_grad():
         found = evaluate(model, batches, counts)
         mlm, nsp = plainly(model, whole[0])
-    labels = whole[0]["labels"][whole[0]["labels"] != -100].numpy()
+    labels = whole[0]["labels"].numpy()
     smoothed = counts + 1
     assert found["mlm_count"] == len(labels)
     assert found["nsp_count"] == int((whole[0]["next_sentence_label"] != -100).sum())
@@ -177,5 +149,5 @@ def test_the_pieces_that_are_read_decide_the_loss(rows, ids):
     for name in ("input_ids", "token_type_ids", "boundaries"):
         changed = copy.copy(batch)
         changed[name] = batch[name].clone()
-        changed[name][:, 3] = 1 - changed[name][:, 3].clamp(0, 1)
+        changed[name][3] = 1 - changed[name][3].clamp(0, 1)
         assert pretraining_loss(model, changed)["loss"] != before

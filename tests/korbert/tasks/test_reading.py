@@ -45,7 +45,7 @@ class Scripted(torch.nn.Module):
         self.anchor = torch.nn.Parameter(torch.zeros(1))
         self.starts, self.ends = starts, ends
 
-    def forward(self, input_ids, *rest, padded):
+    def forward(self, input_ids, *rest, lengths):
         table = [torch.zeros(input_ids.shape), torch.zeros(input_ids.shape)]
         for scores, script in zip(table, (self.starts, self.ends), strict=True):
             for id, score in script.items():

@@ -74,8 +74,7 @@ def test_collate_by_hand():
         [1, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0],
         [1, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0],
     ]
-    assert batch["padded"] is True
-    assert collate(windows[:1], TOKENIZER, settings)["padded"] is False
+    assert batch["lengths"] == tuple(batch["attention_mask"].sum(dim=1).tolist())
     assert batch["start_positions"].tolist() == [9, 5]
     assert batch["end_positions"].tolist() == [10, 6]
 
@@ -128,7 +127,7 @@ def test_loss_is_unchanged_by_padding_and_by_micro_batches(architecture):
 
 
 def test_loss_of_a_model_that_knows_nothing_is_that_of_guessing_among_the_choices():
-    def indifferent(input_ids, *rest, padded):
+    def indifferent(input_ids, *rest, lengths):
         return torch.zeros(input_ids.shape), torch.zeros(input_ids.shape)
 
     batch = collate(cut_windows(letters("언제"), letters("가나다라마"), SMALL, answer=(2, 4)), TOKENIZER, SMALL)

@@ -65,11 +65,12 @@ def test_an_update_waits_for_nothing_on_the_device(tmp_path, monkeypatch, task, 
     model, loss, micro_batches = task(architecture, tmp_path)
     monkeypatch.setattr(updates, "adamw", plain_adamw)
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: precision == "bf16")  # `meta` has no autocast
+    monkeypatch.setattr(torch, "get_autocast_dtype", lambda device: torch.bfloat16)
     plan = TrainingPlan(9, OptimizerSettings(), 0, "fp32")
     run = Updates(model.to(META), loss, plan, META, World())
     for step in range(2):
         run.update(step, micro_batches)
-    assert run.take_pieces() == 2 * sum(int(batch["attention_mask"].sum()) for batch in micro_batches)
+    assert run.take_pieces() == 2 * sum(batch["pieces"] for batch in micro_batches)
     with pytest.raises((RuntimeError, NotImplementedError)):
         run.check_finite()  # the proof of the proof: this asks
 

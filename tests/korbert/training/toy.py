@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import nn
 
-from korbert.training import FitResult, OptimizerSettings, TrainingOutput, TrainingPlan, fit
+from korbert.training import Batch, FitResult, OptimizerSettings, TrainingOutput, TrainingPlan, fit
 
 STEPS = 40
 
@@ -22,11 +22,11 @@ def network() -> nn.Module:
     return nn.Sequential(nn.Embedding(50, 16), nn.Dropout(0.2), nn.Linear(16, 32), nn.LayerNorm(32), nn.Linear(32, 50))
 
 
-def batches(step: int, rows: int = 8, parts: int = 1) -> list[dict[str, torch.Tensor]]:
+def batches(step: int, rows: int = 8, parts: int = 1) -> list[Batch]:
     generator = torch.Generator().manual_seed(step)
     ids = torch.randint(0, 50, (rows, 6), generator=generator)
     mask = torch.ones_like(ids)
-    return [{"ids": part, "attention_mask": mask[: len(part)]} for part in ids.chunk(parts)]
+    return [{"ids": part, "attention_mask": mask[: len(part)], "pieces": part.numel()} for part in ids.chunk(parts)]
 
 
 def loss(model: nn.Module, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

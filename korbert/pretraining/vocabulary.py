@@ -1,0 +1,128 @@
+"""Losses over the vocabulary: cross-entropy over all entries, in parts, or over a sample of them.
+
+With 100,000 entries these scores are most of the arithmetic of a step. The exact loss takes three matrix products
+(scores, and the gradients of vectors and matrix) and holds the scores of some rows at a time; the sampled one takes a
+few thousand entries for all rows of a step.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+__all__ = ["Negatives", "full_loss", "sampled_loss"]
+
+_ROWS_AT_ONCE = 512  # whose scores over the vocabulary are held: 200 MB for 102,400 entries
+
+
+def full_loss(vectors: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, z_loss: float = 0.0) -> Tensor:
+    """Sum over rows of the cross-entropy of their labels, and of z_loss x (log Z)^2, Z the sum of all exp(scores).
+
+    vectors: (M, E), the output of the head's transform; weight: (V, E); bias: (V,); labels: (M,) int64. z_loss keeps
+    the scores from drifting (Chowdhery et al. 2022, 5). Under autocast the products are in its type, sums in float32.
+    """
+    kind = torch.get_autocast_dtype(vectors.device.type) if torch.is_autocast_enabled(vectors.device.type) else None
+    loss: Tensor = _FullLoss.apply(  # type: ignore[no-untyped-call]
+        vectors, weight, bias, labels, z_loss, kind or vectors.dtype
+    )
+    return loss
+
+
+class _FullLoss(torch.autograd.Function):
+    """The gradients are made with the loss, while the scores are there."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, vectors: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, z_loss: float, kind: torch.dtype
+    ) -> Tensor:
+        vectors, cast = vectors.detach(), weight.detach().to(kind)
+        loss = torch.zeros((), dtype=torch.float32, device=vectors.device)
+        needed = any(ctx.needs_input_grad)
+        to_vectors = torch.empty(vectors.shape, dtype=torch.float32, device=vectors.device)
+        to_weight = to_bias = None
+        for start in range(0, len(vectors), _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            own, wanted = vectors[part].to(kind), labels[part, None]
+            scores = torch.addmm(bias.detach().to(kind), own, cast.T).float()  # (m, V)
+            right = scores.gather(1, wanted)
+            shares = torch.log_softmax(scores, dim=1, out=scores)
+            log_share = shares.gather(1, wanted)
+            log_z = right - log_share  # (m, 1)
+            loss += z_loss * log_z.square().sum() - log_share.sum()
+            if not needed:
+                continue
+            shares.exp_()
+            if z_loss:
+                shares *= 1 + 2 * z_loss * log_z
+            shares.scatter_add_(1, wanted, torch.full_like(log_share, -1))
+            slope = shares.to(kind)
+            to_vectors[part] = slope @ cast
+            grown = (slope.T @ own).float()
+            to_weight = grown if to_weight is None else to_weight.add_(grown)
+            to_bias = shares.sum(dim=0) if to_bias is None else to_bias.add_(shares.sum(dim=0))
+        if needed:
+            if to_weight is None or to_bias is None:  # no rows
+                to_weight, to_bias = torch.zeros_like(weight), torch.zeros_like(bias)
+            ctx.save_for_backward(to_vectors, to_weight, to_bias)
+            ctx.kind = vectors.dtype
+        return loss
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        to_vectors, to_weight, to_bias = ctx.saved_tensors
+        return (to_vectors * gradient).to(ctx.kind), to_weight.mul_(gradient), to_bias.mul_(gradient), None, None, None
+
+
+def sampled_loss(
+    vectors: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    labels: Tensor,
+    negatives: Tensor,
+    log_expected: Tensor,
+    z_loss: float = 0.0,
+) -> Tensor:
+    """As full_loss, with Z estimated from the label and a sample of entries (importance sampling, Bengio and Senécal
+    2003): exp(score of the label) + sum over negatives other than it of exp(score) / expected.
+
+    negatives: (S,) int64, different entries; log_expected: (S,) float32, the log of how often each was to be drawn,
+    divided by how often it was (Negatives). The estimate of Z is unbiased; that of the loss is a little low.
+    """
+    drawn = torch.cat([labels, negatives])
+    picked = torch.nn.functional.embedding(drawn, weight)  # (M + S, E): one gradient of the matrix for both
+    own, others = torch.split(picked, [len(labels), len(negatives)])
+    right = (vectors * own).sum(dim=1).float() + bias[labels]
+    scores = torch.nn.functional.linear(vectors, others, bias[negatives]).float() - log_expected  # (M, S)
+    scores = scores.masked_fill(labels[:, None] == negatives, float("-inf"))
+    log_z = torch.logaddexp(scores.logsumexp(dim=1), right)
+    loss: Tensor = (log_z - right + z_loss * log_z.square()).sum()
+    return loss
+
+
+class Negatives:
+    """A sample of entries by how often they occur, shared by all rows of a step.
+
+    counts: (V,) of each piece in the training text; one more is counted for each, so that all can be drawn. number: how
+    many are drawn, with replacement and in strata: an entry with the share q is drawn number x q times on average, and
+    frequent ones by nearly that number in every step. Specials and bytes are entries like others.
+    """
+
+    def __init__(self, counts: NDArray[np.int64], number: int) -> None:
+        self._shares = (counts + 1) / (counts + 1).sum()
+        self._upper = np.cumsum(self._shares)
+        self._number = number
+
+    def draw(self, rng: np.random.Generator) -> dict[str, Tensor]:
+        """negatives: (S,) int64, ascending; log_expected: (S,) float32; S at most `number`."""
+        points = (np.arange(self._number) + rng.random(self._number)) / self._number
+        drawn = np.minimum(self._upper.searchsorted(points * self._upper[-1], side="right"), len(self._upper) - 1)
+        entries, times = np.unique(drawn, return_counts=True)
+        expected = self._number * self._shares[entries]
+        return {
+            "negatives": torch.from_numpy(entries),
+            "log_expected": torch.from_numpy(np.log(expected / times).astype(np.float32)),
+        }
