@@ -51,6 +51,8 @@ def check_encoder(config: EncoderConfig, folder: Path) -> None:
         raise ModelError(f"{folder}: a {found['kind']} model, its heads fill no gaps: name a pretrained model")
     theirs = EncoderConfig.parse(found["encoder"])
     free = _MAY_DIFFER | ({"max_position_embeddings"} if config.architecture == "modern" else set())
+    if config.embedding_size is theirs.embedding_size is None:
+        free.add("embedding_size")
     names = [name for name in EncoderConfig.model_fields if name not in free]
     ours, others = (  # with the width that embedding_size stands for where none is given
         {name: getattr(one, name) for name in names} | {"embedding_size": one.embedding_width}
