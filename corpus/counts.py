@@ -1,5 +1,6 @@
 """Morpheme counts of the training documents, and the coverage of held-out documents by a tokenizer."""
 
+import heapq
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,13 +17,13 @@ from corpus.execution.workers import Workers, local_threads, run_parts
 from corpus.morphemes import Bools, Codes, Ints, Morphemes, morpheme_files, read_morphemes
 from korbert.durable import sha256_of
 from korbert.errors import CorpusError
-from korbert.tokenization.settings import VocabularySettings
+from korbert.tokenization.settings import VocabularySettings, is_form
 from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE, marked
 
 if TYPE_CHECKING:
     from korbert.tokenization.tokenizer import Tokenizer
 
-__all__ = ["count", "coverage", "form_counts", "usage"]
+__all__ = ["count", "coverage", "form_counts", "frequent_cut_forms", "usage"]
 
 _VERSION = 1  # raise it when the same input gives other bytes
 _LIBRARIES = ("numpy", "pyarrow", "duckdb", "sentencepiece")
@@ -105,6 +106,28 @@ def form_counts(counts: Path, settings: VocabularySettings, min_documents: int =
                     yield keys[0], row["count"]
                 else:
                     yield from ((key, number) for key, number in zip(keys, (initial, inner), strict=True) if number)
+
+
+def frequent_cut_forms(
+    counts: Path, tokenizer: "Tokenizer", number: int, *, min_count: int = 1, min_documents: int = 1
+) -> list[str]:
+    """At most that many forms, those whose occurrences the tokenizer cuts into several pieces most often; ties by form.
+
+    Forms that are longer than the tokenizer's longest piece may be, that are no word (with a space), or cut in fewer
+    than `min_count` occurrences are left out. counts, min_documents: as in form_counts.
+    """
+    longest, found = tokenizer.settings.max_piece_chars, list[tuple[int, str]]()
+    with connect(None, threads=1, counts=[counts]) as database:
+        reader = database.sql(_FORM_COUNTS, params={"min_documents": min_documents}).to_arrow_reader()
+        for table in same_size_batches(reader):
+            forms, initial = table["form"].to_pylist(), table["initial"].to_numpy()
+            cut = np.zeros(len(forms), np.int64)  # occurrences
+            for begins, times in ((True, initial), (False, table["count"].to_numpy() - initial)):
+                cut += times * [len(ids) > 1 for ids in tokenizer.encode_forms(forms, [begins] * len(forms))]
+            rows = zip((-cut).tolist(), forms, strict=True)
+            fit = (row for row in rows if -row[0] >= min_count and len(row[1]) <= longest and is_form(row[1]))
+            found = heapq.nsmallest(number, [*found, *fit])
+    return [form for _, form in found]
 
 
 def coverage(

@@ -15,7 +15,7 @@ from pipelines.artifacts import Json, Plan
 from pipelines.recipes import Recipe
 from pipelines.runtime import Runtime
 from pipelines.sources import Sources
-from pipelines.stages import Inputs, Stage
+from pipelines.stages import Inputs, Stage, imported
 from pipelines.stages.table import STAGES
 
 __all__ = ["Pipeline", "Status"]
@@ -199,10 +199,13 @@ class Pipeline:
             return True
 
     def require_sources(self, stages: Sequence[Stage]) -> None:
-        """Raises CorpusError where a source file is missing of a stage that is still to be made."""
+        """Raises CorpusError where a source file is missing of a stage that is still to be made, and ModelError or
+        SettingsError where a model or tokenizer that it goes on from does not fit the recipe."""
         for stage in stages:
             if self.status(stage).state != "fresh":
                 self.sources(stage.name)
+                if stage.inspect and self.recipe.folders(stage.name):
+                    imported(stage.inspect)(self)
 
     def require_fresh_before(self, first: Stage) -> None:
         """Raises ArtifactError unless every artifact that `first` builds on is fresh."""

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from korbert.errors import SettingsError
-from pipelines.stages import Stage
+from pipelines.stages import Finder, Stage
 from pipelines.stages.table import STAGES
 
 SHIPPED = Path(__file__).parent / "recipes"
@@ -43,6 +43,11 @@ class Recipe:
         """Role -> file pattern of what the stage reads from outside."""
         section = self.section(stage)
         return {} if section is None else STAGES[stage].patterns(section)
+
+    def folders(self, stage: str) -> Mapping[str, tuple[str, Finder]]:
+        """Role -> folder of a model or tokenizer that the stage goes on from, and what finds it there."""
+        section = self.section(stage)
+        return {} if section is None else STAGES[stage].folders(section)
 
 
 SHARED = ("seed", "heldout_share", "precision", "threads")

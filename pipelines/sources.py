@@ -5,10 +5,11 @@ from pathlib import Path
 from corpus.readers.files import find_files, is_address, remote_version
 from corpus.readers.records import File
 from korbert.durable import sha256_of
-from korbert.errors import ArtifactError, CorpusError
+from korbert.errors import ArtifactError, CorpusError, ModelError
 from pipelines import artifacts
 from pipelines.artifacts import Json
 from pipelines.recipes import Recipe
+from pipelines.stages import Finder
 from pipelines.stages.table import STAGES
 
 SAMPLE = "sample:"
@@ -30,6 +31,7 @@ class Sources:
     def __init__(self, recipe: Recipe, data: Path, folder: Path) -> None:
         self._recipe = recipe
         self._data = data
+        self._folder = folder
         self._known: dict[tuple[str, int, int], str] = {}
         for stage in STAGES:
             try:
@@ -42,7 +44,11 @@ class Sources:
 
     def files(self, stage: str) -> dict[str, tuple[File, ...]]:
         """Role -> files, sorted by name. Raises CorpusError where a pattern finds nothing."""
-        return {role: self._find(stage, role, pattern) for role, pattern in self._recipe.patterns(stage).items()}
+        folders = self._recipe.folders(stage).items()
+        return {
+            **{role: self._find(stage, role, pattern) for role, pattern in self._recipe.patterns(stage).items()},
+            **{role: self._below(stage, role, given, find) for role, (given, find) in folders},
+        }
 
     def describe(self, stage: str) -> Json:
         """Role -> [{name, size, sha256}]; names are relative to the data folder, so that it may move.
@@ -82,6 +88,23 @@ class Sources:
                 "or change the path in the recipe"
             )
         return found
+
+    def _below(self, stage: str, role: str, given: str, find: Finder) -> tuple[File, ...]:
+        """The files of the folder of a model or tokenizer. Raises CorpusError where there is none."""
+        place = f"{self._recipe.given}: {stage}.{role}"
+        try:
+            folder = find(self._data / given)
+        except ModelError as error:
+            raise CorpusError(f"{place}: {error}") from error
+        if folder.resolve().is_relative_to(self._folder.resolve()):
+            raise CorpusError(f"{place}: {folder}: is what this recipe makes itself: give the recipe another name")
+        files = find_files("", folder)
+        if not files:
+            raise CorpusError(
+                f"{place}: no folder {given} in {self._data}, or nothing in it: name the folder of a model, or an "
+                "artifact that holds one, relative to --data"
+            )
+        return files
 
     def _describe(self, path: File) -> Json:
         if not isinstance(path, Path):

@@ -7,6 +7,7 @@
 5. heads.py       vectors -> scores: vocabulary, next sentence, classifiers; initial weights.
 6. models.py      an encoder with its heads: pretraining, classification, reading.
 7. storage.py     a model as a folder with its tokenizer, and back.
+8. growing.py     a model that begins with the weights of such a folder, for a tokenizer with more words, too.
 """
 
 from typing import TYPE_CHECKING

@@ -12,7 +12,8 @@ Many texts, `Tokenizer.encode_batch`, go the same way in columns: analyzer.py (t
 tokenizer.py in the place of 4. Exported folders carry steps 1 to 4 as code.
 
 Beside the way: settings.py (options), user_words.py (a user's dictionary), learning.py (morpheme counts to a
-vocabulary), folder.py (files, record and digest of a tokenizer), probe.py (how another Kiwi changes its pieces).
+vocabulary), folder.py (files, record and digest of a tokenizer), extending.py (words added to one that exists),
+probe.py (how another Kiwi changes its pieces).
 """
 
 from typing import TYPE_CHECKING

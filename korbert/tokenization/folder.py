@@ -35,6 +35,7 @@ class _Record(BaseModel):
     model_config = ConfigDict(strict=True)
 
     digest: str
+    base: str | None = None
     vocabulary: dict[str, Any]
     analyzer: dict[str, Any]
     versions: dict[str, str]
@@ -46,7 +47,7 @@ class Parts(NamedTuple):
     """All that a tokenizer is made of.
 
     versions: those that the vocabulary was counted with. accepted: others that it is used with all the same. probe:
-    from probe.recorded.
+    from probe.recorded. base: the digest of the tokenizer that extending.extended added words to.
     """
 
     model: bytes
@@ -55,6 +56,7 @@ class Parts(NamedTuple):
     versions: dict[str, str]
     accepted: dict[str, str] = {}  # noqa: RUF012 (never changed)
     probe: bytes | None = None
+    base: str | None = None
 
 
 def digest(parts: Parts) -> str:
@@ -81,6 +83,7 @@ def write(folder: Path, parts: Parts, pieces: Sequence[str]) -> None:
     record = {
         "format": FORMAT,
         "digest": digest(parts),
+        **({"base": parts.base} if parts.base else {}),
         "vocab_size": len(pieces),
         "special_tokens": {token: id for id, token in enumerate(SPECIAL)},
         "vocabulary": parts.settings.model_dump(),
@@ -109,7 +112,7 @@ def read(folder: Path, *, accept_kiwi: bool | None = None) -> Parts:
         place = ".".join(map(str, first["loc"]))
         raise ModelError(f"{folder / RECORD}: {place}: {first['msg']}: restore the file as it was saved") from error
     probe = (folder / PROBE).read_bytes() if PROBE in record.files else None
-    parts = Parts((folder / MODEL).read_bytes(), settings, options, record.versions, {}, probe)
+    parts = Parts((folder / MODEL).read_bytes(), settings, options, record.versions, {}, probe, record.base)
     if (current := digest(parts)) != record.digest:
         raise ModelError(
             f"{folder / RECORD}: the digest is {current[:12]}, {record.digest[:12]} when it was saved:"

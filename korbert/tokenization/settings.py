@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
-__all__ = ["AnalyzerOptions", "Mark", "UserWord", "VocabularySettings"]
+__all__ = ["AnalyzerOptions", "Mark", "UserWord", "VocabularySettings", "is_form"]
 
 Mark = Literal["none", "eojeol", "morpheme"]
 
@@ -48,8 +48,13 @@ class UserWord(BaseModel, frozen=True, extra="forbid"):
         return self
 
 
+def is_form(form: str) -> bool:
+    """Whether a form can be a word: at least one character, and no space, control or ▁."""
+    return bool(form) and "▁" not in form and form.isprintable() and not any(char.isspace() for char in form)
+
+
 def _check_form(form: str) -> None:
-    if not form or "▁" in form or not form.isprintable() or any(char.isspace() for char in form):
+    if not is_form(form):
         raise ValueError(f"{form!r} is no form: a word has at least one character and no space, control or ▁")
 
 

@@ -53,14 +53,16 @@ class Tokenizer:
         versions: Mapping[str, str],
         accepted: Mapping[str, str] | None = None,
         probe: bytes | None = None,
+        base: str | None = None,
     ) -> None:
-        """See build. accepted, probe: as folder.Parts has them."""
+        """See build. accepted, probe, base: as folder.Parts has them."""
         fields = VocabularySettings.model_fields  # the settings of a stage have more
         self.settings = VocabularySettings(**{name: getattr(settings, name) for name in fields})
         self.analyzer_options = analyzer_options
         self.versions = dict(versions)
-        self._parts = folders.Parts(model, self.settings, analyzer_options, self.versions, dict(accepted or {}), probe)
-        self.digest = folders.digest(self._parts)
+        others = dict(accepted or {})
+        self.parts = folders.Parts(model, self.settings, analyzer_options, self.versions, others, probe, base)
+        self.digest = folders.digest(self.parts)
         self.analyzer = Analyzer(analyzer_options)
         self._vocabulary = Vocabulary(processor_of(model), self.settings.mark, self.settings.words)
         if self.settings.mark != "none" and MARK not in self._vocabulary.pieces:
@@ -95,19 +97,19 @@ class Tokenizer:
 
     def save(self, folder: str | Path) -> None:
         """Writes vocabulary.model, pieces.txt, korbert_tokenizer.json and, with whole words, words.tsv."""
-        folders.write(Path(folder), self._parts, self._vocabulary.pieces)
+        folders.write(Path(folder), self.parts, self._vocabulary.pieces)
 
     def take_probe(self) -> None:
         """Encodes sample sentences with the installed Kiwi. `save` writes them, for comparison with another Kiwi."""
-        self._parts = self._parts._replace(probe=probes.recorded(lambda text: self.encode_pieces(text).ids))
+        self.parts = self.parts._replace(probe=probes.recorded(lambda text: self.encode_pieces(text).ids))
 
     def compare_probe(self) -> probes.Difference | None:
         """How the installed Kiwi changes the pieces of these sentences; None for a tokenizer saved without them."""
-        probe = self._parts.probe
+        probe = self.parts.probe
         return None if probe is None else probes.compared(probe, lambda text: self.encode_pieces(text).ids)
 
     def __reduce__(self) -> tuple[type["Tokenizer"], tuple[object, ...]]:
-        return type(self), tuple(self._parts)
+        return type(self), tuple(self.parts)
 
     @property
     def vocab_size(self) -> int:

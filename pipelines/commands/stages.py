@@ -90,13 +90,13 @@ def _run_stages(pipeline: "Pipeline", first: str | None, last: str | None, rebui
 
 
 def _show_plan(pipeline: "Pipeline", names: Sequence[str], rebuild: bool) -> None:
-    """The status of those stages. A missing source file is an error now rather than when its stage runs."""
+    """The status of those stages. What a run would refuse at once is refused here, too."""
     from pipelines.summary import show_status
 
     statuses = [status for status in pipeline.statuses(rebuild=names if rebuild else ()) if status.stage in names]
     for status in statuses:
         if status.state in ("absent", "partial"):
-            pipeline.sources(status.stage)
+            pipeline.require_sources([STAGES[status.stage]])
     show_status(pipeline, statuses)
 
 

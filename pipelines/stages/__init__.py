@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["Counts", "Figures", "Help", "Inputs", "Run", "Stage", "imported"]
+__all__ = ["Counts", "Figures", "Finder", "Help", "Inputs", "Run", "Stage", "imported"]
 
 Counts = dict[str, int | float]
 Run = Callable[..., Counts]
 """(settings, inputs, output, runtime) -> counts."""
+Finder = Callable[[Path], Path]
+"""A folder as given -> the folder itself, or the one inside that is meant (korbert.folders)."""
 Figures = Callable[[Path, Mapping[str, Any]], Iterable[tuple[str, str]]]
 """An artifact's folder and its counts -> (what, figure) of each line in the closing table."""
 
@@ -40,6 +42,12 @@ class Inputs:
     artifacts: Mapping[str, Path]
     files: Mapping[str, tuple[Any, ...]]
     encoded: Path | None = None
+
+    def folder(self, role: str, file: str) -> Path:
+        """The folder of a model or tokenizer, by a file that it has; of another folder, for its reader to refuse."""
+        given = self.files[role]
+        found: Path = next((path for path in given if path.name == file), given[0]).parent
+        return found
 
 
 @dataclass(frozen=True)
@@ -67,13 +75,14 @@ class Stage:
         workers). makes_rows: whether other processes may make the rows that it trains on.
     optional: only run where the recipe has its section; else the defaults stand for a section that is absent.
     patterns: role -> file pattern of what its settings have it read from outside. remote: whether those files may lie
-        behind an address.
+        behind an address. folders: role -> folder of a model or tokenizer that it goes on from, and what finds it.
     derive: fills in what other sections of the recipe, before they are checked, decide in its own. check: raises
         ValueError where its settings do not fit those of other stages (name -> settings, of those in the recipe).
     page: a module with `headlines(artifact)` and `story(artifact)`; "" for the page that every artifact has.
     result: what its first headline is called on top of the index page; "": it is not shown there.
     figures: lines of the closing table. products: what -> a file of the artifact, named below that table.
     preview: "module:function" of `--preview N`, (pipeline, N) -> None.
+    inspect: "module:function", (pipeline) -> None, that refuses, before any stage runs, what can be seen by then.
     """
 
     name: str
@@ -90,6 +99,7 @@ class Stage:
     optional: bool = False
     patterns: Callable[[Any], Mapping[str, str]] = lambda settings: {}
     remote: bool = False
+    folders: Callable[[Any], Mapping[str, tuple[str, Finder]]] = lambda settings: {}
     derive: Callable[[dict[str, Any], Mapping[str, Any]], None] = lambda section, recipe: None
     check: Callable[[Any, Mapping[str, Any]], None] = lambda settings, others: None
     page: str = ""
@@ -97,6 +107,7 @@ class Stage:
     figures: Figures = lambda folder, counts: ()
     products: Mapping[str, str] = field(default_factory=dict)
     preview: str = ""
+    inspect: str = ""
 
     @property
     def settings_class(self) -> "type[BaseModel]":

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from corpus.analyze import analyze
 from corpus.settings import AnalyzeSettings
 from korbert.errors import ArtifactError, SettingsError
+from korbert.tokenization.settings import AnalyzerOptions
 from korbert.tokenization.user_words import read_user_words
 from pipelines.artifacts import Json
 from pipelines.runtime import Runtime
@@ -18,13 +20,18 @@ def run(settings: AnalyzeSettings, inputs: Inputs, output: Path, runtime: Runtim
     """Writes morphemes/part-*.parquet, where Kiwi failed failed/part-*.parquet, and a copy of the user's words."""
     documents = inputs.artifacts["clean"] / "documents"
     if settings.user_words:
-        path = inputs.files["user_words"][0]
-        if settings.options.user_words:
-            raise SettingsError("analyze.user_words and analyze.options.user_words: give one of them")
-        options = settings.options.model_copy(update={"user_words": read_user_words(path)})
-        settings = settings.model_copy(update={"options": options})
-        (output / USER_WORDS).write_bytes(path.read_bytes())
+        settings = settings.model_copy(update={"options": options_of(settings, inputs.files)})
+        (output / USER_WORDS).write_bytes(inputs.files["user_words"][0].read_bytes())
     return dict(analyze(settings, documents, output, workers=runtime.units))
+
+
+def options_of(settings: AnalyzeSettings, files: Mapping[str, tuple[Any, ...]]) -> AnalyzerOptions:
+    """The options of Kiwi, with the words of the recipe's file. files: the source files of the stage, by role."""
+    if not settings.user_words:
+        return settings.options
+    if settings.options.user_words:
+        raise SettingsError("analyze.user_words and analyze.options.user_words: give one of them")
+    return settings.options.model_copy(update={"user_words": read_user_words(files["user_words"][0])})
 
 
 def check_versions(analyzed: Path, record: Json, versions: Mapping[str, str], place: str) -> None:

@@ -24,6 +24,8 @@ def analyze(folder: Path, counts: Counts) -> Lines:
 
 def vocab(folder: Path, counts: Counts) -> Lines:
     yield "pieces in the vocabulary", f"{counts['size']:,}"
+    if "added" in counts:
+        yield "of them added for this text", f"{counts['added']:,}"
     share = _json(folder / "coverage.json")["all"]["whole_morpheme_share"]
     yield "whole morphemes, held-out text", f"{share:.2%}"
 
@@ -38,6 +40,8 @@ def pretrain(folder: Path, counts: Counts) -> Lines:
     scores = _json(folder / "scores.json")
     compared = formatting.than_unigram(scores["unigram_loss"] - scores["mlm_loss"])
     yield "held-out MLM loss", f"{scores['mlm_loss']:.2f}, {compared} ({scores['unigram_loss']:.2f})"
+    if scores.get("init_mlm_loss") is not None:
+        yield "held-out MLM loss before training", f"{scores['init_mlm_loss']:.2f}"
     yield "held-out MLM accuracy", f"{scores['mlm_accuracy']:.1%} of {scores['mlm_count']:,}"
     if scores["nsp_count"]:
         yield "held-out NSP accuracy", f"{scores['nsp_accuracy']:.1%} of {scores['nsp_count']:,}"

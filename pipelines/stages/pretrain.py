@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -11,6 +12,7 @@ from torch import nn
 
 from korbert.errors import SettingsError
 from korbert.modeling import PretrainingModel, save_model
+from korbert.modeling.growing import check_encoder, check_tokenizer, take_weights
 from korbert.pretraining import (
     Phase,
     PretrainingLoss,
@@ -26,12 +28,20 @@ from korbert.pretraining import (
 )
 from korbert.pretraining.vocabulary import Negatives
 from korbert.tokenization import Tokenizer
+from korbert.tokenization.folder import RECORD
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.training import Batch, TrainingOutput, TrainingPlan, choose_device, fit
+from korbert.training.devices import autocast
 from pipelines import artifacts
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
 from pipelines.stages.settings import PretrainStage
+from pipelines.stages.table import STAGES
+
+if TYPE_CHECKING:
+    from pipelines.pipeline import Pipeline
+
+_BEFORE = ("mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy")  # kept of the model that was begun with
 
 
 def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
@@ -39,15 +49,17 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     torch.set_num_threads(settings.threads)
     shards = inputs.artifacts["shard"]
     tokenizer = Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
-    model = PretrainingModel(
-        settings.encoder.config(tokenizer.vocab_size), torch.Generator().manual_seed(settings.seed)
-    )
+    model = _first_model(settings, tokenizer, inputs)
     unigram = piece_counts(shards)
     ids = _special_ids(tokenizer)
     phases = training_phases(settings, shards, ids, unigram)
     held_out = evaluation_batches(settings, shards, ids)
     shown = Samples(output / "samples.jsonl", choose_samples(_heldout_rows(settings, shards, ids)), tokenizer)
     device = choose_device(runtime.device)
+    before: dict[str, float | int] = {}
+    if settings.init:
+        with autocast(device, settings.precision):
+            before = evaluate(model.to(device).eval(), held_out, unigram)
 
     def look(model: nn.Module, step: int) -> dict[str, float | int]:
         shown.write(model, step)
@@ -71,7 +83,8 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         "rows_of_first_epoch": len(phases[0].rows),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
     }
-    measured = {name: value if math.isfinite(value) else None for name, value in result.heldout.items()}
+    figures = {**result.heldout, **{f"init_{name}": before[name] for name in _BEFORE if name in before}}
+    measured = {name: value if math.isfinite(value) else None for name, value in figures.items()}
     artifacts.write_json(output / "scores.json", {**measured, **seen})
     return seen
 
@@ -86,6 +99,28 @@ def training_plan(settings: PretrainStage) -> TrainingPlan:
         log_every=settings.log_every,
         evaluate_every=settings.evaluate_every,
     )
+
+
+def inspect(pipeline: "Pipeline") -> None:
+    """Raises ModelError where the model of the recipe's `init` has another encoder than the recipe, or another
+    tokenizer than vocab, where that one is known by now."""
+    folder = pipeline.inputs(STAGES["pretrain"]).folder("init", "config.json")
+    check_encoder(pipeline.recipe.section("pretrain").encoder.config(vocab_size=1), folder)  # its size is not compared
+    vocab = STAGES["vocab"]
+    if pipeline.status(vocab).state == "fresh":
+        check_tokenizer(Tokenizer.load(pipeline.artifact("vocab")), Tokenizer.load(folder), folder)
+    elif pipeline.recipe.folders("vocab"):
+        taken = pipeline.inputs(vocab).folder("tokenizer", RECORD)
+        check_tokenizer(Tokenizer.load(taken), Tokenizer.load(folder), folder)
+
+
+def _first_model(settings: PretrainStage, tokenizer: Tokenizer, inputs: Inputs) -> PretrainingModel:
+    """The model before the first step: with drawn weights, or with those of the recipe's `init`."""
+    config = settings.encoder.config(tokenizer.vocab_size)
+    model = PretrainingModel(config, torch.Generator().manual_seed(settings.seed))
+    if settings.init:
+        take_weights(model, tokenizer, inputs.folder("init", "config.json"))
+    return model
 
 
 def _special_ids(tokenizer: Tokenizer) -> SpecialIds:

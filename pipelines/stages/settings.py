@@ -1,8 +1,15 @@
 """Sections of a recipe that join settings of several rooms."""
 
-from typing import Self
+from typing import Any, Self
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from corpus.settings import ShardSettings, VocabSettings
 from korbert.modeling.config import EncoderConfig
@@ -22,7 +29,45 @@ class HeldOut(BaseModel, frozen=True, extra="forbid"):
 
 
 class VocabStage(VocabSettings, HeldOut, frozen=True, extra="forbid"):
-    """[vocab]"""
+    """[vocab]: a tokenizer that is learned, or one that exists, with more words."""
+
+    tokenizer: str = Field(
+        "",
+        description="folder of a tokenizer, or of a model, to take instead of learning one; it has its own size, mark "
+        "and the like, and new words of vocab.words and analyze.user_words are added behind its entries",
+    )
+    add: int = Field(
+        0,
+        ge=0,
+        le=1 << 20,
+        description="with tokenizer: how many of the forms that it most often cuts into several pieces to add as words",
+    )
+
+    @model_validator(mode="after")
+    def _learns_or_takes(self) -> Self:
+        if self.add and not self.tokenizer:
+            raise ValueError(
+                f"add {self.add} adds words to a tokenizer, and none is named: set tokenizer, or raise size"
+            )
+        if given := [name for name in type(self).model_fields if name in self.model_fields_set & self._unused()]:
+            raise ValueError(
+                f"{given[0]} is no setting beside tokenizer {self.tokenizer!r}, which has its own: remove it"
+            )
+        return self
+
+    @model_serializer(mode="wrap")
+    def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without a tokenizer, the record is the one from before there was this setting, and keeps its digest."""
+        unused = self._unused() if self.tokenizer else {"tokenizer", "add"}
+        record: dict[str, Any] = serialize(self)
+        return {name: value for name, value in record.items() if name not in unused}
+
+    def _unused(self) -> set[str]:
+        """Settings of learning, where nothing is learned, and of choosing words, where none are chosen."""
+        if not self.tokenizer:
+            return set()
+        learning = {"size", "mark", "character_coverage", "max_piece_chars", "foreign_share"}
+        return learning | (set() if self.add else {"min_count", "min_documents"})
 
 
 class ShardStage(ShardSettings, HeldOut, frozen=True, extra="forbid"):
@@ -62,6 +107,11 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     )
     threads: int = Field(2, ge=1, description="CPU threads of training; another number gives other bytes")
     seed: int = Field(0, ge=0, description="random seed of weights, rows and masks")
+    init: str = Field(
+        "",
+        description="folder of a pretrained model whose weights to begin with; its tokenizer must be that of vocab, "
+        "which vocab.tokenizer takes from it; encoder must be its encoder",
+    )
     encoder: EncoderSection
     phases: tuple[Phase, ...] = Field(min_length=1, description="run in this order under one learning rate schedule")
     objectives: tuple[ObjectiveName, ...] = Field(

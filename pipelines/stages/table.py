@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from korbert.folders import model_folder, tokenizer_folder
 from pipelines.stages import Help, Stage, figures
 from pipelines.tasks import TASKS, Task
 
@@ -105,13 +106,17 @@ STAGES: dict[str, Stage] = {
             "pipelines.stages.vocab:run",
             Help(
                 "Morphemes -> vocabulary and tokenizer.",
-                "the morphemes of analyze; the size is vocab.size",
+                "the morphemes of analyze, and a tokenizer if vocab.tokenizer names one; the size is vocab.size",
                 "tokenizer/, counts.parquet and coverage.json",
                 "korbert vocab mine.toml --set vocab.size=16000",
             ),
             "Vocabulary and tokenizer",
             reads=("analyze",),
             libraries=("sentencepiece", "pyarrow", "duckdb"),
+            folders=lambda settings: (
+                {"tokenizer": (settings.tokenizer, tokenizer_folder)} if settings.tokenizer else {}
+            ),
+            inspect="pipelines.stages.vocab:inspect",
             page="pipelines.reports.vocab",
             figures=figures.vocab,
         ),
@@ -149,7 +154,9 @@ STAGES: dict[str, Stage] = {
             trains=True,
             makes_rows=True,
             optional=True,
+            folders=lambda settings: {"init": (settings.init, model_folder)} if settings.init else {},
             derive=_without_pairs,
+            inspect="pipelines.stages.pretrain:inspect",
             page="pipelines.reports.pretrain",
             result="nats, held-out MLM loss",
             figures=figures.pretrain,

@@ -1,23 +1,33 @@
-"""vocab: morphemes -> counts, a tokenizer learned from them, and how well it covers text that it has not seen."""
+"""vocab: morphemes -> counts, a tokenizer learned from them, and how well it covers text that it has not seen.
+
+With vocab.tokenizer nothing is learned: that tokenizer is taken, and gains the words that the new text needs.
+"""
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from corpus.counts import count, coverage, form_counts, usage
+from corpus.counts import count, coverage, form_counts, frequent_cut_forms, usage
 from corpus.settings import AnalyzeSettings
 from korbert.errors import CorpusError, SettingsError
 from korbert.progress import track
 from korbert.tokenization import Analyzer, Tokenizer
+from korbert.tokenization.extending import extended, other_options
+from korbert.tokenization.folder import RECORD
 from korbert.tokenization.learning import learn
 from korbert.tokenization.settings import AnalyzerOptions
 from korbert.tokenization.user_words import read_user_words
 from pipelines import artifacts
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
-from pipelines.stages.analyze import USER_WORDS, check_versions
+from pipelines.stages.analyze import USER_WORDS, check_versions, options_of
 from pipelines.stages.settings import VocabStage
+from pipelines.stages.table import STAGES
+
+if TYPE_CHECKING:
+    from pipelines.pipeline import Pipeline
 
 
 def _analyzer(analyzed: Path) -> Analyzer:
@@ -35,13 +45,55 @@ def _analyzer(analyzed: Path) -> Analyzer:
     return analyzer
 
 
-def _with_user_words(settings: VocabStage, options: AnalyzerOptions) -> VocabStage:
-    """The words that Kiwi was told of stay whole."""
-    words = tuple(dict.fromkeys([*settings.words, *(word.form for word in options.user_words)]))
+def _whole_words(settings: VocabStage, options: AnalyzerOptions) -> tuple[str, ...]:
+    """Those of the recipe, and those that Kiwi was told of."""
+    return tuple(dict.fromkeys([*settings.words, *(word.form for word in options.user_words)]))
+
+
+def _learned(settings: VocabStage, analyzer: Analyzer, counts: Path, morphemes: Path) -> Tokenizer:
+    """A tokenizer learned from the counts of these morphemes."""
+    words = _whole_words(settings, analyzer.options)
     try:
-        return VocabStage.model_validate(settings.model_dump() | {"words": words})
+        settings = VocabStage.model_validate(settings.model_dump() | {"words": words})
     except ValidationError as error:
         raise SettingsError(f"vocab, with the words of analyze.user_words: {error.errors()[0]['msg']}") from error
+    with track("vocab: learn", total=None, unit="pieces"):
+        try:
+            model = learn(form_counts(counts, settings, settings.min_documents), settings)
+        except CorpusError as error:
+            raise CorpusError(f"{morphemes}: {error}") from error
+    return Tokenizer.build(model, settings, analyzer.options, analyzer.versions)
+
+
+def _extended(settings: VocabStage, base: Tokenizer, options: AnalyzerOptions, counts: Path) -> Tokenizer:
+    """The tokenizer with the words of the recipe, and with those that the counts choose."""
+    words = _whole_words(settings, options)
+    if settings.add:
+        named = extended(base, words, options)
+        limits = {"min_count": settings.min_count, "min_documents": settings.min_documents}
+        words += tuple(frequent_cut_forms(counts, named, settings.add, **limits))
+    return extended(base, words, options)
+
+
+def _base(inputs: Inputs, options: AnalyzerOptions) -> Tokenizer:
+    """The tokenizer of the recipe. options: of analyze.
+
+    Raises SettingsError where Kiwi has other options than it had for that tokenizer.
+    """
+    folder = inputs.folder("tokenizer", RECORD)
+    base = Tokenizer.load(folder)
+    if difference := other_options(base.analyzer_options, options):
+        raise SettingsError(
+            f"{folder}: was made with other options of Kiwi than analyze.options has here, and its pieces would not be "
+            f"those of this text: {difference}: change it in the recipe"
+        )
+    return base
+
+
+def inspect(pipeline: "Pipeline") -> None:
+    """Raises ModelError or SettingsError where the tokenizer of the recipe cannot be taken."""
+    options = options_of(pipeline.recipe.section("analyze"), pipeline.sources("analyze"))
+    _base(pipeline.inputs(STAGES["vocab"]), options)
 
 
 def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
@@ -49,15 +101,15 @@ def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) ->
     analyzed = inputs.artifacts["analyze"]
     morphemes, seed, share = analyzed / "morphemes", settings.seed, settings.heldout_share
     analyzer = _analyzer(analyzed)
+    base = _base(inputs, analyzer.options) if settings.tokenizer else None
     counted = count(morphemes, output, seed=seed, heldout_share=share, workers=runtime.units)
-    settings = _with_user_words(settings, analyzer.options)
-    with track("vocab: learn", total=None, unit="pieces"):
-        try:
-            model = learn(form_counts(output / "counts.parquet", settings, settings.min_documents), settings)
-        except CorpusError as error:
-            raise CorpusError(f"{morphemes}: {error}") from error
-    tokenizer = Tokenizer.build(model, settings, analyzer.options, analyzer.versions)
-    tokenizer.take_probe()
+    counts = output / "counts.parquet"
+    if base is None:
+        tokenizer = _learned(settings, analyzer, counts, morphemes)
+    else:
+        tokenizer = _extended(settings, base, analyzer.options, counts)
+    if tokenizer.parts.probe is None:
+        tokenizer.take_probe()
     tokenizer.save(output / "tokenizer")
     found = coverage(morphemes, tokenizer, output, seed=seed, heldout_share=share, workers=runtime.units)
     if not found["all"]["documents"]:
@@ -65,7 +117,8 @@ def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) ->
             f"{morphemes}: none of its {counted['documents']:,} documents is held out by heldout_share {share}, "
             "and nothing could be measured: raise it, or bring more text"
         )
-    found["used"] = usage(output / "counts.parquet", tokenizer)
+    found["used"] = usage(counts, tokenizer)
     text = json.dumps(found, ensure_ascii=False, indent=1)
     (output / "coverage.json").write_text(text + "\n", encoding="utf-8")
-    return {"size": tokenizer.vocab_size, **counted}
+    added = {} if base is None else {"added": tokenizer.vocab_size - base.vocab_size}
+    return {"size": tokenizer.vocab_size, **added, **counted}

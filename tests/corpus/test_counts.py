@@ -6,7 +6,7 @@ import made_up
 import pyarrow.parquet as pq
 import pytest
 
-from corpus.counts import count, coverage, form_counts, usage
+from corpus.counts import count, coverage, form_counts, frequent_cut_forms, usage
 from corpus.documents import is_heldout
 from korbert.errors import CorpusError
 from korbert.tokenization.settings import VocabularySettings
@@ -97,6 +97,30 @@ def test_forms_of_few_documents_are_left_out(tmp_path):
     run(made_up.write_parts(tmp_path, [rows]), tmp_path / "out", share=0.0)
     path = tmp_path / "out" / "counts.parquet"
     assert list(form_counts(path, VocabularySettings(), min_documents=2)) == [("학교", 2)]
+
+
+@pytest.mark.parametrize("mark", ["none", "eojeol"])
+def test_forms_that_are_cut_most_often(morphemes, tmp_path, mark):
+    run(morphemes, tmp_path / "out", share=0.0)
+    path, tokenizer = tmp_path / "out" / "counts.parquet", made_up.tokenizer(mark)
+    pairs = [pair for row in ROWS for pair in zip(row["form"], made_up.begins(row["eojeol"]), strict=True)]
+    cut = Counter(form for form, first in pairs if len(tokenizer.encode_forms([form], [first])[0]) > 1)
+    order = sorted(cut, key=lambda form: (-cut[form], form))
+    assert set(order) >= {"漢", "😀", "학교에"}
+    for number in (0, 1, 2, len(order), 1000):
+        assert frequent_cut_forms(path, tokenizer, number) == order[:number]
+    least = cut[order[1]]
+    assert frequent_cut_forms(path, tokenizer, 1000, min_count=least) == [f for f in order if cut[f] >= least]
+
+
+def test_forms_that_can_be_no_word_are_not_chosen(tmp_path):
+    forms = ["뷁뷁", "뷁 뷁", "뷁▁", "뷁" * 16, "뷁" * 17, "뷁뷁뷁"]
+    row = {"id": "s:1", "source": "s", "form": forms, "tag": ["NNG"] * 6, "sentence": [0] * 6, "eojeol": [0] * 6}
+    row |= {"start": list(range(6)), "end": list(range(1, 7))}
+    run(made_up.write_parts(tmp_path, [[row]]), tmp_path / "out", share=0.0)
+    path = tmp_path / "out" / "counts.parquet"
+    assert frequent_cut_forms(path, made_up.tokenizer(), 10) == ["뷁뷁", "뷁뷁뷁", "뷁" * 16]
+    assert frequent_cut_forms(path, made_up.tokenizer(), 10, min_documents=2) == []
 
 
 @pytest.mark.parametrize("mark", ["none", "eojeol"])

@@ -165,11 +165,31 @@ def test_set_changes_one_value(tmp_path: Path, change: str, read: object) -> Non
         (MINIMAL + "[nsmc]\n", ["nsmc.max_length=600"], r"nsmc\.max_length 600 is more than .* 512: lower"),
         ('name = "other"\n' + MINIMAL, [], r"mine\.toml: name: no such key: a recipe is named by its file"),
         (MINIMAL, ["heldout_share=0"], r"heldout_share: .*greater than 0"),
+        (MINIMAL, ["vocab.add=9"], r"vocab: add 9 adds words to a tokenizer, and none is named: set tokenizer, or"),
+        (
+            MINIMAL,
+            ["vocab.tokenizer=x", "vocab.size=999"],
+            r"vocab: size is no setting beside tokenizer 'x', which has",
+        ),
+        (MINIMAL, ["vocab.tokenizer=x", "vocab.mark=none"], r"vocab: mark is no setting beside tokenizer 'x'"),
+        (MINIMAL, ["vocab.tokenizer=x", "vocab.min_count=2"], r"vocab: min_count is no setting beside tokenizer 'x'"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, text: str, changes: list[str], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         recipes.load(_write(tmp_path, text), changes)
+
+
+def test_the_record_of_vocab_has_the_settings_that_are_used(tmp_path: Path) -> None:
+    """Without a tokenizer to take, the record is that of before there was one, and no artifact is stale."""
+    given = _write(tmp_path, MINIMAL)
+    learning = {"size", "mark", "character_coverage", "max_piece_chars", "foreign_share"}
+    choosing, always = {"min_count", "min_documents"}, {"words", "seed", "heldout_share"}
+    assert recipes.load(given).settings("vocab").keys() == learning | choosing | always
+    taken = recipes.load(given, ["vocab.tokenizer=x"])
+    assert taken.settings("vocab").keys() == always | {"tokenizer", "add"}
+    chosen = recipes.load(given, ["vocab.tokenizer=x", "vocab.add=5", "vocab.min_count=3"])
+    assert chosen.settings("vocab").keys() == always | choosing | {"tokenizer", "add"}
 
 
 def test_a_folder_of_the_same_name_hides_no_shipped_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

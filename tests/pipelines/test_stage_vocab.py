@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from korbert.errors import ArtifactError
+from corpus.counts import frequent_cut_forms
+from korbert.errors import ArtifactError, SettingsError
 from korbert.tokenization import Analyzer, Tokenizer
 from pipelines.runtime import Runtime
 from pipelines.stages import Inputs, shard, vocab
@@ -16,10 +18,11 @@ VERSIONS = Analyzer().versions
 SETTINGS = VocabStage(size=410, seed=1, heldout_share=0.2)
 
 
-def analyzed(folder: Path, versions: dict[str, str]) -> Path:
-    """An artifact of `analyze` made with those versions."""
+def analyzed(folder: Path, versions: dict[str, str], **options: str) -> Path:
+    """An artifact of `analyze` made with those versions and options of Kiwi."""
     made_up.write_parts(folder, [made_up.documents(0, 60)])
-    (folder / "stage.json").write_text(json.dumps({"settings": {}, "versions": versions}), encoding="utf-8")
+    record = {"settings": {"options": options}, "versions": versions}
+    (folder / "stage.json").write_text(json.dumps(record), encoding="utf-8")
     return folder
 
 
@@ -51,3 +54,66 @@ def test_the_tokenizer_is_of_the_kiwi_that_made_the_morphemes(tmp_path: Path) ->
     inputs = Inputs({"analyze": other, "vocab": tmp_path / "vocab"}, {})
     with pytest.raises(ArtifactError, match=r"are of kiwipiepy 0\.23\.0, and kiwipiepy \S+ is what \S+ was made with"):
         shard.run(ShardStage(seed=1, heldout_share=0.2), inputs, tmp_path / "out", runtime(tmp_path))
+
+
+@pytest.fixture(scope="module")
+def taken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tokenizer, whose longest piece may have 3 characters."""
+    folder = tmp_path_factory.mktemp("taken")
+    base = made_up.tokenizer()
+    settings = base.settings.model_copy(update={"max_piece_chars": 3})
+    tokenizer = Tokenizer(*base.parts._replace(settings=settings))
+    tokenizer.take_probe()
+    tokenizer.save(folder)
+    return folder
+
+
+def run_with(taken: Path, morphemes: Path, output: Path, settings: dict[str, Any]) -> dict[str, int | float]:
+    """A run of the stage with a tokenizer to take."""
+    output.mkdir()
+    stage = VocabStage.model_validate({"seed": 1, "heldout_share": 0.2, "tokenizer": "taken", **settings})
+    inputs = Inputs({"analyze": morphemes}, {"tokenizer": tuple(sorted(taken.iterdir()))})
+    return vocab.run(stage, inputs, output, runtime(output))
+
+
+def test_a_tokenizer_is_taken_as_it_is(tmp_path: Path, taken: Path) -> None:
+    morphemes = analyzed(tmp_path / "analyze", VERSIONS)
+    counts = run_with(taken, morphemes, tmp_path / "out", {})
+    made = tmp_path / "out" / "tokenizer"
+    assert {file.name: file.read_bytes() for file in made.iterdir()} == {
+        file.name: file.read_bytes() for file in taken.iterdir()
+    }
+    assert (counts["size"], counts["added"]) == (410, 0)
+    coverage = json.loads((tmp_path / "out" / "coverage.json").read_text(encoding="utf-8"))
+    assert coverage["used"]["entries"] == 410 - 384
+    assert (tmp_path / "out" / "counts.parquet").exists()
+
+
+def test_words_are_added_to_it(tmp_path: Path, taken: Path) -> None:
+    """Those of the recipe first, then those that this text needs most."""
+    morphemes = analyzed(tmp_path / "analyze", VERSIONS)
+    counts = run_with(taken, morphemes, tmp_path / "out", {"words": ("갓생", "다"), "add": 2})
+    base, made = Tokenizer.load(taken), Tokenizer.load(tmp_path / "out" / "tokenizer")
+    assert (counts["size"], counts["added"]) == (413, 3)
+    first, *chosen = made.settings.words
+    assert first == "갓생"
+    assert len(chosen) == 2
+    assert chosen == frequent_cut_forms(tmp_path / "out" / "counts.parquet", base, 2)
+    assert made.parts.base == base.digest
+    assert made.compare_probe() is not None
+    assert made.tokens(range(410, 413)) == ["갓생", *chosen]
+
+    again = run_with(tmp_path / "out" / "tokenizer", morphemes, tmp_path / "again", {})
+    assert again["added"] == 0
+    assert Tokenizer.load(tmp_path / "again" / "tokenizer").digest == made.digest
+
+
+def test_morphemes_of_other_options_are_refused(tmp_path: Path, taken: Path) -> None:
+    other = analyzed(tmp_path / "analyze", VERSIONS, typos="basic")
+    with pytest.raises(SettingsError) as refusal:
+        run_with(taken, other, tmp_path / "out", {})
+    assert str(refusal.value) == (
+        f"{taken}: was made with other options of Kiwi than analyze.options has here, and its pieces would not be "
+        "those of this text: typos: 'basic', not 'none': change it in the recipe"
+    )
+    assert list((tmp_path / "out").iterdir()) == []

@@ -11,12 +11,14 @@ import torch
 import transformers
 
 from korbert.errors import ModelError, SettingsError
-from korbert.huggingface.check import TOLERANCE
+from korbert.huggingface.check import TEXTS, TOLERANCE
 from korbert.huggingface.exporting import export
 from korbert.modeling.config import EncoderConfig
+from korbert.modeling.growing import take_weights
 from korbert.modeling.models import ClassificationModel, Model, PretrainingModel, ReadingModel
 from korbert.modeling.storage import save_model
-from korbert.tokenization import Tokenizer
+from korbert.tokenization import AnalyzerOptions, Tokenizer
+from korbert.tokenization.extending import extended
 
 
 def small(tokenizer: Tokenizer, architecture: str, **others: Any) -> EncoderConfig:
@@ -52,6 +54,20 @@ def test_masked_lm(tiny_tokenizer: Tokenizer, tmp_path: Path, architecture: str,
     model = PretrainingModel(small(tiny_tokenizer, architecture, global_attn_every_n_layers=every))
     differences = export(written(tmp_path / "ours", model, tiny_tokenizer), tmp_path / "theirs", check=True)
     assert differences.keys() == ({"mlm_logits", "nsp_logits"} if architecture == "bert" else {"mlm_logits"})
+    assert max(differences.values()) <= TOLERANCE
+
+
+@pytest.mark.parametrize("architecture", ["bert", "modern"])
+def test_a_model_with_added_words(tiny_tokenizer: Tokenizer, tmp_path: Path, architecture: str) -> None:
+    """It is grown, saved and exported; the check compares ids and scores of sentences that have the words, too."""
+    source = written(tmp_path / "source", PretrainingModel(small(tiny_tokenizer, architecture)), tiny_tokenizer)
+    tokenizer = extended(tiny_tokenizer, ["반갑", "인구", "강추", "삐까뻔쩍체"], AnalyzerOptions())
+    added = set(range(tiny_tokenizer.vocab_size, tokenizer.vocab_size))
+    assert added & {id for text in TEXTS for id in tokenizer.encode(text).input_ids}
+    model = PretrainingModel(small(tokenizer, architecture))
+    take_weights(model, tokenizer, source)
+    save_model(tmp_path / "ours", model, tokenizer)
+    differences = export(tmp_path / "ours", tmp_path / "theirs", check=True)
     assert max(differences.values()) <= TOLERANCE
 
 

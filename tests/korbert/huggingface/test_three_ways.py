@@ -19,9 +19,12 @@ from korbert.modeling.models import ReadingModel
 from korbert.modeling.storage import save_model
 from korbert.tokenization import Analyzer, AnalyzerOptions, Encoding, Tokenizer, VocabularySettings, learn, marked
 from korbert.tokenization.encoding import CONTINUATION
+from korbert.tokenization.extending import extended
 
 MARKS = ("none", "eojeol", "morpheme")
+KINDS = (*MARKS, "extended")  # the last one is that of "eojeol" with more words
 WORDS = ("대한민국", "쀍쀍")  # whole words; the first is a learned piece, too
+ADDED = ("GPT", "😀", "재밌", "뷁")
 OPTIONS = AnalyzerOptions(
     integrate_allomorph=False,  # so that no other test has this Kiwi
     space_tolerance=1,
@@ -50,7 +53,7 @@ laws = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCh
 
 @pytest.fixture(scope="module")
 def ours(sample: Path) -> dict[str, Tokenizer]:
-    """A tokenizer for each mark, with whole words and user words."""
+    """A tokenizer for each mark, with whole words and user words; and one with words that were added later."""
     analyzer, texts = Analyzer(OPTIONS), (sample / "reviews.jsonl").read_text(encoding="utf-8").splitlines()[:300]
     analyses = list(analyzer.analyze_many(json.loads(text)["text"] for text in texts))
     tokenizers = {}
@@ -63,13 +66,15 @@ def ours(sample: Path) -> dict[str, Tokenizer]:
             counts.update(marked(form, begins, mark) for form, begins in zip(one.forms, initial, strict=True))
         chosen = VocabularySettings(size=1_500, mark=mark, words=WORDS)
         tokenizers[mark] = Tokenizer.build(learn(counts.items(), chosen), chosen, OPTIONS, analyzer.versions)
-        tokenizers[mark].analyzer = analyzer
+    tokenizers["extended"] = extended(tokenizers["eojeol"], ADDED, OPTIONS)
+    for tokenizer in tokenizers.values():
+        tokenizer.analyzer = analyzer
     return tokenizers
 
 
 @pytest.fixture(scope="module")
 def theirs(ours: dict[str, Tokenizer], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The same three as `transformers` loads them from exported folders."""
+    """The same as `transformers` loads them from exported folders."""
     tokenizers = {}
     for mark, tokenizer in ours.items():
         folder = tmp_path_factory.mktemp(mark)
@@ -102,7 +107,7 @@ ASKED = {"return_offsets_mapping": True, "return_special_tokens_mask": True}
 
 @laws
 @given(
-    texts=st.lists(TEXT | LONG_TEXT, max_size=4), mark=st.sampled_from(MARKS), max_length=st.none() | st.integers(2, 24)
+    texts=st.lists(TEXT | LONG_TEXT, max_size=4), mark=st.sampled_from(KINDS), max_length=st.none() | st.integers(2, 24)
 )
 def test_texts(
     ours: dict[str, Tokenizer], theirs: dict[str, Any], texts: list[str], mark: str, max_length: int | None
@@ -127,7 +132,7 @@ def test_texts(
 @laws
 @given(
     pairs=st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=3),
-    mark=st.sampled_from(MARKS),
+    mark=st.sampled_from(KINDS),
     max_length=st.none() | st.integers(3, 24),
 )
 def test_pairs(
@@ -167,7 +172,7 @@ def test_windows(
 
 
 @laws
-@given(text=SPECIAL_TEXT | TEXT, pair=st.none() | SPECIAL_TEXT, mark=st.sampled_from(MARKS))
+@given(text=SPECIAL_TEXT | TEXT, pair=st.none() | SPECIAL_TEXT, mark=st.sampled_from(KINDS))
 def test_special_tokens_in_a_text(
     ours: dict[str, Tokenizer], theirs: dict[str, Any], text: str, pair: str | None, mark: str
 ) -> None:
@@ -184,7 +189,7 @@ def test_special_tokens_in_a_text(
     assert cut["input_ids"] == ours[mark].encode(*texts, special_tokens=True, max_length=7).input_ids
 
 
-@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("mark", KINDS)
 def test_a_special_token_replaces_its_morphemes_and_their_marks(ours: dict[str, Tokenizer], mark: str) -> None:
     """What Kiwi makes of the rest of the text stays."""
     text, (low, high) = "오늘은 [MASK] 좋다", (4, 10)
@@ -197,7 +202,7 @@ def test_a_special_token_replaces_its_morphemes_and_their_marks(ours: dict[str, 
 
 
 @laws
-@given(text=TEXT, mark=st.sampled_from(MARKS))
+@given(text=TEXT, mark=st.sampled_from(KINDS))
 def test_decoding(ours: dict[str, Tokenizer], theirs: dict[str, Any], text: str, mark: str) -> None:
     """To white space, which the exported one collapses."""
     ids = ours[mark].encode(text).input_ids
@@ -206,3 +211,15 @@ def test_decoding(ours: dict[str, Tokenizer], theirs: dict[str, Any], text: str,
     assert ours[mark].decode(many.input_ids) == decoded
     assert theirs[mark].decode(ids, skip_special_tokens=True) == " ".join(decoded.split())
     assert theirs[mark].convert_tokens_to_ids(theirs[mark].tokenize(text)) == ids[1:-1]
+
+
+def test_words_that_were_added_are_one_piece(ours: dict[str, Tokenizer], theirs: dict[str, Any]) -> None:
+    """Three ways agree on them, and on texts without them with the tokenizer that they were added to."""
+    old, new = ours["eojeol"], ours["extended"]
+    text = "GPT 뷁 재밌었다 😀"
+    ids = theirs["extended"](text)["input_ids"]
+    assert ids == new.encode(text).input_ids == new.encode_batch([text])[0].input_ids
+    names = [piece.removeprefix("▁") for piece, id in zip(new.tokens(ids), ids, strict=True) if id >= old.vocab_size]
+    assert names == ["GPT", "뷁", "재밌", "😀"]
+    plain = "대한민국 쀍쀍, 학교에서 방문한다."
+    assert theirs["extended"](plain)["input_ids"] == theirs["eojeol"](plain)["input_ids"]

@@ -38,6 +38,7 @@ def test_changed_and_missing_files_are_refused(saved: Path, name: str) -> None:
         ({"format": 2}, r"korbert_tokenizer\.json: format 2, this korbert reads 1"),
         ({"analyzer": {"z_coda": False}}, "a setting was changed since"),
         ({"analyzer": {"z_codas": False}}, r"korbert_tokenizer\.json: z_codas: Extra inputs"),
+        ({"base": 3}, r"korbert_tokenizer\.json: base: Input should be a valid string"),
         ({"vocabulary": {"mark": "eojeol"}}, "a setting was changed since"),
         ({"digest": "0" * 64}, "the digest is .*, 000000000000 when it was saved"),
     ],
@@ -137,7 +138,7 @@ def test_another_kiwi_that_is_accepted_is_recorded(
 
 
 def test_a_probe_tells_how_many_pieces_change(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
-    tokenizer = Tokenizer(*tiny_tokenizer._parts)
+    tokenizer = Tokenizer(*tiny_tokenizer.parts)
     assert tokenizer.compare_probe() is None
     tokenizer.take_probe()
     tokenizer.save(tmp_path)
@@ -158,4 +159,4 @@ def test_a_foreign_model_is_refused(tiny_tokenizer: Tokenizer) -> None:
     with pytest.raises(ModelError, match="is no SentencePiece model"):
         Tokenizer.build(b"nonsense", tiny_tokenizer.settings, AnalyzerOptions(), {})
     with pytest.raises(ModelError, match="the vocabulary has no ▁, but mark is 'eojeol'"):
-        Tokenizer.build(tiny_tokenizer._parts.model, VocabularySettings(mark="eojeol"), AnalyzerOptions(), {})
+        Tokenizer.build(tiny_tokenizer.parts.model, VocabularySettings(mark="eojeol"), AnalyzerOptions(), {})

@@ -265,7 +265,7 @@ def test_save_and_load(marking: dict[str, Tokenizer], tmp_path: Path) -> None:
 
 def test_the_digest_follows_all_that_shapes_ids(tiny_tokenizer: Tokenizer) -> None:
     model, own, options, versions = (
-        tiny_tokenizer._parts.model,
+        tiny_tokenizer.parts.model,
         tiny_tokenizer.settings,
         AnalyzerOptions(),
         tiny_tokenizer.versions,

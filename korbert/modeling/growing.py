@@ -1,0 +1,85 @@
+"""A pretraining model that begins with the weights of another one, grown where its tokenizer has more words."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from korbert.errors import ModelError
+from korbert.modeling.config import EncoderConfig
+from korbert.modeling.models import PretrainingModel
+from korbert.modeling.storage import load_model, read_config
+from korbert.tokenization import Tokenizer
+from korbert.tokenization.extending import new_entries, why_not_extended
+
+__all__ = ["check_encoder", "check_tokenizer", "grown", "take_weights"]
+
+_BY_ENTRY = ("encoder.embeddings.token.weight", "mlm.bias")  # tensors with a row for each entry
+_MAY_DIFFER = {"vocab_size", "hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"}
+
+
+def take_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) -> None:
+    """Replaces all weights by those of the pretraining model in `folder`.
+
+    tokenizer: of `model`: that of the folder, or that with more words, as extending.extended adds them. Raises
+    ModelError for another tokenizer, for an encoder that differs in more than dropout, and as load_model.
+    """
+    check_encoder(model.config, folder)
+    theirs, base = load_model(folder, "pretraining")
+    check_tokenizer(tokenizer, base, folder)
+    model.load_state_dict(grown(theirs.state_dict(), base.vocab_size, new_entries(tokenizer, base)))
+
+
+def check_tokenizer(tokenizer: Tokenizer, base: Tokenizer, folder: Path) -> None:
+    """ModelError where `tokenizer` is neither `base` nor that with more words. base: of the model in `folder`."""
+    if difference := why_not_extended(tokenizer, base):
+        raise ModelError(
+            f"{folder}: was trained with the tokenizer {base.digest[:12]}; that of vocab, {tokenizer.digest[:12]}, is"
+            f" neither this one nor this one with more words ({difference}): set vocab.tokenizer to the same folder"
+        )
+
+
+def check_encoder(config: EncoderConfig, folder: Path) -> None:
+    """ModelError where the model in `folder` is of another kind, or its encoder has other sizes or parts: names each.
+
+    Dropout and the spread of initial weights may differ, and the longest row of a `modern`, whose positions have no
+    weights.
+    """
+    found = read_config(folder)
+    if found["kind"] != PretrainingModel.kind:
+        raise ModelError(f"{folder}: a {found['kind']} model, its heads fill no gaps: name a pretrained model")
+    theirs = EncoderConfig.parse(found["encoder"])
+    free = _MAY_DIFFER | ({"max_position_embeddings"} if config.architecture == "modern" else set())
+    if config.embedding_size is theirs.embedding_size is None:
+        free.add("embedding_size")
+    names = [name for name in EncoderConfig.model_fields if name not in free]
+    ours, others = (  # with the width that embedding_size stands for where none is given
+        {name: getattr(one, name) for name in names} | {"embedding_size": one.embedding_width}
+        for one in (config, theirs)
+    )
+    differences = [
+        f"{name}: {ours[name]!r} in the recipe, {others[name]!r} in the model"
+        for name in names
+        if ours[name] != others[name]
+    ]
+    if differences:
+        raise ModelError(f"{folder}: is another encoder: {'; '.join(differences)}: change pretrain.encoder")
+
+
+def grown(weights: Mapping[str, Tensor], size: int, origins: Sequence[Sequence[int]]) -> dict[str, Tensor]:
+    """The weights of a model over `size` entries as those of one over size + N, old rows as they were.
+
+    origins: for each of N new entries the ids that stood for it. Its row of the embedding, whatever its width, and its
+    bias are the means of theirs. Scores are linear in both, so that at first a new entry scores the mean of its pieces:
+    its probability is their geometric mean, and takes little from the others; the log of the mean of exp(bias) would
+    take more, for words that are rarer than their pieces.
+    """
+    return {
+        name: _with_means(tensor, size, origins) if name in _BY_ENTRY else tensor for name, tensor in weights.items()
+    }
+
+
+def _with_means(table: Tensor, size: int, origins: Sequence[Sequence[int]]) -> Tensor:
+    """(V, ...) -> (size + N, ...)."""
+    return torch.cat([table[:size], *(table[list(ids)].mean(dim=0, keepdim=True) for ids in origins)])

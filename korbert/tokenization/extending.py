@@ -1,0 +1,79 @@
+"""A tokenizer with more whole words: their entries follow all others, so that a model of the old one can be grown.
+
+The SentencePiece model stays, byte for byte. Texts without the new words keep their ids.
+"""
+
+from collections.abc import Iterable
+
+from pydantic import ValidationError
+
+from korbert.errors import SettingsError
+from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
+from korbert.tokenization.tokenizer import Tokenizer
+from korbert.tokenization.vocabulary import word_entries
+
+__all__ = ["extended", "new_entries", "other_options", "why_not_extended"]
+
+
+def extended(base: Tokenizer, words: Iterable[str], options: AnalyzerOptions) -> Tokenizer:
+    """`base` with those of the words that it cuts into several pieces; where it cuts none, the same digest.
+
+    options: those of `base`, or with more user words (other_options finds no difference). The result remembers the
+    digest of `base`, but no probe. Raises SettingsError where a word is no form, or there are too many.
+    """
+    settings = base.settings
+    added = [word for word in dict.fromkeys(words) if word not in settings.words and _is_cut(base, word)]
+    if not added and options == base.analyzer_options:
+        return base
+    size = base.vocab_size + len(word_entries(added, settings.mark))
+    try:
+        grown = VocabularySettings.model_validate(
+            settings.model_dump() | {"size": size, "words": (*settings.words, *added)}
+        )
+    except ValidationError as error:
+        raise SettingsError(f"words added to a tokenizer: {error.errors()[0]['msg']}: change the words") from error
+    return Tokenizer(*base.parts._replace(settings=grown, options=options, probe=None, base=base.digest))
+
+
+def _is_cut(base: Tokenizer, word: str) -> bool:
+    return any(len(base.ids_of(key)) != 1 for key in word_entries([word], base.settings.mark))
+
+
+def other_options(base: AnalyzerOptions, options: AnalyzerOptions) -> str:
+    """The first option that is not that of `base`, as "typos: 'basic', not 'none'"; "" where there is none.
+
+    User words may be more, behind those of `base`: Kiwi cuts texts without the new ones as before.
+    """
+    for name in AnalyzerOptions.model_fields:
+        here, there = getattr(options, name), getattr(base, name)
+        if here != there and name != "user_words":
+            return f"{name}: {here!r}, not {there!r}"
+    for place, there in enumerate(base.user_words):
+        if options.user_words[place : place + 1] != (there,):
+            known = f"{len(options.user_words)} words" if place >= len(options.user_words) else "another word"
+            return f"user_words: {known}, not {there.form}/{there.tag} as word {place + 1}, before all new ones"
+    return ""
+
+
+def why_not_extended(tokenizer: Tokenizer, base: Tokenizer) -> str:
+    """What keeps `tokenizer` from being `base` with no or with more words; "" where it is."""
+    ours, theirs = tokenizer.parts, base.parts
+    if ours.model != theirs.model:
+        return "another vocabulary was learned"
+    if ours.settings.mark != theirs.settings.mark:
+        return f"mark: {ours.settings.mark!r}, not {theirs.settings.mark!r}"
+    if ours.settings.words[: len(theirs.settings.words)] != theirs.settings.words:
+        return "words: they do not begin with those of the other"
+    if ours.versions != theirs.versions:
+        return f"versions: {ours.versions}, not {theirs.versions}"
+    return other_options(theirs.options, ours.options)
+
+
+def new_entries(tokenizer: Tokenizer, base: Tokenizer) -> list[tuple[int, ...]]:
+    """The ids that `base` has for each entry of `tokenizer` that follows its own: 갓생 -> those of 갓 and 생.
+
+    A word that Kiwi was not told of before is cut by the vocabulary alone, too, without its morphemes.
+    """
+    keys = word_entries(tokenizer.settings.words, tokenizer.settings.mark)
+    known = len(word_entries(base.settings.words, base.settings.mark))
+    return [base.ids_of(key) for key in keys[known:]]

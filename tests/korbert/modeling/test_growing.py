@@ -1,0 +1,165 @@
+"""A model that goes on from another one: its weights, and rows for new words that begin as the mean of their pieces."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from korbert.errors import ModelError
+from korbert.modeling.config import EncoderConfig
+from korbert.modeling.growing import grown, take_weights
+from korbert.modeling.models import PretrainingModel, ReadingModel
+from korbert.modeling.storage import save_model
+from korbert.tokenization import AnalyzerOptions, Tokenizer
+from korbert.tokenization.extending import extended
+
+WORDS = ("삐까뻔쩍체", "갓생러")
+IDS = torch.tensor([[2, 400, 401, 402, 3]])
+
+
+def config(tokenizer: Tokenizer, **changes: object) -> EncoderConfig:
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+    return EncoderConfig.model_validate({"vocab_size": tokenizer.vocab_size, **sizes, **changes})
+
+
+def drawn(config: EncoderConfig, seed: int = 1) -> PretrainingModel:
+    model = PretrainingModel(config, torch.Generator().manual_seed(seed))
+    torch.nn.init.normal_(model.mlm.bias, generator=torch.Generator().manual_seed(seed))  # as after some training
+    return model.eval()
+
+
+@pytest.fixture(scope="module", params=[("modern", None), ("bert", None), ("bert", 8)], ids=str)
+def source(
+    request: pytest.FixtureRequest, tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, PretrainingModel]:
+    """A model, and its folder."""
+    architecture, width = request.param
+    folder = tmp_path_factory.mktemp(architecture)
+    model = drawn(config(tiny_tokenizer, architecture=architecture, embedding_size=width))
+    save_model(folder, model, tiny_tokenizer)
+    return folder, model
+
+
+def test_all_weights_are_taken(source: tuple[Path, PretrainingModel], tiny_tokenizer: Tokenizer) -> None:
+    folder, theirs = source
+    model = drawn(theirs.config.model_copy(update={"hidden_dropout_prob": 0.3, "initializer_range": 0.1}), seed=2)
+    take_weights(model, tiny_tokenizer, folder)
+    assert model.config.hidden_dropout_prob == 0.3
+    ours, expected = model.state_dict(), theirs.state_dict()
+    assert ours.keys() == expected.keys()
+    assert all(torch.equal(ours[name], expected[name]) for name in expected)
+
+
+def test_new_words_begin_as_the_mean_of_their_pieces(
+    source: tuple[Path, PretrainingModel], tiny_tokenizer: Tokenizer
+) -> None:
+    folder, theirs = source
+    tokenizer = extended(tiny_tokenizer, WORDS, AnalyzerOptions())
+    size, pieces = tiny_tokenizer.vocab_size, [list(tiny_tokenizer.ids_of(word)) for word in WORDS]
+    assert min(map(len, pieces)) > 1
+    model = drawn(theirs.config.model_copy(update={"vocab_size": tokenizer.vocab_size}), seed=2)
+    take_weights(model, tokenizer, folder)
+    table, before = model.encoder.embeddings.token.weight, theirs.encoder.embeddings.token.weight
+    assert torch.equal(table[:size], before)
+    for row, ids in enumerate(pieces, start=size):
+        torch.testing.assert_close(table[row], torch.stack([before[id] for id in ids]).mean(0))
+        torch.testing.assert_close(model.mlm.bias[row], sum(theirs.mlm.bias[id] for id in ids) / len(ids))
+
+    # So that they score the mean of their pieces, and the others what they did.
+    with torch.no_grad():
+        (ours, pairs), (expected, same) = model(IDS), theirs(IDS)
+    torch.testing.assert_close(ours[..., :size], expected)
+    torch.testing.assert_close(pairs, same)
+    for row, ids in enumerate(pieces, start=size):
+        torch.testing.assert_close(ours[..., row], expected[..., ids].mean(-1))
+
+
+def test_rows_keep_the_width_of_their_table() -> None:
+    """An embedding may be narrower than the encoder. Rows beyond the tokenizer's entries make room for new ones."""
+    weights = {
+        "encoder.embeddings.token.weight": torch.arange(15.0).view(5, 3),
+        "mlm.bias": torch.arange(5.0),
+        "other": torch.ones(5, 7),
+    }
+    got = grown(weights, 4, [(0, 2), (3, 3, 1)])
+    assert got["encoder.embeddings.token.weight"].tolist() == [
+        [0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11], [3, 4, 5], [7, 8, 9],
+    ]  # fmt: skip
+    torch.testing.assert_close(got["mlm.bias"], torch.tensor([0, 1, 2, 3, 1, 7 / 3]))
+    assert got["other"] is weights["other"]
+    assert grown(weights, 5, [])["mlm.bias"].tolist() == weights["mlm.bias"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hidden_size": 32}, "is another encoder: hidden_size: 32 in the recipe, 16 in the model"),
+        ({"embedding_size": 12}, "embedding_size: 12 in the recipe, "),
+        (
+            {"num_hidden_layers": 3, "intermediate_size": 48},
+            "num_hidden_layers: 3 in the recipe, 2 in the model; intermediate_size: 48 in the recipe, 24 in the model",
+        ),
+        ({"boundary_embedding": True}, "boundary_embedding: True in the recipe, False in the model"),
+        ({"layer_norm_eps": 1e-3}, "layer_norm_eps: 0.001 in the recipe"),
+    ],
+)
+def test_another_encoder_is_refused(
+    source: tuple[Path, PretrainingModel], tiny_tokenizer: Tokenizer, changes: dict[str, object], message: str
+) -> None:
+    folder, theirs = source
+    same = {"architecture": theirs.config.architecture, "embedding_size": theirs.config.embedding_width}
+    other = config(tiny_tokenizer, **{**same, **changes})
+    with pytest.raises(ModelError) as refusal:
+        take_weights(drawn(other), tiny_tokenizer, folder)
+    assert message in str(refusal.value)
+
+
+def test_an_embedding_as_wide_as_the_encoder_may_be_named(
+    source: tuple[Path, PretrainingModel], tiny_tokenizer: Tokenizer
+) -> None:
+    folder, theirs = source
+    named = theirs.config.model_copy(update={"embedding_size": theirs.config.embedding_width})
+    take_weights(drawn(named), tiny_tokenizer, folder)
+
+
+def test_positions_have_weights_in_bert_alone(source: tuple[Path, PretrainingModel], tiny_tokenizer: Tokenizer) -> None:
+    folder, theirs = source
+    model = drawn(theirs.config.model_copy(update={"max_position_embeddings": 1024}))
+    if theirs.config.architecture == "modern":
+        take_weights(model, tiny_tokenizer, folder)
+    else:
+        with pytest.raises(ModelError, match="max_position_embeddings: 1024 in the recipe, 512 in the model"):
+            take_weights(model, tiny_tokenizer, folder)
+
+
+def test_another_tokenizer_is_refused(source: tuple[Path, PretrainingModel], tiny_tokenizer: Tokenizer) -> None:
+    folder, theirs = source
+    options = AnalyzerOptions(typos="basic")
+    other = Tokenizer(*tiny_tokenizer.parts._replace(options=options))
+    expected = (
+        f"{folder}: was trained with the tokenizer {tiny_tokenizer.digest[:12]}; that of vocab, {other.digest[:12]}, is"
+        " neither this one nor this one with more words (typos: 'basic', not 'none'): set vocab.tokenizer to the same"
+        " folder"
+    )
+    with pytest.raises(ModelError) as refusal:
+        take_weights(drawn(theirs.config), other, folder)
+    assert str(refusal.value) == expected
+
+
+def test_another_kind_of_model_is_refused(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    sizes = config(tiny_tokenizer)
+    save_model(tmp_path, ReadingModel(sizes), tiny_tokenizer)
+    with pytest.raises(ModelError, match="a reading model, its heads fill no gaps: name a pretrained model"):
+        take_weights(drawn(sizes), tiny_tokenizer, tmp_path)
+
+
+def test_a_damaged_model_is_refused(
+    source: tuple[Path, PretrainingModel], tiny_tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    theirs = source[1]
+    save_model(tmp_path, theirs, tiny_tokenizer)
+    weights = bytearray((tmp_path / "model.safetensors").read_bytes())
+    weights[-5] ^= 1
+    (tmp_path / "model.safetensors").write_bytes(weights)
+    with pytest.raises(ModelError, match="the file was changed or is damaged"):
+        take_weights(drawn(theirs.config), tiny_tokenizer, tmp_path)

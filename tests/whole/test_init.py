@@ -1,0 +1,204 @@
+"""Going on from a pretrained model with other text: `vocab.tokenizer`, `pretrain.init`, and words that are added."""
+
+import json
+import math
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from korbert import load
+from korbert.modeling.storage import load_model, read_config
+from korbert.tokenization import Tokenizer
+from pipelines.cli import run_command
+from tests.whole.conftest import Whole
+
+MODEL = "before/pretrain"  # below the data folder: an artifact of tiny.toml
+
+Made = Callable[..., Whole]
+
+
+@pytest.fixture
+def onward(data: Path, whole: Whole, tmp_path: Path) -> Made:
+    """Makes a recipe that goes on from the model of `whole`, with clean and analyze made already."""
+
+    def make(*changes: tuple[str, str]) -> Whole:
+        folder = tmp_path / "data"
+        shutil.copytree(data, folder)
+        shutil.copytree(whole.folder / "pretrain", folder / MODEL)
+        text = (folder / "tiny.toml").read_text(encoding="utf-8")
+        usual = (
+            ("size = 1_600", f'tokenizer = "{MODEL}"'),
+            ("[pretrain]", f'[pretrain]\ninit = "{MODEL}"'),
+            ("steps = 40", "steps = 20"),
+        )
+        for before, after in (*usual, *changes):
+            assert text.count(before) == 1, before
+            text = text.replace(before, after)
+        (folder / "onward.toml").write_text(text, encoding="utf-8")
+        made = Whole(folder / "onward.toml", tmp_path / "artifacts")
+        for stage in ("clean", "analyze"):
+            shutil.copytree(whole.folder / stage, made.folder / stage)
+        return made
+
+    return make
+
+
+def run(made: Whole, *options: str) -> int:
+    """The exit code of a run to pretrain, in this process."""
+    return run_command(
+        ["run", str(made.recipe), "--root", str(made.root), "--to", "pretrain", "--workers", "1", *options]
+    )
+
+
+def scores(made: Whole) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((made.folder / "pretrain" / "scores.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_training_begins_where_the_model_ended(
+    onward: Made, whole: Whole, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    made = onward()
+    assert run(made) == 0
+    before, after = scores(whole), scores(made)
+    assert "init_mlm_loss" not in before
+    for name in ("mlm_loss", "mlm_accuracy"):
+        assert after[f"init_{name}"] == pytest.approx(before[name], rel=1e-6)
+    assert (after["unigram_loss"], after["mlm_count"]) == (before["unigram_loss"], before["mlm_count"])
+    assert after["mlm_loss"] < before["mlm_loss"]
+
+    # The tokenizer is the same; the record has the files that were begun with.
+    digest = read_config(whole.folder / "pretrain")["tokenizer_digest"]
+    assert read_config(made.folder / "pretrain")["tokenizer_digest"] == digest
+    assert made.record("vocab")["counts"]["added"] == 0
+    names = [file["name"] for file in made.record("pretrain")["inputs"]["files"]["init"]]
+    assert names[:2] == [f"{MODEL}/model/config.json", f"{MODEL}/model/model.safetensors"]
+    assert f"{MODEL}/model/tokenizer/vocabulary.model" in names
+    assert not any("stage.json" in name or "report" in name for name in names)
+
+    assert "held-out MLM loss before training" in capsys.readouterr().out.replace("\n", " ")
+
+    # A run with nothing to do, which needs no model; another model is drift.
+    capsys.readouterr()
+    source = made.recipe.parent / MODEL
+    source.rename(tmp_path / "away")
+    assert run(made) == 0
+    shutil.copytree(made.folder / "pretrain", source)
+    assert run(made) == 2
+    assert "pretrain: is not what" in (said := capsys.readouterr().err)
+    assert "inputs.files.init" in said
+
+
+def test_words_are_added(onward: Made, whole: Whole) -> None:
+    made = onward(("tokenizer =", 'words = ["삐까뻔쩍체"]\nadd = 30\ntokenizer ='))
+    assert run(made) == 0
+    old, base = load_model(whole.folder / "pretrain", "pretraining")
+    model, tokenizer = load_model(made.folder / "pretrain", "pretraining")
+    assert made.record("vocab")["counts"]["added"] == 31 == tokenizer.vocab_size - base.vocab_size
+    assert model.config.vocab_size == tokenizer.vocab_size == old.config.vocab_size + 31
+    record = json.loads((made.folder / "pretrain/model/tokenizer/korbert_tokenizer.json").read_text(encoding="utf-8"))
+    assert record["base"] == base.digest != record["digest"] == tokenizer.digest
+    assert tokenizer.ids_of("삐까뻔쩍체") == (base.vocab_size,)
+    for word in tokenizer.settings.words:
+        assert len(tokenizer.ids_of(word)) == 1 < len(base.ids_of(word))
+
+    found = scores(made)
+    assert found["mlm_loss"] < found["init_mlm_loss"] < math.log(tokenizer.vocab_size)  # that of a drawn model
+    assert load(made.folder / "pretrain").fill("오늘 [MASK] 정말 좋다.")  # type: ignore[union-attr]
+
+
+def test_user_words_are_added(onward: Made, whole: Whole) -> None:
+    """Kiwi is told of them, and the tokenizer that was taken gets them behind its entries."""
+    made = onward(("[analyze]", '[analyze]\nuser_words = "words.tsv"'))
+    (made.recipe.parent / "words.tsv").write_text("삐까뻔쩍체\n", encoding="utf-8")
+    shutil.rmtree(made.folder / "analyze")
+    assert run(made) == 0
+    tokenizer = load_model(made.folder / "pretrain")[1]
+    assert "삐까뻔쩍체" in tokenizer.encode("삐까뻔쩍체로 썼다").pieces
+    assert made.record("vocab")["counts"]["added"] == 1
+
+
+def nothing_was_made(made: Whole) -> bool:
+    return sorted(path.name for path in made.folder.iterdir() if path.is_dir()) == ["analyze", "clean"]
+
+
+def test_what_does_not_fit_is_refused_before_anything_starts(onward: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    made = onward()
+
+    def refusal(*changes: str) -> str:
+        capsys.readouterr()
+        changed = [word for change in changes for word in ("--set", change)]
+        codes = run(made, *changed), run(made, "--dry-run", *changed)
+        assert 0 not in codes
+        assert nothing_was_made(made)
+        return capsys.readouterr().err
+
+    other = "pretrain.encoder.hidden_size=64", "pretrain.encoder.num_hidden_layers=2"
+    assert "hidden_size: 64 in the recipe, 32 in the model; num_hidden_layers: 2 in the recipe, 1 in the" in refusal(
+        *other
+    )
+    assert "pretrain.init: no folder nowhere in" in refusal("pretrain.init=nowhere")
+    assert "vocab.tokenizer: no folder nowhere in" in refusal("vocab.tokenizer=nowhere")
+    assert "is no model, but has some below: give" in refusal("pretrain.init=before")
+    assert "is what this recipe makes itself" in refusal(f"pretrain.init={made.folder / 'clean'}")
+    (made.recipe.parent / MODEL / "model" / "tokenizer" / "vocabulary.model").write_bytes(b"?")
+    assert "vocabulary.model: was changed since it was saved" in refusal()
+
+
+def test_another_tokenizer_is_refused(onward: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    """One that is learned is known when it has been learned; one that is taken, at once."""
+    made = onward((f'tokenizer = "{MODEL}"', "size = 1_500"))
+    assert run(made) == 1
+    said = "(another vocabulary was learned): set vocab.tokenizer to the same folder"
+    assert said in capsys.readouterr().err
+    shutil.rmtree(made.folder / "shard")
+    assert run(made) == 1
+    assert said in capsys.readouterr().err
+    assert not (made.folder / "shard").exists()  # refused at once, now that vocab is there
+    other = made.folder / "vocab" / "tokenizer"
+    digest = Tokenizer.load(other).digest[:12]
+    shutil.copytree(other, made.recipe.parent / "other")
+    for stage in ("vocab", "pretrain.partial"):
+        shutil.rmtree(made.folder / stage)
+    text = made.recipe.read_text(encoding="utf-8")
+    made.recipe.write_text(text.replace("size = 1_500", 'tokenizer = "other"'), encoding="utf-8")
+    assert run(made) == 1
+    said = capsys.readouterr().err
+    assert f"that of vocab, {digest}, is neither this one nor this one with more words" in said
+    assert "(another vocabulary was learned)" in said
+    assert nothing_was_made(made)
+
+
+def test_a_damaged_model_is_refused(onward: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    made = onward()
+    weights = made.recipe.parent / MODEL / "model" / "model.safetensors"
+    data = bytearray(weights.read_bytes())
+    data[-9] ^= 4
+    weights.write_bytes(data)
+    assert run(made) == 1
+    assert "model.safetensors: SHA-256" in (said := capsys.readouterr().err)
+    assert "the file was changed or is damaged" in said
+    assert not (made.folder / "pretrain").exists()
+
+
+def test_a_run_that_was_killed_goes_on(onward: Made, tmp_path: Path) -> None:
+    made = onward(("tokenizer =", "add = 10\ntokenizer ="))
+    assert run(made) == 0
+    cut = made.copy(tmp_path / "cut", ("clean", "analyze", "vocab", "shard"))
+    partial = cut.folder / "pretrain.partial" / "checkpoints"
+    deadline = time.monotonic() + 120
+    with cut.start("pretrain") as running:
+        while not (partial / "step-00000010").exists():
+            assert running.poll() is None, (cut.root / "stderr.txt").read_text(encoding="utf-8")
+            assert time.monotonic() < deadline
+            time.sleep(0.002)
+        running.kill()
+    assert running.returncode == -signal.SIGKILL
+    assert not (cut.folder / "pretrain").exists()
+    cut.run("pretrain")
+    assert cut.record("pretrain")["digest"] == made.record("pretrain")["digest"]
