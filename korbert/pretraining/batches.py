@@ -23,6 +23,7 @@ from korbert.pretraining.shards import Shards
 from korbert.seeds import derived_seed
 from korbert.training.devices import Batch
 from korbert.training.padding import padded
+from korbert.world import World, connected, require_rows
 
 __all__ = ["Layout", "Phase", "PretrainingRows", "heldout_batches", "in_phases", "located"]
 
@@ -66,16 +67,18 @@ class PretrainingRows:
         """Rows of one epoch."""
         return len(self._pairs)
 
-    def batch(self, step: int, batch_size: int, micro_batches: int = 1) -> list[Batch]:
+    def batch(self, step: int, batch_size: int, micro_batches: int = 1, here: World | None = None) -> list[Batch]:
         """The rows of step `step` (0-based): the next batch_size of an endless series of shuffled epochs.
 
+        here: makes the part of one of several processes: every size-th row, in micro-batches as large as without.
         They are sorted by length, so that each micro-batch holds rows of similar length. A micro-batch has, with T its
         longest row:
         input_ids, attention_mask, token_type_ids, boundaries, labels (-100: no loss): (B, T) int64;
         next_sentence_label: (B,); label_rows, label_columns: (N,), the places of its labels, row by row;
-        mlm_count, nsp_count: labels of the whole step, by which `pretraining_loss` divides; layout: a Layout.
+        mlm_count, nsp_count: labels of all these rows, by which `pretraining_loss` divides; layout: a Layout.
         """
-        epochs, places = np.divmod(step * batch_size + np.arange(batch_size), len(self))
+        here = here or World()
+        epochs, places = np.divmod(step * batch_size + np.arange(batch_size)[here.share], len(self))
         rows: list[Row] = []
         for epoch in np.unique(epochs).tolist():
             shuffled = permuted(places[epochs == epoch], len(self), derived_seed(self._key, epoch))
@@ -89,7 +92,7 @@ class PretrainingRows:
         }
         fillers = {"input_ids": self._ids.pad, "token_type_ids": 0, "boundaries": 0, "labels": _IGNORED}
         batches: list[Batch] = []
-        for part in np.array_split(np.arange(batch_size), micro_batches):
+        for part in np.array_split(np.arange(len(rows)), shared_out(micro_batches, batch_size, here)):
             if part.size:
                 own = rows[part[0] : part[-1] + 1]
                 tensors = padded(own, fillers)
@@ -132,6 +135,11 @@ class PretrainingRows:
         }
 
 
+def shared_out(micro_batches: int, rows: int, here: World) -> int:
+    """How many of a batch's micro-batches each process makes: the same number in all, none larger than without them."""
+    return max(1, min(-(-micro_batches // here.size), rows // here.size))
+
+
 def located(labels: Tensor, attention_mask: Tensor) -> dict[str, Any]:
     """label_rows, label_columns and layout of a batch. labels, attention_mask: (B, T), on the processor."""
     chosen = labels != _IGNORED
@@ -154,12 +162,15 @@ def heldout_batches(
 ) -> list[Batch]:
     """Fixed batches for evaluation: at most limit_rows rows, every chosen piece replaced by [MASK].
 
+    Of several connected processes each makes its own part. SettingsError where one would have no row.
+
     With 80/10/10 a model gains 0.6 nats by copying the pieces that are kept, which would look like learning.
     """
     hiding_all = masking.model_copy(update={"mask_share": 1.0, "random_share": 0.0})
     rows = PretrainingRows(files, ids, max_length, hiding_all, pairs, seed)
     number = min(limit_rows, len(rows))
-    return rows.batch(0, number, -(-number // batch_size))
+    require_rows("heldout_rows", number)
+    return rows.batch(0, number, -(-number // batch_size), connected())
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +184,16 @@ class Phase:
 
 
 def in_phases(phases: Sequence[Phase]) -> Callable[[int], list[Batch]]:
-    """The batches of one phase after the other, as `fit` takes them. Each phase counts its steps from 0."""
+    """The batches of one phase after the other, as `fit` takes them. Each phase counts its steps from 0.
+
+    Of several connected processes each makes its own part.
+    """
+    here = connected()
     ends = np.cumsum([phase.steps for phase in phases])
 
     def batches(step: int) -> list[Batch]:
         number = int(np.searchsorted(ends, step, side="right"))
         phase = phases[number]
-        return phase.rows.batch(step - int(ends[number]) + phase.steps, phase.batch_size, phase.micro_batches)
+        return phase.rows.batch(step - int(ends[number]) + phase.steps, phase.batch_size, phase.micro_batches, here)
 
     return batches

@@ -7,20 +7,23 @@ random state. A resumed run loads the newest checkpoint, continues with the next
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from signal import Signals
 
 import torch
 from torch import nn
 
 from korbert.interruption import Interrupted, noted_signals
-from korbert.progress import track, untracked
+from korbert.progress import track
 from korbert.training import checkpoints as storage
 from korbert.training.devices import Batch, autocast, choose_precision, memory_kept, pinned
 from korbert.training.distributed import World, joined
 from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
 from korbert.training.records import Records, recorded
 from korbert.training.updates import Loss, Updates
+from korbert.world import from_first, greatest
 
 __all__ = ["Batch", "Batches", "Evaluate", "FitResult", "Loss", "fit"]
 
@@ -59,10 +62,12 @@ def fit(
         the loss averages over (rows, labels), accumulated micro-batches give the same as one big batch.
     evaluate: (model in evaluation mode, updates done) -> numbers; runs without gradients.
 
-    Under torchrun each process takes every WORLD_SIZE-th micro-batch; their number must be a multiple of WORLD_SIZE.
+    Under torchrun `batches` gives this process's part of the step (korbert.world.connected): at least one micro-batch,
+    weights as shares of the whole step. Keys that end in `_count` are numbers of the part, which are added up before
+    the loss sees them. `evaluate` runs in all processes; rank 0 writes, and the others read its checkpoints.
     Raises ModelError when a loss or gradient is not finite, ArtifactError when a checkpoint is of another run, and
-    Interrupted after Ctrl-C or SIGTERM, when the current update is finished and saved. A second signal ends the run at
-    once; so does the first under torchrun, whose processes would all have to stop at the same update.
+    Interrupted after Ctrl-C or SIGTERM, when the current update is finished and saved: the same one in all processes.
+    A second signal ends the run at once.
     """
     plan = replace(plan, precision=choose_precision(device, plan.precision))
     output = output or TrainingOutput()
@@ -72,7 +77,7 @@ def fit(
 
         # The state of the newest checkpoint, if there is one.
         updates = Updates(model.to(device), loss, plan, device, here)
-        checkpoint = storage.load_newest(output.checkpoints.folder) if output.checkpoints else None
+        checkpoint = _newest(output.checkpoints.folder, here) if output.checkpoints else None
         heldout = updates.restore(checkpoint) if checkpoint else {}
         first_step = checkpoint.step if checkpoint else 0
         run = _Run(updates, plan, here, output.checkpoints, evaluate, heldout, first_step)
@@ -80,26 +85,32 @@ def fit(
         # One process writes files and shows progress.
         if here.writes:
             run.records = stack.enter_context(recorded(output, first_step))
-        shown = track(description, plan.steps, "steps", done=first_step) if here.writes else nullcontext(untracked)
-        advance = stack.enter_context(shown)
+        advance = stack.enter_context(track(description, plan.steps, "steps", done=first_step))
 
-        done = first_step
+        done, number = first_step, 0
         with (
-            noted_signals() if here.size == 1 else nullcontext(lambda: None) as arrived,
+            noted_signals() as arrived,
             _one_ahead(batches, range(first_step, plan.steps), pin=device.type == "cuda") as steps,
         ):
             for step, micro_batches in steps:
                 run.step(step, micro_batches)
                 done = step + 1
                 advance(1, run.figures)
-                if arrived():
+                if number := greatest(arrived() or 0):
                     break
                 if step % _RELEASE_EVERY == 0:
                     release()
-        if number := arrived():
-            raise Interrupted(number, run.stop(done, description))
+        if number:
+            raise Interrupted(Signals(number), run.stop(done, description))
     model.eval()
     return FitResult(first_step=first_step, steps=plan.steps, heldout=run.heldout)
+
+
+def _newest(folder: Path, here: World) -> storage.Checkpoint | None:
+    """The newest whole checkpoint: rank 0 finds it, and the others read that one."""
+    own = storage.load_newest(folder) if here.writes else None
+    step = from_first(lambda: own.step if own else None)
+    return own if here.writes or step is None else storage.load(folder, step)
 
 
 class _Run:
@@ -145,7 +156,7 @@ class _Run:
             speed = f", {pieces / self._seconds:,.0f} pieces/s" if pieces else ""
             self.figures = f"loss {means['loss']:.4g}, rate {means['learning_rate']:.3g}{speed}"
             self._seconds = 0.0
-        if evaluate and self._writes and self._evaluate:
+        if evaluate and self._evaluate:
             model = self._updates.model.eval()
             with torch.no_grad(), autocast(self._updates.device, self._plan.precision):
                 self.heldout = dict(self._evaluate(model, done))
@@ -157,7 +168,7 @@ class _Run:
         """Saves the state after `done` updates, if it is not saved yet. Returns what to say of it, "" if nothing is."""
         if self._checkpoints is None or not done:
             return ""
-        if done > self._saved_step:
+        if done > self._saved_step and self._writes:
             self._updates.check_finite()
             self._save(done)
         return f"{description}: step {done:,} is saved"

@@ -14,6 +14,7 @@ from korbert.training.distributed import World, add_over_world, wrap
 from korbert.training.meters import Meter
 from korbert.training.optimizers import adamw, optimizer_state, restore_optimizer
 from korbert.training.plan import TrainingPlan
+from korbert.world import agreed
 
 __all__ = ["Loss", "Updates"]
 
@@ -36,13 +37,8 @@ class Updates:
         self._bad_step = torch.full((), -1, dtype=torch.int64, device=device)
 
     def update(self, step: int, micro_batches: Sequence[Batch]) -> None:
-        """Update `step` (0-based). Waits for nothing on the device."""
+        """Update `step` (0-based), with this process's micro-batches. Waits for nothing on the device."""
         size = self._here.size
-        if len(micro_batches) % size:
-            raise ModelError(
-                f"{len(micro_batches)} micro-batches a step cannot be shared evenly by {size} processes: "
-                f"take a multiple of {size}"
-            )
         self._rate = self._plan.learning_rate(step)
         for group in self._optimizer.param_groups:
             group["lr"] = self._rate
@@ -50,21 +46,21 @@ class Updates:
         self.model.train()
 
         # Gradients add up over this process's micro-batches; processes exchange them once, behind the last one.
-        mine = micro_batches[self._here.rank :: size]
+        counts = self._counts(micro_batches)
         totals: dict[str, Tensor] = {}
-        for number, batch in enumerate(mine, 1):
-            self._pieces += size * int(batch["attention_mask"].sum()) if "attention_mask" in batch else 0
-            there = moved(batch, self.device)
+        for number, batch in enumerate(micro_batches, 1):
+            there = moved({**batch, **counts}, self.device)
             ddp = self._objective if isinstance(self._objective, nn.parallel.DistributedDataParallel) else None
-            with ddp.no_sync() if ddp and number < len(mine) else nullcontext():
+            with ddp.no_sync() if ddp and number < len(micro_batches) else nullcontext():
                 with autocast(self.device, self._plan.precision):
                     values = self._objective(there)
-                weight = there.get("weight", 1 / len(micro_batches))
+                weight = there.get("weight", 1 / (size * len(micro_batches)))
                 weighted = {name: value * weight for name, value in values.items()}
                 torch.autograd.backward(weighted["loss"] * size)  # DistributedDataParallel averages over processes
             for name, value in weighted.items():
                 totals[name] = totals[name] + value.detach() if name in totals else value.detach()
-        totals = {name: add_over_world(value, self._here) for name, value in totals.items()}
+        summed = add_over_world(torch.stack([value.float() for value in totals.values()]), self._here)
+        totals = dict(zip(totals, summed, strict=True))
 
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self._plan.optimizer.max_grad_norm)
         self._optimizer.step()
@@ -74,6 +70,14 @@ class Updates:
         self._meter.add({**totals, "grad_norm": norm})
         bad = (self._bad_step < 0) & ~torch.isfinite(totals["loss"] + norm)
         self._bad_step = torch.where(bad, step + 1, self._bad_step)
+
+    def _counts(self, micro_batches: Sequence[Batch]) -> dict[str, Tensor]:
+        """Pieces are counted; what the loss divides by is added up over the processes: each counted its own rows."""
+        pieces = sum(int(batch["attention_mask"].sum()) for batch in micro_batches if "attention_mask" in batch)
+        names = [name for name in micro_batches[0] if name.endswith("_count")]
+        pieces, *sums = agreed([pieces, *(int(micro_batches[0][name]) for name in names)])
+        self._pieces += pieces
+        return dict(zip(names, map(torch.tensor, sums), strict=True)) if self._here.size > 1 else {}
 
     def check_finite(self) -> None:
         """Raises ModelError naming the first step whose loss or gradient was not finite. Waits for the device."""

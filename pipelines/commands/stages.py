@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from korbert.errors import KorbertError, SettingsError
+from korbert.world import from_first, is_silent, world
 from pipelines.commands import options
 from pipelines.stages import Stage, imported
 from pipelines.stages.table import STAGES
@@ -30,7 +32,7 @@ def _pipeline(recipe: str, root: Path, data: Path | None, changes: tuple[str, ..
     from pipelines.pipeline import Pipeline
     from pipelines.runtime import Runtime
 
-    level = logging.DEBUG if debug else logging.INFO
+    level = logging.ERROR if is_silent() else logging.DEBUG if debug else logging.INFO
     logging.basicConfig(level=level, format="%(message)s", stream=sys.stderr)
     for noisy in ("matplotlib", "fsspec", "urllib3", "datasets", "filelock"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
@@ -69,14 +71,28 @@ def _run_stages(pipeline: "Pipeline", first: str | None, last: str | None, rebui
     if dry_run:
         _show_plan(pipeline, [stage.name for stage in stages], rebuild)
         return
-    if stages:
-        pipeline.require_fresh_before(stages[0])
-        pipeline.require_sources(stages)
     from pipelines.runner import make, mark_for_rebuild
 
-    anew = mark_for_rebuild(pipeline, stages) if rebuild else frozenset()
-    for stage in stages:
-        make(pipeline, stage, rebuild=stage.name in anew)
+    def prepared() -> frozenset[str]:
+        if stages:
+            pipeline.require_fresh_before(stages[0])
+            pipeline.require_sources(stages)
+        return mark_for_rebuild(pipeline, stages) if rebuild else frozenset()
+
+    with _joined(pipeline) if any(stage.trains for stage in stages) else nullcontext():
+        anew = from_first(prepared)
+        for stage in stages:
+            make(pipeline, stage, rebuild=stage.name in anew)
+
+
+def _joined(pipeline: "Pipeline") -> AbstractContextManager[object]:
+    """Connects the processes that torchrun has started."""
+    if world().size == 1:
+        return nullcontext()
+    from korbert.training.devices import choose_device
+    from korbert.training.distributed import joined
+
+    return joined(choose_device(pipeline.runtime.device))
 
 
 def _show_plan(pipeline: "Pipeline", names: Sequence[str], rebuild: bool) -> None:
@@ -109,7 +125,7 @@ def run(recipe: str, first: str | None, last: str | None, rebuild: bool, dry_run
     """
     pipeline = _pipeline(recipe, **common)
     _run_stages(pipeline, first, last, rebuild, dry_run)
-    if not dry_run:
+    if not dry_run and not is_silent():
         from pipelines.summary import show
 
         show(pipeline)

@@ -22,6 +22,7 @@ from korbert.pretraining import (
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.training import Batch, TrainingOutput, TrainingPlan, choose_device, fit
+from korbert.world import connected, require_rows
 from pipelines import artifacts
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
@@ -30,6 +31,8 @@ from pipelines.stages.settings import PretrainStage
 
 def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
     """Writes model/, metrics.jsonl and scores.json."""
+    for number, phase in enumerate(settings.phases):
+        require_rows(f"pretrain.phases.{number}.batch_size", phase.batch_size)
     torch.set_num_threads(settings.threads)
     shards = inputs.artifacts["shard"]
     tokenizer = Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
@@ -56,6 +59,8 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         evaluate=lambda model, step: evaluate(model, held_out, unigram),
         description="pretrain",
     )
+    if not connected().writes:
+        return {}
     save_model(output / "model", model, tokenizer)
     seen: Counts = {
         "steps": result.steps,
