@@ -4,6 +4,7 @@ import torch
 
 from korbert.errors import SettingsError
 from korbert.pretraining import MaskingSettings, PairSettings, Phase, PretrainingRows, heldout_batches, in_phases
+from korbert.world import World
 
 KEYS = ["attention_mask", "boundaries", "input_ids", "labels", "next_sentence_label", "token_type_ids"]
 
@@ -84,6 +85,37 @@ def test_rows_do_not_depend_on_batch_size_or_accumulation(rows):
             for row in unpadded(batch)
         ]
         assert sorted(made) == sorted(one_by_one)
+
+
+@pytest.mark.parametrize(("micro_batches", "size"), [(1, 2), (4, 3), (2, 5), (8, 8)])
+def test_processes_share_the_rows_of_a_step(rows, micro_batches, size):
+    """3 ranks for 4 micro-batches too: whatever their number, all have rows, and no micro-batch is larger."""
+    whole = rows.batch(1, 8, micro_batches)
+    shares = [rows.batch(1, 8, micro_batches, World(rank, size)) for rank in range(size)]
+    assert sorted(row for batches in shares for batch in batches for row in unpadded(batch)) == sorted(
+        row for batch in whole for row in unpadded(batch)
+    )
+    assert len({len(batches) for batches in shares}) == 1
+    largest = max(len(batch["input_ids"]) for batch in whole)
+    assert all(len(batch["input_ids"]) <= largest for batches in shares for batch in batches)
+    for name in ("mlm_count", "nsp_count"):
+        assert sum(int(batches[0][name]) for batches in shares) == int(whole[0][name])
+
+
+def test_each_process_makes_its_own_part(corpus, ids, rows, monkeypatch):
+    made = []
+    monkeypatch.setattr("korbert.pretraining.batches.connected", lambda: World(1, 2))
+    monkeypatch.setattr("korbert.world.connected", lambda: World(1, 2))
+    monkeypatch.setattr(
+        PretrainingRows, "row", lambda self, *key, row=PretrainingRows.row: made.append(key) or row(self, *key)
+    )
+    in_phases([Phase(rows, 3, 8)])(0)
+    assert len(made) == 4
+    settings = (MaskingSettings(), PairSettings())
+    heldout_batches(corpus.files, ids, 64, *settings, seed=3, limit_rows=9)
+    assert len(made) == 4 + 4
+    with pytest.raises(SettingsError, match=r"^heldout_rows 1: a batch has fewer rows than the 2 processes"):
+        heldout_batches(corpus.files, ids, 64, *settings, seed=3, limit_rows=1)
 
 
 def test_an_epoch_has_every_row_once_and_the_next_another_order(rows, monkeypatch):
