@@ -16,6 +16,7 @@ class Runtime:
 
     root: folder of all artifacts. data: the folder that paths in a recipe are relative to. workers: processes of the
     corpus stages. runner, address: where those are. device: "auto", "cpu" or "cuda". debug: show traces of errors.
+    sharding: of several processes that pretrain, whether each has all of the model (ddp) or a part (fsdp).
     given: the options on the command line, `--set` included, for the commands that errors suggest.
     """
 
@@ -25,6 +26,7 @@ class Runtime:
     runner: Literal["native", "ray"] = "native"
     address: str | None = None
     device: str = "auto"
+    sharding: Literal["ddp", "fsdp"] = "ddp"
     debug: bool = False
     given: tuple[str, ...] = ()
 

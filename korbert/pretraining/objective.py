@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from korbert.pretraining.batches import Layout
 from korbert.training.devices import Batch, moved
 from korbert.training.distributed import add_over_world
+from korbert.training.sharding import is_sharded
 from korbert.world import connected
 
 __all__ = ["evaluate", "pretraining_loss", "unigram_log_probabilities"]
@@ -113,7 +114,9 @@ def _encoded(model: _Model, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
     layout: Layout = batch["layout"]
     label_rows, label_columns = batch["label_rows"], batch["label_columns"]
     masked, first = [], []
-    for rows, length in _groups(layout.lengths, batch["input_ids"].device.type):
+    whole = is_sharded(cast(nn.Module, model))  # then all processes must call the layers equally often
+    groups = _groups(layout.lengths, batch["input_ids"].device.type)
+    for rows, length in [(slice(0, len(layout.lengths)), max(layout.lengths))] if whole else groups:
         inputs = {name: batch[name][rows, :length] for name in _ENCODER_INPUTS}
         padded = min(layout.lengths[rows]) < length
         hidden = model.encoder(**inputs, padded=padded)  # (rows, length, D)

@@ -4,6 +4,7 @@ The batches of a step are a pure function of its number, and dropout is one of (
 random state. A resumed run loads the newest checkpoint, continues with the next step, and ends in the same bits.
 """
 
+import copy
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ from korbert.training.devices import Batch, autocast, choose_precision, memory_k
 from korbert.training.distributed import World, joined
 from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
 from korbert.training.records import Records, recorded
+from korbert.training.sharding import is_sharded
 from korbert.training.updates import Loss, Updates
 from korbert.world import from_first, greatest
 
@@ -52,6 +54,7 @@ def fit(
     output: TrainingOutput | None = None,
     evaluate: Evaluate | None = None,
     description: str = "training",
+    sharded: bool = False,
 ) -> FitResult:
     """Trains `model` in place: `plan.steps` updates, or those after the newest whole checkpoint of `output`.
 
@@ -61,6 +64,9 @@ def fit(
         batch["weight"]; without that key each micro-batch weighs 1 / their number. With weights that are shares of what
         the loss averages over (rows, labels), accumulated micro-batches give the same as one big batch.
     evaluate: (model in evaluation mode, updates done) -> numbers; runs without gradients.
+
+    sharded: several processes have a part of the weights each (korbert/training/sharding.py). `model` then stays where
+        it is, and gets the weights at the end. `loss` and `evaluate` call each layer equally often in all processes.
 
     Under torchrun `batches` gives this process's part of the step (korbert.world.connected): at least one micro-batch,
     weights as shares of the whole step. Keys that end in `_count` are numbers of the part, which are added up before
@@ -76,7 +82,9 @@ def fit(
         release = stack.enter_context(memory_kept(device))
 
         # The state of the newest checkpoint, if there is one.
-        updates = Updates(model.to(device), loss, plan, device, here)
+        spread = sharded and here.size > 1
+        trained = (copy.deepcopy(model) if spread else model).to(device)
+        updates = Updates(trained, loss, plan, device, here, spread=spread)
         checkpoint = _newest(output.checkpoints.folder, here) if output.checkpoints else None
         heldout = updates.restore(checkpoint) if checkpoint else {}
         first_step = checkpoint.step if checkpoint else 0
@@ -102,6 +110,8 @@ def fit(
                     release()
         if number:
             raise Interrupted(Signals(number), run.stop(done, description))
+        if spread:
+            updates.give(model)
     model.eval()
     return FitResult(first_step=first_step, steps=plan.steps, heldout=run.heldout)
 
@@ -127,6 +137,7 @@ class _Run:
         first_step: int,
     ) -> None:
         self._updates, self._plan, self._writes = updates, plan, here.writes
+        self._gathers = is_sharded(updates.model)  # all processes take part in a checkpoint
         self._checkpoints, self._evaluate = checkpoints, evaluate
         self._seconds = 0.0
         self._saved_step, self._saved_at = first_step, checkpoints.clock() if checkpoints else 0.0
@@ -146,6 +157,8 @@ class _Run:
             self._due(done, checkpoints.every_steps)
             or (self._writes and checkpoints.clock() - self._saved_at >= checkpoints.every_seconds)
         )
+        if self._gathers:
+            save = bool(greatest(int(save)))
         if log or evaluate or save:
             self._updates.check_finite()  # waits for the device: the seconds are those of finished work
         self._seconds += time.perf_counter() - started
@@ -158,17 +171,17 @@ class _Run:
             self._seconds = 0.0
         if evaluate and self._evaluate:
             model = self._updates.model.eval()
-            with torch.no_grad(), autocast(self._updates.device, self._plan.precision):
+            with torch.no_grad(), autocast(self._updates.device, self._plan.precision), self._updates.evaluating():
                 self.heldout = dict(self._evaluate(model, done))
             self.records.heldout(done, self.heldout)
-        if save and self._writes:
+        if save:
             self._save(done)
 
     def stop(self, done: int, description: str) -> str:
         """Saves the state after `done` updates, if it is not saved yet. Returns what to say of it, "" if nothing is."""
         if self._checkpoints is None or not done:
             return ""
-        if done > self._saved_step and self._writes:
+        if done > self._saved_step:
             self._updates.check_finite()
             self._save(done)
         return f"{description}: step {done:,} is saved"
@@ -178,9 +191,11 @@ class _Run:
 
     def _save(self, done: int) -> None:
         assert self._checkpoints is not None
-        self.records.sync()
-        checkpoint = self._updates.checkpoint(done, self.heldout)
-        storage.save(self._checkpoints.folder, checkpoint, self._checkpoints.keep)
+        if self._writes or self._gathers:
+            checkpoint = self._updates.checkpoint(done, self.heldout)
+        if self._writes:
+            self.records.sync()
+            storage.save(self._checkpoints.folder, checkpoint, self._checkpoints.keep)
         self._saved_step, self._saved_at = done, self._checkpoints.clock()
 
 

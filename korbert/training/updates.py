@@ -1,13 +1,14 @@
 """One update: gradients accumulated over micro-batches, clipped, applied; and the state that a checkpoint holds."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor, nn
 
 from korbert.errors import ArtifactError, ModelError
 from korbert.seeds import derived_seed
+from korbert.training import sharding
 from korbert.training.checkpoints import Checkpoint
 from korbert.training.devices import Batch, autocast, moved
 from korbert.training.distributed import World, add_over_world, wrap
@@ -26,10 +27,24 @@ _MODEL, _OPTIMIZER = "model/", "optimizer/"  # prefixes of the tensors in a chec
 class Updates:
     """A model in training, with its optimizer and its sums of metrics: all that a checkpoint holds."""
 
-    def __init__(self, model: nn.Module, loss: Loss, plan: TrainingPlan, device: torch.device, here: World) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Loss,
+        plan: TrainingPlan,
+        device: torch.device,
+        here: World,
+        *,
+        spread: bool = False,
+    ) -> None:
+        """spread: over the processes (korbert.training.sharding); otherwise each has all of the model."""
         self.model, self.device = model, device
         self._plan, self._here = plan, here
-        self._objective = wrap(_Objective(model, loss), here)
+        self._objective: nn.Module = _Objective(model, loss)
+        if spread:
+            sharding.shard(self._objective, device)
+        else:
+            self._objective = wrap(self._objective, here)
         self._optimizer = adamw(model, plan.optimizer)
         self._meter = Meter(device)
         self._rate = 0.0
@@ -62,7 +77,7 @@ class Updates:
         summed = add_over_world(torch.stack([value.float() for value in totals.values()]), self._here)
         totals = dict(zip(totals, summed, strict=True))
 
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self._plan.optimizer.max_grad_norm)
+        norm = sharding.whole(nn.utils.clip_grad_norm_(self.model.parameters(), self._plan.optimizer.max_grad_norm))
         self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=True)
 
@@ -100,10 +115,13 @@ class Updates:
         return pieces
 
     def checkpoint(self, done: int, heldout: Mapping[str, float]) -> Checkpoint:
-        """The state after `done` updates."""
+        """The state after `done` updates. Of a sharded model all processes call this, and only rank 0 gets tensors."""
         tensors = {_MODEL + name: tensor.detach() for name, tensor in _saved_tensors(self.model)}
         for name, tensor in optimizer_state(self.model, self._optimizer).items():
             tensors[_OPTIMIZER + name] = tensor
+        if sharding.is_sharded(self._objective):
+            gathered = ((name, sharding.whole(tensor)) for name, tensor in tensors.items())
+            tensors = {name: tensor.cpu() for name, tensor in gathered if self._here.writes}
         record = {"plan": self._plan.record(), "meter": self._meter.state(), "heldout": dict(heldout)}
         return Checkpoint(done, tensors, record)
 
@@ -124,11 +142,28 @@ class Updates:
             )
         with torch.no_grad():
             for name, target in targets.items():
-                target.copy_(checkpoint.tensors[name])
-        state = {name: value for name, value in checkpoint.tensors.items() if name.startswith(_OPTIMIZER)}
-        restore_optimizer(self.model, self._optimizer, {name[len(_OPTIMIZER) :]: state[name] for name in state})
+                target.copy_(sharding.like(checkpoint.tensors[name], target))
+        state = {
+            name.removeprefix(_OPTIMIZER): sharding.like(
+                value, targets[_MODEL + name[len(_OPTIMIZER) :].rpartition("/")[0]]
+            )
+            for name, value in checkpoint.tensors.items()
+            if name.startswith(_OPTIMIZER)
+        }
+        restore_optimizer(self.model, self._optimizer, state)
         self._meter.restore(checkpoint.record["meter"])
         return dict(checkpoint.record["heldout"])
+
+    def evaluating(self) -> AbstractContextManager[None]:
+        """Inside, the model can be called without its loss."""
+        return sharding.whole_outside_layers(self._objective)
+
+    def give(self, model: nn.Module) -> None:
+        """Copies the trained weights into a model that is whole."""
+        own = dict(_saved_tensors(self.model))
+        with torch.no_grad():
+            for name, target in _saved_tensors(model):
+                target.copy_(sharding.whole(own[name]))
 
 
 class _Objective(nn.Module):

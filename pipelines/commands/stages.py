@@ -27,7 +27,7 @@ _MAX_WORKERS_A_CORE = 32  # processes of half a gigabyte each: more is a slip of
 
 def _pipeline(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...], debug: bool,
            workers: int | None = None, runner: Literal["native", "ray"] = "native", address: str | None = None,
-           device: str = "auto") -> "Pipeline":  # fmt: skip
+           device: str = "auto", sharding: Literal["ddp", "fsdp"] = "ddp") -> "Pipeline":  # fmt: skip
     from pipelines import recipes
     from pipelines.pipeline import Pipeline
     from pipelines.runtime import Runtime
@@ -48,8 +48,8 @@ def _pipeline(recipe: str, root: Path, data: Path | None, changes: tuple[str, ..
     except (OSError, RuntimeError) as error:  # a loop of links
         raise SettingsError(f"{folder}: cannot be followed ({error}): name another folder with --data") from error
     given = _as_typed(root=[str(root)], data=[str(data)], changes=changes)
-    runtime = Runtime(root=root, data=folder, runner=runner, address=address, device=device, debug=debug,
-                      given=given, **number)  # fmt: skip
+    runtime = Runtime(root=root, data=folder, runner=runner, address=address, device=device, sharding=sharding,
+                      debug=debug, given=given, **number)  # fmt: skip
     return Pipeline(loaded, runtime)
 
 
@@ -113,6 +113,7 @@ def _show_plan(pipeline: "Pipeline", names: Sequence[str], rebuild: bool) -> Non
 @options.work
 @options.corpus
 @options.device
+@options.sharding
 @options.place
 def run(recipe: str, first: str | None, last: str | None, rebuild: bool, dry_run: bool, **common: Any) -> None:
     """Run the stages of RECIPE in order.
@@ -146,7 +147,7 @@ def _stage_command(stage: Stage) -> click.Command:
         else:
             imported(stage.preview)(pipeline, preview)
 
-    own = [options.workers, options.device] if stage.trains else [options.corpus]
+    own = [options.workers, options.device, options.sharding] if stage.trains else [options.corpus]
     decorated: Callable[..., Any] = command
     for option in reversed([options.work, *own, *([_preview] if stage.preview else []), options.place]):
         decorated = option(decorated)

@@ -58,6 +58,7 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         output=TrainingOutput.below(output, settings.checkpoint_every),
         evaluate=lambda model, step: evaluate(model, held_out, unigram),
         description="pretrain",
+        sharded=runtime.sharding == "fsdp",
     )
     if not connected().writes:
         return {}

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from tests.whole.conftest import Whole
 
@@ -156,6 +158,34 @@ def test_an_error_of_one_rank_is_told_once(many: Many) -> None:
         "korbert: of 2 processes, rank 1 fails:",
         "korbert: /far/away: No space left on device: make room, then run the same command: it resumes",
     ]
+
+
+def test_a_sharded_model_has_the_losses_of_one(whole: Whole, many: Many) -> None:
+    """FSDP2. The second process writes nothing."""
+    replace(many, fault=("writes", "1")).run("pretrain", "--sharding", "fsdp")
+    same_metrics(whole, many, ["pretrain"])
+    assert many.record("pretrain")["numerics"]["sharding"] == "fsdp"
+    same_weights(whole, many)
+
+
+@pytest.mark.slow
+def test_a_sharded_model_is_killed_and_resumed_as_a_whole_one(whole: Whole, many: Many) -> None:
+    """And the other way round, and by one process."""
+    for fault, *options in (("step-13", "--sharding", "fsdp"), ("stop-23",), ("checkpoint", "--sharding", "fsdp")):
+        replace(many, fault=(fault, "0")).ended(*options)
+    alone = Whole(many.recipe, many.root)
+    alone.run("pretrain")
+    starts = [line["step"] for line in lines(many.folder / "pretrain" / "timing.jsonl") if line["kind"] == "start"]
+    assert starts == [0, 10, 24, 30]
+    same_metrics(whole, alone, ["pretrain"])
+    same_weights(whole, alone)
+
+
+def same_weights(one: Whole, two: Whole) -> None:
+    first, second = (load_file(made.folder / "pretrain" / "model" / "model.safetensors") for made in (one, two))
+    assert first.keys() == second.keys()
+    for name in first:
+        torch.testing.assert_close(second[name], first[name], atol=1e-4, rtol=1e-3)
 
 
 @pytest.mark.parametrize(
