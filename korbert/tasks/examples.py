@@ -102,6 +102,7 @@ class Batches:
         self._examples = examples
         self._batch_size = batch_size
         self._seed = seed
+        self._here = connected()  # now: batches may be made by a worker, which is connected to nobody
         self._epoch = lru_cache(maxsize=2)(self._order)
 
     @property
@@ -115,10 +116,10 @@ class Batches:
         One of several processes has its `weight`, too: its share of the rows. Without any, it has one that weighs 0.
         """
         epoch, at = divmod(step, self.steps_per_epoch)
-        rows, here = self._epoch(epoch)[at], connected()
-        if here.size == 1:
+        rows = self._epoch(epoch)[at]
+        if self._here.size == 1:
             return [self._examples.batch(rows)]
-        own = rows[here.share]
+        own = rows[self._here.share]
         batch = self._examples.batch(own if len(own) else rows[:1])
         return [{**batch, "weight": torch.tensor(len(own) / len(rows))}]
 

@@ -4,8 +4,9 @@
 2. loop.py         `fit`: the newest checkpoint, if any; then step by step, a thread making the next step's batches.
 3. padding.py      rows of unlike lengths -> (B, T) tensors.
 4. devices.py      the tensors moved to the device; precision; memory.
-5. updates.py      forward and backward of each micro-batch; gradients added up (distributed.py: over all processes),
-                   clipped, and applied by AdamW (optimizers.py) at the rate of the step (schedules.py).
+5. updates.py      forward and backward of each micro-batch; gradients added up (distributed.py: over all processes;
+                   sharding.py: a model spread over them), clipped, and applied by AdamW (optimizers.py) at the rate of
+                   the step (schedules.py).
 6. meters.py       means of losses, rate and gradient norm, which records.py writes to files and TensorBoard.
 7. checkpoints.py  model, optimizer and sums of metrics on disk, for the run that resumes.
 """

@@ -65,13 +65,14 @@ def test_batches_are_a_pure_function_of_the_step() -> None:
 @pytest.mark.parametrize("size", [2, 3])
 def test_processes_share_the_rows_of_a_batch(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last batch has one row: a process without rows makes one that weighs nothing."""
-    batches = Batches(_examples([3, 4, 5, 6, 7]), batch_size=4, seed=1)
+    five = _examples([3, 4, 5, 6, 7])
+    batches = Batches(five, batch_size=4, seed=1)
     wholes = [batches(step)[0] for step in range(batches.steps_per_epoch)]
     for step, whole in enumerate(wholes):
         rows, weights = [], []
         for rank in range(size):
             monkeypatch.setattr("korbert.tasks.examples.connected", lambda rank=rank: World(rank, size))
-            (batch,) = batches(step)
+            (batch,) = Batches(five, batch_size=4, seed=1)(step)
             weights.append(float(batch["weight"]))
             rows += batch["labels"].tolist() if weights[-1] else []
         assert sorted(rows) == sorted(whole["labels"].tolist())
