@@ -58,7 +58,7 @@ def _of_several(arguments: list[str]) -> None:
     """
     try:
         cli.main(arguments, prog_name="korbert", standalone_mode=False)
-    except (EndedElsewhere, click.exceptions.Exit):
+    except (EndedElsewhere, click.Abort, click.exceptions.Exit):  # Abort: a signal
         raise
     except Exception as error:
         if not getattr(error, "__notes__", ()):  # else the processes were connected, and this one is to tell
