@@ -136,7 +136,10 @@ class PretrainingRows:
 
 
 def shared_out(micro_batches: int, rows: int, here: World) -> int:
-    """How many of a batch's micro-batches each process makes: the same number in all, none larger than without them."""
+    """How many micro-batches each process makes of its rows: the same number in all, each with at least one row.
+
+    None has more rows than without the other processes, or one more where these cannot be shared evenly.
+    """
     return max(1, min(-(-micro_batches // here.size), rows // here.size))
 
 
