@@ -4,10 +4,11 @@ KorbertError
 ├── SettingsError   a recipe, an option or an argument is wrong             exit code 2
 ├── ArtifactError   an artifact is absent, stale, changed or in use         exit code 2
 ├── CorpusError     text or task data cannot be used as it is               exit code 1
-└── ModelError      a model or tokenizer cannot be loaded, paired, trained  exit code 1
+├── ModelError      a model or tokenizer cannot be loaded, paired, trained  exit code 1
+└── EndedElsewhere  another process of the run failed, and says why         exit code 1
 """
 
-__all__ = ["ArtifactError", "CorpusError", "KorbertError", "ModelError", "SettingsError"]
+__all__ = ["ArtifactError", "CorpusError", "EndedElsewhere", "KorbertError", "ModelError", "SettingsError"]
 
 
 class KorbertError(Exception):
@@ -34,3 +35,7 @@ class CorpusError(KorbertError):
 
 class ModelError(KorbertError):
     """A model or a tokenizer that cannot be loaded, paired or trained."""
+
+
+class EndedElsewhere(KorbertError):
+    """Another process of the same run has failed and says why. This one ends without a word."""

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from korbert.world import is_silent
+
 __all__ = ["Advance", "track", "untracked"]
 
 _SECONDS_BETWEEN_LINES = 15.0  # if standard error is not a terminal (a log file)
@@ -26,11 +28,13 @@ def untracked(count: int, figures: str = "") -> None:
 
 @contextmanager
 def track(description: str, total: int | None, unit: str = "", done: int = 0) -> Iterator[Advance]:
-    """Yields `advance(n)`. The bar is on standard error; standard output is for data.
+    """Yields `advance(n)`. The bar is on standard error; standard output is for data. Of many processes one shows it.
 
     total: units of work; None: unknown. done: units that an earlier run has done.
     """
-    if sys.stderr.isatty():
+    if is_silent():
+        yield untracked
+    elif sys.stderr.isatty():
         with _bar(description, total, unit, done) as advance:
             yield advance
     else:

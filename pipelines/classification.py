@@ -36,6 +36,7 @@ from korbert.tasks.examples import Examples
 from korbert.tasks.metrics import confusion, measures
 from korbert.tokenization import Tokenizer
 from korbert.training import choose_device
+from korbert.world import connected, from_first, require_rows
 from pipelines.experiments import Experiment, ModelResult, kept_result, search, training_folder
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
@@ -73,7 +74,11 @@ class _LabelledTexts:
 def run(
     task: ClassificationTask, settings: ClassificationTaskSettings, inputs: Inputs, output: Path, runtime: Runtime
 ) -> Counts:
-    """Writes model/, scores.json, predictions.parquet and metrics/ (docs/formats.md)."""
+    """Writes model/, scores.json, predictions.parquet and metrics/ (docs/formats.md).
+
+    Of several connected processes all train, and rank 0 does the rest.
+    """
+    require_rows(f"{task.name}.batch_size", settings.batch_size)
     torch.set_num_threads(settings.threads)
     device = choose_device(runtime.device)
     train, test = (_read(task, inputs.files[role]) for role in ("train", "test"))
@@ -87,13 +92,16 @@ def run(
         )
 
     with track("compare", total=None):
-        seen = found_in(test["text"], train["text"], inputs.artifacts["clean"] / "documents", output, runtime.workers)
+        documents = inputs.artifacts["clean"] / "documents"
+        seen = from_first(lambda: found_in(test["text"], train["text"], documents, output, runtime.workers))
     texts = _encode(settings, inputs, train, test, validation, tokenizer, output, runtime)
     builds = _builds(task, settings, pretrained)
     results: list[ModelResult] = []
     for name, build in builds.items():
         experiment = _experiment(task, settings, name, build, texts, device)
         results += search(experiment, settings.learning_rates, settings.seeds, output)
+    if not connected().writes:
+        return {}
     if task.baseline:
         folder = output / "work" / "rows" / task.baseline
         results.append(kept_result(folder, lambda: _baseline(task, settings, texts)))

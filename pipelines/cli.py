@@ -4,17 +4,20 @@ import errno
 import os
 import signal
 import sys
+import time
 from typing import NoReturn
 
 import click
 
 from korbert import __version__
-from korbert.errors import KorbertError
+from korbert.errors import EndedElsewhere, KorbertError
 from korbert.interruption import Interrupted, raised_signals
 from korbert.terminal import printable
+from korbert.world import is_silent, world
 from pipelines.commands import models, planning, stages
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_SECONDS_FOR_FIRST = 10  # in which torchrun ends the others, once rank 0 has failed
 _NOTHING_LOST = "finished work is kept; the same command resumes"
 
 
@@ -28,7 +31,9 @@ def run_command(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     with raised_signals() as arrived:
         try:
-            cli.main(arguments, prog_name="korbert", standalone_mode=False)
+            _of_several(arguments) if is_silent() else cli.main(arguments, prog_name="korbert", standalone_mode=False)
+        except EndedElsewhere as error:
+            return error.exit_code
         except click.exceptions.Exit as leave:
             return leave.exit_code
         except click.ClickException as error:
@@ -46,8 +51,26 @@ def run_command(arguments: list[str]) -> int:
     return 0
 
 
+def _of_several(arguments: list[str]) -> None:
+    """Runs the command in a process that leaves it to rank 0 to tell of an error, if that has it, too.
+
+    The process that fails first ends the others: torchrun does so, whatever rank 0 still has to say.
+    """
+    try:
+        cli.main(arguments, prog_name="korbert", standalone_mode=False)
+    except (EndedElsewhere, click.Abort, click.exceptions.Exit):  # Abort: a signal
+        raise
+    except Exception as error:
+        if not getattr(error, "__notes__", ()):  # else the processes were connected, and this one is to tell
+            time.sleep(_SECONDS_FOR_FIRST)
+        click.echo(f"korbert: of {world().size} processes, rank {world().rank} fails:", err=True)
+        raise
+
+
 def _leave_interrupted(error: BaseException, number: signal.Signals) -> int:
     """130 after Ctrl-C, 143 after SIGTERM, as shells have it."""
+    if is_silent():
+        return 128 + number
     number, saved = (error.number, error.saved) if isinstance(error, Interrupted) else (number, "")
     how = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
     said = f"{saved}; the same command resumes there" if saved else _NOTHING_LOST

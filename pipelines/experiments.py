@@ -15,6 +15,7 @@ import logging
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 from korbert.durable import checksummed, verified, write_whole
 from korbert.tasks.best_epoch import WEIGHTS, Best, read_best
+from korbert.world import connected, from_first
 
 __all__ = ["Experiment", "ModelResult", "kept_result", "search", "training_folder"]
 
@@ -58,12 +60,19 @@ class ModelResult:
 
 
 def search(experiment: Experiment, rates: Sequence[float], seeds: Sequence[int], output: Path) -> list[ModelResult]:
-    """One result a seed, all at the rate that the first seed chose. Curves are written to `output/metrics`."""
+    """One result a seed, all at the rate that the first seed chose. Curves are written to `output/metrics`.
+
+    Of several connected processes all train and predict; rank 0 finds what is finished, and writes.
+    """
     first = seeds[0]
     trials = {rate: _train(experiment, rate, first, output) for rate in rates}
     chosen = max(trials, key=lambda rate: trials[rate].score)  # the first of equals
-    for rate in trials.keys() - {chosen}:  # large, and not needed again
-        (training_folder(output, experiment.name, rate, first) / WEIGHTS).unlink(missing_ok=True)
+
+    def forget_the_others() -> None:
+        for rate in trials.keys() - {chosen}:  # large, and not needed again
+            (training_folder(output, experiment.name, rate, first) / WEIGHTS).unlink(missing_ok=True)
+
+    from_first(forget_the_others)
 
     def kept(best: Best) -> dict[str, Any]:
         return {"epoch": best.epoch, f"validation_{experiment.metric}": best.score}
@@ -73,10 +82,12 @@ def search(experiment: Experiment, rates: Sequence[float], seeds: Sequence[int],
     for seed in seeds:
         best = _train(experiment, chosen, seed, output, with_weights=True)
         folder = training_folder(output, experiment.name, chosen, seed)
-        predictions = _load(folder / "predictions.npy")
+        path = folder / "predictions.npy"
+        predictions = from_first(partial(_load, path))
         if predictions is None:
             predictions = experiment.predict(seed, folder)
-            _save(folder / "predictions.npy", predictions)
+            if connected().writes:
+                _save(path, predictions)
         facts = {"name": experiment.name, "seed": seed, "learning_rate": chosen, **kept(best), "trials": tried}
         results.append(ModelResult(facts, predictions))
     return results
@@ -102,15 +113,24 @@ def _train(experiment: Experiment, rate: float, seed: int, output: Path, *, with
     """The result of one training: looked up where it is finished, else trained. with_weights: they are there, too."""
     folder = training_folder(output, experiment.name, rate, seed)
     record = folder / "result.json"
+    finished, kept = from_first(lambda: _look_up(folder, record, with_weights))
+    if finished and kept is not None:
+        return kept
+    if kept is None:
+        kept = experiment.train(rate, seed, folder, output / "metrics" / f"{folder.name}.jsonl")
+    if connected().writes:
+        write_whole(record, checksummed(asdict(kept)))
+        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    return kept
+
+
+def _look_up(folder: Path, record: Path, with_weights: bool) -> tuple[bool, Best | None]:
+    """Whether that training is finished, and its result where that can be had without training."""
     known = _read_record(record)
     kept = read_best(folder) if with_weights or known is None else None
     if known is not None and (not with_weights or kept is not None):
-        return Best(**known)
-    if kept is None or not record.exists():  # a damaged record is written anew from the weights
-        kept = experiment.train(rate, seed, folder, output / "metrics" / f"{folder.name}.jsonl")
-    write_whole(record, checksummed(asdict(kept)))
-    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-    return kept
+        return True, Best(**known)
+    return False, kept if record.exists() else None  # a damaged record is written anew from the weights
 
 
 def _read_record(path: Path) -> dict[str, Any] | None:

@@ -137,6 +137,7 @@ class Pipeline:
         made, now = dict(record["versions"]), _versions(record["versions"])
         if "processor" in record["numerics"]:
             made["processor"], now["processor"] = record["numerics"]["processor"], processor_name()
+        notes += _of_processes(record["numerics"])
         notes += [f"{name}: {now[name]} here, {made[name]} in the artifact" for name in made if now[name] != made[name]]
         return Status(stage.name, "stale" if reasons else "fresh", tuple(reasons), tuple(notes), record["digest"])
 
@@ -220,6 +221,15 @@ class Pipeline:
 
     def _builds_on(self, stage: Stage, earlier: Stage) -> bool:
         return any(name == earlier.name or self._builds_on(STAGES[name], earlier) for name in self.reads(stage))
+
+
+def _of_processes(numerics: Json) -> list[str]:
+    """What is said of an artifact that several processes have trained, in one sitting or in turn."""
+    sittings = [*numerics.get("earlier", []), numerics]
+    numbers = list(dict.fromkeys(str(sitting.get("processes", 1)) for sitting in sittings))
+    if numbers == ["1"]:
+        return []
+    return [f"trained by {', then by '.join(numbers)} processes: another number gives other bits"]
 
 
 def _versions(libraries: Iterable[str]) -> dict[str, str]:

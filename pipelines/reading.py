@@ -26,6 +26,7 @@ from korbert.tasks.reading_settings import ReadingTaskSettings
 from korbert.tasks.windows import Window, cut_windows, reading_loss, training_batches
 from korbert.tokenization import Tokenizer
 from korbert.training import TrainingOutput, TrainingPlan, choose_device, fit
+from korbert.world import connected, require_rows
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
 from pipelines.submission import write_submission
@@ -45,7 +46,11 @@ _FILES_NOTE = (
 
 
 def run(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
-    """Writes model/, metrics.jsonl, predictions.json, nbest.json, scores.json and submission/ (docs/formats.md)."""
+    """Writes model/, metrics.jsonl, predictions.json, nbest.json, scores.json and submission/ (docs/formats.md).
+
+    Of several connected processes all train, and rank 0 does the rest.
+    """
+    require_rows(f"{task.name}.batch_size", settings.batch_size)
     tokenizer = Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
     train, valid = _datasets(task, settings, inputs)
     model = _new_model(task, settings, inputs, tokenizer)
@@ -78,6 +83,8 @@ def run(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs, output
         output=TrainingOutput.below(output, settings.checkpoint_every),
         description=task.name,
     )
+    if not connected().writes:
+        return {}
     save_model(output / "model", model, tokenizer, task=settings.reading().model_dump())
 
     answers = Reader(model, tokenizer, settings.reading()).read(asked)

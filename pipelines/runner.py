@@ -9,11 +9,13 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
 from korbert.processor import processor_name
+from korbert.world import connected, from_first
 from pipelines import artifacts
 from pipelines.artifacts import Json, Plan
 from pipelines.pipeline import Pipeline
@@ -50,30 +52,45 @@ def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False) -> bool:
     """Makes the stage's artifact unless it is fresh. Returns whether work was done.
 
     rebuild: make it anew, fresh or drifted. Raises ArtifactError on drift, or while another run is writing it.
+    Of several processes (korbert.world) rank 0 decides, holds the lock and writes. The others train with it, and wait
+    while it makes a stage that does not train.
+    """
+    final, writes = pipeline.artifact(stage.name), connected().writes
+    with artifacts.locked(final) if writes else nullcontext():
+        decision = from_first(lambda: _begin(pipeline, stage, rebuild=rebuild))
+        if decision == "work" and writes:
+            _work(pipeline, stage)
+        elif decision == "work" and stage.trains:
+            _run(pipeline, stage)
+        if writes:
+            _marker(pipeline, stage).unlink(missing_ok=True)
+            if not (final / artifacts.PAGE).exists():
+                _draw_pages(pipeline, stage)
+        from_first(lambda: None)  # the next stage reads the artifact
+    return decision != "skip"
+
+
+def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip", "settle", "work"]:
+    """What is to be done, for which the folders are ready. settle: it is done.
+
+    Raises ArtifactError on drift.
     """
     final, partial = pipeline.artifact(stage.name), pipeline.partial(stage.name)
-    with artifacts.locked(final):
-        status = None if rebuild else pipeline.status(stage)
-        if status is not None and status.state == "stale":
-            raise ArtifactError(_refusal(pipeline, final, stage, status.reasons))
-        fresh = status is not None and status.state == "fresh"
-        if fresh:
-            _logger.info("%s: fresh, skipped", stage.name)
-            artifacts.tidy(partial, final)
-        else:
-            artifacts.check_place(final, partial)
-            if stage.trains:
-                from korbert.training.distributed import refuse_environment  # loads PyTorch
-
-                refuse_environment()
-            plan = pipeline.plan(stage)
-            _verify_inputs(pipeline, stage)
-            _prepare(pipeline, stage, plan, rebuild=rebuild)
-            _work(pipeline, stage, plan)
-        _marker(pipeline, stage).unlink(missing_ok=True)
-        if not (final / artifacts.PAGE).exists():
-            _draw_pages(pipeline, stage)
-    return not fresh
+    status = None if rebuild else pipeline.status(stage)
+    if status is not None and status.state == "stale":
+        raise ArtifactError(_refusal(pipeline, final, stage, status.reasons))
+    if status is not None and status.state == "fresh":
+        _logger.info("%s: fresh, skipped", stage.name)
+        artifacts.tidy(partial, final)
+        return "skip"
+    artifacts.check_place(final, partial)
+    plan = pipeline.plan(stage)
+    _verify_inputs(pipeline, stage)
+    _prepare(pipeline, stage, plan, rebuild=rebuild)
+    if (partial / artifacts.RECORD).exists():  # killed between the record and the rename
+        artifacts.settle(partial, final)
+        return "settle"
+    return "work"
 
 
 def _refusal(pipeline: Pipeline, folder: Path, stage: Stage, reasons: Sequence[str]) -> str:
@@ -121,20 +138,15 @@ def _prepare(pipeline: Pipeline, stage: Stage, plan: Plan, *, rebuild: bool) -> 
     artifacts.begin(partial, plan, keep="work" if failed and not rebuild and not stage.trains else None)
 
 
-def _work(pipeline: Pipeline, stage: Stage, plan: Plan) -> None:
+def _work(pipeline: Pipeline, stage: Stage) -> None:
     """Runs the stage in its partial folder, and turns that into the artifact."""
-    partial, final = pipeline.partial(stage.name), pipeline.artifact(stage.name)
-    if (partial / artifacts.RECORD).exists():  # killed between the record and the rename
-        artifacts.settle(partial, final)
-        return
+    partial, final, plan = pipeline.partial(stage.name), pipeline.artifact(stage.name), pipeline.plan(stage)
     _logger.info("%s: %s", stage.name, "resuming" if artifacts.holds_work(partial) else "starting")
     resumed = any(path.name != artifacts.PLAN for path in partial.iterdir())
     started, clock = datetime.datetime.now(datetime.UTC), time.monotonic()
     numerics = _numerics(pipeline, stage)
-    settings = pipeline.recipe.section(stage.name)
-    run = imported(stage.run) if isinstance(stage.run, str) else stage.run
     try:
-        counts = run(settings, pipeline.inputs(stage), partial, pipeline.runtime)
+        counts = _run(pipeline, stage)
     except (CorpusError, ModelError, SettingsError) as error:  # to be mended in the recipe or the text
         begun = artifacts.read_json(partial / artifacts.PLAN) or {}
         artifacts.write_json(partial / artifacts.PLAN, {**begun, "failed": str(error)})
@@ -156,6 +168,13 @@ def _work(pipeline: Pipeline, stage: Stage, plan: Plan) -> None:
     _logger.info("%s: done in %.1f s: %s", stage.name, seconds, _in_words(counts))
 
 
+def _run(pipeline: Pipeline, stage: Stage) -> Mapping[str, Any]:
+    run = imported(stage.run) if isinstance(stage.run, str) else stage.run
+    settings, partial = pipeline.recipe.section(stage.name), pipeline.partial(stage.name)
+    counts: Mapping[str, Any] = run(settings, pipeline.inputs(stage), partial, pipeline.runtime)
+    return counts
+
+
 def _numerics(pipeline: Pipeline, stage: Stage) -> Json:
     """What trained bytes depend on; under `earlier`, those of interrupted sittings where they were others."""
     if not stage.trains:
@@ -164,6 +183,9 @@ def _numerics(pipeline: Pipeline, stage: Stage) -> Json:
 
     section, path = pipeline.recipe.section(stage.name), pipeline.partial(stage.name) / artifacts.PLAN
     now: Json = dict(numerics(choose_device(pipeline.runtime.device), section.precision, section.threads))
+    now["processes"] = connected().size
+    if now["processes"] > 1 and pipeline.runtime.sharding == "fsdp":
+        now["sharding"] = "fsdp"
     plan = artifacts.read_json(path) or {}
     earlier = [sitting for sitting in plan.get("sittings", []) if sitting != now]
     artifacts.write_json(path, {**plan, "sittings": [*earlier, now]})

@@ -19,6 +19,7 @@ class Runtime:
     root: folder of all artifacts. data: the folder that paths in a recipe are relative to. workers: processes of the
     corpus stages. runner, address: where those are. device: "auto", "cpu" or "cuda". row_workers: processes that make
     the rows of pretraining; None: see `rows_by`. debug: show traces of errors.
+    sharding: of several processes that pretrain, whether each has all of the model (ddp) or a part (fsdp).
     given: the options on the command line, `--set` included, for the commands that errors suggest.
     """
 
@@ -29,6 +30,7 @@ class Runtime:
     address: str | None = None
     device: str = "auto"
     row_workers: int | None = None
+    sharding: Literal["ddp", "fsdp"] = "ddp"
     debug: bool = False
     given: tuple[str, ...] = ()
 

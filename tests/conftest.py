@@ -3,6 +3,7 @@
 import json
 import os
 import runpy
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,13 @@ hypothesis.settings.load_profile("korbert")
 def sample() -> Path:
     """The folder of the sample that the repository carries."""
     return ROOT / "corpus" / "sample"
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,7 @@ from korbert.pretraining.shards import Shards
 from korbert.pretraining.vocabulary import Negatives
 from korbert.seeds import derived_seed
 from korbert.training.devices import Batch
+from korbert.world import World, connected, require_rows
 
 __all__ = ["Phase", "PretrainingRows", "Row", "heldout_batches", "heldout_rows", "in_phases"]
 
@@ -68,18 +69,20 @@ class PretrainingRows:
         """Rows of one epoch."""
         return len(self._pairs) if self._first is None else len(self._first) - 1
 
-    def batch(self, step: int, batch_size: int, micro_batches: int = 1) -> list[Batch]:
+    def batch(self, step: int, batch_size: int, micro_batches: int = 1, here: World | None = None) -> list[Batch]:
         """The rows of step `step` (0-based): the next batch_size of an endless series of shuffled epochs.
 
+        here: makes the part of one of several processes: every size-th row, in micro-batches as large as without.
         Micro-batches have like numbers of pieces; the examples of each are sorted by length. One with R examples of N
         pieces together, one after the other, has:
         input_ids, token_type_ids, boundaries: (N,) int64; label_places, labels: (M,) int64, the places among the N that
         are predicted, and the pieces there; next_sentence_label: (R,) int64, -100 without a pair;
-        mlm_count, nsp_count: labels of the whole step, by which `pretraining_loss` divides;
+        mlm_count, nsp_count: labels of all these rows, by which `pretraining_loss` divides;
         lengths: pieces of each example, a tuple; pieces: N; places: those that attention computes for them;
         negatives, log_expected: with a sampled head, as Negatives.draw gives them, the same in all micro-batches.
         """
-        epochs, places = np.divmod(step * batch_size + np.arange(batch_size), len(self))
+        here = here or World()
+        epochs, places = np.divmod(step * batch_size + np.arange(batch_size)[here.share], len(self))
         rows: list[Row] = []
         for epoch in np.unique(epochs).tolist():
             shuffled = permuted(places[epochs == epoch], len(self), derived_seed(self._key, epoch))
@@ -93,8 +96,8 @@ class PretrainingRows:
         }
         if self._negatives:
             shared |= self._negatives.draw(np.random.default_rng(derived_seed(self._key, "negatives", step)))
-        parts = (rows[number::micro_batches] for number in range(micro_batches))
-        return [{**_flat(part), **shared} for part in parts if part]
+        number = shared_out(micro_batches, batch_size, here)
+        return [{**_flat(rows[first::number]), **shared} for first in range(number)]
 
     def rows(self, epoch: int, index: int) -> list[Row]:
         """The examples of a row: one, or with `fill` several."""
@@ -140,6 +143,14 @@ class PretrainingRows:
         }
 
 
+def shared_out(micro_batches: int, rows: int, here: World) -> int:
+    """How many micro-batches each process makes of its rows: the same number in all, each with at least one row.
+
+    None has more rows than without the other processes, or one more where these cannot be shared evenly.
+    """
+    return max(1, min(-(-micro_batches // here.size), rows // here.size))
+
+
 def _flat(rows: Sequence[Row]) -> Batch:
     """The examples of a micro-batch, one after the other."""
     lengths = tuple(len(row["input_ids"]) for row in rows)
@@ -165,6 +176,8 @@ def heldout_rows(
 ) -> PretrainingRows:
     """Rows for evaluation: every chosen piece is replaced by [MASK].
 
+    Of several connected processes each makes its own part. SettingsError where one would have no row.
+
     With 80/10/10 a model gains 0.6 nats by copying the pieces that are kept, which would look like learning.
     """
     hiding_all = masking.model_copy(update={"mask_share": 1.0, "random_share": 0.0})
@@ -174,7 +187,8 @@ def heldout_rows(
 def heldout_batches(rows: PretrainingRows, limit: int, batch_size: int = 64) -> list[Batch]:
     """Fixed batches for evaluation: at most `limit` of the `heldout_rows`."""
     number = min(limit, len(rows))
-    return rows.batch(0, number, -(-number // batch_size))
+    require_rows("heldout_rows", number)
+    return rows.batch(0, number, -(-number // batch_size), connected())
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +202,15 @@ class Phase:
 
 
 def in_phases(phases: Sequence[Phase]) -> Callable[[int], list[Batch]]:
-    """The batches of one phase after the other, as `fit` takes them. Each phase counts its steps from 0."""
-    return partial(_batches_of, tuple(phases), np.cumsum([phase.steps for phase in phases]))  # can be pickled
+    """The batches of one phase after the other, as `fit` takes them. Each phase counts its steps from 0.
+
+    Of several connected processes each makes its own part.
+    """
+    ends = np.cumsum([phase.steps for phase in phases])
+    return partial(_batches_of, tuple(phases), ends, connected())  # can be pickled
 
 
-def _batches_of(phases: Sequence[Phase], ends: NDArray[np.int64], step: int) -> list[Batch]:
+def _batches_of(phases: Sequence[Phase], ends: NDArray[np.int64], here: World, step: int) -> list[Batch]:
     number = int(np.searchsorted(ends, step, side="right"))
     phase = phases[number]
-    return phase.rows.batch(step - int(ends[number]) + phase.steps, phase.batch_size, phase.micro_batches)
+    return phase.rows.batch(step - int(ends[number]) + phase.steps, phase.batch_size, phase.micro_batches, here)

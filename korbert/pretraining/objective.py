@@ -13,6 +13,8 @@ from korbert.modeling.encoder import Encoder
 from korbert.modeling.rows import Rows
 from korbert.pretraining.vocabulary import full_loss, sampled_loss
 from korbert.training.devices import Batch, moved
+from korbert.training.distributed import add_over_world
+from korbert.world import connected
 
 __all__ = ["PretrainingLoss", "evaluate", "pretraining_loss", "unigram_log_probabilities"]
 
@@ -65,6 +67,7 @@ pretraining_loss = PretrainingLoss()
 def evaluate(model: nn.Module, batches: Iterable[Batch], unigram: NDArray[np.int64]) -> dict[str, float | int]:
     """Loss and accuracy of MLM and NSP, means over all labels of the batches; nan without labels.
 
+    Of several connected processes each gives its own batches, and all get the means over all.
     unigram: (V,) counts of the pieces in the training text. unigram_loss is the cross-entropy of the same MLM labels
     under these counts (unigram_log_probabilities): the baseline of a model that makes no use of context.
     """
@@ -82,6 +85,7 @@ def evaluate(model: nn.Module, batches: Iterable[Batch], unigram: NDArray[np.int
             totals[:3] += _scored(_scores(pretraining, masked[part]), labels[part])
         totals[3:6] += _scored(pretraining.nsp_head(first)[pairs], there["next_sentence_label"][pairs])
         totals[6] -= expected[labels.cpu()].sum()
+    add_over_world(totals, connected())
     mlm_loss, mlm_right, mlm_count, nsp_loss, nsp_right, nsp_count, unigram_loss = totals.tolist()
     return {
         "mlm_loss": _ratio(mlm_loss, mlm_count),

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from korbert.durable import write_whole
 from korbert.errors import ModelError
+from korbert.world import from_first
 
 __all__ = ["WEIGHTS", "Best", "BestKeeper", "load_best", "read_best"]
 
@@ -47,13 +48,15 @@ class BestKeeper:
 
     def __call__(self, model: nn.Module, step: int) -> dict[str, float]:
         score, figures = self._measure(model)
-        now = Best(step // self._steps_per_epoch, score)
+        from_first(lambda: self._keep(model, Best(step // self._steps_per_epoch, score)))
+        return {"epoch": step // self._steps_per_epoch, **figures}
+
+    def _keep(self, model: nn.Module, now: Best) -> None:
         best = read_best(self._work)
         if best is None or (now.score, -now.epoch) > (best.score, -best.epoch):
             weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
             record = {"epoch": str(now.epoch), "score": repr(now.score), "sha256": _digest(weights, now)}
             write_whole(self._work / WEIGHTS, safetensors.torch.save(weights, metadata=record))
-        return {"epoch": now.epoch, **figures}
 
 
 def load_best(work: Path, model: nn.Module) -> Best:

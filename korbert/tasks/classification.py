@@ -28,9 +28,11 @@ from korbert.tasks.texts import as_texts
 from korbert.tokenization import Tokenizer
 from korbert.training.checkpoints import newest_step
 from korbert.training.devices import Batch, autocast, choose_device, moved
+from korbert.training.distributed import add_over_world
 from korbert.training.loop import fit
 from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
 from korbert.training.settings import PrecisionName
+from korbert.world import connected, from_first, greatest, require_rows
 
 __all__ = ["Classifier", "Prediction", "classification_loss", "finetune", "probabilities"]
 
@@ -62,20 +64,25 @@ def probabilities(
 ) -> NDArray[np.float32]:
     """The probability of each label for each row: (N, C). The model stays in its mode, train or eval.
 
+    Of several connected processes each scores every size-th batch, and all get all.
     advance: called with the number of rows after each batch.
     """
     shares: list[NDArray[np.float32]] = []
+    here = connected()
     rows = list(examples.by_length(_SCORING_BATCH_SIZE))
     was_training = model.training
     model.eval()
     with torch.inference_mode(), autocast(device, precision):
-        for numbers in rows:
+        for numbers in rows[here.share]:
             batch = moved(examples.batch(numbers), device)
             shares.append(_logits(model, batch).float().softmax(dim=-1).cpu().numpy())
-            advance(len(numbers))
+            advance(here.size * len(numbers))
     model.train(was_training)
-    result = np.empty((len(examples), shares[0].shape[1]), dtype=np.float32)
-    result[np.concatenate(rows)] = np.concatenate(shares)
+    labels = greatest(shares[0].shape[1] if shares else 0)
+    result = np.zeros((len(examples), labels), dtype=np.float32)
+    for numbers, share in zip(rows[here.share], shares, strict=True):
+        result[numbers] = share
+    add_over_world(torch.from_numpy(result), here)  # a number and zeros: its bits stay
     return result
 
 
@@ -98,11 +105,15 @@ def finetune(
     work: a folder for checkpoints, `best.safetensors` and `timing.jsonl`; with the same folder an interrupted run
     resumes and ends in the same bytes. metrics: a file as `fit` writes it, "heldout" at the end of each epoch.
     choose_by: the score of the validation examples that makes an epoch the best one.
+    Of several connected processes all train, and rank 0 writes.
     """
+    require_rows("batch_size", settings.batch_size)
     batches = Batches(train, settings.batch_size, seed)
-    if read_best(work) is None and (newest_step(work / "checkpoints") or 0) >= batches.steps_per_epoch:
-        _logger.warning("%s: the weights of the best epoch are lost: training from the start", work)
-        shutil.rmtree(work / "checkpoints")
+
+    def start_anew_without_the_best() -> None:
+        if read_best(work) is None and (newest_step(work / "checkpoints") or 0) >= batches.steps_per_epoch:
+            _logger.warning("%s: the weights of the best epoch are lost: training from the start", work)
+            shutil.rmtree(work / "checkpoints")
 
     def measure(model: nn.Module) -> tuple[float, dict[str, float]]:
         shares = probabilities(model, validation, device=device, precision=settings.precision)
@@ -112,6 +123,7 @@ def finetune(
         loss = float(-np.log(np.maximum(right, np.finfo(np.float32).tiny)).mean())
         return score, {"loss": loss, choose_by: score}
 
+    from_first(start_anew_without_the_best)
     checkpoints = Checkpointing(work / "checkpoints", settings.checkpoint_every)
     fit(
         model,

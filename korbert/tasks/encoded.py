@@ -21,6 +21,7 @@ from korbert.progress import track
 from korbert.tasks.examples import Examples
 from korbert.tasks.passages import MANY_TEXTS, Passage
 from korbert.tokenization import Tokenizer
+from korbert.world import from_first
 
 __all__ = ["EncodedTexts", "Extra"]
 
@@ -52,7 +53,13 @@ class EncodedTexts:
         return f"texts-{digest.hexdigest()[:32]}"
 
     def make(self, workers: int, description: str = "analyze") -> None:
-        """Analyses the texts of all parts that are absent or damaged, on that many threads where they are many."""
+        """Analyses the texts of all parts that are absent or damaged, on that many threads where they are many.
+
+        Of several connected processes one does so.
+        """
+        from_first(lambda: self._make(workers, description))
+
+    def _make(self, workers: int, description: str) -> None:
         missing = [(name, texts) for name, texts in self._parts if self._read(name) is None]
         total, left = (sum(len(texts) for _, texts in parts) for parts in (self._parts, missing))
         threads = workers if left > MANY_TEXTS else 0

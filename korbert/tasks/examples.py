@@ -10,6 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from korbert.training.padding import padded
+from korbert.world import connected
 
 __all__ = ["Batches", "Examples", "bucketed"]
 
@@ -91,12 +92,16 @@ def bucketed(lengths: NDArray[np.int64], batch_size: int, generator: np.random.G
 
 
 class Batches:
-    """The batch of every step, a pure function of the step: epochs follow each other, each in an order of its own."""
+    """The batch of every step, a pure function of the step: epochs follow each other, each in an order of its own.
+
+    Of several connected processes each makes its own part.
+    """
 
     def __init__(self, examples: Examples, batch_size: int, seed: int) -> None:
         self._examples = examples
         self._batch_size = batch_size
         self._seed = seed
+        self._here = connected()  # now: batches may be made by a worker, which is connected to nobody
         self._epoch = lru_cache(maxsize=2)(self._order)
 
     @property
@@ -105,9 +110,17 @@ class Batches:
         return -(-len(self._examples) // self._batch_size)
 
     def __call__(self, step: int) -> list[dict[str, Any]]:
-        """Step 0 is the first one. One micro-batch, with the keys of Examples.batch."""
+        """Step 0 is the first one. One micro-batch, with the keys of Examples.batch.
+
+        One of several processes has its `weight`, too: its share of the rows. Without any, it has one that weighs 0.
+        """
         epoch, at = divmod(step, self.steps_per_epoch)
-        return [self._examples.batch(self._epoch(epoch)[at])]
+        rows = self._epoch(epoch)[at]
+        if self._here.size == 1:
+            return [self._examples.batch(rows)]
+        own = rows[self._here.share]
+        batch = self._examples.batch(own if len(own) else rows[:1])
+        return [{**batch, "weight": torch.tensor(len(own) / len(rows))}]
 
     def _order(self, epoch: int) -> list[NDArray[np.int64]]:
         generator = np.random.default_rng([_POOL_STREAM, self._seed, epoch])

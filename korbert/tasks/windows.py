@@ -19,6 +19,7 @@ from korbert.tasks.reading_settings import SPECIAL_TOKENS, ReadingSettings
 from korbert.tokenization import Tokenizer
 from korbert.training.devices import Batch
 from korbert.training.padding import padded
+from korbert.world import connected
 
 __all__ = ["Window", "choice_logits", "collate", "cut_windows", "reading_loss", "training_batches"]
 
@@ -96,17 +97,21 @@ def training_batches(
     micro_batches: int = 1,
     seed: int,
 ) -> Callable[[int], Sequence[Batch]]:
-    """Step -> its micro-batches, pure in the step. Every epoch takes each window once, in an order of its own."""
+    """Step -> its micro-batches, pure in the step. Every epoch takes each window once, in an order of its own.
+
+    Of several connected processes each makes its own part.
+    """
+    here = connected()
 
     @lru_cache(maxsize=2)
     def order(epoch: int) -> np.ndarray:
         return np.random.default_rng([seed, epoch]).permutation(len(windows))
 
     def batch(step: int) -> list[Batch]:
-        places = range(step * batch_size, (step + 1) * batch_size)
+        places = range(step * batch_size, (step + 1) * batch_size)[here.share]
         chosen = [windows[order(place // len(windows))[place % len(windows)]] for place in places]
         size = -(-batch_size // micro_batches)
-        parts = [chosen[i : i + size] for i in range(0, batch_size, size)]
+        parts = [chosen[i : i + size] for i in range(0, len(chosen), size)]
         return [
             {**collate(part, tokenizer, settings), "weight": torch.tensor(len(part) / batch_size)} for part in parts
         ]

@@ -5,7 +5,8 @@
                    processes make the batches of the next steps.
 3. padding.py      rows of unlike lengths -> (B, T) tensors.
 4. devices.py      the tensors moved to the device; precision; memory.
-5. updates.py      forward and backward of each micro-batch; gradients added up (distributed.py: over all processes),
+5. updates.py      forward and backward of each micro-batch; gradients added up (distributed.py: over all processes;
+                   sharding.py: a model spread over them),
                    clipped, and applied by the optimizers of the recipe (optimizers/) at the rate of the step
                    (schedules.py); a running average of the weights (optimizers/average.py), if asked for.
 6. meters.py       means of losses, rate and gradient norm, which records.py writes to files and TensorBoard.

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from korbert.durable import checksummed, sha256_of, sync, verified
 
-__all__ = ["Checkpoint", "load_newest", "newest_step", "save"]
+__all__ = ["Checkpoint", "load", "load_newest", "newest_step", "save"]
 
 _logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
     so they were damaged and skipped.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    final = folder / f"step-{checkpoint.step:08d}"
+    final = _place(folder, checkpoint.step)
     aside = folder / f"{final.name}.partial"
     for leftover in (*folder.glob("*.partial"), final):
         _remove(leftover)
@@ -59,6 +59,10 @@ def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
     skipped = [step for step in present if step > checkpoint.step]
     for step in skipped + [step for step in present if step <= checkpoint.step][keep:]:
         _remove(present[step])
+
+
+def _place(folder: Path, step: int) -> Path:
+    return folder / f"step-{step:08d}"
 
 
 def _remove(path: Path) -> None:
@@ -84,13 +88,15 @@ def load_newest(folder: Path) -> Checkpoint | None:
     """The newest whole checkpoint; None if there is none. Damaged ones are logged and skipped."""
     for step, path in _newest_first(folder).items():
         try:
-            return _load(path, step)
+            return load(folder, step)
         except (OSError, ValueError, SafetensorError) as error:
             _logger.warning("%s: damaged checkpoint (%s); trying the one before", path, error)
     return None
 
 
-def _load(path: Path, step: int) -> Checkpoint:
+def load(folder: Path, step: int) -> Checkpoint:
+    """The checkpoint of that step. Raises OSError, ValueError or SafetensorError where it is absent or damaged."""
+    path = _place(folder, step)
     try:
         record = verified((path / _RECORD).read_bytes())
     except ValueError as error:

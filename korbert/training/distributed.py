@@ -1,87 +1,142 @@
-"""Training in several processes, as `torchrun` starts them. Without its variables there is one process."""
+"""Connects the processes that `torchrun` has started (korbert/world.py), and ends them together.
+
+One of them that fails says why; the others learn it from the connection that closes, and end without a word.
+"""
 
 import importlib
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from datetime import timedelta
 
 import torch
 from torch import Tensor, nn
+from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 
-from korbert.errors import SettingsError
+from korbert.errors import EndedElsewhere, ModelError, SettingsError
+from korbert.world import Connection, World, number_in, variables, world
 
-__all__ = ["World", "add_over_world", "joined", "refuse_environment", "world", "wrap"]
+__all__ = ["WAIT", "World", "add_over_world", "joined", "world", "wrap"]
 
-_WAYS_OUT = "run `unset RANK WORLD_SIZE LOCAL_RANK`, or leave torchrun out"
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """This process among those of the training run."""
-
-    rank: int = 0
-    size: int = 1
-
-    @property
-    def writes(self) -> bool:
-        """True in the one process that writes files and shows progress."""
-        return self.rank == 0
-
-
-def world() -> World:
-    """From RANK and WORLD_SIZE, which torchrun sets. SettingsError if they contradict each other."""
-    rank, size = (_number(name, default) for name, default in (("RANK", 0), ("WORLD_SIZE", 1)))
-    if not 0 <= rank < size or (size > 1 and "RANK" not in os.environ):
-        raise SettingsError(f"{_variables()}: RANK does not fit WORLD_SIZE: {_WAYS_OUT}")
-    return World(rank, size)
-
-
-def refuse_environment() -> None:
-    """Raises SettingsError if torchrun's variables make this process one of several: a stage trains in one process."""
-    if world() != World():
-        raise SettingsError(
-            f"{_variables()}: this would be one of several processes, but a stage trains in one: {_WAYS_OUT}"
-        )
-
-
-def _number(name: str, default: int) -> int:
-    try:
-        return int(os.environ.get(name, default))
-    except ValueError:
-        raise SettingsError(f"{name}={os.environ[name][:40]!r}: is not an integer: {_WAYS_OUT}") from None
-
-
-def _variables() -> str:
-    return " ".join(f"{name}={os.environ[name][:40]}" for name in ("RANK", "WORLD_SIZE") if name in os.environ)
+WAIT = "KORBERT_WAIT_FOR_RANKS"  # seconds that the processes wait for each other when they start
+_WAIT_SECONDS = 300
+_TRAINING = timedelta(minutes=30)  # for an exchange of tensors; a process that ends is noticed at once
+_DECISIONS = timedelta(days=30)  # for rank 0, which analyses texts or fits a baseline while the others wait
+_SECONDS_FOR_FIRST = 1.0  # in which rank 0, too, meets an error that all have in common
 
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[World]:
-    """Connects the processes while inside, unless there is only one or the caller has connected them."""
+    """Connects the processes while inside, unless there is only one or they are connected.
+
+    Raises SettingsError, naming the missing ones, where not all come within KORBERT_WAIT_FOR_RANKS seconds (300).
+    An error inside ends all processes: it is raised in the one that has it (in rank 0 if that has it, too), and the
+    others raise EndedElsewhere. ModelError where a process has ended without one, as a killed one does.
+    """
     here = world()
-    if here.size == 1 or torch.distributed.is_initialized():
+    if here.size == 1 or Connection.group is not None:
         yield here
         return
     # Functions of this module hold the current group as a default argument. Imported by DistributedDataParallel, while
     # there is a group, they keep its threads alive until Python ends, which now and then aborts the process (SIGABRT).
     importlib.import_module("torch.distributed.nn.functional")
     if device.type == "cuda":
-        torch.cuda.set_device(_number("LOCAL_RANK", 0))  # what plain "cuda" means from here on
-    torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        torch.cuda.set_device(number_in("LOCAL_RANK", 0))  # what plain "cuda" means from here on
+    store = _met(here)
+    torch.distributed.init_process_group(
+        "nccl" if device.type == "cuda" else "gloo",
+        store=store,
+        rank=here.rank,
+        world_size=here.size,
+        timeout=_TRAINING,
+    )
+    Connection.group = torch.distributed.new_group(backend="gloo", timeout=_DECISIONS)
     try:
         yield here
+    except Exception as error:
+        raise _said_once(error, here, store) from error
     finally:
+        Connection.group = None
         torch.distributed.destroy_process_group()
+
+
+def _met(here: World) -> Store:
+    """The store in which all processes have said that they are there."""
+    seconds = number_in(WAIT, _WAIT_SECONDS)
+    host, port = os.environ.get("MASTER_ADDR"), number_in("MASTER_PORT", 0)
+    if not host or not port:
+        raise SettingsError(
+            f"{variables()}: several processes need MASTER_ADDR and MASTER_PORT, too: start them with torchrun, or run "
+            "`unset RANK WORLD_SIZE LOCAL_RANK`"
+        )
+    hosts = here.writes and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+    advice = f"look at how they were started, then start all anew ({WAIT}={seconds} is the time that is waited)"
+    try:
+        base = TCPStore(
+            host, port, here.size, is_master=hosts, timeout=timedelta(seconds=seconds), wait_for_workers=False
+        )
+    except RuntimeError as error:
+        told = " ".join(str(error).split())[:200]
+        raise SettingsError(f"{host}:{port}: rank {here.rank} reaches no rank 0 there ({told}): {advice}") from error
+    store = PrefixStore(f"korbert/{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", base)
+    ranks = {rank: f"rank-{rank}" for rank in range(here.size)}
+    store.set(ranks[here.rank], "here")
+    try:
+        store.wait(list(ranks.values()), timedelta(seconds=seconds))
+    except RuntimeError:
+        missing = [str(rank) for rank, name in ranks.items() if not store.check([name])]
+        raise SettingsError(
+            f"{len(missing)} of {here.size} processes did not come within {seconds} s (rank {', '.join(missing)}): "
+            f"{advice}"
+        ) from None
+    return store
+
+
+def _said_once(error: Exception, here: World, store: Store) -> Exception:
+    """The error in the process that is to tell of it, EndedElsewhere in the others: the first to ask tells.
+
+    A process asks before its connection closes, so those that are ended by that come too late. What all meet at once
+    (a loss that is no number) is left to rank 0.
+    """
+    if isinstance(error, EndedElsewhere):
+        return error
+    closed = _is_of_the_connection(error)
+    if not here.writes and not closed:
+        time.sleep(_SECONDS_FOR_FIRST)
+    try:
+        first = store.add("failed", 1) == 1
+    except RuntimeError:  # the process that holds the store has ended
+        first = here.writes
+    if not first:
+        return EndedElsewhere("another process tells why")
+    if closed:
+        return ModelError(
+            f"one of {here.size} processes has ended without a word, as when it is killed or memory is short, and a "
+            "training needs all: what is saved is kept; the same command resumes"
+        )
+    error.add_note(f"rank {here.rank}")
+    return error
+
+
+def _is_of_the_connection(error: Exception) -> bool:
+    """Whether an exchange failed. PyTorch raises no error of its own for gloo."""
+    known = (torch.distributed.DistError, torch.distributed.DistBackendError, torch.distributed.DistNetworkError)
+    if isinstance(error, known):
+        return True
+    text = str(error)
+    return type(error) is RuntimeError and any(mark in text for mark in ("gloo", "Gloo", "NCCL", "Connection closed"))
 
 
 def wrap(module: nn.Module, here: World) -> nn.Module:
     """The module with gradients averaged over all processes; unchanged if there is one process."""
-    return module if here.size == 1 else nn.parallel.DistributedDataParallel(module)
+    if here.size == 1:
+        return module
+    return nn.parallel.DistributedDataParallel(module, forward_sync_buffers=False, gradient_as_bucket_view=True)
 
 
 def add_over_world(values: Tensor, here: World) -> Tensor:
-    """The sum of `values` over all processes."""
+    """The sum of `values` over all processes, in place."""
     if here.size > 1:
-        torch.distributed.all_reduce(values)
+        torch.distributed.all_reduce(values, group=None if values.is_cuda else Connection.group)
     return values

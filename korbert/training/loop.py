@@ -4,23 +4,28 @@ The batches of a step are a pure function of its number, and dropout is one of (
 random state. A resumed run loads the newest checkpoint, continues with the next step, and ends in the same bits.
 """
 
+import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from signal import Signals
 
 import torch
 from torch import nn
 
 from korbert.interruption import Interrupted, noted_signals
-from korbert.progress import track, untracked
+from korbert.progress import track
 from korbert.training import checkpoints as storage
 from korbert.training.devices import Batch, autocast, choose_precision, memory_kept
 from korbert.training.distributed import World, joined
 from korbert.training.feeding import fed
 from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
 from korbert.training.records import Records, recorded
+from korbert.training.sharding import is_sharded
 from korbert.training.updates import Loss, Updates
+from korbert.world import from_first, greatest
 
 __all__ = ["Batch", "Batches", "Evaluate", "FitResult", "Loss", "fit"]
 
@@ -50,6 +55,7 @@ def fit(
     evaluate: Evaluate | None = None,
     description: str = "training",
     row_workers: int = 0,
+    sharded: bool = False,
 ) -> FitResult:
     """Trains `model` in place: `plan.steps` updates, or those after the newest whole checkpoint of `output`.
 
@@ -63,10 +69,15 @@ def fit(
         the loss averages over (rows, labels), accumulated micro-batches give the same as one big batch.
     evaluate: (model in evaluation mode, updates done) -> numbers; runs without gradients.
 
-    Under torchrun each process takes every WORLD_SIZE-th micro-batch; their number must be a multiple of WORLD_SIZE.
+    sharded: several processes have a part of the weights each (korbert/training/sharding.py). `model` then stays where
+        it is, and gets the weights at the end. `loss` and `evaluate` call each layer equally often in all processes.
+
+    Under torchrun `batches` gives this process's part of the step (korbert.world.connected): at least one micro-batch,
+    weights as shares of the whole step. Keys that end in `_count` are numbers of the part, which are added up before
+    the loss sees them. `evaluate` runs in all processes; rank 0 writes, and the others read its checkpoints.
     Raises ModelError when a loss or gradient is not finite, ArtifactError when a checkpoint is of another run, and
-    Interrupted after Ctrl-C or SIGTERM, when the current update is finished and saved. A second signal ends the run at
-    once; so does the first under torchrun, whose processes would all have to stop at the same update.
+    Interrupted after Ctrl-C or SIGTERM, when the current update is finished and saved: the same one in all processes.
+    A second signal ends the run at once.
     """
     plan = replace(plan, precision=choose_precision(device, plan.precision))
     output = output or TrainingOutput()
@@ -75,8 +86,10 @@ def fit(
         release = stack.enter_context(memory_kept(device))
 
         # The state of the newest checkpoint, if there is one.
-        updates = Updates(model.to(device), loss, plan, device, here)
-        checkpoint = storage.load_newest(output.checkpoints.folder) if output.checkpoints else None
+        spread = sharded and here.size > 1
+        trained = (copy.deepcopy(model) if spread else model).to(device)
+        updates = Updates(trained, loss, plan, device, here, spread=spread)
+        checkpoint = _newest(output.checkpoints.folder, here) if output.checkpoints else None
         heldout = updates.restore(checkpoint) if checkpoint else {}
         first_step = checkpoint.step if checkpoint else 0
         run = _Run(updates, plan, here, output.checkpoints, evaluate, heldout, first_step)
@@ -84,27 +97,35 @@ def fit(
         # One process writes files and shows progress.
         if here.writes:
             run.records = stack.enter_context(recorded(output, first_step))
-        shown = track(description, plan.steps, "steps", done=first_step) if here.writes else nullcontext(untracked)
-        advance = stack.enter_context(shown)
+        advance = stack.enter_context(track(description, plan.steps, "steps", done=first_step))
 
-        done = first_step
+        done, number = first_step, 0
         with (
-            noted_signals() if here.size == 1 else nullcontext(lambda: None) as arrived,
+            noted_signals() as arrived,
             fed(batches, range(first_step, plan.steps), workers=row_workers, pin=device.type == "cuda") as steps,
         ):
             for step, micro_batches, waited in steps:
                 run.step(step, micro_batches, waited)
                 done = step + 1
                 advance(1, run.figures)
-                if arrived():
+                if number := greatest(arrived() or 0):
                     break
                 if step % _RELEASE_EVERY == 0:
                     release()
-        if number := arrived():
-            raise Interrupted(number, run.stop(done, description))
-    updates.finish()
+        if number:
+            raise Interrupted(Signals(number), run.stop(done, description))
+        updates.finish()
+        if spread:
+            updates.give(model)
     model.eval()
     return FitResult(first_step=first_step, steps=plan.steps, heldout=run.heldout)
+
+
+def _newest(folder: Path, here: World) -> storage.Checkpoint | None:
+    """The newest whole checkpoint: rank 0 finds it, and the others read that one."""
+    own = storage.load_newest(folder) if here.writes else None
+    step = from_first(lambda: own.step if own else None)
+    return own if here.writes or step is None else storage.load(folder, step)
 
 
 class _Run:
@@ -121,6 +142,7 @@ class _Run:
         first_step: int,
     ) -> None:
         self._updates, self._plan, self._writes = updates, plan, here.writes
+        self._gathers = is_sharded(updates.model)  # all processes take part in a checkpoint
         self._checkpoints, self._evaluate = checkpoints, evaluate
         self._seconds = self._waited = 0.0
         self._saved_step, self._saved_at = first_step, checkpoints.clock() if checkpoints else 0.0
@@ -143,6 +165,8 @@ class _Run:
             self._due(done, checkpoints.every_steps)
             or (self._writes and checkpoints.clock() - self._saved_at >= checkpoints.every_seconds)
         )
+        if self._gathers:
+            save = bool(greatest(int(save)))
         if log or evaluate or save:
             self._updates.check_finite()  # waits for the device: the seconds are those of finished work
         self._seconds += waited + time.perf_counter() - started
@@ -155,12 +179,12 @@ class _Run:
             speed = f", {pieces / self._seconds:,.0f} pieces/s" if pieces else ""
             self.figures = f"loss {means['loss']:.4g}, rate {means['learning_rate']:.3g}{speed}"
             self._seconds = self._waited = 0.0
-        if evaluate and self._writes and self._evaluate:
-            model = self._updates.model.eval()
-            with torch.no_grad(), self._updates.averaged(), autocast(self._updates.device, self._plan.precision):
+        if evaluate and self._evaluate:
+            model, device = self._updates.model.eval(), self._updates.device
+            with torch.no_grad(), self._updates.evaluating(), autocast(device, self._plan.precision):
                 self.heldout = dict(self._evaluate(model, done))
             self.records.heldout(done, {"pieces": self._updates.pieces, **self.heldout})
-        if save and self._writes:
+        if save:
             self._save(done)
 
     def stop(self, done: int, description: str) -> str:
@@ -177,7 +201,9 @@ class _Run:
 
     def _save(self, done: int) -> None:
         assert self._checkpoints is not None
-        self.records.sync()
-        checkpoint = self._updates.checkpoint(done, self.heldout)
-        storage.save(self._checkpoints.folder, checkpoint, self._checkpoints.keep)
+        if self._writes or self._gathers:
+            checkpoint = self._updates.checkpoint(done, self.heldout)
+        if self._writes:
+            self.records.sync()
+            storage.save(self._checkpoints.folder, checkpoint, self._checkpoints.keep)
         self._saved_step, self._saved_at = done, self._checkpoints.clock()

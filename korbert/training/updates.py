@@ -1,19 +1,21 @@
 """One update: gradients accumulated over micro-batches, clipped, applied; and the state that a checkpoint holds."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager, nullcontext
 
 import torch
 from torch import Tensor, nn
 
-from korbert.errors import ArtifactError, ModelError
+from korbert.errors import ArtifactError, ModelError, SettingsError
 from korbert.seeds import derived_seed
+from korbert.training import sharding
 from korbert.training.checkpoints import Checkpoint
 from korbert.training.devices import Batch, autocast, moved
 from korbert.training.distributed import World, add_over_world, wrap
 from korbert.training.meters import Meter
 from korbert.training.optimizers import Optimizers, RunningAverage
 from korbert.training.plan import TrainingPlan
+from korbert.world import agreed
 
 __all__ = ["Loss", "Updates"]
 
@@ -25,13 +27,28 @@ _MODEL, _OPTIMIZER, _AVERAGE = "model/", "optimizer/", "average/"  # prefixes of
 class Updates:
     """A model in training, with its optimizer and its sums of metrics: all that a checkpoint holds.
 
-    pieces: in all updates so far, padding not counted, earlier runs included; 0 for batches without attention_mask.
+    pieces: in all updates so far, padding not counted, earlier runs included; 0 for batches that do not say.
     """
 
-    def __init__(self, model: nn.Module, loss: Loss, plan: TrainingPlan, device: torch.device, here: World) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Loss,
+        plan: TrainingPlan,
+        device: torch.device,
+        here: World,
+        *,
+        spread: bool = False,
+    ) -> None:
+        """spread: over the processes (korbert.training.sharding); otherwise each has all of the model."""
         self.model, self.device = model, device
         self._plan, self._here = plan, here
-        self._objective = wrap(_Objective(model, loss), here)
+        self._objective: nn.Module = _Objective(model, loss)
+        if spread:
+            _refuse_sharded(plan)
+            sharding.shard(self._objective, device)
+        else:
+            self._objective = wrap(self._objective, here)
         self._optimizers = Optimizers(model, plan.optimizer, plan.precision)
         self._average = RunningAverage(model, plan.optimizer.average) if plan.optimizer.average else None
         self._meter = Meter(device)
@@ -39,43 +56,49 @@ class Updates:
         self._bad_step = torch.full((), -1, dtype=torch.int64, device=device)
 
     def update(self, step: int, micro_batches: Sequence[Batch]) -> None:
-        """Update `step` (0-based). Waits for nothing on the device."""
+        """Update `step` (0-based), with this process's micro-batches. Waits for nothing on the device."""
         size = self._here.size
-        if len(micro_batches) % size:
-            raise ModelError(
-                f"{len(micro_batches)} micro-batches a step cannot be shared evenly by {size} processes: "
-                f"take a multiple of {size}"
-            )
         self._optimizers.set_rates(self._plan.rate_share(step))
         torch.manual_seed(derived_seed(self._plan.seed, step, self._here.rank))  # of dropout
         self.model.train()
 
         # Gradients add up over this process's micro-batches; processes exchange them once, behind the last one.
-        mine = micro_batches[self._here.rank :: size]
+        counts, padding = self._counts(micro_batches)
         totals: dict[str, Tensor] = {}
-        for number, batch in enumerate(mine, 1):
-            self.pieces += size * int(batch.get("pieces", 0))
-            there = moved(batch, self.device)
+        for number, batch in enumerate(micro_batches, 1):
+            there = moved({**batch, **counts}, self.device)
             ddp = self._objective if isinstance(self._objective, nn.parallel.DistributedDataParallel) else None
-            with ddp.no_sync() if ddp and number < len(mine) else nullcontext():
+            with ddp.no_sync() if ddp and number < len(micro_batches) else nullcontext():
                 with autocast(self.device, self._plan.precision):
                     values = self._objective(there)
-                weight = there.get("weight", 1 / len(micro_batches))
+                weight = there.get("weight", 1 / (size * len(micro_batches)))
                 weighted = {name: value * weight for name, value in values.items()}
                 torch.autograd.backward(weighted["loss"] * size)  # DistributedDataParallel averages over processes
             for name, value in weighted.items():
                 totals[name] = totals[name] + value.detach() if name in totals else value.detach()
-        totals = {name: add_over_world(value, self._here) for name, value in totals.items()}
+        summed = add_over_world(torch.stack([value.float() for value in totals.values()]), self._here)
+        totals = dict(zip(totals, summed, strict=True))
 
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self._plan.optimizer.max_grad_norm)
+        norm = sharding.whole(nn.utils.clip_grad_norm_(self.model.parameters(), self._plan.optimizer.max_grad_norm))
         self._optimizers.step()
         if self._average:
             self._average.add(step + 1)
 
         # Numbers stay on the device until somebody asks for them.
-        self._meter.add({**totals, "grad_norm": norm})
+        self._meter.add({**totals, "grad_norm": norm, **padding})
         bad = (self._bad_step < 0) & ~torch.isfinite(totals["loss"] + norm)
         self._bad_step = torch.where(bad, step + 1, self._bad_step)
+
+    def _counts(self, micro_batches: Sequence[Batch]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """What the loss divides by, added up over the processes (each counted its own rows), and the share of places
+        that attention computes for padding, which on a GPU is none. Pieces are counted."""
+        pieces, places = (sum(batch.get(name, 0) for batch in micro_batches) for name in ("pieces", "places"))
+        names = [name for name in micro_batches[0] if name.endswith("_count")]
+        pieces, places, *sums = agreed([pieces, places, *(int(micro_batches[0][name]) for name in names)])
+        self.pieces += pieces
+        counts = dict(zip(names, map(torch.tensor, sums), strict=True)) if self._here.size > 1 else {}
+        padding = {"padding": torch.tensor(1 - pieces / places)} if places and self.device.type == "cpu" else {}
+        return counts, padding
 
     def check_finite(self) -> None:
         """Raises ModelError naming the first step whose loss or gradient was not finite. Waits for the device."""
@@ -89,17 +112,13 @@ class Updates:
     def means(self) -> dict[str, float]:
         """Means since the last call, by name; the last learning rates; the mean gradient norm before clipping."""
         means = self._meter.means()
-        norm = means.pop("grad_norm")
-        return {**means, **self._optimizers.rates(), "grad_norm": norm}
+        behind = {name: means.pop(name) for name in ("grad_norm", "padding") if name in means}
+        return {**means, **self._optimizers.rates(), **behind}
 
     def take_pieces(self) -> int:
         """Pieces since the last call, or since the run started or resumed."""
         before, self._pieces_taken = self._pieces_taken, self.pieces
         return self.pieces - before
-
-    def averaged(self) -> AbstractContextManager[None]:
-        """Inside, the model has the averaged weights, if the plan has an average. No update belongs inside."""
-        return self._average.in_place() if self._average else nullcontext()
 
     def finish(self) -> None:
         """Leaves the averaged weights in the model, if the plan has an average. No update may follow."""
@@ -107,11 +126,14 @@ class Updates:
             self._average.exchange()
 
     def checkpoint(self, done: int, heldout: Mapping[str, float]) -> Checkpoint:
-        """The state after `done` updates."""
+        """The state after `done` updates. Of a sharded model all processes call this, and only rank 0 gets tensors."""
         tensors = {_MODEL + name: tensor.detach() for name, tensor in _saved_tensors(self.model)}
         tensors |= {_OPTIMIZER + name: tensor for name, tensor in self._optimizers.state().items()}
         if self._average:
             tensors |= {_AVERAGE + name: tensor for name, tensor in self._average.state().items()}
+        if sharding.is_sharded(self._objective):
+            gathered = ((name, sharding.whole(tensor)) for name, tensor in tensors.items())
+            tensors = {name: tensor.cpu() for name, tensor in gathered if self._here.writes}
         record = {
             "plan": self._plan.record(),
             "meter": self._meter.state(),
@@ -137,13 +159,34 @@ class Updates:
             )
         with torch.no_grad():
             for name, target in targets.items():
-                target.copy_(checkpoint.tensors[name])
-        self._optimizers.restore(_below(_OPTIMIZER, checkpoint.tensors))
+                target.copy_(sharding.like(checkpoint.tensors[name], target))
+        state = {
+            name: sharding.like(value, targets[_MODEL + name.rpartition("/")[0]])
+            for name, value in _below(_OPTIMIZER, checkpoint.tensors).items()
+        }
+        self._optimizers.restore(state)
         if self._average:
             self._average.restore(_below(_AVERAGE, checkpoint.tensors))
         self._meter.restore(checkpoint.record["meter"])
         self.pieces = self._pieces_taken = checkpoint.record.get("pieces", 0)  # older versions did not count
         return dict(checkpoint.record["heldout"])
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Inside, the model can be called without its loss, and has the averaged weights, if the plan has an average.
+
+        No update belongs inside.
+        """
+        with self._average.in_place() if self._average else nullcontext():
+            with sharding.whole_outside_layers(self._objective):
+                yield
+
+    def give(self, model: nn.Module) -> None:
+        """Copies the trained weights into a model that is whole."""
+        own = dict(_saved_tensors(self.model))
+        with torch.no_grad():
+            for name, target in _saved_tensors(model):
+                target.copy_(sharding.whole(own[name]))
 
 
 class _Objective(nn.Module):
@@ -161,6 +204,15 @@ class _Objective(nn.Module):
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors whose name begins with the prefix, without it."""
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _refuse_sharded(plan: TrainingPlan) -> None:
+    settings = plan.optimizer
+    if settings.kind != "adamw" or settings.average or any(group.kind for group in settings.groups):
+        raise SettingsError(
+            f"optimizer.kind {settings.kind!r}, average {settings.average}: a model that is spread over processes is "
+            'trained by "adamw" without an average: change them, or leave --sharding fsdp out'
+        )
 
 
 def _saved_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:

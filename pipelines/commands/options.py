@@ -7,7 +7,19 @@ from typing import Any
 
 import click
 
-__all__ = ["ACCEPT", "Command", "accept_kiwi", "corpus", "debug", "device", "place", "row_workers", "work", "workers"]
+__all__ = [
+    "ACCEPT",
+    "Command",
+    "accept_kiwi",
+    "corpus",
+    "debug",
+    "device",
+    "place",
+    "row_workers",
+    "sharding",
+    "work",
+    "workers",
+]
 
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
 
@@ -50,6 +62,10 @@ debug = click.option("--debug", is_flag=True, help="Show the traceback of an err
 device = click.option(
     "--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True, help="Device to run on."
 )
+sharding = click.option(
+    "--sharding", type=click.Choice(["ddp", "fsdp"]), default="ddp", show_default=True,
+    help="Pretraining under torchrun: each process has all of the model, or a part.",
+)  # fmt: skip
 workers = click.option("--workers", type=click.IntRange(min=1), help="Processes, or threads of Kiwi.  [default: cores]")
 row_workers = click.option(
     "--row-workers", type=click.IntRange(min=0),

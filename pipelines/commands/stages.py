@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
@@ -11,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from korbert.errors import KorbertError, SettingsError
+from korbert.world import from_first, is_silent, world
 from pipelines.commands import options
 from pipelines.stages import Stage, imported
 from pipelines.stages.table import STAGES
@@ -33,13 +35,14 @@ class _AboveBars(logging.StreamHandler[TextIO]):
 
 def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...], debug: bool,
            workers: int | None = None, runner: Literal["native", "ray"] = "native", address: str | None = None,
-           device: str = "auto", row_workers: int | None = None) -> "Pipeline":  # fmt: skip
+           device: str = "auto", row_workers: int | None = None,
+           sharding: Literal["ddp", "fsdp"] = "ddp") -> "Pipeline":  # fmt: skip
     """The recipe, and where and how it runs, from the options of a command."""
     from pipelines import recipes
     from pipelines.pipeline import Pipeline
     from pipelines.runtime import Runtime
 
-    level = logging.DEBUG if debug else logging.INFO
+    level = logging.ERROR if is_silent() else logging.DEBUG if debug else logging.INFO
     logging.basicConfig(level=level, format="%(message)s", handlers=[_AboveBars()])
     for noisy in ("matplotlib", "fsspec", "urllib3", "datasets", "filelock"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
@@ -56,8 +59,8 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
     except (OSError, RuntimeError) as error:  # a loop of links
         raise SettingsError(f"{folder}: cannot be followed ({error}): name another folder with --data") from error
     given = _as_typed(root=[str(root)], data=[str(data)], changes=changes)
-    runtime = Runtime(root=root, data=folder, runner=runner, address=address, device=device, debug=debug,
-                      row_workers=row_workers, given=given, **number)  # fmt: skip
+    runtime = Runtime(root=root, data=folder, runner=runner, address=address, device=device, sharding=sharding,
+                      row_workers=row_workers, debug=debug, given=given, **number)  # fmt: skip
     return Pipeline(loaded, runtime)
 
 
@@ -79,14 +82,28 @@ def _run_stages(pipeline: "Pipeline", first: str | None, last: str | None, rebui
     if dry_run:
         _show_plan(pipeline, [stage.name for stage in stages], rebuild)
         return
-    if stages:
-        pipeline.require_fresh_before(stages[0])
-        pipeline.require_sources(stages)
     from pipelines.runner import make, mark_for_rebuild
 
-    anew = mark_for_rebuild(pipeline, stages) if rebuild else frozenset()
-    for stage in stages:
-        make(pipeline, stage, rebuild=stage.name in anew)
+    def prepared() -> frozenset[str]:
+        if stages:
+            pipeline.require_fresh_before(stages[0])
+            pipeline.require_sources(stages)
+        return mark_for_rebuild(pipeline, stages) if rebuild else frozenset()
+
+    with _joined(pipeline) if any(stage.trains for stage in stages) else nullcontext():
+        anew = from_first(prepared)
+        for stage in stages:
+            make(pipeline, stage, rebuild=stage.name in anew)
+
+
+def _joined(pipeline: "Pipeline") -> AbstractContextManager[object]:
+    """Connects the processes that torchrun has started."""
+    if world().size == 1:
+        return nullcontext()
+    from korbert.training.devices import choose_device
+    from korbert.training.distributed import joined
+
+    return joined(choose_device(pipeline.runtime.device))
 
 
 def _show_plan(pipeline: "Pipeline", names: Sequence[str], rebuild: bool) -> None:
@@ -108,6 +125,7 @@ def _show_plan(pipeline: "Pipeline", names: Sequence[str], rebuild: bool) -> Non
 @options.corpus
 @options.device
 @options.row_workers
+@options.sharding
 @options.place
 def run(recipe: str, first: str | None, last: str | None, rebuild: bool, dry_run: bool, **common: Any) -> None:
     """Run the stages of RECIPE in order.
@@ -120,7 +138,7 @@ def run(recipe: str, first: str | None, last: str | None, rebuild: bool, dry_run
     """
     pipeline = pipeline_of(recipe, **common)
     _run_stages(pipeline, first, last, rebuild, dry_run)
-    if not dry_run:
+    if not dry_run and not is_silent():
         from pipelines.summary import show
 
         show(pipeline)
@@ -141,7 +159,7 @@ def _stage_command(stage: Stage) -> click.Command:
         else:
             imported(stage.preview)(pipeline, preview)
 
-    own = [options.workers, options.device] if stage.trains else [options.corpus]
+    own = [options.workers, options.device, options.sharding] if stage.trains else [options.corpus]
     if stage.makes_rows:
         own.append(options.row_workers)
     decorated: Callable[..., Any] = command

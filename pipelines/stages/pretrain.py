@@ -32,6 +32,7 @@ from korbert.tokenization.folder import RECORD
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.training import Batch, TrainingOutput, TrainingPlan, choose_device, fit
 from korbert.training.devices import autocast
+from korbert.world import connected, require_rows
 from pipelines import artifacts
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
@@ -46,6 +47,8 @@ _BEFORE = ("mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy")  # kept of th
 
 def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
     """Writes model/, metrics.jsonl, samples.jsonl and scores.json."""
+    for number, phase in enumerate(settings.phases):
+        require_rows(f"pretrain.phases.{number}.batch_size", phase.batch_size)
     torch.set_num_threads(settings.threads)
     shards = inputs.artifacts["shard"]
     tokenizer = Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
@@ -75,7 +78,10 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         evaluate=look,
         description="pretrain",
         row_workers=runtime.rows_by(device.type),
+        sharded=runtime.sharding == "fsdp",
     )
+    if not connected().writes:
+        return {}
     save_model(output / "model", model, tokenizer)
     seen: Counts = {
         "steps": result.steps,

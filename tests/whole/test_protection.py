@@ -188,7 +188,9 @@ def test_a_file_name_that_is_not_utf8_is_named(
     assert "clean.wiki: " in said
 
 
-@pytest.mark.parametrize("variables", [{"RANK": "1"}, {"WORLD_SIZE": "2", "RANK": "0"}, {"RANK": "one"}])
+@pytest.mark.parametrize(
+    "variables", [{"RANK": "1"}, {"WORLD_SIZE": "2", "RANK": "0"}, {"RANK": "one"}]
+)  # no MASTER_ADDR
 def test_variables_of_torchrun_are_refused_by_a_stage_that_trains(
     whole: Whole,
     tmp_path: Path,

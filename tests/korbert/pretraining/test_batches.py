@@ -19,6 +19,7 @@ from korbert.pretraining import (
 )
 from korbert.pretraining.pairs import cut_into_rows
 from korbert.pretraining.vocabulary import Negatives
+from korbert.world import World
 
 KEYS = ["boundaries", "input_ids", "label_places", "labels", "next_sentence_label", "token_type_ids"]
 
@@ -147,6 +148,41 @@ def test_rows_do_not_depend_on_batch_size_or_accumulation(rows):
             for row in taken_apart(batch)
         ]
         assert sorted(made) == sorted(one_by_one)
+
+
+@pytest.mark.parametrize(("micro_batches", "size"), [(1, 2), (4, 3), (2, 5), (8, 8), (8, 5)])
+def test_processes_share_the_rows_of_a_step(rows, micro_batches, size):
+    """3 ranks for 4 micro-batches, too: all have equally many, and none is larger, but for a row that is left over."""
+    whole = rows.batch(1, 8, micro_batches)
+    shares = [rows.batch(1, 8, micro_batches, World(rank, size)) for rank in range(size)]
+    assert sorted(row for batches in shares for batch in batches for row in taken_apart(batch)) == sorted(
+        row for batch in whole for row in taken_apart(batch)
+    )
+    assert len({len(batches) for batches in shares}) == 1
+    largest = max(len(batch["input_ids"]) for batch in whole)
+    assert all(
+        0 < len(batch["input_ids"]) <= largest + (micro_batches == 8 and size == 5)
+        for batches in shares
+        for batch in batches
+    )
+    for name in ("mlm_count", "nsp_count"):
+        assert sum(int(batches[0][name]) for batches in shares) == int(whole[0][name])
+
+
+def test_each_process_makes_its_own_part(corpus, ids, rows, monkeypatch):
+    made = []
+    monkeypatch.setattr("korbert.pretraining.batches.connected", lambda: World(1, 2))
+    monkeypatch.setattr("korbert.world.connected", lambda: World(1, 2))
+    monkeypatch.setattr(
+        PretrainingRows, "row", lambda self, *key, row=PretrainingRows.row: made.append(key) or row(self, *key)
+    )
+    in_phases([Phase(rows, 3, 8)])(0)
+    assert len(made) == 4
+    settings = (MaskingSettings(), PairSettings())
+    heldout_batches(corpus.files, ids, 64, *settings, seed=3, limit_rows=9)
+    assert len(made) == 4 + 4
+    with pytest.raises(SettingsError, match=r"^heldout_rows 1: a batch has fewer rows than the 2 processes"):
+        heldout_batches(corpus.files, ids, 64, *settings, seed=3, limit_rows=1)
 
 
 def test_an_epoch_has_every_row_once_and_the_next_another_order(rows, monkeypatch):

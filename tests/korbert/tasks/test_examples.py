@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korbert.tasks.examples import Batches, Examples, bucketed
+from korbert.world import World
 
 
 def _examples(lengths: list[int]) -> Examples:
@@ -58,6 +59,24 @@ def test_batches_are_a_pure_function_of_the_step() -> None:
     assert [running(step)[0]["input_ids"].tolist() for step in range(9)] == steps
     assert steps[:3] != steps[3:6]  # another order in the next epoch
     assert steps != [Batches(examples, 3, seed=6)(step)[0]["input_ids"].tolist() for step in range(9)]
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_processes_share_the_rows_of_a_batch(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last batch has one row: a process without rows makes one that weighs nothing."""
+    five = _examples([3, 4, 5, 6, 7])
+    batches = Batches(five, batch_size=4, seed=1)
+    wholes = [batches(step)[0] for step in range(batches.steps_per_epoch)]
+    for step, whole in enumerate(wholes):
+        rows, weights = [], []
+        for rank in range(size):
+            monkeypatch.setattr("korbert.tasks.examples.connected", lambda rank=rank: World(rank, size))
+            (batch,) = Batches(five, batch_size=4, seed=1)(step)
+            weights.append(float(batch["weight"]))
+            rows += batch["labels"].tolist() if weights[-1] else []
+        assert sorted(rows) == sorted(whole["labels"].tolist())
+        assert sum(weights) == pytest.approx(1)
+    assert sorted(len(whole["labels"]) for whole in wholes) == [1, 4]
 
 
 def test_rows_for_scoring_go_from_short_to_long() -> None:

@@ -11,6 +11,7 @@ from korbert.modeling import EncoderConfig, ReadingModel
 from korbert.tasks.passages import Passage
 from korbert.tasks.reading_settings import ReadingSettings
 from korbert.tasks.windows import collate, cut_windows, reading_loss, training_batches
+from korbert.world import World
 
 TOKENIZER = SimpleNamespace(pad_id=0, cls_id=2, sep_id=3)
 SMALL = ReadingSettings(max_length=16, stride=3, max_query_pieces=4)
@@ -89,6 +90,20 @@ def test_every_epoch_takes_each_window_once_in_its_own_order():
     assert again(1)[0]["input_ids"][:, 3].tolist() == firsts[1]  # pure in the step
     other = training_batches(windows, TOKENIZER, SMALL, batch_size=len(windows), seed=4)
     assert other(0)[0]["input_ids"][:, 3].tolist() != firsts[0]
+
+
+def test_processes_share_the_windows_of_a_step(monkeypatch):
+    windows = cut_windows(letters("나"), letters("가" * 100), SMALL)
+    options = {"batch_size": 7, "micro_batches": 4, "seed": 3}
+    (whole,) = training_batches(windows, TOKENIZER, SMALL, batch_size=7, seed=3)(1)
+    rows, weights = [], []
+    for rank in range(3):
+        monkeypatch.setattr("korbert.tasks.windows.connected", lambda rank=rank: World(rank, 3))
+        for batch in training_batches(windows, TOKENIZER, SMALL, **options)(1):
+            rows += batch["input_ids"][:, 3].tolist()
+            weights.append(float(batch["weight"]))
+    assert sorted(rows) == sorted(whole["input_ids"][:, 3].tolist())
+    assert sum(weights) == pytest.approx(1)
 
 
 def test_a_step_may_reach_into_the_next_epoch():

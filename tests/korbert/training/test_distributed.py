@@ -6,9 +6,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import nn
+from torch.distributed import HashStore
 
-from korbert.errors import ModelError, SettingsError
-from korbert.training.distributed import World, add_over_world, joined, refuse_environment, world, wrap
+from korbert.errors import EndedElsewhere, ModelError, SettingsError
+from korbert.training.distributed import WAIT, World, _said_once, add_over_world, joined, world, wrap
+from korbert.world import agreed, connected, from_first, greatest, is_silent, require_rows
 
 CPU = torch.device("cpu")
 TOY = Path(__file__).with_name("toy.py")
@@ -24,6 +26,10 @@ def test_without_torchrun_there_is_one_process_and_nothing_changes(monkeypatch):
         assert wrap(module, here) is module
         assert add_over_world(torch.tensor(3.0), here) == 3.0
         assert not torch.distributed.is_initialized()
+        assert (from_first(lambda: 5), agreed([2, 3]), greatest(7)) == (5, [2, 3], 7)
+        assert connected() == here
+        require_rows("batch_size", 1)
+    assert not is_silent()
 
 
 def test_ranks_come_from_torchrun(monkeypatch):
@@ -31,6 +37,9 @@ def test_ranks_come_from_torchrun(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "4")
     assert world() == World(rank=3, size=4)
     assert not world().writes
+    assert is_silent()
+    assert connected() == World()  # nobody has connected them
+    assert list(range(10))[world().share] == [3, 7]
 
 
 @pytest.mark.parametrize(
@@ -53,44 +62,60 @@ def test_an_environment_that_cannot_be_is_refused(monkeypatch, rank, size, messa
             monkeypatch.setenv(name, value)
     with pytest.raises(SettingsError, match=message):
         world()
-    with pytest.raises(SettingsError, match=message):
-        refuse_environment()
+    assert not is_silent()
 
 
-def test_a_stage_refuses_to_be_one_of_several(monkeypatch):
-    for name in ("RANK", "WORLD_SIZE"):
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({}, "^RANK=1 WORLD_SIZE=2: several processes need MASTER_ADDR and MASTER_PORT, too: start them with torchrun"),
+        (
+            {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"},
+            "^127.0.0.1:1: rank 1 reaches no rank 0 there .*start all anew",
+        ),
+        ({"KORBERT_WAIT_FOR_RANKS": "soon"}, "^KORBERT_WAIT_FOR_RANKS='soon': is not an integer"),
+    ],
+)
+def test_processes_that_do_not_meet(monkeypatch, variables, message):
+    given = {"RANK": "1", "WORLD_SIZE": "2", "KORBERT_WAIT_FOR_RANKS": "1", **variables}
+    for name in ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE"):
         monkeypatch.delenv(name, raising=False)
-    refuse_environment()
-    for name, value in (("RANK", "0"), ("WORLD_SIZE", "1")):  # one process under torchrun is one process
+    for name, value in given.items():
         monkeypatch.setenv(name, value)
-    refuse_environment()
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(
-        SettingsError, match=r"^RANK=0 WORLD_SIZE=2: this would be one of several processes, but a stage trai"
-    ):
-        refuse_environment()
+    with pytest.raises(SettingsError, match=message), joined(CPU):
+        pass
+    assert not torch.distributed.is_initialized()
 
 
-def test_micro_batches_have_to_be_shared_evenly():
-    from korbert.training.plan import TrainingPlan
-    from korbert.training.settings import OptimizerSettings
-    from korbert.training.updates import Updates
+def test_a_rank_that_never_comes_is_named(monkeypatch, free_port):
+    given = {"RANK": "0", "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port), WAIT: "1"}
+    monkeypatch.delenv("TORCHELASTIC_USE_AGENT_STORE", raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    message = r"^2 of 3 processes did not come within 1 s \(rank 1, 2\): look at how they were started"
+    with pytest.raises(SettingsError, match=message), joined(CPU):
+        pass
 
-    plan = TrainingPlan(1, OptimizerSettings(), 0, "fp32")
-    updates = Updates(nn.Linear(2, 2), lambda model, batch: {}, plan, CPU, World())
-    updates._here = World(rank=0, size=2)
-    with pytest.raises(
-        ModelError, match="3 micro-batches a step cannot be shared evenly by 2 processes: take a multiple"
-    ):
-        updates.update(0, [{}] * 3)
+
+def test_an_error_is_told_once():
+    """By the one that asks first; a connection that closes is the error only where nobody has told of another."""
+    store, closed = HashStore(), RuntimeError("[gloo/transport/tcp/pair.cc:553] Connection closed by peer")
+    own = ValueError("bad")
+    assert _said_once(own, World(1, 2), store) is own
+    assert own.__notes__ == ["rank 1"]
+    assert isinstance(_said_once(closed, World(0, 2), store), EndedElsewhere)
+    assert isinstance(_said_once(ValueError("later"), World(0, 2), store), EndedElsewhere)
+    told = _said_once(closed, World(0, 2), HashStore())
+    assert isinstance(told, ModelError)
+    assert str(told).startswith("one of 2 processes has ended without a word")
 
 
 @pytest.mark.slow
-def test_two_processes_train_as_one_with_two_micro_batches(tmp_path):
+def test_two_processes_train_as_one_with_two_micro_batches(tmp_path, free_port):
     arguments = ["--parts", "2", "--no-dropout"]
     subprocess.run([sys.executable, TOY, tmp_path / "one", *arguments], check=True)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
-    subprocess.run([*torchrun, "--master-port", "29581", TOY, tmp_path / "two", *arguments], check=True)
+    subprocess.run([*torchrun, "--master-port", str(free_port), TOY, tmp_path / "two", *arguments], check=True)
     one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
     for name in one:
         torch.testing.assert_close(two[name], one[name], atol=1e-5, rtol=1e-4)

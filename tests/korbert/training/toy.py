@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from korbert.training import Batch, FitResult, OptimizerSettings, TrainingOutput, TrainingPlan, fit
+from korbert.world import connected
 
 STEPS = 40
 
@@ -54,7 +55,7 @@ def train(
     def batches_until_death(step: int) -> list[dict[str, torch.Tensor]]:
         if step == kill_at:
             os.kill(os.getpid(), number)
-        return batches(step, parts=parts)
+        return batches(step, parts=parts)[connected().share]
 
     model = network()
     model[1].p *= dropout

@@ -1,0 +1,74 @@
+"""A model whose weights, gradients and optimizer state are spread over the processes (FSDP2, `fully_shard`).
+
+Its units are the layers and the rest. A unit is whole while it computes: a process sends its part before that, and
+gets its part of the gradient after it. All processes must therefore call each layer equally often.
+What this needs of PyTorch takes a while to import, so one process alone does not.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from korbert.world import connected
+
+__all__ = ["is_sharded", "like", "shard", "whole", "whole_outside_layers"]
+
+
+def shard(module: nn.Module, device: torch.device) -> None:
+    """Spreads the module's parameters, which are equal in all processes, in place. Layers: members of a ModuleList."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh(device.type, (connected().size,))
+    for layers in [one for one in module.modules() if isinstance(one, nn.ModuleList)]:
+        for layer in layers:
+            fully_shard(layer, mesh=mesh)
+    fully_shard(module, mesh=mesh)
+
+
+def is_sharded(module: nn.Module) -> bool:
+    """Whether `shard` has spread it, or a part of it."""
+    if connected().size == 1:
+        return False
+    from torch.distributed.fsdp import FSDPModule
+
+    return any(isinstance(one, FSDPModule) for one in module.modules())
+
+
+@contextmanager
+def whole_outside_layers(module: nn.Module) -> Iterator[None]:
+    """Inside, what is in no layer is whole: parts of a sharded module may be called without the module itself."""
+    if not is_sharded(module):
+        yield
+        return
+    from torch.distributed.fsdp import FSDPModule
+
+    assert isinstance(module, FSDPModule)
+    module.unshard()
+    try:
+        yield
+    finally:
+        module.reshard()
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """The tensor with all its parts: all processes call this at once. Others are returned as they are."""
+    if connected().size == 1:
+        return tensor
+    from torch.distributed.tensor import DTensor
+
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def like(tensor: Tensor, parameter: Tensor) -> Tensor:
+    """A whole tensor on the parameter's device; this process's part of it if it is spread and of its shape."""
+    there = tensor.to(parameter.device)
+    if connected().size == 1:
+        return there
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
+    if not isinstance(parameter, DTensor) or there.shape != parameter.shape:
+        return there
+    return distribute_tensor(there, parameter.device_mesh, parameter.placements, src_data_rank=None)

@@ -1,0 +1,125 @@
+"""This process among those of one training, as `torchrun` starts them. Without its variables there is one process.
+
+All of them run the same code on the same inputs. What one alone may do (decide, write, show) goes through `from_first`
+or stands under `world().writes`. `korbert.training.distributed.joined` connects them; without it, and in one process,
+every function here gives back what it was given. PyTorch is loaded by the connected ones alone.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from korbert.errors import SettingsError
+
+if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup
+
+__all__ = ["Connection", "World", "agreed", "connected", "from_first", "greatest", "is_silent", "require_rows", "world"]
+
+_T = TypeVar("_T")
+_WAYS_OUT = "run `unset RANK WORLD_SIZE LOCAL_RANK`, or leave torchrun out"
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """This process among those of the training run."""
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def writes(self) -> bool:
+        """True in the one process that decides, writes files and shows progress."""
+        return self.rank == 0
+
+    @property
+    def share(self) -> slice:
+        """This process's part of a sequence: every size-th entry. The parts of all cover it once."""
+        return slice(self.rank, None, self.size)
+
+
+def world() -> World:
+    """From RANK and WORLD_SIZE, which torchrun sets. SettingsError if they contradict each other."""
+    rank, size = (number_in(name, default) for name, default in (("RANK", 0), ("WORLD_SIZE", 1)))
+    if not 0 <= rank < size or (size > 1 and "RANK" not in os.environ):
+        raise SettingsError(f"{variables()}: RANK does not fit WORLD_SIZE: {_WAYS_OUT}")
+    return World(rank, size)
+
+
+def is_silent() -> bool:
+    """Whether this is one of several processes, and another one logs and shows progress for all."""
+    try:
+        return not world().writes
+    except SettingsError:
+        return False
+
+
+def number_in(name: str, default: int) -> int:
+    """An integer in an environment variable. SettingsError if it is something else."""
+    try:
+        return int(os.environ.get(name, default))
+    except ValueError:
+        raise SettingsError(f"{name}={os.environ[name][:40]!r}: is not an integer: {_WAYS_OUT}") from None
+
+
+def variables() -> str:
+    """The variables that make this process one of several, for errors."""
+    return " ".join(f"{name}={os.environ[name][:40]}" for name in ("RANK", "WORLD_SIZE") if name in os.environ)
+
+
+class Connection:
+    """The group over which the connected processes agree, on the processor whatever they train on; None: no group."""
+
+    group: "ProcessGroup | None" = None
+
+
+def connected() -> World:
+    """This process among those that `joined` has connected; one alone where it has connected none."""
+    return World() if Connection.group is None else world()
+
+
+def from_first(make: Callable[[], _T]) -> _T:
+    """What `make` gives in rank 0, which alone calls it when all have come here; the others wait for it, however long.
+
+    The value is pickled. Where `make` raises, rank 0 ends, and the connection that closes ends the others.
+    """
+    if Connection.group is None:
+        return make()
+    from torch import distributed
+
+    distributed.barrier(group=Connection.group)
+    box = [make() if world().writes else None]
+    distributed.broadcast_object_list(box, src=0, group=Connection.group)
+    return box[0]  # type: ignore[return-value]
+
+
+def agreed(values: Sequence[int]) -> list[int]:
+    """The sums of whole numbers over all processes."""
+    return _reduced(values, "SUM")
+
+
+def greatest(value: int) -> int:
+    """The greatest of all processes' numbers."""
+    return _reduced([value], "MAX")[0]
+
+
+def _reduced(values: Sequence[int], how: str) -> list[int]:
+    if Connection.group is None:
+        return list(values)
+    import torch
+
+    numbers = torch.tensor(values, dtype=torch.int64)
+    operation = getattr(torch.distributed.ReduceOp, how)
+    torch.distributed.all_reduce(numbers, op=operation, group=Connection.group)
+    return [int(number) for number in numbers.tolist()]
+
+
+def require_rows(name: str, rows: int) -> None:
+    """Raises SettingsError where a batch has fewer rows than there are processes. name: of the setting."""
+    size = connected().size
+    if rows < size:
+        raise SettingsError(
+            f"{name} {rows}: a batch has fewer rows than the {size} processes that share them: start at most {rows}, "
+            f"as with `torchrun --nproc_per_node {rows}`, or raise {name}"
+        )

@@ -1,0 +1,213 @@
+"""Real stages under torchrun, two processes on this machine: the same losses as one, and what is left when one dies."""
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.whole.conftest import Whole
+
+FAULTY = Path(__file__).with_name("faulty_rank.py")
+BEFORE = ("clean", "analyze", "vocab", "shard")
+SECONDS = 120  # within which a run ends whose rank died; without care it would be half an hour
+
+
+@dataclass(frozen=True)
+class Many(Whole):
+    """The same as Whole under torchrun. fault: of faulty_rank.py, and the rank that has it."""
+
+    processes: int = 2
+    port: int = 0
+    fault: tuple[str, str] | None = None
+
+    def command(self, name: str, *arguments: str) -> list[str]:
+        torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(self.processes)]
+        torchrun += ["--master-addr", "127.0.0.1", "--master-port", str(self.port)]
+        ours = [str(FAULTY), *self.fault] if self.fault else ["-m", "korbert"]
+        return [*torchrun, *ours, *super().command(name, *arguments)[3:]]
+
+    def ended(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """The command, which fails in time. One line of all ranks says why."""
+        from tests.whole.conftest import _environment
+
+        command = self.command("pretrain", *arguments)
+        environment = {**_environment(), **variables}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=SECONDS)
+        assert done.returncode != 0, done.stderr
+        # torchrun shows where it noticed, once; the ranks show no trace.
+        assert done.stderr.count("Traceback (most recent call last)") <= 1, done.stderr
+        return done
+
+
+def said(done: subprocess.CompletedProcess[str]) -> list[str]:
+    return [line for line in done.stderr.splitlines() if line.startswith("korbert: ")]
+
+
+@pytest.fixture
+def many(whole: Whole, tmp_path: Path, free_port: int) -> Many:
+    """The artifacts before pretrain."""
+    made = whole.copy(tmp_path / "artifacts", BEFORE)
+    return Many(made.recipe, made.root, port=free_port)
+
+
+@pytest.fixture(scope="session")
+def straight(whole: Whole, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    """pretrain by two processes that nothing has ended. The second one writes nothing."""
+    made = whole.copy(tmp_path_factory.mktemp("straight") / "artifacts", BEFORE)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    Many(made.recipe, made.root, port=port, fault=("writes", "1")).run("pretrain")
+    return made
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def same_figures(one: Path, two: Path) -> None:
+    first, second = lines(one), lines(two)
+    assert len(first) == len(second) > 1
+    for a, b in zip(first, second, strict=True):
+        assert a.keys() == b.keys()
+        for name, value in a.items():
+            assert b[name] == (pytest.approx(value, rel=1e-5) if isinstance(value, float) else value), (name, a, b)
+
+
+def same_metrics(one: Whole, two: Whole, stages: Sequence[str]) -> None:
+    for stage in stages:
+        found = sorted((one.folder / stage).rglob("*metrics*")) + sorted((one.folder / stage / "metrics").glob("*"))
+        assert found
+        for path in found:
+            if path.is_file():
+                same_figures(path, two.folder / path.relative_to(one.folder))
+
+
+def test_two_processes_have_the_losses_of_one(whole: Whole, straight: Whole) -> None:
+    same_metrics(whole, straight, ["pretrain"])
+    made, alone = straight.record("pretrain"), whole.record("pretrain")
+    assert (made["numerics"]["processes"], alone["numerics"]["processes"]) == (2, 1)
+    assert {**made, "numerics": {}, "files": {}, "digest": ""} == {**alone, "numerics": {}, "files": {}, "digest": ""}
+    assert made["files"].keys() == alone["files"].keys()
+    shown = straight.run("status").stdout
+    assert "pretrain fresh" in shown
+    assert "note: trained by 2 processes: another number gives other bits" in shown
+    assert "processes" not in whole.run("status").stdout
+    assert sorted(path.name for path in straight.folder.glob("pretrain*")) == ["pretrain", "pretrain.lock"]
+
+
+@pytest.mark.slow
+def test_tasks_have_the_losses_of_one(whole: Whole, many: Many) -> None:
+    """By one command, of which some stages train and others are fresh."""
+    done = replace(many, fault=("writes", "1")).run("run")
+    assert done.stderr.count("nsmc: done") == 1
+    same_metrics(whole, many, ["pretrain", "nsmc", "korquad"])
+    for name in ("nsmc", "korquad"):
+        made, alone = many.record(name), whole.record(name)
+        assert made["counts"] == pytest.approx(alone["counts"], rel=1e-5)
+        assert made["files"].keys() == alone["files"].keys()
+    again = many.run("run")
+    assert again.stderr.count("fresh, skipped") == 7
+    assert again.stdout.count("pages: ") == 1
+
+
+def test_a_rank_is_killed_and_one_process_goes_on(straight: Whole, many: Many) -> None:
+    done = replace(many, fault=("step-23", "1")).ended()
+    assert len(said(done)) <= 1  # torchrun may end rank 0 before it has spoken
+    partial = many.folder / "pretrain.partial"
+    assert sorted(path.name for path in (partial / "checkpoints").iterdir()) == ["step-00000015", "step-00000020"]
+    alone = Whole(many.recipe, many.root)
+    alone.run("pretrain")
+    same_metrics(straight, alone, ["pretrain"])
+    assert "trained by 2, then by 1 processes" in alone.run("status").stdout
+    starts = [line["step"] for line in lines(many.folder / "pretrain" / "timing.jsonl") if line["kind"] == "start"]
+    assert starts == [0, 20]
+
+
+@pytest.mark.slow
+def test_killed_again_and_again(straight: Whole, many: Many) -> None:
+    """One rank and all, twice in a row, in a checkpoint's writing, behind the last step: the bits are the same."""
+    for fault in (("step-13", "1"), ("step-13", "0"), ("step-39", "all"), ("checkpoint", "0"), ("end", "0")):
+        done = replace(many, fault=fault).ended()
+        assert len(said(done)) <= 1
+        assert not (many.folder / "pretrain").exists()
+    many.run("pretrain")
+    assert many.record("pretrain")["digest"] == straight.record("pretrain")["digest"]
+    starts = [line["step"] for line in lines(many.folder / "pretrain" / "timing.jsonl") if line["kind"] == "start"]
+    assert starts == [0, 10, 10, 35, 40, 60]
+
+
+def test_a_signal_to_one_rank_stops_all_at_one_step(straight: Whole, many: Many) -> None:
+    done = replace(many, fault=("stop-23", "1")).ended()
+    assert said(done) == ["korbert: ended by SIGTERM: pretrain: step 24 is saved; the same command resumes there"]
+    many.run("pretrain")
+    assert many.record("pretrain")["digest"] == straight.record("pretrain")["digest"]
+
+
+@pytest.mark.slow
+def test_an_error_of_one_rank_is_told_once(many: Many) -> None:
+    done = replace(many, fault=("error-3", "1")).ended()
+    assert said(done) == [
+        "korbert: of 2 processes, rank 1 fails:",
+        "korbert: /far/away: No space left on device: make room, then run the same command: it resumes",
+    ]
+
+
+def test_a_sharded_model_has_the_losses_of_one(whole: Whole, many: Many) -> None:
+    """FSDP2. The second process writes nothing."""
+    replace(many, fault=("writes", "1")).run("pretrain", "--sharding", "fsdp")
+    same_metrics(whole, many, ["pretrain"])
+    assert many.record("pretrain")["numerics"]["sharding"] == "fsdp"
+    same_weights(whole, many)
+
+
+@pytest.mark.slow
+def test_a_sharded_model_is_killed_and_resumed_as_a_whole_one(whole: Whole, many: Many) -> None:
+    """And the other way round, and by one process."""
+    for fault, *options in (("step-13", "--sharding", "fsdp"), ("stop-23",), ("checkpoint", "--sharding", "fsdp")):
+        replace(many, fault=(fault, "0")).ended(*options)
+    alone = Whole(many.recipe, many.root)
+    alone.run("pretrain")
+    starts = [line["step"] for line in lines(many.folder / "pretrain" / "timing.jsonl") if line["kind"] == "start"]
+    assert starts == [0, 10, 24, 25]
+    same_metrics(whole, alone, ["pretrain"])
+    same_weights(whole, alone)
+
+
+def same_weights(one: Whole, two: Whole) -> None:
+    first, second = (load_file(made.folder / "pretrain" / "model" / "model.safetensors") for made in (one, two))
+    assert first.keys() == second.keys()
+    for name in first:
+        torch.testing.assert_close(second[name], first[name], atol=1e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--set", "pretrain.phases.0.batch_size=1"],
+            "korbert: pretrain.phases.0.batch_size 1: a batch has fewer rows than the 2 processes that share them: "
+            "start at most 1, as with `torchrun --nproc_per_node 1`, or raise pretrain.phases.0.batch_size",
+        ),
+        pytest.param(["--set", "shard.part_bytes=9999"], "is stale", marks=pytest.mark.slow),
+        pytest.param(["--set", "pretrain.no=1"], "no: ", marks=pytest.mark.slow),
+    ],
+)
+def test_what_is_refused_is_said_by_rank_0(many: Many, arguments: list[str], message: str) -> None:
+    done = many.ended(*arguments)
+    assert len(said(done)) == 1
+    assert message in said(done)[0]
+
+
+def test_a_rank_that_never_comes_is_named(many: Many) -> None:
+    done = replace(many, fault=("absent", "1")).ended(KORBERT_WAIT_FOR_RANKS="1")
+    assert said(done)[0].startswith("korbert: 1 of 2 processes did not come within 1 s (rank 1): look at how they")
+    assert len(said(done)) == 1
+    assert not (many.folder / "pretrain.partial").exists()
