@@ -177,9 +177,9 @@ class Updates:
 
         No update belongs inside.
         """
-        with self._average.in_place() if self._average else nullcontext():
-            with sharding.whole_outside_layers(self._objective):
-                yield
+        averaged = self._average.in_place() if self._average else nullcontext()
+        with averaged, sharding.whole_outside_layers(self._objective):
+            yield
 
     def give(self, model: nn.Module) -> None:
         """Copies the trained weights into a model that is whole."""
