@@ -132,6 +132,7 @@ NSMC = ClassificationTask(
     title="NSMC",
     about="movie reviews",
     asks="Sentiment of movie reviews",
+    version=2,
     page="pipelines.reports.nsmc",
 )
 KORQUAD = ReadingTask(
@@ -143,7 +144,7 @@ KORQUAD = ReadingTask(
     title="KorQuAD",
     about="reading comprehension",
     asks="Extractive question answering",
-    version=2,
+    version=3,
     page="pipelines.reports.korquad",
 )
 

@@ -139,7 +139,7 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             "pretrain",
-            1,
+            2,
             "pipelines.stages.settings:PretrainStage",
             "pipelines.stages.pretrain:run",
             Help(
