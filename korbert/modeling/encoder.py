@@ -1,17 +1,19 @@
 """The layers of both architectures, and the encoder."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from korbert.modeling.attention import Rotation, SelfAttention, rotation
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.embeddings import Embeddings
 from korbert.modeling.rows import Rows
 
-__all__ = ["Encoder"]
+__all__ = ["Encoder", "gated"]
 
 
 class _BertLayer(nn.Module):
@@ -50,9 +52,35 @@ class _ModernLayer(nn.Module):
 
     def forward(self, hidden: Tensor, rows: Rows, turn: Rotation | None) -> Tensor:
         hidden = hidden + self.attention_dropout(self.attention(self.attention_norm(hidden), rows, turn))
-        content, gate = self.up(self.feed_forward_norm(hidden)).chunk(2, dim=-1)  # GeGLU, Shazeer 2020
-        added: Tensor = hidden + self.down(self.dropout(F.gelu(content) * gate))
+        added: Tensor = hidden + self.down(self.dropout(gated(self.up(self.feed_forward_norm(hidden)))))
         return added
+
+
+def gated(both: Tensor) -> Tensor:
+    """GeGLU (Shazeer 2020): gelu(content) x gate. (..., 2 x I), content first -> (..., I)."""
+    product: Tensor = _Gated.apply(both)  # type: ignore[no-untyped-call]
+    return product
+
+
+class _Gated(torch.autograd.Function):
+    """The gradients of both halves are written where they belong, and not put together afterwards."""
+
+    @staticmethod
+    def forward(ctx: Any, both: Tensor) -> Tensor:
+        ctx.save_for_backward(both)
+        content, gate = both.chunk(2, dim=-1)
+        return F.gelu(content).mul_(gate)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (both,) = ctx.saved_tensors
+        content, gate = both.chunk(2, dim=-1)
+        slopes = torch.empty_like(both)
+        to_content, to_gate = slopes.chunk(2, dim=-1)
+        torch.mul(F.gelu(content), gradient, out=to_gate)
+        to_content.copy_(torch.ops.aten.gelu_backward(gradient * gate, content))
+        return slopes
 
 
 class Encoder(nn.Module):

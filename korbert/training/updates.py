@@ -112,7 +112,7 @@ class Updates:
     def means(self) -> dict[str, float]:
         """Means since the last call, by name; the last learning rates; the mean gradient norm before clipping."""
         means = self._meter.means()
-        behind = {name: means.pop(name) for name in ("grad_norm", "padding") if name in means}
+        behind: dict[str, float] = {name: means.pop(name) for name in ("grad_norm", "padding") if name in means}
         return {**means, **self._optimizers.rates(), **behind}
 
     def take_pieces(self) -> int:
