@@ -33,8 +33,7 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
     embedding_size: int | None = Field(
         None,
         ge=1,
-        description="width of the embeddings, which are then projected to hidden_size (ALBERT, ELECTRA); "
-        "none given: hidden_size",
+        description="width of the embeddings, then projected to hidden_size (ALBERT, ELECTRA); without: hidden_size",
     )
     num_hidden_layers: int = Field(ge=1, description="number of layers")
     num_attention_heads: int = Field(ge=1, description="attention heads per layer; must divide hidden_size")

@@ -10,10 +10,7 @@ PrecisionName = Literal["auto", "fp32", "bf16"]
 OptimizerKind = Literal["adamw", "muon", "lamb"]
 ScheduleKind = Literal["linear", "cosine", "wsd"]
 
-_KIND = (
-    "adamw; muon: Muon for the matrices of the layers, AdamW for all else; lamb: AdamW with a trust ratio a matrix, "
-    "for large batches"
-)
+_KIND = "adamw; muon: Muon for the layers' matrices, AdamW for the rest; lamb: AdamW with a trust ratio a matrix"
 
 
 class ParameterGroup(BaseModel, frozen=True, extra="forbid"):

@@ -33,8 +33,7 @@ class VocabStage(VocabSettings, HeldOut, frozen=True, extra="forbid"):
 
     tokenizer: str = Field(
         "",
-        description="folder of a tokenizer, or of a model, to take instead of learning one; it has its own size, mark "
-        "and the like, and new words of vocab.words and analyze.user_words are added behind its entries",
+        description="folder of a tokenizer, or of a model, to take instead of learning one; new words go behind its entries",
     )
     add: int = Field(
         0,
@@ -109,8 +108,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     seed: int = Field(0, ge=0, description="random seed of weights, rows and masks")
     init: str = Field(
         "",
-        description="folder of a pretrained model whose weights to begin with; its tokenizer must be that of vocab, "
-        "which vocab.tokenizer takes from it; encoder must be its encoder",
+        description="folder of a pretrained model whose weights to begin with; tokenizer and encoder must be its own",
     )
     encoder: EncoderSection
     phases: tuple[Phase, ...] = Field(min_length=1, description="run in this order under one learning rate schedule")

@@ -74,7 +74,7 @@ def test_a_folder_that_is_no_tokenizer(tmp_path: Path, capsys: pytest.CaptureFix
 def test_check_says_how_much_another_kiwi_changes(
     tiny_tokenizer: Tokenizer, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tokenizer = Tokenizer(*tiny_tokenizer._parts)
+    tokenizer = Tokenizer(*tiny_tokenizer.parts)
     tokenizer.save(tmp_path / "without")
     tokenizer.take_probe()
     tokenizer.save(tmp_path / "with")

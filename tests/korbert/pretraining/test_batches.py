@@ -159,9 +159,9 @@ def test_processes_share_the_rows_of_a_step(rows, micro_batches, size):
         row for batch in whole for row in taken_apart(batch)
     )
     assert len({len(batches) for batches in shares}) == 1
-    largest = max(len(batch["input_ids"]) for batch in whole)
+    largest = max(len(batch["lengths"]) for batch in whole)
     assert all(
-        0 < len(batch["input_ids"]) <= largest + (micro_batches == 8 and size == 5)
+        0 < len(batch["lengths"]) <= largest + (micro_batches == 8 and size == 5)
         for batches in shares
         for batch in batches
     )
@@ -178,11 +178,11 @@ def test_each_process_makes_its_own_part(corpus, ids, rows, monkeypatch):
     )
     in_phases([Phase(rows, 3, 8)])(0)
     assert len(made) == 4
-    settings = (MaskingSettings(), PairSettings())
-    heldout_batches(corpus.files, ids, 64, *settings, seed=3, limit_rows=9)
+    held_out = heldout_rows(corpus.files, ids, 64, MaskingSettings(), PairSettings(), seed=3)
+    heldout_batches(held_out, 9)
     assert len(made) == 4 + 4
     with pytest.raises(SettingsError, match=r"^heldout_rows 1: a batch has fewer rows than the 2 processes"):
-        heldout_batches(corpus.files, ids, 64, *settings, seed=3, limit_rows=1)
+        heldout_batches(held_out, 1)
 
 
 def test_an_epoch_has_every_row_once_and_the_next_another_order(rows, monkeypatch):
