@@ -33,7 +33,7 @@ class VocabStage(VocabSettings, HeldOut, frozen=True, extra="forbid"):
 
     tokenizer: str = Field(
         "",
-        description="folder of a tokenizer, or of a model, to take instead of learning one; new words go behind its entries",
+        description="folder of a tokenizer, or of a model, to take instead of learning one; new words go behind it",
     )
     add: int = Field(
         0,

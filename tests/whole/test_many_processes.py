@@ -78,6 +78,8 @@ def same_figures(one: Path, two: Path) -> None:
     for a, b in zip(first, second, strict=True):
         assert a.keys() == b.keys()
         for name, value in a.items():
+            if name == "padding":  # which rows attention takes together depends on who has them
+                continue
             assert b[name] == (pytest.approx(value, rel=1e-5) if isinstance(value, float) else value), (name, a, b)
 
 
