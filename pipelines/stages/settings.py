@@ -1,6 +1,6 @@
 """Sections of a recipe that join settings of several rooms."""
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -122,6 +122,11 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     masking: MaskingSettings = MaskingSettings()
     pairs: PairSettings = PairSettings()
     optimizer: OptimizerSettings
+    on_divergence: Literal["stop", "skip"] = Field(
+        "stop",
+        description="at a loss or gradient that is not finite: stop, or skip: go back to the last checkpoint and leave "
+        "the rows of that step out",
+    )
     log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")
     evaluate_every: int = Field(200, ge=1, description="steps between evaluations on held-out rows")
     checkpoint_every: int = Field(200, ge=1, description="steps between checkpoints")
