@@ -140,9 +140,11 @@ class Updates:
         """
         steps, means = self._meter.steps, self._meter.means()
         spikes = round(means.pop("spikes") * steps)
-        behind = {name: means.pop(name) for name in ("grad_norm", "padding") if name in means}
+        behind: dict[str, float] = {name: means.pop(name) for name in ("grad_norm", "padding") if name in means}
         self._usual_norm = behind["grad_norm"]
-        return {**means, **self._optimizers.rates(), **behind, **({"spikes": spikes} if spikes else {})}
+        if spikes:
+            behind |= {"spikes": spikes}
+        return {**means, **self._optimizers.rates(), **behind}
 
     def take_pieces(self) -> int:
         """Pieces since the last call, or since the run started or resumed."""

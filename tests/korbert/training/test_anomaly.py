@@ -63,7 +63,7 @@ def test_other_errors_come_out_as_they_are():
 @pytest.mark.parametrize("head", ["full", "sampled"])
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
 def test_it_changes_no_bit_of_a_pretraining(tmp_path, architecture, head):
-    written = write_shards(tmp_path / "shards", like_a_corpus(20, np.random.default_rng(1)))
+    written = write_shards(tmp_path, like_a_corpus(20, np.random.default_rng(1)))
     negatives = Negatives(np.ones(IDS.vocab_size, dtype=np.int64), 20) if head == "sampled" else None
     rows = PretrainingRows(written.files, IDS, 64, MaskingSettings(), PairSettings(), seed=3, negatives=negatives)
     config = EncoderConfig(
