@@ -65,6 +65,9 @@ def test_killed_before_and_behind_a_step_that_is_left_out(tmp_path):
     subprocess.run([*command, killed, *fault], check=True)
     same_outcome(killed, straight)
     assert left_out(killed) == [7, 17]
+    one, two = (checkpoints.load_newest(folder / "checkpoints") for folder in (killed, straight))
+    assert one.record == two.record
+    assert one.record["left_out"] == [7, 17]
     assert {line["step"]: line["spikes"] for line in lines(killed / "metrics.jsonl") if "spikes" in line} == {10: 1}
 
 
