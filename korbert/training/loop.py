@@ -185,9 +185,9 @@ class _Run:
     def go_back(self, error: Diverged) -> None:
         """Goes to the newest checkpoint, from where on the step of the error is left out.
 
-        Raises the error where the plan does not say so, and ModelError where too many steps are left out.
+        Raises the error where the plan does not say so or there is none, ModelError where too many steps are left out.
         """
-        if self._plan.on_divergence == "stop" or self._checkpoints is None:
+        if self._plan.on_divergence == "stop":
             raise error
         lately = sum(step > error.step - _LATELY for step in self._updates.left_out)
         if lately >= _MOST_LEFT_OUT:

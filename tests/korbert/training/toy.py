@@ -1,7 +1,7 @@
 """A tiny training run as a program, for tests that end it: `python toy.py FOLDER [--kill-at STEP] [--signal TERM]`.
 
 --factor 6=inf makes the loss of update 6 (0-based) infinite; --skip leaves such steps out. --kill-in-checkpoint N: in
-the writing of its N-th one.
+the writing of its N-th one. --hasty: rank 0's clock asks for one after each step.
 """
 
 import argparse
@@ -57,6 +57,7 @@ def train(
     dropout: bool = True,
     factors: Mapping[int, float] | None = None,
     skip: bool = False,
+    hasty: bool = False,
 ) -> tuple[nn.Module, FitResult]:
     """kill_at: the signal goes to itself when that step's batch is asked for. factors: of the loss of some updates."""
 
@@ -71,6 +72,8 @@ def train(
     model = network()
     model[1].p *= dropout
     output = TrainingOutput.below(folder, checkpoint_every=7)
+    if hasty:
+        output = replace(output, checkpoints=replace(output.checkpoints, every_seconds=0.0))
     result = fit(
         model,
         batches_until_death,
@@ -104,6 +107,7 @@ def main() -> None:
     parser.add_argument("--no-dropout", action="store_true")
     parser.add_argument("--factor", action="append", default=[])
     parser.add_argument("--skip", action="store_true")
+    parser.add_argument("--hasty", action="store_true")
     parser.add_argument("--kill-in-checkpoint", type=int)
     chosen = parser.parse_args()
     torch.set_num_threads(1)
@@ -118,6 +122,7 @@ def main() -> None:
             dropout=not chosen.no_dropout,
             factors={int(step): float(factor) for step, factor in (one.split("=") for one in chosen.factor)},
             skip=chosen.skip,
+            hasty=chosen.hasty,
         )
     except KeyboardInterrupt as ended:
         sys.exit(f"ended: {ended}")
