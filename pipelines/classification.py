@@ -98,7 +98,7 @@ def run(
     builds = _builds(task, settings, pretrained)
     results: list[ModelResult] = []
     for name, build in builds.items():
-        experiment = _experiment(task, settings, name, build, texts, device)
+        experiment = _experiment(task, settings, name, build, texts, device, runtime.anomaly)
         results += search(experiment, settings.learning_rates, settings.seeds, output)
     if not connected().writes:
         return {}
@@ -192,6 +192,7 @@ def _experiment(
     build: Build,
     texts: _LabelledTexts,
     device: torch.device,
+    anomaly: bool,
 ) -> Experiment:
     """How an encoder is trained on the texts to learn from, and tested."""
     fitting = texts.train.select(np.flatnonzero(~texts.validation))
@@ -210,6 +211,7 @@ def _experiment(
             device=device,
             choose_by=task.metrics[0],
             description=f"{task.name} {name}",
+            anomaly=anomaly,
         )
 
     def predict(seed: int, folder: Path) -> NDArray[np.float64]:

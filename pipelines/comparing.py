@@ -128,7 +128,11 @@ def _opened(folder: Path, name: str) -> Run:
 
 
 _NEEDED = {
-    "metrics.jsonl": {"train": ("step",), "heldout": ("step", "mlm_loss", "mlm_accuracy", "unigram_loss")},
+    "metrics.jsonl": {
+        "train": ("step",),
+        "left_out": ("step",),
+        "heldout": ("step", "mlm_loss", "mlm_accuracy", "unigram_loss"),
+    },
     "timing.jsonl": {"train": ("step", "seconds", "pieces_per_second"), "start": ("step",)},
 }
 

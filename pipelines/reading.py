@@ -82,6 +82,7 @@ def run(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs, output
         device=choose_device(runtime.device),
         output=TrainingOutput.below(output, settings.checkpoint_every),
         description=task.name,
+        anomaly=runtime.anomaly,
     )
     if not connected().writes:
         return {}

@@ -20,6 +20,7 @@ class Runtime:
     corpus stages. runner, address: where those are. device: "auto", "cpu" or "cuda". row_workers: processes that make
     the rows of pretraining; None: see `rows_by`. debug: show traces of errors.
     sharding: of several processes that pretrain, whether each has all of the model (ddp) or a part (fsdp).
+    anomaly: whether trainings look at each output and gradient of their first steps (korbert/training/anomaly.py).
     given: the options on the command line, `--set` included, for the commands that errors suggest.
     """
 
@@ -31,6 +32,7 @@ class Runtime:
     device: str = "auto"
     row_workers: int | None = None
     sharding: Literal["ddp", "fsdp"] = "ddp"
+    anomaly: bool = False
     debug: bool = False
     given: tuple[str, ...] = ()
 

@@ -122,7 +122,7 @@ def measure(subject: Subject, device: torch.device, seconds: float, scratch: Pat
 
 def _train(model: nn.Module, settings: PretrainStage, watch: "_Watch", most: int, device: torch.device) -> None:
     """Trains until the watch ends it, or for so many of its calls."""
-    plan = replace(training_plan(settings), steps=most * watch.every, evaluate_every=watch.every)
+    plan = replace(training_plan(settings), steps=most * watch.every, evaluate_every=watch.every, on_divergence="stop")
     output = TrainingOutput()
     if watch.scratch:
         output = TrainingOutput(Checkpointing(watch.scratch, plan.steps, every_seconds=1.0, clock=watch.saves))

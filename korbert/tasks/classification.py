@@ -99,12 +99,13 @@ def finetune(
     device: torch.device,
     choose_by: Metric = "accuracy",
     description: str = "finetune",
+    anomaly: bool = False,
 ) -> Best:
     """Trains `model`, and leaves it with the weights of its best epoch, in eval mode.
 
     work: a folder for checkpoints, `best.safetensors` and `timing.jsonl`; with the same folder an interrupted run
     resumes and ends in the same bytes. metrics: a file as `fit` writes it, "heldout" at the end of each epoch.
-    choose_by: the score of the validation examples that makes an epoch the best one.
+    choose_by: the score of the validation examples that makes an epoch the best one. anomaly: as in `fit`.
     Of several connected processes all train, and rank 0 writes.
     """
     require_rows("batch_size", settings.batch_size)
@@ -141,6 +142,7 @@ def finetune(
         output=TrainingOutput(checkpoints, metrics, timing=work / "timing.jsonl"),
         evaluate=BestKeeper(work, batches.steps_per_epoch, measure),
         description=description,
+        anomaly=anomaly,
     )
     return load_best(work, model)
 

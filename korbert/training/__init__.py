@@ -9,6 +9,7 @@
                    sharding.py: a model spread over them),
                    clipped, and applied by the optimizers of the recipe (optimizers/) at the rate of the step
                    (schedules.py); a running average of the weights (optimizers/average.py), if asked for.
+                   anomaly.py: the module that a number which is not finite comes from, if asked for.
 6. meters.py       means of losses, rate and gradient norm, which records.py writes to files and TensorBoard.
 7. checkpoints.py  model, optimizer and sums of metrics on disk, for the run that resumes.
 """

@@ -48,11 +48,15 @@ def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
     for leftover in (*folder.glob("*.partial"), final):
         _remove(leftover)
     aside.mkdir()
-    _write_tensors(checkpoint.tensors, aside / _STATE)
-    record = {"step": checkpoint.step, "sha256": sha256_of(aside / _STATE), **checkpoint.record}
-    (aside / _RECORD).write_bytes(checksummed(record))
-    for path in (aside / _STATE, aside / _RECORD, aside):
-        sync(path)
+    try:
+        _write_tensors(checkpoint.tensors, aside / _STATE)
+        record = {"step": checkpoint.step, "sha256": sha256_of(aside / _STATE), **checkpoint.record}
+        (aside / _RECORD).write_bytes(checksummed(record))
+        for path in (aside / _STATE, aside / _RECORD, aside):
+            sync(path)
+    except OSError:  # a full disk has room again for what else is to be written
+        _remove(aside)
+        raise
     aside.rename(final)
     sync(folder)
     present = _newest_first(folder)

@@ -5,9 +5,10 @@ random state. A resumed run loads the newest checkpoint, continues with the next
 """
 
 import copy
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from signal import Signals
@@ -15,21 +16,26 @@ from signal import Signals
 import torch
 from torch import nn
 
+from korbert.errors import ModelError
 from korbert.interruption import Interrupted, noted_signals
 from korbert.progress import track
 from korbert.training import checkpoints as storage
+from korbert.training.anomaly import anomalies_named
 from korbert.training.devices import Batch, autocast, choose_precision, memory_kept
 from korbert.training.distributed import World, joined
 from korbert.training.feeding import fed
 from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
 from korbert.training.records import Records, recorded
-from korbert.training.sharding import is_sharded
-from korbert.training.updates import Loss, Updates
+from korbert.training.updates import Diverged, Loss, Updates
 from korbert.world import from_first, greatest
 
 __all__ = ["Batch", "Batches", "Evaluate", "FitResult", "Loss", "fit"]
 
+_logger = logging.getLogger(__name__)
+
 _RELEASE_EVERY = 10  # steps; see memory_kept
+_WATCHED = 20  # steps in anomaly mode
+_MOST_LEFT_OUT, _LATELY = 5, 100  # steps left out of so many: with more of them the weights are at fault, not the rows
 
 Batches = Callable[[int], Sequence[Batch]]
 Evaluate = Callable[[nn.Module, int], Mapping[str, float]]
@@ -37,11 +43,15 @@ Evaluate = Callable[[nn.Module, int], Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class FitResult:
-    """first_step: updates done by earlier runs (0 without a checkpoint). heldout: the last result of `evaluate`."""
+    """first_step: updates done by earlier runs (0 without a checkpoint). heldout: the last result of `evaluate`.
+
+    left_out: number of steps, earlier runs included, without an update (TrainingPlan.on_divergence).
+    """
 
     first_step: int
     steps: int
     heldout: Mapping[str, float] = field(default_factory=dict)
+    left_out: int = 0
 
 
 def fit(
@@ -56,6 +66,7 @@ def fit(
     description: str = "training",
     row_workers: int = 0,
     sharded: bool = False,
+    anomaly: bool = False,
 ) -> FitResult:
     """Trains `model` in place: `plan.steps` updates, or those after the newest whole checkpoint of `output`.
 
@@ -71,13 +82,15 @@ def fit(
 
     sharded: several processes have a part of the weights each (korbert/training/sharding.py). `model` then stays where
         it is, and gets the weights at the end. `loss` and `evaluate` call each layer equally often in all processes.
+    anomaly: the first 20 updates look at each module's output and each gradient (korbert/training/anomaly.py). Slow,
+        with the same result.
 
     Under torchrun `batches` gives this process's part of the step (korbert.world.connected): at least one micro-batch,
     weights as shares of the whole step. Keys that end in `_count` are numbers of the part, which are added up before
     the loss sees them. `evaluate` runs in all processes; rank 0 writes, and the others read its checkpoints.
-    Raises ModelError when a loss or gradient is not finite, ArtifactError when a checkpoint is of another run, and
-    Interrupted after Ctrl-C or SIGTERM, when the current update is finished and saved: the same one in all processes.
-    A second signal ends the run at once.
+    Raises ModelError when a loss or gradient is not finite and the plan does not skip its step, or skips too many;
+    ArtifactError when a checkpoint is of another run; and Interrupted after Ctrl-C or SIGTERM, when the current update
+    is finished and saved: the same one in all processes. A second signal ends the run at once.
     """
     plan = replace(plan, precision=choose_precision(device, plan.precision))
     output = output or TrainingOutput()
@@ -89,36 +102,40 @@ def fit(
         spread = sharded and here.size > 1
         trained = (copy.deepcopy(model) if spread else model).to(device)
         updates = Updates(trained, loss, plan, device, here, spread=spread)
-        checkpoint = _newest(output.checkpoints.folder, here) if output.checkpoints else None
-        heldout = updates.restore(checkpoint) if checkpoint else {}
-        first_step = checkpoint.step if checkpoint else 0
-        run = _Run(updates, plan, here, output.checkpoints, evaluate, heldout, first_step)
+        run = _Run(updates, plan, here, output.checkpoints, evaluate, description, watched=_WATCHED if anomaly else 0)
+        first_step = run.done
+        arrived = stack.enter_context(noted_signals())
 
-        # One process writes files and shows progress.
-        if here.writes:
-            run.records = stack.enter_context(recorded(output, first_step))
-        advance = stack.enter_context(track(description, plan.steps, "steps", done=first_step))
+        def walk() -> None:
+            """From where the run is to its end. One process writes files and shows progress."""
+            with ExitStack() as files:
+                if here.writes:
+                    run.records = files.enter_context(recorded(output, run.done))
+                advance = files.enter_context(track(description, plan.steps, "steps", done=run.done))
+                number = 0
+                rest = range(run.done, plan.steps)
+                with fed(batches, rest, workers=row_workers, pin=device.type == "cuda") as steps:
+                    for step, micro_batches, waited in steps:
+                        run.step(step, micro_batches, waited)
+                        advance(1, run.figures)
+                        if number := greatest(arrived() or 0):
+                            break
+                        if step % _RELEASE_EVERY == 0:
+                            release()
+                if number:
+                    raise Interrupted(Signals(number), run.stop())
 
-        done, number = first_step, 0
-        with (
-            noted_signals() as arrived,
-            fed(batches, range(first_step, plan.steps), workers=row_workers, pin=device.type == "cuda") as steps,
-        ):
-            for step, micro_batches, waited in steps:
-                run.step(step, micro_batches, waited)
-                done = step + 1
-                advance(1, run.figures)
-                if number := greatest(arrived() or 0):
-                    break
-                if step % _RELEASE_EVERY == 0:
-                    release()
-        if number:
-            raise Interrupted(Signals(number), run.stop(done, description))
+        while True:
+            try:
+                walk()
+                break
+            except Diverged as error:
+                run.go_back(error)
         updates.finish()
         if spread:
             updates.give(model)
     model.eval()
-    return FitResult(first_step=first_step, steps=plan.steps, heldout=run.heldout)
+    return FitResult(first_step, plan.steps, run.heldout, len(updates.left_out))
 
 
 def _newest(folder: Path, here: World) -> storage.Checkpoint | None:
@@ -129,7 +146,10 @@ def _newest(folder: Path, here: World) -> storage.Checkpoint | None:
 
 
 class _Run:
-    """A run in progress: its updates, and what is due after each."""
+    """A run in progress, from the newest checkpoint on: its updates, and what is due after each.
+
+    done: steps behind it, those that are left out among them. watched: steps to come in anomaly mode.
+    """
 
     def __init__(
         self,
@@ -138,17 +158,49 @@ class _Run:
         here: World,
         checkpoints: Checkpointing | None,
         evaluate: Evaluate | None,
-        heldout: Mapping[str, float],
-        first_step: int,
+        description: str,
+        watched: int,
     ) -> None:
-        self._updates, self._plan, self._writes = updates, plan, here.writes
-        self._gathers = is_sharded(updates.model)  # all processes take part in a checkpoint
-        self._checkpoints, self._evaluate = checkpoints, evaluate
+        self._updates, self._plan, self._here, self._watched = updates, plan, here, watched
+        self._checkpoints, self._evaluate, self._description = checkpoints, evaluate, description
         self._seconds = self._waited = 0.0
-        self._saved_step, self._saved_at = first_step, checkpoints.clock() if checkpoints else 0.0
-        self.heldout = heldout
+        self._saved_step, self._saved_at = 0, checkpoints.clock() if checkpoints else 0.0
+        self.done = 0
+        self.heldout: Mapping[str, float] = {}
         self.figures = ""
         self.records = Records(None, None, None)
+        if not self._resume() and plan.on_divergence == "skip" and checkpoints:
+            self._save()  # to go back to
+
+    def _resume(self) -> bool:
+        """Goes to the newest checkpoint. Returns whether there is one."""
+        checkpoint = _newest(self._checkpoints.folder, self._here) if self._checkpoints else None
+        if checkpoint is None:
+            return False
+        self.heldout = self._updates.restore(checkpoint)
+        self.done = self._saved_step = checkpoint.step
+        self._seconds = self._waited = 0.0
+        return True
+
+    def go_back(self, error: Diverged) -> None:
+        """Goes to the newest checkpoint, from where on the step of the error is left out.
+
+        Raises the error where the plan does not say so or there is none, ModelError where too many steps are left out.
+        """
+        if self._plan.on_divergence == "stop":
+            raise error
+        lately = sum(step > error.step - _LATELY for step in self._updates.left_out)
+        if lately >= _MOST_LEFT_OUT:
+            raise ModelError(f"{error}; {lately} of the last {_LATELY} steps are left out already") from error
+        self._updates.left_out.add(error.step)
+        if not self._resume():
+            raise error
+        _logger.warning(
+            "%s: step %s: the loss or its gradient is not a finite number: going back to step %s and leaving it out",
+            self._description,
+            f"{error.step:,}",
+            f"{self.done:,}",
+        )
 
     def step(self, step: int, micro_batches: Sequence[Batch], waited: float) -> None:
         """One update, then what is due: a line of metrics, an evaluation, a checkpoint, in this order.
@@ -156,54 +208,69 @@ class _Run:
         waited: seconds that it took to get the micro-batches.
         """
         started = time.perf_counter()
-        self._updates.update(step, micro_batches)
+        self.done = done = step + 1
+        watched, self._watched = self._watched > 0, self._watched - 1
+        if done in self._updates.left_out:
+            self.records.left_out(done)
+        else:
+            with anomalies_named(self._updates.model, done) if watched else nullcontext():
+                self._updates.update(step, micro_batches)
 
-        done, checkpoints = step + 1, self._checkpoints
-        log = done == 1 or self._due(done, self._plan.log_every)
+        checkpoints = self._checkpoints
+        log = (done == 1 or self._due(done, self._plan.log_every)) and self._updates.updated
         evaluate = self._evaluate is not None and self._due(done, self._plan.evaluate_every)
         save = checkpoints is not None and (
             self._due(done, checkpoints.every_steps)
-            or (self._writes and checkpoints.clock() - self._saved_at >= checkpoints.every_seconds)
+            or (self._here.writes and checkpoints.clock() - self._saved_at >= checkpoints.every_seconds)
         )
-        if self._gathers:
-            save = bool(greatest(int(save)))
-        if log or evaluate or save:
-            self._updates.check_finite()  # waits for the device: the seconds are those of finished work
+        save = bool(greatest(int(save)))  # all processes look at the same steps whether all is finite
+        if log or evaluate or save or watched:
+            self._updates.check_finite(self._saved_step)  # waits for the device: the seconds are of finished work
         self._seconds += waited + time.perf_counter() - started
         self._waited += waited
 
         if log:
-            means, pieces = self._updates.means(), self._updates.take_pieces()
-            values = {"pieces": self._updates.pieces, **means}
-            self.records.train(done, values, self._seconds, self._waited, pieces)
-            speed = f", {pieces / self._seconds:,.0f} pieces/s" if pieces else ""
-            self.figures = f"loss {means['loss']:.4g}, rate {means['learning_rate']:.3g}{speed}"
-            self._seconds = self._waited = 0.0
+            self._log()
         if evaluate and self._evaluate:
             model, device = self._updates.model.eval(), self._updates.device
             with torch.no_grad(), self._updates.evaluating(), autocast(device, self._plan.precision):
                 self.heldout = dict(self._evaluate(model, done))
             self.records.heldout(done, {"pieces": self._updates.pieces, **self.heldout})
         if save:
-            self._save(done)
+            self._save()
 
-    def stop(self, done: int, description: str) -> str:
-        """Saves the state after `done` updates, if it is not saved yet. Returns what to say of it, "" if nothing is."""
-        if self._checkpoints is None or not done:
+    def _log(self) -> None:
+        means, pieces = self._updates.means(), self._updates.take_pieces()
+        values = {"pieces": self._updates.pieces, **means}
+        self.records.train(self.done, values, self._seconds, self._waited, pieces)
+        speed = f", {pieces / self._seconds:,.0f} pieces/s" if pieces else ""
+        self.figures = f"loss {means['loss']:.4g}, rate {means['learning_rate']:.3g}{speed}"
+        self._seconds = self._waited = 0.0
+        if spikes := means.get("spikes"):
+            _logger.warning(
+                "%s: step %s: %d gradient norms since the last line of metrics are above 10 times the mean before it",
+                self._description,
+                f"{self.done:,}",
+                spikes,
+            )
+
+    def stop(self) -> str:
+        """Saves the state, if it is not saved yet. Returns what to say of it, "" if nothing is."""
+        if self._checkpoints is None or not self.done:
             return ""
-        if done > self._saved_step:
-            self._updates.check_finite()
-            self._save(done)
-        return f"{description}: step {done:,} is saved"
+        if self.done > self._saved_step:
+            self._updates.check_finite(self._saved_step)
+            self._save()
+        return f"{self._description}: step {self.done:,} is saved"
 
     def _due(self, done: int, every: int) -> bool:
         return done == self._plan.steps or (every > 0 and done % every == 0)
 
-    def _save(self, done: int) -> None:
+    def _save(self) -> None:
+        """All processes take part: each has a part of a sharded model."""
         assert self._checkpoints is not None
-        if self._writes or self._gathers:
-            checkpoint = self._updates.checkpoint(done, self.heldout)
-        if self._writes:
+        checkpoint = self._updates.checkpoint(self.done, self.heldout)
+        if self._here.writes:
             self.records.sync()
             storage.save(self._checkpoints.folder, checkpoint, self._checkpoints.keep)
-        self._saved_step, self._saved_at = done, self._checkpoints.clock()
+        self._saved_step, self._saved_at = self.done, self._checkpoints.clock()

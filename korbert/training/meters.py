@@ -17,32 +17,35 @@ __all__ = ["JsonLines", "Meter"]
 
 
 class Meter:
-    """Means of metrics over steps. Sums stay on the device in float64, so that adding waits for nothing."""
+    """Means of metrics over steps. Sums stay on the device in float64, so that adding waits for nothing.
+
+    steps: in the sums.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._sums: dict[str, Tensor] = {}
-        self._steps = 0
+        self.steps = 0
 
     def add(self, values: Mapping[str, Tensor]) -> None:
         """The scalars of one step."""
         for name, value in values.items():
             self._sums[name] = self._sums.get(name, 0.0) + value.detach().to(torch.float64)
-        self._steps += 1
+        self.steps += 1
 
     def means(self) -> dict[str, float]:
         """The mean of each metric since the last call, in order of first appearance. Resets the sums."""
-        means = {name: value.item() / self._steps for name, value in self._sums.items()}
-        self._sums, self._steps = {}, 0
+        means = {name: value.item() / self.steps for name, value in self._sums.items()}
+        self._sums, self.steps = {}, 0
         return means
 
     def state(self) -> dict[str, Any]:
         """The sums, for a checkpoint. JSON keeps every bit of a float64."""
-        return {"steps": self._steps, "sums": {name: value.item() for name, value in self._sums.items()}}
+        return {"steps": self.steps, "sums": {name: value.item() for name, value in self._sums.items()}}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Takes over what `state` returned."""
-        self._steps = state["steps"]
+        self.steps = state["steps"]
         self._sums = {
             name: torch.tensor(value, dtype=torch.float64, device=self._device) for name, value in state["sums"].items()
         }

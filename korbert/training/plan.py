@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from korbert.training.schedules import rate_share
 from korbert.training.settings import OptimizerSettings, PrecisionName
@@ -17,6 +17,8 @@ class TrainingPlan:
     """How a model is trained. With model and data it determines the outcome; a checkpoint of another plan is refused.
 
     log_every: updates between lines of metrics. evaluate_every: updates between evaluations; 0: only after the last.
+    on_divergence: at a loss or gradient that is not finite stop, or skip its step: go back to the last checkpoint and
+        make no update at that step. The rate goes on by steps. Without checkpoints to go back to it is always stop.
     """
 
     steps: int
@@ -25,6 +27,7 @@ class TrainingPlan:
     precision: PrecisionName = "auto"
     log_every: int = 10
     evaluate_every: int = 0
+    on_divergence: Literal["stop", "skip"] = "stop"
 
     def rate_share(self, step: int) -> float:
         """The rate of update `step` (0-based) as a share of the peak."""
@@ -33,7 +36,7 @@ class TrainingPlan:
     def record(self) -> dict[str, Any]:
         """The plan as JSON, as a checkpoint records it."""
         optimizer = {f"optimizer.{name}": value for name, value in self.optimizer.model_dump(mode="json").items()}
-        names = ("steps", "seed", "precision", "log_every", "evaluate_every")
+        names = ("steps", "seed", "precision", "log_every", "evaluate_every", "on_divergence")
         return {name: getattr(self, name) for name in names} | optimizer
 
 
@@ -59,7 +62,9 @@ class TrainingOutput:
 
     metrics: JSON lines without times, {"kind": "train", "step": updates done, "pieces": in all of them, "loss", ..,
         "learning_rate", "grad_norm"} with means since the line before, after the first, every `log_every`-th and the
-        last update, and {"kind": "heldout", "step", "pieces", ..}. Resuming cuts off the lines behind the checkpoint.
+        last update, and {"kind": "heldout", "step", "pieces", ..}. "spikes", where there are any: the number of updates
+        whose gradient norm was above ten times the mean of the line before. {"kind": "left_out", "step"}: that step
+        made no update. Resuming cuts off the lines behind the checkpoint.
     timing: JSON lines {"kind": "start", "step"} for each start, and {"kind": "train", "step", "seconds",
         "waited_seconds", "pieces_per_second"}: since the line before, without evaluation and checkpoints. The seconds
         hold those waited for rows, in the first line the start of their makers; a GPU may still have had work then.

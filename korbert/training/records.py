@@ -44,6 +44,11 @@ class Records:
             self._metrics.write({"kind": "heldout", "step": step, **values})
         self._draw("heldout", step, values)
 
+    def left_out(self, step: int) -> None:
+        """No update was made at this step, which counts all the same."""
+        if self._metrics:
+            self._metrics.write({"kind": "left_out", "step": step})
+
     def sync(self) -> None:
         """Puts the metrics on the disk, before a checkpoint says that their steps are done."""
         if self._metrics:

@@ -1,5 +1,6 @@
 """One update: gradients accumulated over micro-batches, clipped, applied; and the state that a checkpoint holds."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 
@@ -15,19 +16,29 @@ from korbert.training.distributed import World, add_over_world, wrap
 from korbert.training.meters import Meter
 from korbert.training.optimizers import Optimizers, RunningAverage
 from korbert.training.plan import TrainingPlan
-from korbert.world import agreed
+from korbert.world import agreed, greatest
 
-__all__ = ["Loss", "Updates"]
+__all__ = ["Diverged", "Loss", "Updates"]
 
 Loss = Callable[[nn.Module, Batch], Mapping[str, Tensor]]
 
 _MODEL, _OPTIMIZER, _AVERAGE = "model/", "optimizer/", "average/"  # prefixes of the tensors in a checkpoint
+_SPIKE = 10.0  # a gradient norm is one above so many times the mean of the last interval
+
+
+class Diverged(ModelError):
+    """A loss or gradient that is not finite. step: number of the first update that it would spoil, from 1 on."""
+
+    def __init__(self, text: str, step: int) -> None:
+        super().__init__(text)
+        self.step = step
 
 
 class Updates:
     """A model in training, with its optimizer and its sums of metrics: all that a checkpoint holds.
 
     pieces: in all updates so far, padding not counted, earlier runs included; 0 for batches that do not say.
+    left_out: steps, from 1 on, that are no update because their loss or gradient was not finite.
     """
 
     def __init__(
@@ -53,7 +64,9 @@ class Updates:
         self._average = RunningAverage(model, plan.optimizer.average) if plan.optimizer.average else None
         self._meter = Meter(device)
         self.pieces = self._pieces_taken = 0
+        self.left_out: set[int] = set()
         self._bad_step = torch.full((), -1, dtype=torch.int64, device=device)
+        self._usual_norm: float | None = None  # mean gradient norm of the last interval
 
     def update(self, step: int, micro_batches: Sequence[Batch]) -> None:
         """Update `step` (0-based), with this process's micro-batches. Waits for nothing on the device."""
@@ -85,7 +98,8 @@ class Updates:
             self._average.add(step + 1)
 
         # Numbers stay on the device until somebody asks for them.
-        self._meter.add({**totals, "grad_norm": norm, **padding})
+        spike = norm > (math.inf if self._usual_norm is None else _SPIKE * self._usual_norm)
+        self._meter.add({**totals, "grad_norm": norm, **padding, "spikes": spike})
         bad = (self._bad_step < 0) & ~torch.isfinite(totals["loss"] + norm)
         self._bad_step = torch.where(bad, step + 1, self._bad_step)
 
@@ -100,19 +114,36 @@ class Updates:
         padding = {"padding": torch.tensor(1 - pieces / places)} if places and self.device.type == "cpu" else {}
         return counts, padding
 
-    def check_finite(self) -> None:
-        """Raises ModelError naming the first step whose loss or gradient was not finite. Waits for the device."""
-        step = int(self._bad_step)
+    def check_finite(self, saved: int) -> None:
+        """Raises Diverged for the first step whose loss or gradient was not finite. Waits for the device.
+
+        saved: step of the last checkpoint; 0: there is none. All processes call this at the same step.
+        """
+        step = greatest(int(self._bad_step))
         if step >= 0:
-            raise ModelError(
-                f"step {step}: the loss or its gradient is not a finite number; lower learning_rate "
-                f"({self._plan.optimizer.learning_rate}) or raise warmup_share ({self._plan.optimizer.warmup_share})"
+            kept = f"the last good checkpoint is that of step {saved}" if saved else "there is no checkpoint before it"
+            raise Diverged(
+                f"step {step}: the loss or its gradient is not a finite number; {kept}; lower learning_rate "
+                f"({self._plan.optimizer.learning_rate}) or raise warmup_share ({self._plan.optimizer.warmup_share})",
+                step,
             )
 
+    @property
+    def updated(self) -> bool:
+        """Whether there was an update since the last call of `means`."""
+        return self._meter.steps > 0
+
     def means(self) -> dict[str, float]:
-        """Means since the last call, by name; the last learning rates; the mean gradient norm before clipping."""
-        means = self._meter.means()
+        """Means since the last call, by name; the last learning rates; the mean gradient norm before clipping.
+
+        "spikes", where there are any: the number of gradient norms above 10 times the mean that the last call gave.
+        """
+        steps, means = self._meter.steps, self._meter.means()
+        spikes = round(means.pop("spikes") * steps)
         behind: dict[str, float] = {name: means.pop(name) for name in ("grad_norm", "padding") if name in means}
+        self._usual_norm = behind["grad_norm"]
+        if spikes:
+            behind |= {"spikes": spikes}
         return {**means, **self._optimizers.rates(), **behind}
 
     def take_pieces(self) -> int:
@@ -138,12 +169,17 @@ class Updates:
             "plan": self._plan.record(),
             "meter": self._meter.state(),
             "pieces": self.pieces,
+            "usual_norm": self._usual_norm,
+            "left_out": sorted(self.left_out),
             "heldout": dict(heldout),
         }
         return Checkpoint(done, tensors, record)
 
     def restore(self, checkpoint: Checkpoint) -> dict[str, float]:
-        """Loads the state. Returns the held-out figures of the checkpoint. ArtifactError if it is of another run."""
+        """Loads the state. Returns the held-out figures of the checkpoint. ArtifactError if it is of another run.
+
+        Steps that are left out by now stay left out.
+        """
         targets = {_MODEL + name: tensor for name, tensor in _saved_tensors(self.model)}
         there, here = checkpoint.record["plan"], self._plan.record()
         differences = [
@@ -169,6 +205,9 @@ class Updates:
             self._average.restore(_below(_AVERAGE, checkpoint.tensors))
         self._meter.restore(checkpoint.record["meter"])
         self.pieces = self._pieces_taken = checkpoint.record.get("pieces", 0)  # older versions did not count
+        self._usual_norm = checkpoint.record.get("usual_norm")
+        self.left_out |= {*checkpoint.record.get("left_out", ())}
+        self._bad_step.fill_(-1)
         return dict(checkpoint.record["heldout"])
 
     @contextmanager

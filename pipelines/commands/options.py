@@ -11,6 +11,7 @@ __all__ = [
     "ACCEPT",
     "Command",
     "accept_kiwi",
+    "anomaly",
     "corpus",
     "debug",
     "device",
@@ -66,6 +67,9 @@ sharding = click.option(
     "--sharding", type=click.Choice(["ddp", "fsdp"]), default="ddp", show_default=True,
     help="Pretraining under torchrun: each process has all of the model, or a part.",
 )  # fmt: skip
+anomaly = click.option(
+    "--anomaly", is_flag=True, help="Check each output and gradient of the first 20 steps of a training; slow."
+)
 workers = click.option("--workers", type=click.IntRange(min=1), help="Processes, or threads of Kiwi.  [default: cores]")
 row_workers = click.option(
     "--row-workers", type=click.IntRange(min=0),

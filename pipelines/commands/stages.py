@@ -36,7 +36,7 @@ class _AboveBars(logging.StreamHandler[TextIO]):
 def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...], debug: bool,
            workers: int | None = None, runner: Literal["native", "ray"] = "native", address: str | None = None,
            device: str = "auto", row_workers: int | None = None,
-           sharding: Literal["ddp", "fsdp"] = "ddp") -> "Pipeline":  # fmt: skip
+           sharding: Literal["ddp", "fsdp"] = "ddp", anomaly: bool = False) -> "Pipeline":  # fmt: skip
     """The recipe, and where and how it runs, from the options of a command."""
     from pipelines import recipes
     from pipelines.pipeline import Pipeline
@@ -60,7 +60,7 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
         raise SettingsError(f"{folder}: cannot be followed ({error}): name another folder with --data") from error
     given = _as_typed(root=[str(root)], data=[str(data)], changes=changes)
     runtime = Runtime(root=root, data=folder, runner=runner, address=address, device=device, sharding=sharding,
-                      row_workers=row_workers, debug=debug, given=given, **number)  # fmt: skip
+                      row_workers=row_workers, anomaly=anomaly, debug=debug, given=given, **number)  # fmt: skip
     return Pipeline(loaded, runtime)
 
 
@@ -126,6 +126,7 @@ def _show_plan(pipeline: "Pipeline", names: Sequence[str], rebuild: bool) -> Non
 @options.device
 @options.row_workers
 @options.sharding
+@options.anomaly
 @options.place
 def run(recipe: str, first: str | None, last: str | None, rebuild: bool, dry_run: bool, **common: Any) -> None:
     """Run the stages of RECIPE in order.
@@ -159,7 +160,7 @@ def _stage_command(stage: Stage) -> click.Command:
         else:
             imported(stage.preview)(pipeline, preview)
 
-    own = [options.workers, options.device, options.sharding] if stage.trains else [options.corpus]
+    own = [options.workers, options.device, options.sharding, options.anomaly] if stage.trains else [options.corpus]
     if stage.makes_rows:
         own.append(options.row_workers)
     decorated: Callable[..., Any] = command

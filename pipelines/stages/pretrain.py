@@ -79,6 +79,7 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         description="pretrain",
         row_workers=runtime.rows_by(device.type),
         sharded=runtime.sharding == "fsdp",
+        anomaly=runtime.anomaly,
     )
     if not connected().writes:
         return {}
@@ -88,6 +89,7 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         "rows": sum(phase.steps * phase.batch_size for phase in phases),
         "rows_of_first_epoch": len(phases[0].rows),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        **({"steps_left_out": result.left_out} if result.left_out else {}),
     }
     figures = {**result.heldout, **{f"init_{name}": before[name] for name in _BEFORE if name in before}}
     measured = {name: value if math.isfinite(value) else None for name, value in figures.items()}
@@ -104,6 +106,7 @@ def training_plan(settings: PretrainStage) -> TrainingPlan:
         precision=settings.precision,
         log_every=settings.log_every,
         evaluate_every=settings.evaluate_every,
+        on_divergence=settings.on_divergence,
     )
 
 

@@ -1,6 +1,6 @@
 """Sections of a recipe that join settings of several rooms."""
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -120,6 +120,10 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     masking: MaskingSettings = MaskingSettings()
     pairs: PairSettings = PairSettings()
     optimizer: OptimizerSettings
+    on_divergence: Literal["stop", "skip"] = Field(
+        "stop",
+        description="at a loss that is no finite number: stop, or skip: go back to the last checkpoint and leave those rows out",
+    )
     log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")
     evaluate_every: int = Field(200, ge=1, description="steps between evaluations on held-out rows")
     checkpoint_every: int = Field(200, ge=1, description="steps between checkpoints")

@@ -20,6 +20,16 @@ def _without_pairs(section: dict[str, Any], recipe: Mapping[str, Any]) -> None:
         pairs.setdefault("without", [str(source.get("name")) for source in tables if source.get("pairs") is False])
 
 
+def _sample_is_one(settings: Any, others: Mapping[str, Any]) -> None:
+    """Of a tokenizer that vocab takes, the number of entries is known when pretrain starts, which refuses, too."""
+    negatives, vocab = settings.head.negatives, others["vocab"]
+    if settings.head.kind == "sampled" and not vocab.tokenizer and negatives >= vocab.size:
+        raise ValueError(
+            f"pretrain.head.negatives {negatives}: the vocabulary has at most {vocab.size} entries (vocab.size): "
+            'take fewer, or kind = "full"'
+        )
+
+
 def _stage_of(task: Task) -> Stage:
     """A task as a stage after pretrain."""
 
@@ -156,6 +166,7 @@ STAGES: dict[str, Stage] = {
             optional=True,
             folders=lambda settings: {"init": (settings.init, model_folder)} if settings.init else {},
             derive=_without_pairs,
+            check=_sample_is_one,
             inspect="pipelines.stages.pretrain:inspect",
             page="pipelines.reports.pretrain",
             result="nats, held-out MLM loss",

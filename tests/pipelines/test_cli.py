@@ -113,10 +113,11 @@ def test_the_help_of_a_stage_says_what_it_reads_and_writes(name: str, capsys: py
     said = capsys.readouterr().out
     assert [word for word in ("Reads ", "Writes ", f"korbert {name} mine.toml") if word not in said] == []
     assert ("--device" in said) == (name in ("pretrain", "nsmc", "korquad"))
+    assert ("--anomaly" in said) == (name in ("pretrain", "nsmc", "korquad"))
     assert ("--row-workers" in said) == (name == "pretrain")
     assert ("--runner" in said) == (name in ("clean", "analyze", "vocab", "shard"))
     listed = [line.split()[0] for line in said.split("Options:")[1].splitlines() if line.startswith("  -")]
-    assert len(listed) <= 8  # what all commands on a recipe have is named in one line
+    assert len(listed) <= 9  # what all commands on a recipe have is named in one line
     assert "see `korbert run --help`" in said
 
 

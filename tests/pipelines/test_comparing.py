@@ -134,6 +134,14 @@ def test_a_run_that_goes_on_is_read_as_far_as_it_is_written(tmp_path: Path) -> N
     assert shown([one / "model", two.with_name("pretrain")]) == found
 
 
+def test_a_step_that_was_left_out_is_no_damage(tmp_path: Path) -> None:
+    one, two = made(tmp_path / "one"), made(tmp_path / "two")
+    before = shown([one, two])
+    with (two / "metrics.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"kind": "left_out", "step": 40}\n')
+    assert shown([one, two]) == before
+
+
 def test_a_run_without_times_is_compared_by_pieces(tmp_path: Path) -> None:
     one, two = made(tmp_path / "one"), made(tmp_path / "two")
     (two / "timing.jsonl").unlink()

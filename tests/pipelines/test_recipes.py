@@ -165,6 +165,13 @@ def test_set_changes_one_value(tmp_path: Path, change: str, read: object) -> Non
         (MINIMAL + "[nsmc]\n", ["nsmc.max_length=600"], r"nsmc\.max_length 600 is more than .* 512: lower"),
         ('name = "other"\n' + MINIMAL, [], r"mine\.toml: name: no such key: a recipe is named by its file"),
         (MINIMAL, ["heldout_share=0"], r"heldout_share: .*greater than 0"),
+        (MINIMAL.replace("steps = 10", "steps = 0"), [], r"pretrain\.phases\.0\.steps: .*greater than or equal to 1"),
+        (MINIMAL, ["pretrain.on_divergence=go on"], r"pretrain\.on_divergence: .*'stop' or 'skip'"),
+        (
+            MINIMAL,
+            ["pretrain.head.kind=sampled", "vocab.size=4096"],
+            r"mine\.toml: pretrain\.head\.negatives 4096: the vocabulary has at most 4096 entries \(vocab\.size\): ",
+        ),
         (MINIMAL, ["vocab.add=9"], r"vocab: add 9 adds words to a tokenizer, and none is named: set tokenizer, or"),
         (
             MINIMAL,

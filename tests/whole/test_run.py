@@ -224,6 +224,20 @@ def test_a_full_disk_is_said_and_survived(whole: Whole, tmp_path: Path) -> None:
     assert made.record("pretrain")["digest"] == whole.record("pretrain")["digest"]
 
 
+def test_anomaly_mode_changes_no_byte(whole: Whole, tmp_path: Path) -> None:
+    made = whole.copy(tmp_path, ["clean", "analyze", "vocab", "shard"])
+    made.run("pretrain", "--anomaly")
+    assert made.record("pretrain")["digest"] == whole.record("pretrain")["digest"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["nsmc", "korquad"])
+def test_anomaly_mode_changes_no_byte_of_a_task(whole: Whole, tmp_path: Path, stage: str) -> None:
+    made = whole.copy(tmp_path, ["clean", "analyze", "vocab", "shard", "pretrain"])
+    made.run(stage, "--anomaly")
+    assert made.record(stage)["digest"] == whole.record(stage)["digest"]
+
+
 def test_predictions_answer_every_question(whole: Whole, data: Path) -> None:
     content = json.loads((data / "valid.json").read_text(encoding="utf-8"))
     ids = {qa["id"] for article in content["data"] for paragraph in article["paragraphs"] for qa in paragraph["qas"]}

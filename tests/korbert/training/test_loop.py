@@ -303,7 +303,7 @@ def test_a_loss_that_is_no_number_names_its_step_and_leaves_no_checkpoint(tmp_pa
         return {"loss": toy.loss(model, batch)["loss"] * (bad if next(calls) == 4 else 1.0)}
 
     with pytest.raises(
-        ModelError, match=r"step 5: the loss or its gradient is not a finite number; lower learning_rate \(0.02\)"
+        ModelError, match=r"step 5: .* number; the last good checkpoint is that of step 3; lower learning_rate \(0.02\)"
     ):
         fitted(toy.network(), loss=broken, checkpoints=Checkpointing(tmp_path, every_steps=3))
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000003"]

@@ -1,9 +1,14 @@
-"""A tiny training run as a program, for tests that end it: `python toy.py FOLDER [--kill-at STEP] [--signal TERM]`."""
+"""A tiny training run as a program, for tests that end it: `python toy.py FOLDER [--kill-at STEP] [--signal TERM]`.
+
+--factor 6=inf makes the loss of update 6 (0-based) infinite; --skip leaves such steps out. --kill-in-checkpoint N: in
+the writing of its N-th one. --hasty: rank 0's clock asks for one after each step.
+"""
 
 import argparse
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +17,7 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import nn
 
-from korbert.training import Batch, FitResult, OptimizerSettings, TrainingOutput, TrainingPlan, fit
+from korbert.training import Batch, FitResult, OptimizerSettings, TrainingOutput, TrainingPlan, checkpoints, fit
 from korbert.world import connected
 
 STEPS = 40
@@ -34,7 +39,8 @@ def loss(model: nn.Module, batch: dict[str, torch.Tensor]) -> dict[str, torch.Te
     """Each id is to say the next number."""
     scores = model(batch["ids"])
     right = (scores.argmax(-1) == (batch["ids"] + 1) % 50).float().mean()
-    return {"loss": F.cross_entropy(scores.flatten(0, 1), (batch["ids"].flatten() + 1) % 50), "accuracy": right}
+    entropy = F.cross_entropy(scores.flatten(0, 1), (batch["ids"].flatten() + 1) % 50)
+    return {"loss": entropy * batch["factor"] if "factor" in batch else entropy, "accuracy": right}
 
 
 def evaluate(model: nn.Module, step: int) -> dict[str, float]:
@@ -49,27 +55,47 @@ def train(
     tensorboard: bool = True,
     parts: int = 1,
     dropout: bool = True,
+    factors: Mapping[int, float] | None = None,
+    skip: bool = False,
+    hasty: bool = False,
 ) -> tuple[nn.Module, FitResult]:
-    """kill_at: the signal goes to itself when that step's batch is asked for."""
+    """kill_at: the signal goes to itself when that step's batch is asked for. factors: of the loss of some updates."""
 
     def batches_until_death(step: int) -> list[dict[str, torch.Tensor]]:
         if step == kill_at:
             os.kill(os.getpid(), number)
-        return batches(step, parts=parts)[connected().share]
+        made = batches(step, parts=parts)
+        if factors and step in factors:
+            made[-1]["factor"] = torch.tensor(factors[step])
+        return made[connected().share]
 
     model = network()
     model[1].p *= dropout
     output = TrainingOutput.below(folder, checkpoint_every=7)
+    if hasty:
+        output = replace(output, checkpoints=replace(output.checkpoints, every_seconds=0.0))
     result = fit(
         model,
         batches_until_death,
         loss,
-        TrainingPlan(STEPS, OptimizerSettings(learning_rate=0.02), 5, "fp32", log_every=5, evaluate_every=9),
+        TrainingPlan(STEPS, OptimizerSettings(learning_rate=0.02), 5, "fp32", 5, 9, "skip" if skip else "stop"),
         device=torch.device("cpu"),
         output=output if tensorboard else replace(output, tensorboard=None),
         evaluate=evaluate,
     )
     return model, result
+
+
+def die_in_checkpoint(number: int) -> None:
+    """When the tensors of that checkpoint are written, and its record is not."""
+    write, left = checkpoints._write_tensors, iter(range(number - 1, -1, -1))
+
+    def write_and_die(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
+        write(tensors, path)
+        if next(left) == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    checkpoints._write_tensors = write_and_die
 
 
 def main() -> None:
@@ -79,8 +105,14 @@ def main() -> None:
     parser.add_argument("--signal", default="KILL")
     parser.add_argument("--parts", type=int, default=1)
     parser.add_argument("--no-dropout", action="store_true")
+    parser.add_argument("--factor", action="append", default=[])
+    parser.add_argument("--skip", action="store_true")
+    parser.add_argument("--hasty", action="store_true")
+    parser.add_argument("--kill-in-checkpoint", type=int)
     chosen = parser.parse_args()
     torch.set_num_threads(1)
+    if chosen.kill_in_checkpoint:
+        die_in_checkpoint(chosen.kill_in_checkpoint)
     try:
         trained, _ = train(
             chosen.folder,
@@ -88,6 +120,9 @@ def main() -> None:
             number=signal.Signals[f"SIG{chosen.signal}"],
             parts=chosen.parts,
             dropout=not chosen.no_dropout,
+            factors={int(step): float(factor) for step, factor in (one.split("=") for one in chosen.factor)},
+            skip=chosen.skip,
+            hasty=chosen.hasty,
         )
     except KeyboardInterrupt as ended:
         sys.exit(f"ended: {ended}")

@@ -1,0 +1,59 @@
+"""Where a number that is not finite comes from: the first module that gives one, or the first gradient that is NaN."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from korbert.errors import ModelError
+
+__all__ = ["anomalies_named"]
+
+
+@contextmanager
+def anomalies_named(model: nn.Module, step: int) -> Iterator[None]:
+    """Inside, forward passes raise ModelError for the first module whose output is not finite, and backward passes for
+    the first function whose gradient is NaN; PyTorch then warns with the trace of its forward pass. No number changes.
+
+    Waits for the device at each module. step: for the error.
+    """
+
+    def watch(name: str) -> Callable[[nn.Module, Any, Any], None]:
+        def look(module: nn.Module, given: Any, output: Any) -> None:
+            for tensor in _tensors(output):
+                if not torch.isfinite(tensor).all():
+                    at = f"{name} ({type(module).__name__})" if name else type(module).__name__
+                    raise ModelError(
+                        f"step {step}: the output of {at} is the first that is not finite: look at this module, or "
+                        "lower learning_rate"
+                    )
+
+        return look
+
+    with ExitStack() as stack:
+        for name, module in model.named_modules():
+            handle = module.register_forward_hook(watch(name))
+            stack.callback(handle.remove)
+        stack.enter_context(torch.autograd.set_detect_anomaly(True))
+        try:
+            yield
+        except RuntimeError as error:
+            if "returned nan values" not in str(error):
+                raise
+            raise ModelError(
+                f"step {step}: all outputs are finite, a gradient is not: {error} Look at this function, or lower "
+                "learning_rate"
+            ) from error
+
+
+def _tensors(output: Any) -> Iterator[Tensor]:
+    """The tensors in what a module returns."""
+    if isinstance(output, Tensor):
+        yield output
+    elif isinstance(output, Mapping):
+        yield from _tensors(tuple(output.values()))
+    elif isinstance(output, tuple | list):
+        for one in output:
+            yield from _tensors(one)

@@ -1,0 +1,206 @@
+"""A training meets losses that are no numbers, a full disk and kill -9, and ends in the bytes that it is to end in."""
+
+import logging
+import math
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+import torch
+
+from korbert.errors import ModelError
+from korbert.interruption import Interrupted
+from korbert.training import Checkpointing, checkpoints
+from korbert.training.updates import Updates
+from tests.korbert.training.test_loop import TOY, fitted, lines, same_outcome, toy, weights
+
+BAD = {6: math.inf, 8: math.nan, 10: math.inf}  # updates 7, 9 and 11; checkpoints are made at 7, 14, ..
+
+
+@pytest.fixture(scope="module")
+def straight_run(tmp_path_factory):
+    """The folder of a run without faults."""
+    folder = tmp_path_factory.mktemp("straight")
+    subprocess.run([sys.executable, TOY, folder], check=True)
+    return folder
+
+
+def left_out(folder):
+    return [line["step"] for line in lines(folder / "metrics.jsonl") if line["kind"] == "left_out"]
+
+
+def test_steps_that_are_no_numbers_are_left_out_as_if_they_had_never_been(tmp_path, monkeypatch, caplog):
+    made, result = toy.train(tmp_path / "made", factors=BAD, skip=True)
+    assert result.left_out == 3
+    assert left_out(tmp_path / "made") == [7, 9, 11]
+    found = checkpoints.load_newest(tmp_path / "made" / "checkpoints")
+    assert found.record["left_out"] == [7, 9, 11]
+    said = (
+        "training: step {}: the loss or its gradient is not a finite number: going back to step {} and leaving it out"
+    )
+    assert caplog.messages[-3:] == [said.format(step, back) for step, back in ((7, 0), (9, 7), (11, 7))]
+    starts = [line["step"] for line in lines(tmp_path / "made" / "timing.jsonl") if line["kind"] == "start"]
+    assert starts == [0, 7, 7]
+
+    update = Updates.update
+    monkeypatch.setattr(Updates, "update", lambda self, step, made: step in BAD or update(self, step, made))
+    expected, _ = toy.train(tmp_path / "expected")
+    assert all(torch.equal(one, two) for one, two in zip(weights(made), weights(expected), strict=True))
+    others = [line for line in lines(tmp_path / "made" / "metrics.jsonl") if line["kind"] != "left_out"]
+    assert others == lines(tmp_path / "expected" / "metrics.jsonl")
+
+
+def test_killed_before_and_behind_a_step_that_is_left_out(tmp_path):
+    """In update 9 a gradient is large, which the checkpoint before it must know the usual one for."""
+    command = [sys.executable, TOY]
+    fault = ["--skip", "--factor", "6=inf", "--factor", "8=100", "--factor", "16=nan"]
+    straight, killed = tmp_path / "straight", tmp_path / "killed"
+    subprocess.run([*command, straight, *fault], check=True)
+    for step in ("6", "12", "18"):
+        ended = subprocess.run([*command, killed, *fault, "--kill-at", step], check=False)
+        assert ended.returncode == -signal.SIGKILL
+    subprocess.run([*command, killed, *fault], check=True)
+    same_outcome(killed, straight)
+    assert left_out(killed) == [7, 17]
+    one, two = (checkpoints.load_newest(folder / "checkpoints") for folder in (killed, straight))
+    assert one.record == two.record
+    assert one.record["left_out"] == [7, 17]
+    assert {line["step"]: line["spikes"] for line in lines(killed / "metrics.jsonl") if "spikes" in line} == {10: 1}
+
+
+@pytest.mark.slow
+def test_two_processes_leave_out_what_one_leaves_out(tmp_path, free_port):
+    """The last process alone has the row that is no number; all look at one step, though rank 0 alone has a clock."""
+    arguments = ["--parts", "2", "--no-dropout", "--skip", "--factor", "6=inf", "--factor", "15=nan"]
+    subprocess.run([sys.executable, TOY, tmp_path / "one", *arguments], check=True)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
+    subprocess.run(
+        [*torchrun, "--master-port", str(free_port), TOY, tmp_path / "two", *arguments, "--hasty"], check=True
+    )
+    assert left_out(tmp_path / "one") == left_out(tmp_path / "two") == [7, 16]
+    for one, two in zip(*(lines(tmp_path / name / "metrics.jsonl") for name in ("one", "two")), strict=True):
+        assert two == {key: pytest.approx(value, rel=1e-4) if key != "kind" else value for key, value in one.items()}
+
+
+def test_weights_that_give_no_numbers_end_it(tmp_path):
+    """Not the rows of some steps are at fault where all that follow are none."""
+    with pytest.raises(ModelError, match=r"^step 9: .* step 6; .*; 5 of the last 100 steps are left out already$"):
+        fitted(
+            toy.network(),
+            batches=lambda step: [{**toy.batches(step)[0], "factor": torch.tensor(math.inf if step > 2 else 1.0)}],
+            on_divergence="skip",
+            checkpoints=Checkpointing(tmp_path, every_steps=3),
+            steps=20,
+        )
+
+
+def test_without_checkpoints_there_is_nothing_to_go_back_to():
+    with pytest.raises(ModelError, match=r"^step 7: .*; there is no checkpoint before it; lower learning_rate"):
+        fitted(toy.network(), loss=infinite_at_7(), on_divergence="skip")
+
+
+def test_a_checkpoint_that_is_gone_cannot_be_gone_back_to(tmp_path):
+    def loss(model, batch):
+        shutil.rmtree(tmp_path / "step-00000000", ignore_errors=True)
+        return {"loss": toy.loss(model, batch)["loss"] * math.inf}
+
+    with pytest.raises(ModelError, match=r"^step 1: the loss or its gradient is not a finite number"):
+        fitted(toy.network(), loss=loss, on_divergence="skip", checkpoints=Checkpointing(tmp_path, every_steps=3))
+
+
+def test_an_interval_without_an_update_has_no_line(tmp_path):
+    kept = Checkpointing(tmp_path / "kept", every_steps=3)
+    options = {"metrics": tmp_path / "metrics.jsonl", "log_every": 1, "checkpoints": kept}
+    result = fitted(toy.network(), loss=infinite_at_7(), on_divergence="skip", **options)
+    assert Counter(line["step"] for line in lines(tmp_path / "metrics.jsonl")) == Counter(range(1, 9))
+    assert left_out(tmp_path) == [7]
+    assert result.left_out == 1
+
+
+def infinite_at_7():
+    """Of update 7 the loss is infinite whenever it is asked for: its first row is known."""
+    (bad,) = toy.batches(6)
+
+    def loss(model, batch):
+        values = toy.loss(model, batch)
+        return {"loss": values["loss"] * (math.inf if torch.equal(batch["ids"], bad["ids"]) else 1.0)}
+
+    return loss
+
+
+@pytest.mark.parametrize("end", ["stop", "skip"])
+def test_infinite_at_step_7(tmp_path, end):
+    options = {"checkpoints": Checkpointing(tmp_path, every_steps=4), "loss": infinite_at_7(), "on_divergence": end}
+    if end == "skip":
+        assert fitted(toy.network(), **options).left_out == 1
+    else:
+        with pytest.raises(ModelError, match=r"^step 7: .*; the last good checkpoint is that of step 4; lower learn"):
+            fitted(toy.network(), **options)
+        assert [path.name for path in tmp_path.iterdir()] == ["step-00000004"]
+
+
+def test_a_signal_is_heeded_though_the_run_goes_back(tmp_path):
+    loss, calls = infinite_at_7(), iter(range(100))
+
+    def ended(model, batch):
+        if next(calls) == 6:
+            signal.raise_signal(signal.SIGTERM)
+        return loss(model, batch)
+
+    kept = Checkpointing(tmp_path, every_steps=4)
+    with pytest.raises(Interrupted, match=r"^training: step 5 is saved$"):
+        fitted(toy.network(), loss=ended, on_divergence="skip", checkpoints=kept, log_every=100)
+    assert checkpoints.load_newest(tmp_path).record["left_out"] == [7]
+    other = toy.network(), toy.network()
+    fitted(other[0], loss=loss, on_divergence="skip", checkpoints=kept, log_every=100)
+    fitted(other[1], loss=loss, on_divergence="skip", checkpoints=Checkpointing(tmp_path / "x", 4), log_every=100)
+    assert all(torch.equal(one, two) for one, two in zip(*map(weights, other), strict=True))
+
+
+def test_spikes_are_counted_and_said_once(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        toy.train(tmp_path, factors={11: 100.0, 13: 1e3, 22: 9.0}, tensorboard=False)
+    assert {line["step"]: line["spikes"] for line in lines(tmp_path / "metrics.jsonl") if "spikes" in line} == {15: 2}
+    assert caplog.messages == [
+        "training: step 15: 2 gradient norms since the last line of metrics are above 10 times the mean before it"
+    ]
+
+
+def test_killed_in_a_checkpoint_at_the_last_step_and_twice_in_a_row(tmp_path, straight_run):
+    command = [sys.executable, TOY, tmp_path / "killed"]
+    for fault in (("--kill-in-checkpoint", "2"), ("--kill-in-checkpoint", "1"), ("--kill-at", "39")):
+        assert subprocess.run([*command, *fault], check=False).returncode == -signal.SIGKILL
+    subprocess.run(command, check=True)
+    same_outcome(tmp_path / "killed", straight_run)
+    starts = [line["step"] for line in lines(tmp_path / "killed" / "timing.jsonl") if line["kind"] == "start"]
+    assert starts == [0, 7, 7, 35]
+    assert not list((tmp_path / "killed" / "checkpoints").glob("*.partial"))
+
+
+FULL = """
+mount -t tmpfs -o size=$1 none "$2"
+"$3" "$4" "$2" 2> "$5/said" && exit 3
+ls "$2/checkpoints" > "$5/kept"
+mount -o remount,size=64m "$2"
+"$3" "$4" "$2"
+cp "$2"/*.jsonl "$2/model.safetensors" "$5"
+"""
+UNSHARE = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec"]
+
+
+def test_a_disk_that_is_full_in_a_checkpoint(tmp_path, straight_run):
+    """A real one of 132 KB: it has room for two checkpoints, and a third is written before the first is removed."""
+    disk, out = tmp_path / "disk", tmp_path / "out"
+    disk.mkdir()
+    out.mkdir()
+    if shutil.which("unshare") is None or subprocess.run([*UNSHARE, 'mount -t tmpfs none "$0"', disk]).returncode:
+        pytest.skip("no file system may be mounted here")
+    subprocess.run([*UNSHARE, FULL, "sh", "132k", disk, sys.executable, TOY, out], check=True)
+    assert "OSError: [Errno 28] No space left on device" in (out / "said").read_text()
+    assert (out / "kept").read_text().split() == ["step-00000007", "step-00000014"]
+    same_outcome(out, straight_run)
+    starts = [line["step"] for line in lines(out / "timing.jsonl") if line["kind"] == "start"]
+    assert starts == [0, 14]
