@@ -122,7 +122,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     optimizer: OptimizerSettings
     on_divergence: Literal["stop", "skip"] = Field(
         "stop",
-        description="at a loss that is no number: stop, or skip: go back to the last checkpoint and leave those rows out",
+        description="at a loss that is no number: stop, or skip: back to the last checkpoint, and leave those rows out",
     )
     log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")
     evaluate_every: int = Field(200, ge=1, description="steps between evaluations on held-out rows")
