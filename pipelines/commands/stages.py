@@ -44,7 +44,7 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
 
     level = logging.ERROR if is_silent() else logging.DEBUG if debug else logging.INFO
     logging.basicConfig(level=level, format="%(message)s", handlers=[_AboveBars()])
-    for noisy in ("matplotlib", "fsspec", "urllib3", "datasets", "filelock"):
+    for noisy in ("matplotlib", "fsspec", "urllib3", "datasets", "filelock", "torch"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     loaded = recipes.load(recipe, changes)
     folder = data or recipes.find(recipe).parent

@@ -24,6 +24,12 @@ from tests.korbert.pretraining.conftest import IDS, like_a_corpus, write_shards
 from tests.korbert.training import makers, toy
 
 
+@pytest.fixture(autouse=True)
+def _workers_find_makers(monkeypatch):
+    """A worker's sys.path is that of its parent, which need not have this folder: pytest imports by file."""
+    monkeypatch.setattr(sys, "path", [str(Path(__file__).parents[3]), *sys.path])
+
+
 @pytest.fixture(scope="module")
 def batches(tmp_path_factory):
     """Two phases on real shards, of 6 and 8 steps."""
