@@ -10,11 +10,17 @@ import torch
 import transformers
 
 
-@pytest.fixture(scope="package", autouse=True)
+_shared_kiwi = functools.cache(kiwipiepy.Kiwi)
+
+
+@pytest.fixture(scope="module", autouse=True)
 def _one_kiwi() -> Iterator[None]:
-    """Each tokenizer loads a Kiwi of its own, in seconds: here those with the same options share one."""
+    """Each tokenizer loads a Kiwi of its own, in seconds: here those with the same options share one.
+
+    For a module at a time: modules of other folders may run in between, and add words to a Kiwi of their own.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kiwipiepy, "Kiwi", functools.cache(kiwipiepy.Kiwi))
+        patch.setattr(kiwipiepy, "Kiwi", _shared_kiwi)
         yield
 
 
