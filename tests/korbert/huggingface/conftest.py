@@ -9,7 +9,6 @@ import pytest
 import torch
 import transformers
 
-
 _shared_kiwi = functools.cache(kiwipiepy.Kiwi)
 
 

@@ -211,8 +211,8 @@ def test_only_an_empty_folder_or_an_earlier_export_is_written_to(ours: Path, tmp
         ("pipe", "is no folder: name a new one"),
         ("dangling", "is no folder: name a new one"),
         ("file/below", r"cannot be made or written to \(.*file\): name another one"),
-        (ours, "lies in .*pretrain\d+, which is read: name a folder elsewhere"),
-        (ours / "model" / "theirs", "lies in .*pretrain\d+, which is read: name a folder elsewhere"),
+        (ours, r"lies in .*pretrain\d+, which is read: name a folder elsewhere"),
+        (ours / "model" / "theirs", r"lies in .*pretrain\d+, which is read: name a folder elsewhere"),
     ):
         with pytest.raises(SettingsError, match=said):
             export(ours, tmp_path / name)
