@@ -5,7 +5,7 @@ Letters: D hidden size, E width of the embeddings, I intermediate size, V vocabu
 
 from dataclasses import dataclass
 
-from korbert.modeling.config import EncoderConfig
+from korbert.modeling.config import BOUNDARY_LEVELS, EncoderConfig
 
 __all__ = [
     "HEADS",
@@ -20,7 +20,6 @@ __all__ = [
 HEADS = ("MLM transform", "MLM bias", "NSP classifier")
 """Parts of `parameters` that Devlin et al. 2018 leave out of their counts."""
 
-_BOUNDARY_LEVELS = 4  # as BOUNDARY_LEVELS of embeddings.py, which imports torch
 _ADAMW = 16  # operations a parameter: two moments, their ratio, decay and update, and the norm that clips
 
 
@@ -35,7 +34,7 @@ def parameters(config: EncoderConfig) -> dict[str, int]:
         "token embedding": config.vocab_size * narrow,
         "position embedding": config.max_position_embeddings * narrow if bert else 0,
         "token type embedding": config.type_vocab_size * narrow,
-        "boundary embedding": _BOUNDARY_LEVELS * narrow if config.boundary_embedding else 0,
+        "boundary embedding": BOUNDARY_LEVELS * narrow if config.boundary_embedding else 0,
         "embedding norm": norm * narrow,
         "embedding projection": narrow * width + bert * width if narrow != width else 0,
         "layers": _matrices(config) + biases + norms * norm * width,

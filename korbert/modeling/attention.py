@@ -82,9 +82,8 @@ def attend(qkv: Tensor, rows: Rows, reach: int | None = None, dropout: float = 0
     if qkv.device.type == "cpu":
         qkv = qkv.float()  # the backward pass of bf16 takes 2.4 times as long there
     places = rows.places
-    total = sum(block.rows * block.length for block in rows.blocks)
     if places is not None:
-        qkv = qkv.new_zeros(total, *qkv.shape[1:]).index_copy(0, places, qkv)
+        qkv = qkv.new_zeros(rows.num_places, *qkv.shape[1:]).index_copy(0, places, qkv)
     parts = torch.split(qkv, [block.rows * block.length for block in rows.blocks])
     mixed = torch.cat([_in_block(part, block, reach, dropout) for part, block in zip(parts, rows.blocks, strict=True)])
     return (mixed if places is None else _taken(mixed, places)).to(given)

@@ -7,7 +7,9 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from korbert.errors import ModelError
 
-__all__ = ["EncoderConfig"]
+__all__ = ["BOUNDARY_LEVELS", "EncoderConfig"]
+
+BOUNDARY_LEVELS = 4  # nothing, a morpheme, an eojeol or a sentence begins (korbert.tokenization.encoding)
 
 _BERT_DEFAULTS: Mapping[str, Any] = {
     "type_vocab_size": 2,

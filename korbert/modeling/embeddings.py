@@ -4,12 +4,10 @@ import torch
 from torch import Tensor, nn
 
 from korbert.errors import ModelError
-from korbert.modeling.config import EncoderConfig
+from korbert.modeling.config import BOUNDARY_LEVELS, EncoderConfig
 from korbert.modeling.rows import Rows
 
-__all__ = ["BOUNDARY_LEVELS", "Embeddings"]
-
-BOUNDARY_LEVELS = 4  # nothing, a morpheme, an eojeol or a sentence begins (korbert.tokenization.encoding)
+__all__ = ["Embeddings"]
 
 
 class Embeddings(nn.Module):

@@ -87,10 +87,14 @@ class Rows:
         return self._there(found)
 
     @property
+    def num_places(self) -> int:
+        """Places of all blocks, padding included."""
+        return sum(block.rows * block.length for block in self.blocks)
+
+    @property
     def padding(self) -> float:
         """Share of the blocks' places that no piece fills."""
-        places = sum(block.rows * block.length for block in self.blocks)
-        return 1 - self.pieces / places if places else 0.0
+        return 1 - self.pieces / self.num_places if self.pieces else 0.0
 
     @cached_property
     def _blocks(self) -> list[tuple[Block, list[int]]]:

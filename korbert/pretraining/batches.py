@@ -159,8 +159,8 @@ def _flat(rows: Sequence[Row]) -> Batch:
     columns["label_places"] = np.concatenate(
         [row["label_places"] + start for row, start in zip(rows, starts, strict=True)]
     )
-    blocks = Rows(lengths, _CPU).blocks
-    facts = {"pieces": sum(lengths), "places": sum(block.rows * block.length for block in blocks)}
+    rows_of = Rows(lengths, _CPU)
+    facts = {"pieces": rows_of.pieces, "places": rows_of.num_places}
     return {**{name: torch.from_numpy(column) for name, column in columns.items()}, "lengths": lengths, **facts}
 
 

@@ -16,8 +16,8 @@ from korbert.pretraining.permutation import permuted
 from korbert.seeds import derived_seed
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.pieces import EOJEOL
-from korbert.training.distributed import world
 from korbert.training.meters import JsonLines
+from korbert.world import world
 
 if TYPE_CHECKING:
     from korbert.modeling import PretrainingModel

@@ -59,41 +59,37 @@ def assert_equal(ours: Tensor, theirs: Tensor, mask: Tensor | None) -> None:
     torch.testing.assert_close(ours, theirs, rtol=0, atol=TOLERANCE)
 
 
-@torch.inference_mode()
-def test_bert_equals_bert_for_pretraining(tmp_path: Path) -> None:
-    theirs = stir(transformers.BertForPreTraining(bert_config()))
-    theirs.save_pretrained(tmp_path)
-    ours = load_transformers(tmp_path)
-    assert isinstance(ours, PretrainingModel)
-    for batch in batches():
-        mask = batch.get("attention_mask")
-        expected = theirs(**batch, output_hidden_states=True)
-        mlm, nsp = ours(**batch)
-        assert_equal(ours.encoder(**batch), expected.hidden_states[-1], mask)
-        assert_equal(mlm, expected.prediction_logits, mask)
-        assert_equal(nsp, expected.seq_relationship_logits, None)
-
-
 def albert_config(**others: object) -> transformers.AlbertConfig:
     """Embeddings narrower than the encoder; a group a layer, so that no layers share weights."""
     sizes = {"embedding_size": 24, "num_hidden_layers": 4, "num_hidden_groups": 4, "intermediate_size": 160}
     return transformers.AlbertConfig(hidden_act="gelu", **sizes, **SIZES, **others)
 
 
+@pytest.mark.parametrize(
+    ("name", "config", "second", "width"),
+    [
+        ("BertForPreTraining", bert_config(), "seq_relationship_logits", 64),
+        ("AlbertForPreTraining", albert_config(), "sop_logits", 24),
+    ],
+    ids=["bert", "albert"],
+)
 @torch.inference_mode()
-def test_bert_with_narrow_embeddings_equals_albert_for_pretraining(tmp_path: Path) -> None:
-    theirs = stir(transformers.AlbertForPreTraining(albert_config()))
+def test_bert_equals_the_classes_for_pretraining(
+    tmp_path: Path, name: str, config: transformers.PretrainedConfig, second: str, width: int
+) -> None:
+    """With narrow embeddings it is ALBERT without shared layers."""
+    theirs = stir(getattr(transformers, name)(config))
     theirs.save_pretrained(tmp_path)
     ours = load_transformers(tmp_path)
     assert isinstance(ours, PretrainingModel)
-    assert ours.decoder_weight.shape == (VOCABULARY, 24)
+    assert ours.decoder_weight.shape == (VOCABULARY, width)
     for batch in batches():
         mask = batch.get("attention_mask")
         expected = theirs(**batch, output_hidden_states=True)
         mlm, nsp = ours(**batch)
         assert_equal(ours.encoder(**batch), expected.hidden_states[-1], mask)
         assert_equal(mlm, expected.prediction_logits, mask)
-        assert_equal(nsp, expected.sop_logits, None)
+        assert_equal(nsp, expected[second], None)
 
 
 @pytest.mark.parametrize("width", [24, 64], ids=["narrow", "as-wide-as-the-encoder"])
