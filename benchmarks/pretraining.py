@@ -6,19 +6,22 @@
     python benchmarks/pretraining.py lengths                           modern with local layers against bert
     python benchmarks/pretraining.py encoder                           share of the machine's own matrix product
 
-SHARDS is the folder `shard/train` of a recipe's artifacts. What is compared is run in turn, in rounds of at least
---seconds each, and what counts is the median over the rounds of ours / theirs in pieces a second, padding not counted.
-`transformers` is BertForPreTraining as it is: it scores every piece over the whole vocabulary, pads to the longest row
-as run_mlm.py does, and takes PyTorch's default AdamW. Ours is the step that `fit` makes.
+SHARDS is the folder `shard/train` of a recipe's artifacts. What is compared is run in turn, each in a process of
+its own, in rounds of at least --seconds each; what counts is the median over the rounds of ours / theirs in pieces a
+second, padding not counted. `transformers` is BertForPreTraining as it is: it scores every piece over the whole
+vocabulary, pads to the longest row as run_mlm.py does, and takes PyTorch's default AdamW. Ours is the step of `fit`.
 """
 
 import argparse
+import itertools
 import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +84,7 @@ def full_rows(options: argparse.Namespace, folder: Path) -> list[Path]:
 
 def rows_of(options: argparse.Namespace, files: list[Path], head: str) -> PretrainingRows:
     given: dict[str, Any] = {}
-    if head == "sampled":
+    if "sampled" in head:
         from korbert.pretraining.vocabulary import Negatives  # the checkout before has none
 
         given["negatives"] = Negatives(counts_of(files, options.vocabulary), options.negatives)
@@ -181,84 +184,72 @@ def pieces_per_second(step: Step, seconds: float, device: torch.device) -> float
         return pieces / (time.perf_counter() - started)
 
 
-def in_turn(options: argparse.Namespace, steps: Mapping[str, Step | Callable[[], float]], against: str) -> None:
-    """Rounds of all; the speed of each, and its median ratio to `against`."""
-    device = choose_device(options.device)
-    speeds: dict[str, list[float]] = {name: [] for name in steps}
+def in_turn(options: argparse.Namespace, names: Sequence[str], against: Callable[[str], str]) -> None:
+    """Rounds of all, each in a process of its own: the speed of each, and its median ratio to `against(name)`."""
+    speeds: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(options.rounds):
-        for name, step in steps.items():
-            speeds[name].append(pieces_per_second(step, options.seconds, device))
+        for name in names:
+            checkout = options.checkout if name.startswith("before") else Path(__file__).parents[1]
+            command = [sys.executable, __file__, *sys.argv[1:], "--only", name]
+            environment = {**os.environ, "PYTHONPATH": str(checkout)}
+            done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True, cwd="/")
+            speeds[name].append(float(done.stdout.split()[-1]))
     for name, own in speeds.items():
-        ratio = statistics.median(one / other for one, other in zip(own, speeds[against], strict=True))
+        ratio = statistics.median(one / other for one, other in zip(own, speeds[against(name)], strict=True))
         every = " ".join(f"{speed:,.0f}" for speed in own)
-        print(f"{name:30} {statistics.median(own):10,.0f} pieces/s   x {ratio:5.2f}   ({every})", flush=True)
+        print(f"{name:36} {statistics.median(own):10,.0f} pieces/s   x {ratio:5.2f}   ({every})", flush=True)
 
 
-def narrow(options: argparse.Namespace) -> dict[str, int]:
-    return {"embedding_size": max(32, options.hidden // 4)}
-
-
-def against_transformers(options: argparse.Namespace, files: list[Path]) -> None:
+def against_transformers(options: argparse.Namespace, files: list[Path]) -> dict[str, Callable[[], Step]]:
+    steps: dict[str, Callable[[], Step]] = {}
     for precision in options.precisions:
-        base = theirs(options, precision, files)
-        steps = {f"transformers {precision}": base}
-        for architecture in ("bert", "modern"):
-            config = encoder(options, architecture)
-            slim = encoder(options, architecture, **narrow(options))
-            steps[f"{architecture} full {precision}"] = ours(options, precision, files, config)
-            steps[f"{architecture} narrow {precision}"] = ours(options, precision, files, slim)
-            steps[f"{architecture} sampled {precision}"] = ours(options, precision, files, config, "sampled")
-        in_turn(options, steps, f"transformers {precision}")
+        steps[f"transformers {precision}"] = partial(theirs, options, precision, files)
+        for architecture, (head, others) in itertools.product(("bert", "modern"), heads(options).items()):
+            config = encoder(options, architecture, **others)
+            steps[f"{architecture} {head} {precision}"] = partial(ours, options, precision, files, config, head)
+    return steps
 
 
-def against_checkout(options: argparse.Namespace, files: list[Path]) -> None:
-    """Each round is a process of its own, as another checkout cannot be imported beside this one."""
-    speeds: dict[str, list[float]] = {}
-    for _ in range(options.rounds):
-        for precision in options.precisions:
-            for name, checkout, head in (
-                ("before", options.checkout, "full"),
-                ("full", Path(__file__).parents[1], "full"),
-                ("sampled", Path(__file__).parents[1], "sampled"),
-            ):
-                command = [sys.executable, __file__, "step", "--shards", str(options.shards), "--head", head]
-                command += ["--seconds", str(options.seconds), "--precisions", precision, "--rows", str(options.rows)]
-                command += ["--length", str(options.length), "--layers", str(options.layers)]
-                command += ["--hidden", str(options.hidden), "--threads", str(options.threads)]
-                environment = {**os.environ, "PYTHONPATH": str(checkout)}
-                done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd="/")
-                speeds.setdefault(f"{name} {precision}", []).append(float(done.stdout.split()[-1]))
-    for name, own in speeds.items():
-        before = speeds[f"before {name.split()[1]}"]
-        ratio = statistics.median(one / other for one, other in zip(own, before, strict=True))
-        print(f"{name:30} {statistics.median(own):10,.0f} pieces/s   x {ratio:5.2f}   ({own})", flush=True)
+def heads(options: argparse.Namespace) -> dict[str, dict[str, int]]:
+    """Name -> settings of the encoder. "narrow": an embedding of a quarter of the width."""
+    slim = {"embedding_size": max(32, options.hidden // 4)}
+    return {"full": {}, "sampled": {}, "narrow": slim, "narrow sampled": slim}
 
 
-def one_step(options: argparse.Namespace, files: list[Path]) -> None:
-    """What `before` starts: the encoder of recipe `small`."""
-    config = EncoderConfig.model_validate({**sizes(options), "intermediate_size": 2 * options.hidden})
-    step = ours(options, options.precisions[0], files, config, options.head)
-    print(pieces_per_second(step, options.seconds, choose_device(options.device)))
+def against_checkout(options: argparse.Namespace, files: list[Path]) -> dict[str, Callable[[], Step]]:
+    """The encoder of recipe `small`."""
+    values = {**sizes(options), "intermediate_size": 2 * options.hidden}
+    steps: dict[str, Callable[[], Step]] = {}
+    for precision in options.precisions:
+        for name, others in {"before": {}, **heads(options)}.items():
+            if name != "before" and options.only.startswith("before"):
+                continue  # the checkout before has none of these settings
+            config = EncoderConfig.model_validate({**values, **others})
+            steps[f"{name} {precision}"] = partial(ours, options, precision, files, config, name)
+    return steps
 
 
-def by_length(options: argparse.Namespace, folder: Path) -> None:
+def by_length(options: argparse.Namespace, folder: Path) -> dict[str, Callable[[], Step]]:
     """With the sampled head, which leaves most of a step to the encoder. bert has the paper's dropout, and none."""
-    for length in (512, 2_048):
-        options.length, options.rows = length, max(1, 4_096 // length)
-        files = full_rows(options, folder)
-        for precision in options.precisions:
-            no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-            configs = {
-                "bert": encoder(options, "bert"),
-                "bert without dropout": encoder(options, "bert", **no_dropout),
-                "modern": encoder(options, "modern"),
-            }
-            steps = {name: ours(options, precision, files, config, "sampled") for name, config in configs.items()}
-            print(f"rows of {length} pieces, {precision}")
-            in_turn(options, steps, "bert")
+    steps: dict[str, Callable[[], Step]] = {}
+    no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    for length, precision in itertools.product((512, 2_048), options.precisions):
+        own = argparse.Namespace(**{**vars(options), "length": length, "rows": max(1, 4_096 // length)})
+        for name, architecture, others in (
+            ("bert", "bert", {}),
+            ("bert without dropout", "bert", no_dropout),
+            ("modern", "modern", {}),
+        ):
+            config = encoder(own, architecture, **others)
+            steps[f"{name} {length} {precision}"] = partial(of_full_rows, own, folder, precision, config)
+    return steps
 
 
-def share_of_products(options: argparse.Namespace, folder: Path) -> None:
+def of_full_rows(options: argparse.Namespace, folder: Path, precision: str, config: EncoderConfig) -> Step:
+    return ours(options, precision, full_rows(options, folder), config, "sampled")
+
+
+def share_of_products(options: argparse.Namespace) -> None:
     """Floating point operations of the encoder's forward and backward pass a second, over those of one product."""
     from korbert.modeling.rows import Rows
 
@@ -305,7 +296,7 @@ def share_of_products(options: argparse.Namespace, folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["full", "real", "before", "lengths", "encoder", "step"])
+    parser.add_argument("what", choices=["full", "real", "before", "lengths", "encoder"])
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--hidden", type=int, default=256)
     parser.add_argument("--vocabulary", type=int, default=102_400)
@@ -317,29 +308,34 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--precisions", nargs="+", default=["fp32", "bf16"])
-    parser.add_argument("--head", default="full")
     parser.add_argument("--shards", type=Path)
     parser.add_argument("--checkout", type=Path)
+    parser.add_argument("--only", default="", help="one of what is compared: its pieces a second")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    options.rows = options.rows or (64 if options.what in ("real", "before", "step") else 32)
-
-    import tempfile
+    options.rows = options.rows or (64 if options.what in ("real", "before") else 32)
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if options.what == "encoder":
+            share_of_products(options)
+            return
         files = sorted(options.shards.glob("*.arrow")) if options.shards else full_rows(options, folder)
-        match options.what:
-            case "full" | "real":
-                against_transformers(options, files)
-            case "before":
-                against_checkout(options, files)
-            case "step":
-                one_step(options, files)
-            case "lengths":
-                by_length(options, folder)
-            case "encoder":
-                share_of_products(options, folder)
+        steps, against = {
+            "full": (against_transformers, "transformers {precision}"),
+            "real": (against_transformers, "transformers {precision}"),
+            "before": (against_checkout, "before {precision}"),
+            "lengths": (by_length, "bert {length} {precision}"),
+        }[options.what]
+        built = steps(options, folder if options.what == "lengths" else files)
+        if options.only:
+            print(pieces_per_second(built[options.only](), options.seconds, choose_device(options.device)))
+        else:
+            in_turn(
+                options,
+                list(built),
+                lambda name: against.format(length=name.split()[-2], precision=name.split()[-1]),
+            )
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 
 import os
 import platform
+from functools import cache
 from pathlib import Path
 
 __all__ = ["cores", "processor_name"]
 
 
+@cache
 def processor_name() -> str:
     """The model name on Linux, the architecture on other systems."""
     information = Path("/proc/cpuinfo")

@@ -37,7 +37,7 @@ def parameters(config: EncoderConfig) -> dict[str, int]:
         "boundary embedding": BOUNDARY_LEVELS * narrow if config.boundary_embedding else 0,
         "embedding norm": norm * narrow,
         "embedding projection": narrow * width + bert * width if narrow != width else 0,
-        "layers": _matrices(config) + biases + norms * norm * width,
+        "layers": _matrices(config, layers) + biases + norms * norm * width,
         "final norm": 0 if bert else width,
         "pooler": width * width + width,
         "MLM transform": width * narrow + bert * narrow + norm * narrow,
@@ -81,15 +81,17 @@ def flop_a_piece(
 
     length: pieces of a row. label_share: share of the pieces that are predicted. scored: entries of the vocabulary that
     each of these is compared with: all, or the sampled ones. pieces_a_step: which share an update of the optimizer.
+    The last layer makes vectors only of pieces that are predicted, and of the first piece of each row.
     Norms, activations and the lookup itself are left out, except where a part has nothing else.
     """
     width, narrow = config.hidden_size, config.embedding_width
     tables = 1 + (config.architecture == "bert") + bool(config.type_vocab_size) + config.boundary_embedding
     reached = visible(config, length)
     attended = sum(reached[config.is_global(layer)] for layer in range(config.num_hidden_layers))
+    left_out = (1 - min(1.0, label_share + 1 / length)) * (_matrices(config, 1) - 3 * width * width)
     forward = {
         "embedding": tables * narrow + (2 * narrow * width if narrow != width else 0),
-        "encoder, linear": 2 * _matrices(config),
+        "encoder, linear": 2 * (_matrices(config, config.num_hidden_layers) - left_out),
         "encoder, attention": 2 * 2 * attended * width,  # scores, and the mix of values
         "MLM transform": label_share * 2 * width * narrow,
         "vocabulary": label_share * 2 * narrow * scored,
@@ -111,7 +113,7 @@ def activation_numbers(config: EncoderConfig) -> int:
     return config.num_hidden_layers * layer + 4 * config.hidden_size
 
 
-def _matrices(config: EncoderConfig) -> int:
-    """Entries of the matrices of all layers: queries, keys, values, output; up and down, in `modern` with a gate."""
+def _matrices(config: EncoderConfig, layers: int) -> int:
+    """Entries of the matrices of so many layers: queries, keys, values, output; up, down, and a gate in `modern`."""
     feed_forward = (2 if config.architecture == "bert" else 3) * config.intermediate_size
-    return config.num_hidden_layers * config.hidden_size * (4 * config.hidden_size + feed_forward)
+    return layers * config.hidden_size * (4 * config.hidden_size + feed_forward)

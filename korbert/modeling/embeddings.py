@@ -31,14 +31,20 @@ class Embeddings(nn.Module):
         self.projection = nn.Linear(width, config.hidden_size, bias=learned) if narrow else nn.Identity()
 
     def forward(
-        self, input_ids: Tensor, rows: Rows, token_type_ids: Tensor | None = None, boundaries: Tensor | None = None
+        self,
+        input_ids: Tensor,
+        rows: Rows,
+        token_type_ids: Tensor | None = None,
+        boundaries: Tensor | None = None,
+        vectors: Tensor | None = None,
     ) -> Tensor:
         """input_ids, token_type_ids, boundaries: (N,) integers. Returns (N, D).
 
         token_type_ids: None is segment A everywhere; ignored by encoders without token types.
         boundaries: required by encoders that embed them, ignored by others.
+        vectors: (N, E), those of the pieces, where they are looked up already.
         """
-        hidden: Tensor = self.token(input_ids)  # (N, E)
+        hidden: Tensor = self.token(input_ids) if vectors is None else vectors
         if self.token_type is not None:
             segments = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
             hidden = hidden + self.token_type(segments)

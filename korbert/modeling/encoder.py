@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from korbert.modeling.attention import Rotation, SelfAttention, rotation
+from korbert.modeling.attention import Rotation, SelfAttention, rotation, taken
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.embeddings import Embeddings
 from korbert.modeling.rows import Rows
@@ -29,8 +29,9 @@ class _BertLayer(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, hidden: Tensor, rows: Rows, turn: Rotation | None) -> Tensor:
-        hidden = self.attention_norm(hidden + self.dropout(self.attention(hidden, rows, turn)))
+    def forward(self, hidden: Tensor, rows: Rows, turn: Rotation | None, wanted: Tensor | None = None) -> Tensor:
+        mixed = self.dropout(self.attention(hidden, rows, turn, wanted))
+        hidden = self.attention_norm((hidden if wanted is None else taken(hidden, wanted)) + mixed)
         normed: Tensor = self.feed_forward_norm(hidden + self.dropout(self.down(F.gelu(self.up(hidden)))))
         return normed
 
@@ -50,8 +51,9 @@ class _ModernLayer(nn.Module):
         self.attention_dropout = nn.Dropout(config.attention_probs_dropout_prob)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, hidden: Tensor, rows: Rows, turn: Rotation | None) -> Tensor:
-        hidden = hidden + self.attention_dropout(self.attention(self.attention_norm(hidden), rows, turn))
+    def forward(self, hidden: Tensor, rows: Rows, turn: Rotation | None, wanted: Tensor | None = None) -> Tensor:
+        mixed = self.attention_dropout(self.attention(self.attention_norm(hidden), rows, turn, wanted))
+        hidden = (hidden if wanted is None else taken(hidden, wanted)) + mixed
         added: Tensor = hidden + self.down(self.dropout(gated(self.up(self.feed_forward_norm(hidden)))))
         return added
 
@@ -142,15 +144,23 @@ class Encoder(nn.Module):
         rows: Rows,
         token_type_ids: Tensor | None = None,
         boundaries: Tensor | None = None,
+        *,
+        vectors: Tensor | None = None,
+        wanted: Tensor | None = None,
     ) -> Tensor:
-        """All tensors: (N,) integers, the pieces of one row after the other. Returns (N, D)."""
+        """All tensors: (N,) integers, the pieces of one row after the other. Returns (N, D).
+
+        vectors: (N, E), the token embeddings of input_ids, where they are looked up already. wanted: (W,) int64, all
+        different: the pieces whose vectors are asked for. The last layer then makes only these, and (W, D) comes back.
+        """
         config = self.config
         turns: dict[bool, Rotation | None] = {True: None, False: None}  # of global layers, of local ones
         if config.architecture == "modern":
             turns[True] = rotation(rows.positions, config.head_size, config.global_rope_theta)
             turns[False] = rotation(rows.positions, config.head_size, config.local_rope_theta)
-        hidden = self.embeddings(input_ids, rows, token_type_ids, boundaries)
+        hidden = self.embeddings(input_ids, rows, token_type_ids, boundaries, vectors)
+        last = config.num_hidden_layers - 1
         for number, layer in enumerate(self.layers):
-            hidden = layer(hidden, rows, turns[config.is_global(number)])
+            hidden = layer(hidden, rows, turns[config.is_global(number)], wanted if number == last else None)
         normed: Tensor = self.final_norm(hidden)
         return normed

@@ -46,12 +46,17 @@ class PretrainingLoss:
 
     def __call__(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         pretraining = cast(_Model, model)
-        masked, first = _encoded(pretraining, batch)
-        scored = (pretraining.mlm_hidden(masked), pretraining.decoder_weight, pretraining.decoder_bias, batch["labels"])
+        weight, bias, labels = pretraining.decoder_weight, pretraining.decoder_bias, batch["labels"]
         if "negatives" in batch:
-            mlm_sum = sampled_loss(*scored, batch["negatives"], batch["log_expected"], self._z_loss)
+            # One lookup for all, as each makes a gradient of the size of the matrix.
+            looked_up = F.embedding(torch.cat([batch["input_ids"], labels, batch["negatives"]]), weight)
+            vectors, entries = torch.split(looked_up, [len(batch["input_ids"]), len(labels) + len(batch["negatives"])])
+            masked, first = _encoded(pretraining, batch, vectors)
+            hidden, drawn = pretraining.mlm_hidden(masked), (batch["negatives"], batch["log_expected"])
+            mlm_sum = sampled_loss(hidden, entries, bias, labels, *drawn, self._z_loss)
         else:
-            mlm_sum = full_loss(*scored, self._z_loss)
+            masked, first = _encoded(pretraining, batch)
+            mlm_sum = full_loss(pretraining.mlm_hidden(masked), weight, bias, labels, self._z_loss)
         nsp_sum = F.cross_entropy(
             pretraining.nsp_head(first).float(), batch["next_sentence_label"], ignore_index=-100, reduction="sum"
         )
@@ -105,11 +110,17 @@ def unigram_log_probabilities(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return logarithms
 
 
-def _encoded(model: _Model, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Vectors of the pieces with a label, (M, D), and of the first piece of each row, (R, D). Heads see no others."""
+def _encoded(model: _Model, batch: Batch, vectors: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Vectors of the pieces with a label, (M, D), and of the first piece of each row, (R, D). Heads see no others.
+
+    vectors: (N, E), the token embeddings of the batch, where they are looked up already.
+    """
     rows = Rows(batch["lengths"], batch["input_ids"].device)
-    hidden = model.encoder.flat(batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"])  # (N, D)
-    return hidden.index_select(0, batch["label_places"]), hidden.index_select(0, rows.first)
+    wanted = torch.cat([batch["label_places"], rows.first])
+    others = {"vectors": vectors, "wanted": wanted}
+    hidden = model.encoder.flat(batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"], **others)
+    masked, first = torch.split(hidden, [len(wanted) - len(rows.lengths), len(rows.lengths)])
+    return masked, first
 
 
 def _scores(model: _Model, rows: Tensor) -> Tensor:

@@ -79,7 +79,7 @@ class _FullLoss(torch.autograd.Function):
 
 def sampled_loss(
     vectors: Tensor,
-    weight: Tensor,
+    entries: Tensor,
     bias: Tensor,
     labels: Tensor,
     negatives: Tensor,
@@ -89,12 +89,11 @@ def sampled_loss(
     """As full_loss, with Z estimated from the label and a sample of entries (importance sampling, Bengio and Senécal
     2003): exp(score of the label) + sum over negatives other than it of exp(score) / expected.
 
-    negatives: (S,) int64, different entries; log_expected: (S,) float32, the log of how often each was to be drawn,
-    divided by how often it was (Negatives). The estimate of Z is unbiased; that of the loss is a little low.
+    entries: (M + S, E), the vocabulary's vectors of labels and negatives. negatives: (S,) int64, all different;
+    log_expected: (S,) float32, the log of how often each was to be drawn, divided by how often it was (Negatives). The
+    estimate of Z is unbiased; that of the loss is a little low.
     """
-    drawn = torch.cat([labels, negatives])
-    picked = torch.nn.functional.embedding(drawn, weight)  # (M + S, E): one gradient of the matrix for both
-    own, others = torch.split(picked, [len(labels), len(negatives)])
+    own, others = torch.split(entries, [len(labels), len(negatives)])
     right = (vectors * own).sum(dim=1).float() + bias[labels]
     scores = torch.nn.functional.linear(vectors, others, bias[negatives]).float() - log_expected  # (M, S)
     scores = scores.masked_fill(labels[:, None] == negatives, float("-inf"))

@@ -36,7 +36,7 @@ class ClassificationSettings(BaseModel, frozen=True, extra="forbid"):
     )
     warmup_share: float = Field(0.06, ge=0, lt=1, description="share of all steps that warm up the learning rate")
     precision: PrecisionName = Field(
-        "auto", description="training precision; auto: bf16 if the device has instructions for it, else fp32"
+        "auto", description="training precision; auto: bf16 if the device is faster in it, else fp32"
     )
     threads: int = Field(2, ge=1, description="CPU threads of training; another number gives other bytes")
     log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")

@@ -64,7 +64,7 @@ class ReadingTaskSettings(ReadingSettings, frozen=True, extra="forbid"):
         ReadingOptimizer(), description="optimizer and learning rate schedule; its learning_rate is 0.0003 by default"
     )
     precision: PrecisionName = Field(
-        "auto", description="training precision; auto: bf16 if the device has instructions for it, else fp32"
+        "auto", description="training precision; auto: bf16 if the device is faster in it, else fp32"
     )
     threads: int = Field(2, ge=1, description="CPU threads of training; another number gives other bytes")
     seed: int = Field(0, ge=0, description="random seed of the order of windows, dropout and new weights")

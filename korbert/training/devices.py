@@ -35,15 +35,17 @@ def choose_device(name: str = "auto") -> torch.device:
 
 
 def choose_precision(device: torch.device, precision: PrecisionName) -> PrecisionName:
-    """fp32 or bf16. auto: bf16 if the hardware has instructions for it, without which it is slower than fp32.
+    """fp32 or bf16. auto: bf16 if the hardware has instructions for it and is faster with them.
 
-    SettingsError for bf16 on hardware without them.
+    An Intel processor with AVX512_BF16 and without AMX has half the speed of fp32 in bf16, an AMD 2.5 times
+    (benchmarks/RESULTS.md, "A step of pretraining"). SettingsError for bf16 on hardware without instructions.
     """
     has_bf16 = _has_bf16(device)
     if precision == "bf16" and not has_bf16:
         raise SettingsError(f"precision 'bf16': this {device.type} has no bf16 instructions; use auto or fp32")
     if precision == "auto":
-        return "bf16" if has_bf16 else "fp32"
+        slow = device.type == "cpu" and "Intel" in processor_name() and not torch.cpu._is_amx_tile_supported()
+        return "bf16" if has_bf16 and not slow else "fp32"
     return precision
 
 

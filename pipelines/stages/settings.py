@@ -102,7 +102,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     """[pretrain]"""
 
     precision: PrecisionName = Field(
-        "auto", description="training precision; auto: bf16 if the device has instructions for it, else fp32"
+        "auto", description="training precision; auto: bf16 if the device is faster in it, else fp32"
     )
     threads: int = Field(2, ge=1, description="CPU threads of training; another number gives other bytes")
     seed: int = Field(0, ge=0, description="random seed of weights, rows and masks")

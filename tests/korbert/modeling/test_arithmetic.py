@@ -8,6 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from korbert.modeling import EncoderConfig, PretrainingModel
 from korbert.modeling.arithmetic import HEADS, activation_numbers, encoder_parameters, flop_a_piece, parameters, visible
+from korbert.pretraining import pretraining_loss
 
 PAPER = {"architecture": "bert", "vocab_size": 30_522}
 BASE = {**PAPER, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
@@ -57,14 +58,21 @@ def test_local_layers_see_what_lies_in_reach(length: int) -> None:
 
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
 def test_products_are_those_that_pytorch_counts(architecture: str) -> None:
-    """Rows of 12 pieces, all of them scored; local layers reach all of them, and attention is computed by products."""
+    """Rows of 12 pieces, two of each predicted; local layers reach all, and attention is computed by products."""
     config = _config(TINY, architecture=architecture)
     model = PretrainingModel(config).eval()
-    rows = torch.randint(0, 500, (3, 12))
+    batch = {
+        **{name: torch.zeros(36, dtype=torch.int64) for name in ("input_ids", "token_type_ids", "boundaries")},
+        "lengths": (12, 12, 12),
+        "label_places": torch.tensor([3, 4, 15, 20, 30, 35]),
+        "labels": torch.arange(6),
+        "mlm_count": torch.tensor(6),
+        "next_sentence_label": torch.tensor([0, 1, 0]),
+        "nsp_count": torch.tensor(3),
+    }
     with FlopCounterMode(display=False) as counter, torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
-        mlm, nsp = model(rows)
-        (mlm.sum() + nsp.sum()).backward()
-    work = flop_a_piece(config, length=12, label_share=1, scored=500, pieces_a_step=36)
+        pretraining_loss(model, batch)["loss"].backward()
+    work = flop_a_piece(config, length=12, label_share=1 / 6, scored=500, pieces_a_step=36)
     counted = sum(part.both for name, part in work.items() if name not in ("embedding", "optimizer"))
     assert counter.get_total_flops() == pytest.approx(36 * counted, rel=1e-6)
     assert work["optimizer"].both == 16 * sum(parameters(config).values()) / 36

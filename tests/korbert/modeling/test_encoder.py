@@ -9,6 +9,7 @@ from korbert.errors import ModelError
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.heads import Pooler
+from korbert.modeling.rows import Rows
 
 
 def small(architecture: str = "modern", **others: Any) -> EncoderConfig:
@@ -85,6 +86,22 @@ def test_rows_of_padding_alone_are_finite_in_both_directions(architecture, other
     mask[0] = 1
     encoder(ids, mask)[0].sum().backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in encoder.parameters())
+
+
+@pytest.mark.parametrize(("architecture", "others"), ENCODERS)
+def test_wanted_pieces_have_the_vectors_and_gradients_of_all(architecture, others):
+    encoder = encoder_of(small(architecture, **others))
+    rows = Rows([5, 40, 1, 9], torch.device("cpu"))
+    ids, flags = torch.randint(5, 100, (rows.pieces,)), torch.zeros(rows.pieces, dtype=torch.int64)
+    wanted = torch.tensor([54, 3, 0, 20])
+    weights = torch.randn(4, 32)
+    every = encoder.flat(ids, rows, flags, flags)[wanted]
+    some = encoder.flat(ids, rows, flags, flags, vectors=encoder.embeddings.token(ids), wanted=wanted)
+    torch.testing.assert_close(some, every)
+    names, parameters = zip(*encoder.named_parameters(), strict=True)
+    slopes = [torch.autograd.grad((vectors * weights).sum(), parameters) for vectors in (some, every)]
+    for name, one, other in zip(names, *slopes, strict=True):
+        torch.testing.assert_close(one, other, msg=name)
 
 
 @torch.inference_mode()

@@ -21,13 +21,23 @@ def test_devices_by_name(monkeypatch):
     assert choose_device("auto") == torch.device("cuda")
 
 
-@pytest.mark.parametrize(("has_bf16", "chosen"), [(True, "bf16"), (False, "fp32")])
-def test_auto_precision_goes_by_the_hardware(monkeypatch, has_bf16, chosen):
+@pytest.mark.parametrize(
+    ("name", "has_bf16", "has_amx", "chosen"),
+    [
+        ("AMD EPYC", True, False, "bf16"),
+        ("AMD EPYC", False, False, "fp32"),
+        ("Intel(R) Xeon(R)", True, True, "bf16"),
+        ("Intel(R) Xeon(R)", True, False, "fp32"),
+    ],
+)
+def test_auto_precision_goes_by_the_hardware(monkeypatch, name, has_bf16, has_amx, chosen):
     monkeypatch.setattr(devices, "_has_bf16", lambda device: has_bf16)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: has_amx)
+    monkeypatch.setattr(devices, "processor_name", lambda: name)
     assert choose_precision(CPU, "auto") == chosen
     assert choose_precision(CPU, "fp32") == "fp32"
     with autocast(CPU, "auto"):
-        assert torch.is_autocast_enabled("cpu") is has_bf16
+        assert torch.is_autocast_enabled("cpu") is (chosen == "bf16")
 
 
 def test_bf16_where_there_is_none(monkeypatch):
