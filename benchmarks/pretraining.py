@@ -5,11 +5,13 @@
     python benchmarks/pretraining.py before --shards SHARDS --checkout FOLDER    the same step of another checkout
     python benchmarks/pretraining.py lengths                           modern with local layers against bert
     python benchmarks/pretraining.py encoder                           share of the machine's own matrix product
+    python benchmarks/pretraining.py where                             what the time of a step of full rows goes to
 
 SHARDS is the folder `shard/train` of a recipe's artifacts. What is compared is run in turn, each in a process of
 its own, in rounds of at least --seconds each; what counts is the median over the rounds of ours / theirs in pieces a
 second, padding not counted. `transformers` is BertForPreTraining as it is: it scores every piece over the whole
-vocabulary, pads to the longest row as run_mlm.py does, and takes PyTorch's default AdamW. Ours is the step of `fit`.
+vocabulary, pads to the longest row as run_mlm.py does, and takes PyTorch's default AdamW; once with the C library's
+own use of memory and once with that of `fit`, which spares it page faults, too. Ours is the step of `fit`.
 """
 
 import argparse
@@ -21,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,6 +43,7 @@ Step = Callable[[], int]
 """Makes a step; returns its pieces."""
 
 IDS = SpecialIds(pad=0, cls=2, sep=3, mask=4, first_piece=384, vocab_size=102_400)
+AS_IT_IS = "transformers"
 STEPS_AHEAD = 12  # batches made before the clock starts, and taken in turn
 
 
@@ -170,9 +174,9 @@ def padded(batch: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     }
 
 
-def pieces_per_second(step: Step, seconds: float, device: torch.device) -> float:
-    """Over as many steps as fill `seconds`, behind two that are not counted. Memory is kept, as in `fit`."""
-    with memory_kept(device):
+def pieces_per_second(step: Step, seconds: float, device: torch.device, *, keep_memory: bool = True) -> float:
+    """Over as many steps as fill `seconds`, behind two that are not counted. keep_memory: as in `fit`."""
+    with memory_kept(device) if keep_memory else nullcontext():
         step()
         step()
         pieces = 0
@@ -203,10 +207,12 @@ def in_turn(options: argparse.Namespace, names: Sequence[str], against: Callable
 def against_transformers(options: argparse.Namespace, files: list[Path]) -> dict[str, Callable[[], Step]]:
     steps: dict[str, Callable[[], Step]] = {}
     for precision in options.precisions:
-        steps[f"transformers {precision}"] = partial(theirs, options, precision, files)
+        for name in (AS_IT_IS, "transformers, memory kept"):
+            steps[f"{name} {precision}"] = partial(theirs, options, precision, files)
         for architecture, (head, others) in itertools.product(("bert", "modern"), heads(options).items()):
-            config = encoder(options, architecture, **others)
-            steps[f"{architecture} {head} {precision}"] = partial(ours, options, precision, files, config, head)
+            if architecture == "modern" or not others:
+                config = encoder(options, architecture, **others)
+                steps[f"{architecture} {head} {precision}"] = partial(ours, options, precision, files, config, head)
     return steps
 
 
@@ -294,9 +300,40 @@ def share_of_products(options: argparse.Namespace) -> None:
         print(f"{precision}: median share {statistics.median(shares):.1%}", flush=True)
 
 
+PARTS = {
+    "products": ("mm", "addmm", "linear"),
+    "attention: scores, mix, softmax": ("bmm", "_softmax", "_softmax_backward_data", "masked_fill_"),
+    "optimizer: update, norm, clipping": ("_fused_adamw_", "linalg_vector_norm", "mul_"),
+    "gradients begun with zeros": ("fill_", "zero_"),
+    "copies and casts": ("copy_", "cat", "index_select", "index_copy_"),
+    "GELU": ("gelu", "gelu_backward"),
+    "norms": ("native_layer_norm", "native_layer_norm_backward"),
+    "softmax over the vocabulary": ("_log_softmax", "exp_"),
+}
+
+
+def where_time_goes(options: argparse.Namespace, files: list[Path]) -> None:
+    """Shares of the processor time of `modern`'s steps, by PyTorch's profiler."""
+    device = choose_device(options.device)
+    for precision, head in itertools.product(options.precisions, ("full", "sampled")):
+        step = ours(options, precision, files, encoder(options, "modern"), head)
+        with memory_kept(device):
+            for _ in range(6):
+                step()
+            with torch.profiler.profile() as profile:
+                for _ in range(6):
+                    step()
+        times = {event.key.removeprefix("aten::"): event.self_cpu_time_total for event in profile.key_averages()}
+        total = sum(times.values())
+        shares = {part: sum(times.get(name, 0) for name in names) / total for part, names in PARTS.items()}
+        print(f"{head} head, {precision}: {total / 6e6:.3f} s a step")
+        for part, share in sorted({**shares, "all else": 1 - sum(shares.values())}.items(), key=lambda one: -one[1]):
+            print(f"  {part:36} {share:6.1%}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["full", "real", "before", "lengths", "encoder"])
+    parser.add_argument("what", choices=["full", "real", "before", "lengths", "encoder", "where"])
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--hidden", type=int, default=256)
     parser.add_argument("--vocabulary", type=int, default=102_400)
@@ -321,15 +358,20 @@ def main() -> None:
             share_of_products(options)
             return
         files = sorted(options.shards.glob("*.arrow")) if options.shards else full_rows(options, folder)
+        if options.what == "where":
+            where_time_goes(options, files)
+            return
         steps, against = {
-            "full": (against_transformers, "transformers {precision}"),
-            "real": (against_transformers, "transformers {precision}"),
+            "full": (against_transformers, AS_IT_IS + " {precision}"),
+            "real": (against_transformers, AS_IT_IS + " {precision}"),
             "before": (against_checkout, "before {precision}"),
             "lengths": (by_length, "bert {length} {precision}"),
         }[options.what]
         built = steps(options, folder if options.what == "lengths" else files)
         if options.only:
-            print(pieces_per_second(built[options.only](), options.seconds, choose_device(options.device)))
+            step, device = built[options.only](), choose_device(options.device)
+            kept = not options.only.startswith(f"{AS_IT_IS} ")
+            print(pieces_per_second(step, options.seconds, device, keep_memory=kept))
         else:
             in_turn(
                 options,

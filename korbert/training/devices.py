@@ -89,7 +89,7 @@ def memory_kept(device: torch.device) -> Iterator[Callable[[], None]]:
         yield lambda: None
         return
     library.mallopt(_MMAP_MAX, 0)
-    library.mallopt(_TRIM_THRESHOLD, 2**31 - 1)
+    library.mallopt(_TRIM_THRESHOLD, -1)  # none
     try:
         yield lambda: library.malloc_trim(0)
     finally:
