@@ -79,6 +79,13 @@ def _as_typed(**given: Sequence[str]) -> tuple[str, ...]:
 
 def _run_stages(pipeline: "Pipeline", first: str | None, last: str | None, rebuild: bool, dry_run: bool) -> None:
     stages = pipeline.stages(first, last)
+    whole = [stage.name for stage in stages if stage.trains and not stage.spreads]
+    if whole and pipeline.runtime.sharding == "fsdp":
+        able = ", ".join(f"`korbert {stage.name}`" for stage in STAGES.values() if stage.spreads)
+        raise SettingsError(
+            f"--sharding fsdp: {', '.join(whole)} cannot spread a model over processes: leave it out there, and give "
+            f"it to {able} alone"
+        )
     if dry_run:
         _show_plan(pipeline, [stage.name for stage in stages], rebuild)
         return
