@@ -73,7 +73,8 @@ anomaly = click.option(
 workers = click.option("--workers", type=click.IntRange(min=1), help="Processes, or threads of Kiwi.  [default: cores]")
 row_workers = click.option(
     "--row-workers", type=click.IntRange(min=0),
-    help="Processes that make the rows of pretrain; 0: a thread.  [default: 0 on a processor, up to 4 beside a GPU]",
+    help="Processes of this machine that make the rows of pretrain, divided among its ranks; 0: a thread.  "
+    "[default: 0 on a processor, up to 4 beside each GPU]",
 )  # fmt: skip
 
 place = _together(

@@ -127,6 +127,27 @@ def test_a_gpu_is_fed_by_processes_and_a_processor_by_a_thread(monkeypatch: pyte
     assert Runtime(**places).rows_by("cuda") == 4
 
 
+@pytest.mark.parametrize(
+    ("cores", "ranks", "asked", "each"),
+    [
+        (96, 8, 16, 2),
+        (96, 8, 15, 1),
+        (96, 8, 3, 1),
+        (96, 8, 0, 0),
+        (96, 8, None, 4),
+        (24, 8, None, 2),
+        (8, 8, None, 0),
+        (4, 8, None, 0),
+    ],
+)
+def test_the_ranks_of_a_machine_share_its_row_workers(
+    cores: int, ranks: int, asked: int | None, each: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipelines.runtime.cores", lambda: cores)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", str(ranks))
+    assert Runtime(root=Path(), data=Path(), row_workers=asked).rows_by("cuda") == each
+
+
 @pytest.mark.parametrize("name", ["clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad"])
 def test_the_help_of_a_stage_says_what_it_reads_and_writes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run_command([name, "--help"]) == 0
