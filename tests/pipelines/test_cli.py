@@ -148,6 +148,31 @@ def test_the_ranks_of_a_machine_share_its_row_workers(
     assert Runtime(root=Path(), data=Path(), row_workers=asked).rows_by("cuda") == each
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["plan", "demo", "--root", "."],
+        ["compare", "here", "there"],
+        ["clean", "demo", "--root", "."],
+        ["run", "demo", "--root", ".", "--to", "shard"],
+        ["run", "demo", "--root", ".", "--dry-run"],
+        ["nsmc", "demo", "--root", ".", "--dry-run"],
+        ["new", "mine"],
+        ["--version"],
+        [],
+    ],
+)
+def test_what_trains_nothing_is_done_by_rank_0(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert cli.run_command(arguments) == 0
+    said = capsys.readouterr()
+    assert (said.out, said.err, list(tmp_path.iterdir())) == ("", "", [])
+
+
 @pytest.mark.parametrize("name", ["clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad"])
 def test_the_help_of_a_stage_says_what_it_reads_and_writes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run_command([name, "--help"]) == 0
