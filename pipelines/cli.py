@@ -15,6 +15,7 @@ from korbert.interruption import Interrupted, raised_signals
 from korbert.terminal import printable
 from korbert.world import is_silent, world
 from pipelines.commands import models, planning, stages
+from pipelines.stages.table import STAGES
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SECONDS_FOR_FIRST = 10  # in which torchrun ends the others, once rank 0 has failed
@@ -54,8 +55,12 @@ def run_command(arguments: list[str]) -> int:
 def _of_several(arguments: list[str]) -> None:
     """Runs the command in a process that leaves it to rank 0 to tell of an error, if that has it, too.
 
-    The process that fails first ends the others: torchrun does so, whatever rank 0 still has to say.
+    The process that fails first ends the others: torchrun does so, whatever rank 0 still has to say. A command that
+    trains nothing is rank 0's alone.
     """
+    name = arguments[0] if arguments else ""
+    if name != "run" and not (name in STAGES and STAGES[name].trains):
+        return
     try:
         cli.main(arguments, prog_name="korbert", standalone_mode=False)
     except (EndedElsewhere, click.Abort, click.exceptions.Exit):  # Abort: a signal

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from korbert.processor import cores
+from korbert.world import number_in
 
 if TYPE_CHECKING:
     from corpus.execution.workers import Workers
@@ -17,8 +18,8 @@ class Runtime:
     """Where a run reads and writes, and how it runs: workers, device, runner.
 
     root: folder of all artifacts. data: the folder that paths in a recipe are relative to. workers: processes of the
-    corpus stages. runner, address: where those are. device: "auto", "cpu" or "cuda". row_workers: processes that make
-    the rows of pretraining; None: see `rows_by`. debug: show traces of errors.
+    corpus stages. runner, address: where those are. device: "auto", "cpu" or "cuda". row_workers: processes of this
+    machine that make the rows of pretraining; None: see `rows_by`. debug: show traces of errors.
     sharding: of several processes that pretrain, whether each has all of the model (ddp) or a part (fsdp).
     anomaly: whether trainings look at each output and gradient of their first steps (korbert/training/anomaly.py).
     given: the options on the command line, `--set` included, for the commands that errors suggest.
@@ -37,10 +38,14 @@ class Runtime:
     given: tuple[str, ...] = ()
 
     def rows_by(self, device: str) -> int:
-        """Processes that make the rows for "cpu" or "cuda": a processor needs its cores itself, a GPU does not."""
-        if self.row_workers is not None:
-            return self.row_workers
-        return min(_ROW_WORKERS_OF_A_GPU, cores() - 1) if device == "cuda" else 0
+        """Processes that make the rows of this rank for "cpu" or "cuda"; those of one machine share its row workers.
+
+        Where no number is given: a processor needs its cores itself, a GPU does not.
+        """
+        ranks = max(1, number_in("LOCAL_WORLD_SIZE", 1))  # of this machine, as torchrun has it
+        if self.row_workers is None:
+            return max(0, min(_ROW_WORKERS_OF_A_GPU, cores() // ranks - 1)) if device == "cuda" else 0
+        return max(self.row_workers // ranks, min(1, self.row_workers))
 
     @property
     def units(self) -> "Workers":

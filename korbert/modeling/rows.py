@@ -91,11 +91,6 @@ class Rows:
         """Places of all blocks, padding included."""
         return sum(block.rows * block.length for block in self.blocks)
 
-    @property
-    def padding(self) -> float:
-        """Share of the blocks' places that no piece fills."""
-        return 1 - self.pieces / self.num_places if self.pieces else 0.0
-
     @cached_property
     def _blocks(self) -> list[tuple[Block, list[int]]]:
         lengths = np.array(self.lengths, dtype=np.int64)

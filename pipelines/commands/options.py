@@ -65,7 +65,7 @@ device = click.option(
 )
 sharding = click.option(
     "--sharding", type=click.Choice(["ddp", "fsdp"]), default="ddp", show_default=True,
-    help="Pretraining under torchrun: each process has all of the model, or a part.",
+    help="Of pretrain under torchrun: each process has all of the model, or a part.",
 )  # fmt: skip
 anomaly = click.option(
     "--anomaly", is_flag=True, help="Check each output and gradient of the first 20 steps of a training; slow."
@@ -73,7 +73,8 @@ anomaly = click.option(
 workers = click.option("--workers", type=click.IntRange(min=1), help="Processes, or threads of Kiwi.  [default: cores]")
 row_workers = click.option(
     "--row-workers", type=click.IntRange(min=0),
-    help="Processes that make the rows of pretrain; 0: a thread.  [default: 0 on a processor, up to 4 beside a GPU]",
+    help="Processes of this machine that make the rows of pretrain, divided among its ranks; 0: a thread.  "
+    "[default: 0 on a processor, up to 4 beside each GPU]",
 )  # fmt: skip
 
 place = _together(

@@ -79,6 +79,16 @@ def _as_typed(**given: Sequence[str]) -> tuple[str, ...]:
 
 def _run_stages(pipeline: "Pipeline", first: str | None, last: str | None, rebuild: bool, dry_run: bool) -> None:
     stages = pipeline.stages(first, last)
+    trains = any(stage.trains for stage in stages)
+    whole = [stage.name for stage in stages if stage.trains and not stage.spreads]
+    if whole and pipeline.runtime.sharding == "fsdp":
+        able = ", ".join(f"`korbert {stage.name}`" for stage in STAGES.values() if stage.spreads)
+        raise SettingsError(
+            f"--sharding fsdp: {', '.join(whole)} cannot spread a model over processes: leave it out there, and give "
+            f"it to {able} alone"
+        )
+    if is_silent() and (dry_run or not trains):
+        return
     if dry_run:
         _show_plan(pipeline, [stage.name for stage in stages], rebuild)
         return
@@ -90,7 +100,7 @@ def _run_stages(pipeline: "Pipeline", first: str | None, last: str | None, rebui
             pipeline.require_sources(stages)
         return mark_for_rebuild(pipeline, stages) if rebuild else frozenset()
 
-    with _joined(pipeline) if any(stage.trains for stage in stages) else nullcontext():
+    with _joined(pipeline) if trains else nullcontext():
         anew = from_first(prepared)
         for stage in stages:
             make(pipeline, stage, rebuild=stage.name in anew)

@@ -2,7 +2,8 @@
 
 import math
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -32,16 +33,17 @@ _LETTERS = {  # final consonants as letters, ᆫ as ㄴ: alone, most fonts draw 
     for code in range(0x11A8, 0x11C3)
 }
 _LAST = 20  # held-out measurements in the table
+_STEPS_NAMED = 10  # of those without an update
 
 
 def headlines(artifact: Artifact) -> tuple[Headline, ...]:
     scores = artifact.json("scores.json")
+    before = scores.get("init_mlm_loss")
+    compared = f"unigram {formatting.decimal(scores['unigram_loss'])}"
+    if before is not None:
+        compared += f", before training {formatting.decimal(before)}"
     return (
-        Headline(
-            formatting.decimal(scores["mlm_loss"]),
-            "nats, held-out MLM loss",
-            f"unigram {formatting.decimal(scores['unigram_loss'])}",
-        ),
+        Headline(formatting.decimal(scores["mlm_loss"]), "nats, held-out MLM loss", compared),
         Headline(formatting.percent(scores["mlm_accuracy"]), "MLM accuracy", _standard_error(scores, "mlm")),
         Headline(formatting.percent(scores["nsp_accuracy"]), "NSP accuracy", _standard_error(scores, "nsp")),
     )
@@ -49,12 +51,14 @@ def headlines(artifact: Artifact) -> tuple[Headline, ...]:
 
 def story(artifact: Artifact) -> Story:
     scores = artifact.json("scores.json")
-    course = Course.of(artifact.lines("metrics.jsonl"), artifact.lines("timing.jsonl"))
+    metrics = artifact.lines("metrics.jsonl")
+    course = _from_init(Course.of(metrics, artifact.lines("timing.jsonl")), scores)
+    left_out = [line["step"] for line in metrics if line["kind"] == "left_out"]
     gain = formatting.than_unigram(scores["unigram_loss"] - scores["mlm_loss"])
     rates = [key for key in _keys(course.train) if key.split("/")[0] == "learning_rate"]
     return Story(
         title=f"{gain[0].upper()}{gain[1:]}",
-        lede=_lede(scores, course),
+        lede=_lede(scores, course, (artifact.record.get("settings") or {}).get("init")),
         sections=(
             Section("Filling gaps in held-out rows", tuple(_gapped(artifact.lines("samples.jsonl"))), _GAPS),
             Section("Held-out evaluation", tuple(_heldout(course, scores))),
@@ -67,6 +71,7 @@ def story(artifact: Artifact) -> Story:
                     ),
                     *_curves("NSP training loss", course, course.train, {"": "nsp_loss"}, y="nats"),
                 ),
+                _without_update(left_out),
             ),
             Section(
                 "Learning rate and gradient norm",
@@ -74,7 +79,15 @@ def story(artifact: Artifact) -> Story:
                     *_curves(
                         "Learning rate", course, course.train, {_group(key): key for key in rates}, y="rate", floor=0
                     ),
-                    *_curves("Gradient norm", course, course.train, {"": "grad_norm"}, y="before clipping", floor=0),
+                    *_curves(
+                        "Gradient norm",
+                        course,
+                        course.train,
+                        {"": "grad_norm"},
+                        y="before clipping",
+                        floor=0,
+                        note=_spikes(course),
+                    ),
                 ),
             ),
             Section("Speed", tuple(_speed(course))),
@@ -83,18 +96,43 @@ def story(artifact: Artifact) -> Story:
     )
 
 
-def _lede(scores: Json, course: Course) -> str:
+def _from_init(course: Course, scores: Json) -> Course:
+    """With the figures of the model that training began with, if it began with one, as an evaluation at step 0."""
+    known = {key.removeprefix("init_"): value for key, value in scores.items() if key.startswith("init_")}
+    if not known:
+        return course
+    first = {"step": 0, "pieces": 0, "unigram_loss": scores["unigram_loss"], **known}  # of the same held-out rows
+    return replace(course, heldout=[first, *course.heldout])
+
+
+def _lede(scores: Json, course: Course, init: str | None) -> str:
     size = f" with {formatting.compact(scores['parameters'])} parameters" if "parameters" in scores else ""
     done = [f"{formatting.compact(scores[key])} {key}" for key in ("steps", "rows") if key in scores]
     if scores.get("rows_of_first_epoch"):
         done.append(f"{formatting.decimal(scores['rows'] / scores['rows_of_first_epoch'])} epochs")
     after = f" after {', '.join(done)}" if done else ""
+    began = f" Training began with the weights of {init}." if init else ""
     waiting = course.waiting
     waited = "" if waiting is None else f" The device waited {formatting.percent(waiting)} of the time for rows."
     return (
         f"Masked-piece prediction on held-out text by a model{size}{after}. "
-        f"The unigram baseline predicts from piece frequencies alone.{waited}"
+        f"The unigram baseline predicts from piece frequencies alone.{began}{waited}"
     )
+
+
+def _without_update(steps: Sequence[int]) -> str:
+    """Says which steps were left out (`pretrain.on_divergence`), if any were."""
+    named = ", ".join(map(formatting.count, steps[:_STEPS_NAMED]))
+    more = f" and {formatting.count(len(steps) - _STEPS_NAMED)} more" if len(steps) > _STEPS_NAMED else ""
+    return f"Steps left out, because their loss or gradient was not a finite number: {named}{more}." if steps else ""
+
+
+def _spikes(course: Course) -> str:
+    """Says how many gradient norms were far above the usual, and where, if any were."""
+    at = [line["step"] for line in course.train if line.get("spikes")]
+    number = formatting.count(sum(line.get("spikes", 0) for line in course.train))
+    where = f"the last at or shortly before step {formatting.count(at[-1])}" if at else ""
+    return f"Norms above ten times the mean of the interval before: {number}, {where}." if at else ""
 
 
 def _standard_error(scores: Json, objective: str) -> str:

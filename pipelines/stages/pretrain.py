@@ -50,22 +50,26 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     for number, phase in enumerate(settings.phases):
         require_rows(f"pretrain.phases.{number}.batch_size", phase.batch_size)
     torch.set_num_threads(settings.threads)
-    shards = inputs.artifacts["shard"]
-    tokenizer = Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
-    model = _first_model(settings, tokenizer, inputs)
-    unigram = piece_counts(shards)
-    ids = _special_ids(tokenizer)
+    device = choose_device(runtime.device)
+
+    # The rows to learn from, those that every evaluation scores, and those whose gaps people are shown.
+    shards, tokenizer = inputs.artifacts["shard"], Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
+    ids, unigram = _special_ids(tokenizer), piece_counts(shards)
     phases = training_phases(settings, shards, ids, unigram)
     held_out = evaluation_batches(settings, shards, ids)
-    shown = Samples(output / "samples.jsonl", choose_samples(_heldout_rows(settings, shards, ids)), tokenizer)
-    device = choose_device(runtime.device)
+    samples = Samples(output / "samples.jsonl", choose_samples(_heldout_rows(settings, shards, ids)), tokenizer)
+
+    # The model before the first step: with drawn weights, or with those of the recipe's `init`.
+    config = settings.encoder.config(tokenizer.vocab_size)
+    model = PretrainingModel(config, torch.Generator().manual_seed(settings.seed))
     before: dict[str, float | int] = {}
     if settings.init:
+        take_weights(model, tokenizer, inputs.folder("init", "config.json"))
         with autocast(device, settings.precision):
             before = evaluate(model.to(device).eval(), held_out, unigram)
 
     def look(model: nn.Module, step: int) -> dict[str, float | int]:
-        shown.write(model, step)
+        samples.write(model, step)
         return evaluate(model, held_out, unigram)
 
     result = fit(
@@ -83,18 +87,21 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     )
     if not connected().writes:
         return {}
+
+    # What came of it.
     save_model(output / "model", model, tokenizer)
-    seen: Counts = {
+    counts: Counts = {
         "steps": result.steps,
         "rows": sum(phase.steps * phase.batch_size for phase in phases),
         "rows_of_first_epoch": len(phases[0].rows),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        **({"steps_left_out": result.left_out} if result.left_out else {}),
     }
+    if result.left_out:
+        counts["steps_left_out"] = result.left_out
     figures = {**result.heldout, **{f"init_{name}": before[name] for name in _BEFORE if name in before}}
-    measured = {name: value if math.isfinite(value) else None for name, value in figures.items()}
-    artifacts.write_json(output / "scores.json", {**measured, **seen})
-    return seen
+    finite = {name: value if math.isfinite(value) else None for name, value in figures.items()}
+    artifacts.write_json(output / "scores.json", {**finite, **counts})
+    return counts
 
 
 def training_plan(settings: PretrainStage) -> TrainingPlan:
@@ -121,15 +128,6 @@ def inspect(pipeline: "Pipeline") -> None:
     elif pipeline.recipe.folders("vocab"):
         taken = pipeline.inputs(vocab).folder("tokenizer", RECORD)
         check_tokenizer(Tokenizer.load(taken), Tokenizer.load(folder), folder)
-
-
-def _first_model(settings: PretrainStage, tokenizer: Tokenizer, inputs: Inputs) -> PretrainingModel:
-    """The model before the first step: with drawn weights, or with those of the recipe's `init`."""
-    config = settings.encoder.config(tokenizer.vocab_size)
-    model = PretrainingModel(config, torch.Generator().manual_seed(settings.seed))
-    if settings.init:
-        take_weights(model, tokenizer, inputs.folder("init", "config.json"))
-    return model
 
 
 def _special_ids(tokenizer: Tokenizer) -> SpecialIds:

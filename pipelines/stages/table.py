@@ -163,6 +163,7 @@ STAGES: dict[str, Stage] = {
             libraries=("torch", "numpy"),
             trains=True,
             makes_rows=True,
+            spreads=True,
             optional=True,
             folders=lambda settings: {"init": (settings.init, model_folder)} if settings.init else {},
             derive=_without_pairs,

@@ -98,6 +98,26 @@ def test_more_workers_than_any_machine_could_bear(stage: str, option: str, capsy
     assert f"{option} 1000000: this machine has " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "whole"),
+    [(["nsmc", "demo"], "nsmc"), (["run", "demo"], "nsmc, korquad"), (["run", "demo", "--dry-run"], "nsmc, korquad")],
+)
+def test_what_cannot_spread_its_model_says_so(
+    arguments: list[str], whole: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "artifacts"
+    assert cli.run_command([*arguments, "--sharding", "fsdp", "--root", str(root)]) == 2
+    assert capsys.readouterr().err == (
+        f"korbert: --sharding fsdp: {whole} cannot spread a model over processes: leave it out there, and give it to "
+        "`korbert pretrain` alone\n"
+    )
+    assert not root.exists()
+    assert (
+        cli.run_command(["run", "demo", "--to", "pretrain", "--dry-run", "--sharding", "fsdp", "--root", str(root)])
+        == 0
+    )
+
+
 def test_a_gpu_is_fed_by_processes_and_a_processor_by_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipelines.runtime.cores", lambda: 3)
     places = {"root": Path(), "data": Path()}
@@ -105,6 +125,52 @@ def test_a_gpu_is_fed_by_processes_and_a_processor_by_a_thread(monkeypatch: pyte
     assert [Runtime(**places, row_workers=7).rows_by(device) for device in ("cpu", "cuda")] == [7, 7]
     monkeypatch.setattr("pipelines.runtime.cores", lambda: 96)
     assert Runtime(**places).rows_by("cuda") == 4
+
+
+@pytest.mark.parametrize(
+    ("cores", "ranks", "asked", "each"),
+    [
+        (96, 8, 16, 2),
+        (96, 8, 15, 1),
+        (96, 8, 3, 1),
+        (96, 8, 0, 0),
+        (96, 8, None, 4),
+        (24, 8, None, 2),
+        (8, 8, None, 0),
+        (4, 8, None, 0),
+    ],
+)
+def test_the_ranks_of_a_machine_share_its_row_workers(
+    cores: int, ranks: int, asked: int | None, each: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipelines.runtime.cores", lambda: cores)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", str(ranks))
+    assert Runtime(root=Path(), data=Path(), row_workers=asked).rows_by("cuda") == each
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["plan", "demo", "--root", "."],
+        ["compare", "here", "there"],
+        ["clean", "demo", "--root", "."],
+        ["run", "demo", "--root", ".", "--to", "shard"],
+        ["run", "demo", "--root", ".", "--dry-run"],
+        ["nsmc", "demo", "--root", ".", "--dry-run"],
+        ["new", "mine"],
+        ["--version"],
+        [],
+    ],
+)
+def test_what_trains_nothing_is_done_by_rank_0(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert cli.run_command(arguments) == 0
+    said = capsys.readouterr()
+    assert (said.out, said.err, list(tmp_path.iterdir())) == ("", "", [])
 
 
 @pytest.mark.parametrize("name", ["clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad"])

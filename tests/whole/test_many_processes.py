@@ -29,10 +29,13 @@ class Many(Whole):
     fault: tuple[str, str] | None = None
 
     def command(self, name: str, *arguments: str) -> list[str]:
+        return self.torchrun(*super().command(name, *arguments)[3:])
+
+    def torchrun(self, *arguments: str) -> list[str]:
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(self.processes)]
         torchrun += ["--master-addr", "127.0.0.1", "--master-port", str(self.port)]
         ours = [str(FAULTY), *self.fault] if self.fault else ["-m", "korbert"]
-        return [*torchrun, *ours, *super().command(name, *arguments)[3:]]
+        return [*torchrun, *ours, *arguments]
 
     def ended(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """The command, which fails in time. One line of all ranks says why."""
@@ -206,6 +209,20 @@ def test_what_is_refused_is_said_by_rank_0(many: Many, arguments: list[str], mes
     done = many.ended(*arguments)
     assert len(said(done)) == 1
     assert message in said(done)[0]
+
+
+def test_plans_and_comparisons_are_printed_once(data: Path, tmp_path: Path, free_port: int) -> None:
+    many = Many(data / "tiny.toml", tmp_path / "artifacts", port=free_port)
+    assert many.run("plan", "--seconds", "0").stdout.count("token embedding") == 1
+
+    heldout = {"kind": "heldout", "step": 10, "pieces": 100, "mlm_loss": 5.25, "mlm_accuracy": 0.1, "unigram_loss": 7.5}
+    runs = [tmp_path / name / "pretrain" for name in ("one", "two")]
+    for run in runs:
+        run.mkdir(parents=True)
+        (run / "metrics.jsonl").write_text(f"{json.dumps(heldout)}\n")
+    compared = subprocess.run(many.torchrun("compare", *map(str, runs)), capture_output=True, text=True)
+    assert compared.returncode == 0, compared.stderr
+    assert compared.stdout.count("At the last evaluation") == 1, compared.stdout
 
 
 def test_a_rank_that_never_comes_is_named(many: Many) -> None:

@@ -70,13 +70,12 @@ def test_a_local_layer_never_holds_all_pairs_of_a_long_row(monkeypatch):
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=40))
 def test_every_piece_has_one_place_in_the_blocks(lengths):
     rows = Rows(lengths, CPU)
-    total = sum(block.rows * block.length for block in rows.blocks)
     places = torch.arange(rows.pieces) if rows.places is None else rows.places
     assert rows.pieces == sum(lengths)
-    assert len(set(places.tolist())) == rows.pieces <= total
+    assert len(set(places.tolist())) == rows.pieces <= rows.num_places
     assert sum(block.rows for block in rows.blocks) == sum(length > 0 for length in lengths)
     assert rows.positions.tolist() == [place for length in lengths for place in range(length)]
-    assert rows.padding == (1 - rows.pieces / total if total else 0.0)
+    assert rows.num_places == sum(block.rows * block.length for block in rows.blocks)
 
 
 def test_rows_of_one_length_stay_as_they_are():

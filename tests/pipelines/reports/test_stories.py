@@ -288,6 +288,51 @@ def test_pretrain_draws_what_it_measured(maker):
     assert row[:3] == ["4,000", "2 M", "13 min 20 s"]
 
 
+def test_pretrain_shows_what_it_began_with(maker):
+    _extended(maker, "metrics.jsonl", lambda line: {"pieces": 500 * line["step"]})
+    plain = pretrain.story(maker.open("pretrain"))
+    assert "began" not in plain.lede
+    assert "before" not in pretrain.headlines(maker.open("pretrain"))[0].note
+    folder = maker.recipe / "pretrain"
+    _change(folder / "scores.json", init_mlm_loss=9.25, init_mlm_accuracy=0.04, init_nsp_loss=None)
+    record = json.loads((folder / "stage.json").read_text())
+    _change(folder / "stage.json", settings=record["settings"] | {"init": "before/<pretrain>"})
+
+    artifact = maker.open("pretrain")
+    story = pretrain.story(artifact)
+    elements = _elements(story)
+    assert story.lede.endswith(" Training began with the weights of before/<pretrain>.")
+    assert pretrain.headlines(artifact)[0].note == "unigram 7.31, before training 9.25"
+    first, *others = elements["All measurements"].rows
+    assert others == list(_elements(plain)["All measurements"].rows)
+    assert [_plain(cell) for cell in first] == ["0", "0", "0.0 s", "9.250", "7.310", "4.0 %", "–", "–"]
+    assert elements["Held-out MLM loss"].svg != _elements(plain)["Held-out MLM loss"].svg  # a point more
+    assert "before/&lt;pretrain&gt;" in render(folder).read_text(encoding="utf-8")
+
+
+def test_pretrain_says_where_it_was_in_trouble(maker):
+    path = maker("pretrain") / "metrics.jsonl"
+
+    def sections():
+        return {section.title: section for section in pretrain.story(maker.open("pretrain")).sections}
+
+    def norms():
+        return sections()["Learning rate and gradient norm"].elements[-1].note
+
+    assert (sections()["Training loss"].text, norms()) == ("", "")
+    _extended(maker, "metrics.jsonl", lambda line: {"spikes": 2} if line["step"] in (120, 1500) else {})
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for number, named in ((2, "1,205, 1,215"), (12, f"{', '.join(f'1,2{n}5' for n in range(10))} and 2 more")):
+        left_out = [{"kind": "left_out", "step": 1205 + 10 * place} for place in range(number)]
+        maker.write_lines(path, [*lines, *left_out])
+        assert sections()["Training loss"].text == (
+            f"Steps left out, because their loss or gradient was not a finite number: {named}."
+        )
+    assert norms() == (
+        "Norms above ten times the mean of the interval before: 4, the last at or shortly before step 1,500."
+    )
+
+
 def _sample(step, row, share, guesses=("가", "나", "다", "라", "마")):
     told = [{"piece": piece, "probability": share / (place + 1)} for place, piece in enumerate(guesses)]
     gaps = [{"piece": "나", "probability": share / 2, "guesses": told}]
