@@ -33,7 +33,7 @@ __all__ = ["Batch", "Batches", "Evaluate", "FitResult", "Loss", "fit"]
 
 _logger = logging.getLogger(__name__)
 
-_RELEASE_EVERY = 10  # steps; see memory_kept
+_RELEASE_EVERY = 50  # steps; see memory_kept
 _WATCHED = 20  # steps in anomaly mode
 _MOST_LEFT_OUT, _LATELY = 5, 100  # steps left out of so many: with more of them the weights are at fault, not the rows
 
