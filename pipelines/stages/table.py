@@ -149,7 +149,7 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             "pretrain",
-            2,
+            3,
             "pipelines.stages.settings:PretrainStage",
             "pipelines.stages.pretrain:run",
             Help(
