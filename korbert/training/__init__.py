@@ -11,7 +11,8 @@
                    (schedules.py); a running average of the weights (optimizers/average.py), if asked for.
                    anomaly.py: the module that a number which is not finite comes from, if asked for.
 6. meters.py       means of losses, rate and gradient norm, which records.py writes to files and TensorBoard.
-7. checkpoints.py  model, optimizer and sums of metrics on disk, for the run that resumes.
+7. checkpoints.py  model, optimizer and sums of metrics on disk, for the run that resumes; parts.py: those of a model
+                   that is spread, by all processes at once.
 """
 
 from typing import TYPE_CHECKING

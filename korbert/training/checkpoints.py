@@ -2,6 +2,7 @@
 
 `<folder>/step-00000400/` holds `state.safetensors` (the tensors of model and optimizer) and `record.json` (step, plan,
 sums of the metrics, held-out figures, and two SHA-256 that reveal damage: of the tensors' file and of the record).
+One of a sharded model holds a file of each process instead (korbert/training/parts.py), and the SHA-256 of them all.
 """
 
 import logging
@@ -18,8 +19,20 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from korbert.durable import checksummed, sha256_of, sync, verified
+from korbert.world import connected, from_first
 
-__all__ = ["Checkpoint", "load", "load_newest", "newest_step", "save"]
+__all__ = [
+    "Checkpoint",
+    "aside_of",
+    "load",
+    "load_newest",
+    "make_aside",
+    "newest_of_all",
+    "newest_step",
+    "publish",
+    "remove",
+    "save",
+]
 
 _logger = logging.getLogger(__name__)
 
@@ -29,48 +42,71 @@ _NAME = re.compile(r"step-(\d{8,})")
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """One training state. step: updates done. record: JSON values."""
+    """One training state. step: updates done. record: JSON values.
+
+    parts: None, or the folder of the values of `tensors`, which then are on the device "meta".
+    """
 
     step: int
     tensors: Mapping[str, Tensor]
     record: Mapping[str, Any]
+    parts: Path | None = None
 
 
 def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
-    """Writes a checkpoint aside, syncs and renames it; then removes all but the `keep` newest.
-
-    What killed runs left behind is removed first. Checkpoints of later steps are removed, too: this step is made again,
-    so they were damaged and skipped.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    final = _place(folder, checkpoint.step)
-    aside = folder / f"{final.name}.partial"
-    for leftover in (*folder.glob("*.partial"), final):
-        _remove(leftover)
-    aside.mkdir()
+    """Writes a whole checkpoint aside and publishes it."""
+    aside = make_aside(folder, checkpoint.step)
     try:
         _write_tensors(checkpoint.tensors, aside / _STATE)
+        sync(aside / _STATE)
         record = {"step": checkpoint.step, "sha256": sha256_of(aside / _STATE), **checkpoint.record}
-        (aside / _RECORD).write_bytes(checksummed(record))
-        for path in (aside / _STATE, aside / _RECORD, aside):
-            sync(path)
+        publish(aside, record, keep)
     except OSError:  # a full disk has room again for what else is to be written
-        _remove(aside)
+        remove(aside)
         raise
-    aside.rename(final)
+
+
+def make_aside(folder: Path, step: int) -> Path:
+    """An empty folder for the files of a checkpoint, which nobody reads until `publish`.
+
+    What killed runs left behind is removed first.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    aside = aside_of(folder, step)
+    for leftover in (*folder.glob("*.partial"), _place(folder, step)):
+        remove(leftover)
+    aside.mkdir()
+    return aside
+
+
+def aside_of(folder: Path, step: int) -> Path:
+    """Where the files of a checkpoint are before `publish`."""
+    return folder / f"{_place(folder, step).name}.partial"
+
+
+def publish(aside: Path, record: Mapping[str, Any], keep: int) -> None:
+    """Adds the record to synced files, syncs and renames their folder; then removes all but the `keep` newest.
+
+    Checkpoints of later steps are removed, too: this step is made again, so they were damaged and skipped.
+    """
+    folder, step = aside.parent, record["step"]
+    (aside / _RECORD).write_bytes(checksummed(record))
+    for path in (aside / _RECORD, aside):
+        sync(path)
+    aside.rename(_place(folder, step))
     sync(folder)
     present = _newest_first(folder)
-    skipped = [step for step in present if step > checkpoint.step]
-    for step in skipped + [step for step in present if step <= checkpoint.step][keep:]:
-        _remove(present[step])
+    skipped = [there for there in present if there > step]
+    for there in skipped + [there for there in present if there <= step][keep:]:
+        remove(present[there])
 
 
 def _place(folder: Path, step: int) -> Path:
     return folder / f"step-{step:08d}"
 
 
-def _remove(path: Path) -> None:
-    """Removes a folder, or a file or link in its place."""
+def remove(path: Path) -> None:
+    """Removes a folder, or a file or link in its place, if there is one."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -98,8 +134,11 @@ def load_newest(folder: Path) -> Checkpoint | None:
     return None
 
 
-def load(folder: Path, step: int) -> Checkpoint:
-    """The checkpoint of that step. Raises OSError, ValueError or SafetensorError where it is absent or damaged."""
+def load(folder: Path, step: int, *, parts_verified: bool = False) -> Checkpoint:
+    """The checkpoint of that step. Raises OSError, ValueError or SafetensorError where it is absent or damaged.
+
+    parts_verified: rank 0 has compared the SHA-256 of parts, so this process does not read them all once more.
+    """
     path = _place(folder, step)
     try:
         record = verified((path / _RECORD).read_bytes())
@@ -107,10 +146,35 @@ def load(folder: Path, step: int) -> Checkpoint:
         raise ValueError(f"{_RECORD} {error}") from None
     if record.pop("step", None) != step:
         raise ValueError(f"{_RECORD} is of another step")
-    digest = sha256_of(path / _STATE)
-    if digest != record.pop("sha256", None):
-        raise ValueError(f"{_STATE} has SHA-256 {digest}, not the recorded one")
-    return Checkpoint(step=step, tensors=load_file(path / _STATE), record=record)
+    files = record.pop("files", None)
+    if files is None:
+        _verify(path, {_STATE: record.pop("sha256", None)})
+        return Checkpoint(step=step, tensors=load_file(path / _STATE), record=record)
+
+    present = {file.name for file in path.iterdir()} - {_RECORD}
+    if present != files.keys():  # a file too many would be read, too
+        raise ValueError(f"its files are {', '.join(sorted(present))}, those of {_RECORD} {', '.join(files)}")
+    if not parts_verified:
+        _verify(path, files)
+    from korbert.training.parts import described  # slow to import
+
+    return Checkpoint(step=step, tensors=described(path), record=record, parts=path)
+
+
+def _verify(folder: Path, files: Mapping[str, str | None]) -> None:
+    """Raises ValueError for the first file whose SHA-256 is not the one given."""
+    for name, recorded in files.items():
+        digest = sha256_of(folder / name)
+        if digest != recorded:
+            raise ValueError(f"{name} has SHA-256 {digest}, not the recorded one")
+
+
+def newest_of_all(folder: Path) -> Checkpoint | None:
+    """As load_newest, the same one in all processes: rank 0 finds it, and the others read that one."""
+    here = connected()
+    own = load_newest(folder) if here.writes else None
+    step = from_first(lambda: own.step if own else None)
+    return own if here.writes or step is None else load(folder, step, parts_verified=True)
 
 
 def newest_step(folder: Path) -> int | None:

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from signal import Signals
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -27,7 +27,10 @@ from korbert.training.feeding import fed
 from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
 from korbert.training.records import Records, recorded
 from korbert.training.updates import Diverged, Loss, Updates
-from korbert.world import from_first, greatest
+from korbert.world import greatest
+
+if TYPE_CHECKING:
+    from korbert.training.parts import PartsWriter
 
 __all__ = ["Batch", "Batches", "Evaluate", "FitResult", "Loss", "fit"]
 
@@ -87,7 +90,8 @@ def fit(
 
     Under torchrun `batches` gives this process's part of the step (korbert.world.connected): at least one micro-batch,
     weights as shares of the whole step. Keys that end in `_count` are numbers of the part, which are added up before
-    the loss sees them. `evaluate` runs in all processes; rank 0 writes, and the others read its checkpoints.
+    the loss sees them. `evaluate` runs in all processes; rank 0 writes, and the others read its checkpoints. Those of a
+    sharded model are written by all, in the background: the last one is on the disk when this ends, however it does.
     Raises ModelError when a loss or gradient is not finite and the plan does not skip its step, or skips too many;
     ArtifactError when a checkpoint is of another run; and Interrupted after Ctrl-C or SIGTERM, when the current update
     is finished and saved: the same one in all processes. A second signal ends the run at once.
@@ -103,6 +107,7 @@ def fit(
         trained = (copy.deepcopy(model) if spread else model).to(device)
         updates = Updates(trained, loss, plan, device, here, spread=spread)
         run = _Run(updates, plan, here, output.checkpoints, evaluate, description, watched=_WATCHED if anomaly else 0)
+        stack.callback(run.close)
         first_step = run.done
         arrived = stack.enter_context(noted_signals())
 
@@ -131,18 +136,12 @@ def fit(
                 break
             except Diverged as error:
                 run.go_back(error)
+        run.wait()
         updates.finish()
         if spread:
             updates.give(model)
     model.eval()
     return FitResult(first_step, plan.steps, run.heldout, len(updates.left_out))
-
-
-def _newest(folder: Path, here: World) -> storage.Checkpoint | None:
-    """The newest whole checkpoint: rank 0 finds it, and the others read that one."""
-    own = storage.load_newest(folder) if here.writes else None
-    step = from_first(lambda: own.step if own else None)
-    return own if here.writes or step is None else storage.load(folder, step)
 
 
 class _Run:
@@ -169,12 +168,18 @@ class _Run:
         self.heldout: Mapping[str, float] = {}
         self.figures = ""
         self.records = Records(None, None, None)
+        self._parts: PartsWriter | None = None
+        if checkpoints and updates.sharded:
+            from korbert.training import parts  # slow to import
+
+            self._parts = parts.PartsWriter(checkpoints.folder, checkpoints.keep)
         if not self._resume() and plan.on_divergence == "skip" and checkpoints:
             self._save()  # to go back to
 
     def _resume(self) -> bool:
         """Goes to the newest checkpoint. Returns whether there is one."""
-        checkpoint = _newest(self._checkpoints.folder, self._here) if self._checkpoints else None
+        self.wait()
+        checkpoint = storage.newest_of_all(self._checkpoints.folder) if self._checkpoints else None
         if checkpoint is None:
             return False
         self.heldout = self._updates.restore(checkpoint)
@@ -208,6 +213,8 @@ class _Run:
         waited: seconds that it took to get the micro-batches.
         """
         started = time.perf_counter()
+        if self._parts:
+            self._parts.check()
         self.done = done = step + 1
         watched, self._watched = self._watched > 0, self._watched - 1
         if done in self._updates.left_out:
@@ -261,16 +268,30 @@ class _Run:
         if self.done > self._saved_step:
             self._updates.check_finite(self._saved_step)
             self._save()
+        self.wait()
         return f"{self._description}: step {self.done:,} is saved"
 
     def _due(self, done: int, every: int) -> bool:
         return done == self._plan.steps or (every > 0 and done % every == 0)
 
     def _save(self) -> None:
-        """All processes take part: each has a part of a sharded model."""
+        """All processes take part: each writes its part of a sharded model, while training goes on."""
         assert self._checkpoints is not None
         checkpoint = self._updates.checkpoint(self.done, self.heldout)
         if self._here.writes:
             self.records.sync()
+        if self._parts:
+            self._parts.save(checkpoint)
+        elif self._here.writes:
             storage.save(self._checkpoints.folder, checkpoint, self._checkpoints.keep)
         self._saved_step, self._saved_at = self.done, self._checkpoints.clock()
+
+    def wait(self) -> None:
+        """Returns when the last checkpoint is on the disk; raises what went wrong with it."""
+        if self._parts:
+            self._parts.wait()
+
+    def close(self) -> None:
+        """Returns when nothing is being written any more."""
+        if self._parts:
+            self._parts.close()

@@ -63,7 +63,13 @@ def whole(tensor: Tensor) -> Tensor:
 
 
 def like(tensor: Tensor, parameter: Tensor) -> Tensor:
-    """A whole tensor on the parameter's device; this process's part of it if it is spread and of its shape."""
+    """A whole tensor on the parameter's device; this process's part of it if it is spread and of its shape.
+
+    One on the device "meta" gives one without values.
+    """
+    if tensor.is_meta:
+        shaped = parameter if tensor.shape == parameter.shape else tensor
+        return torch.empty_like(shaped, dtype=tensor.dtype, device=parameter.device)
     there = tensor.to(parameter.device)
     if connected().size == 1:
         return there

@@ -129,6 +129,11 @@ class Updates:
             )
 
     @property
+    def sharded(self) -> bool:
+        """Whether each process has a part of the model, and of what a checkpoint holds."""
+        return sharding.is_sharded(self._objective)
+
+    @property
     def updated(self) -> bool:
         """Whether there was an update since the last call of `means`."""
         return self._meter.steps > 0
@@ -157,14 +162,11 @@ class Updates:
             self._average.exchange()
 
     def checkpoint(self, done: int, heldout: Mapping[str, float]) -> Checkpoint:
-        """The state after `done` updates. Of a sharded model all processes call this, and only rank 0 gets tensors."""
+        """The state after `done` updates. Of a sharded model the tensors are sharded, too."""
         tensors = {_MODEL + name: tensor.detach() for name, tensor in _saved_tensors(self.model)}
         tensors |= {_OPTIMIZER + name: tensor for name, tensor in self._optimizers.state().items()}
         if self._average:
             tensors |= {_AVERAGE + name: tensor for name, tensor in self._average.state().items()}
-        if sharding.is_sharded(self._objective):
-            gathered = ((name, sharding.whole(tensor)) for name, tensor in tensors.items())
-            tensors = {name: tensor.cpu() for name, tensor in gathered if self._here.writes}
         record = {
             "plan": self._plan.record(),
             "meter": self._meter.state(),
@@ -193,13 +195,18 @@ class Updates:
                 f"the checkpoint of step {checkpoint.step} is of another run ({'; '.join(differences)}): "
                 "remove the checkpoints to start anew, or go back to its settings"
             )
-        with torch.no_grad():
-            for name, target in targets.items():
-                target.copy_(sharding.like(checkpoint.tensors[name], target))
         state = {
             name: sharding.like(value, targets[_MODEL + name.rpartition("/")[0]])
             for name, value in _below(_OPTIMIZER, checkpoint.tensors).items()
         }
+        with torch.no_grad():
+            if checkpoint.parts:
+                from korbert.training import parts  # slow to import
+
+                parts.read(checkpoint.parts, targets | {_OPTIMIZER + name: value for name, value in state.items()})
+            else:
+                for name, target in targets.items():
+                    target.copy_(sharding.like(checkpoint.tensors[name], target))
         self._optimizers.restore(state)
         if self._average:
             self._average.restore(_below(_AVERAGE, checkpoint.tensors))

@@ -166,7 +166,7 @@ def test_an_error_of_one_rank_is_told_once(many: Many) -> None:
 
 
 def test_a_sharded_model_has_the_losses_of_one(whole: Whole, many: Many) -> None:
-    """FSDP2. The second process writes nothing."""
+    """FSDP2. The second process writes nothing but its part of the checkpoints."""
     replace(many, fault=("writes", "1")).run("pretrain", "--sharding", "fsdp")
     same_metrics(whole, many, ["pretrain"])
     assert many.record("pretrain")["numerics"]["sharding"] == "fsdp"
@@ -175,13 +175,13 @@ def test_a_sharded_model_has_the_losses_of_one(whole: Whole, many: Many) -> None
 
 @pytest.mark.slow
 def test_a_sharded_model_is_killed_and_resumed_as_a_whole_one(whole: Whole, many: Many) -> None:
-    """And the other way round, and by one process."""
+    """And the other way round, and by one process. Checkpoint 10 may not be written yet when update 13 begins."""
     for fault, *options in (("step-13", "--sharding", "fsdp"), ("stop-23",), ("checkpoint", "--sharding", "fsdp")):
         replace(many, fault=(fault, "0")).ended(*options)
     alone = Whole(many.recipe, many.root)
     alone.run("pretrain")
     starts = [line["step"] for line in lines(many.folder / "pretrain" / "timing.jsonl") if line["kind"] == "start"]
-    assert starts == [0, 10, 24, 25]
+    assert starts in ([0, 10, 24, 25], [0, 5, 24, 25])
     same_metrics(whole, alone, ["pretrain"])
     same_weights(whole, alone)
 
