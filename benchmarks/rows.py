@@ -68,7 +68,7 @@ def speed(phases: list[Phase], workers: int, seconds: float) -> tuple[float, flo
             if step <= STEPS_TO_START:
                 pieces, since = 0, time.perf_counter()
                 continue
-            pieces += sum(sum(batch["layout"].lengths) for batch in micro_batches)
+            pieces += sum(batch["pieces"] for batch in micro_batches)
             if time.perf_counter() - since >= seconds:
                 break
         return pieces / (time.perf_counter() - since), first
