@@ -81,7 +81,7 @@ def flop_a_piece(
 
     length: pieces of a row. label_share: share of the pieces that are predicted. scored: entries of the vocabulary that
     each of these is compared with: all, or the sampled ones. pieces_a_step: which share an update of the optimizer.
-    The last layer makes vectors only of pieces that are predicted, and of the first piece of each row.
+    Behind attention, the last layer runs only at predicted pieces and at the first piece of each row.
     Norms, activations and the lookup itself are left out, except where a part has nothing else.
     """
     width, narrow = config.hidden_size, config.embedding_width

@@ -86,13 +86,15 @@ def attend(qkv: Tensor, rows: Rows, reach: int | None = None, dropout: float = 0
         qkv = qkv.new_zeros(rows.num_places, *qkv.shape[1:]).index_copy(0, places, qkv)
     parts = torch.split(qkv, [block.rows * block.length for block in rows.blocks])
     mixed = torch.cat([_in_block(part, block, reach, dropout) for part, block in zip(parts, rows.blocks, strict=True)])
-    return (mixed if places is None else taken(mixed, places)).to(given)
+    return taken(mixed, places).to(given)
 
 
-def taken(values: Tensor, places: Tensor) -> Tensor:
-    """values[places] for places that are all different."""
-    taken: Tensor = _Taken.apply(values, places)  # type: ignore[no-untyped-call]
-    return taken
+def taken(values: Tensor, places: Tensor | None) -> Tensor:
+    """values[places] for distinct places; None: all values, as they are."""
+    if places is None:
+        return values
+    found: Tensor = _Taken.apply(values, places)  # type: ignore[no-untyped-call]
+    return found
 
 
 class _Taken(torch.autograd.Function):
@@ -221,10 +223,10 @@ class SelfAttention(nn.Module):
         self.output = nn.Linear(config.hidden_size, config.hidden_size, bias=biased)
 
     def forward(self, hidden: Tensor, rows: Rows, turn: Rotation | None, wanted: Tensor | None = None) -> Tensor:
-        """hidden: (N, D). Returns (N, D); with wanted, the places of W pieces, (W, D)."""
+        """hidden: (N, D). Returns (N, D). wanted: as of Encoder.flat; then (W, D)."""
         qkv = self.qkv(hidden).view(-1, 3, self.num_heads, self.head_size)  # (N, 3, H, D/H)
         if turn is not None:
             qkv = rotated(qkv, turn)
         mixed = attend(qkv, rows, self.reach, self.dropout if self.training else 0.0)
-        joined: Tensor = self.output((mixed if wanted is None else taken(mixed, wanted)).flatten(1))
+        joined: Tensor = self.output(taken(mixed, wanted).flatten(1))
         return joined

@@ -42,7 +42,7 @@ class Embeddings(nn.Module):
 
         token_type_ids: None is segment A everywhere; ignored by encoders without token types.
         boundaries: required by encoders that embed them, ignored by others.
-        vectors: (N, E), those of the pieces, where they are looked up already.
+        vectors: (N, E), token embeddings of input_ids that are already looked up.
         """
         hidden: Tensor = self.token(input_ids) if vectors is None else vectors
         if self.token_type is not None:

@@ -31,7 +31,7 @@ class _BertLayer(nn.Module):
 
     def forward(self, hidden: Tensor, rows: Rows, turn: Rotation | None, wanted: Tensor | None = None) -> Tensor:
         mixed = self.dropout(self.attention(hidden, rows, turn, wanted))
-        hidden = self.attention_norm((hidden if wanted is None else taken(hidden, wanted)) + mixed)
+        hidden = self.attention_norm(taken(hidden, wanted) + mixed)
         normed: Tensor = self.feed_forward_norm(hidden + self.dropout(self.down(F.gelu(self.up(hidden)))))
         return normed
 
@@ -53,7 +53,7 @@ class _ModernLayer(nn.Module):
 
     def forward(self, hidden: Tensor, rows: Rows, turn: Rotation | None, wanted: Tensor | None = None) -> Tensor:
         mixed = self.attention_dropout(self.attention(self.attention_norm(hidden), rows, turn, wanted))
-        hidden = (hidden if wanted is None else taken(hidden, wanted)) + mixed
+        hidden = taken(hidden, wanted) + mixed
         added: Tensor = hidden + self.down(self.dropout(gated(self.up(self.feed_forward_norm(hidden)))))
         return added
 
@@ -150,8 +150,8 @@ class Encoder(nn.Module):
     ) -> Tensor:
         """All tensors: (N,) integers, the pieces of one row after the other. Returns (N, D).
 
-        vectors: (N, E), the token embeddings of input_ids, where they are looked up already. wanted: (W,) int64, all
-        different: the pieces whose vectors are asked for. The last layer then makes only these, and (W, D) comes back.
+        vectors: (N, E), token embeddings of input_ids that are already looked up. wanted: (W,) int64, distinct places:
+        the last layer computes only these, and the result is (W, D).
         """
         config = self.config
         turns: dict[bool, Rotation | None] = {True: None, False: None}  # of global layers, of local ones

@@ -48,7 +48,7 @@ class PretrainingLoss:
         pretraining = cast(_Model, model)
         weight, bias, labels = pretraining.decoder_weight, pretraining.decoder_bias, batch["labels"]
         if "negatives" in batch:
-            # One lookup for all, as each makes a gradient of the size of the matrix.
+            # One lookup: the gradient of each is as large as the matrix.
             looked_up = F.embedding(torch.cat([batch["input_ids"], labels, batch["negatives"]]), weight)
             vectors, entries = torch.split(looked_up, [len(batch["input_ids"]), len(labels) + len(batch["negatives"])])
             masked, first = _encoded(pretraining, batch, vectors)
@@ -113,12 +113,12 @@ def unigram_log_probabilities(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 def _encoded(model: _Model, batch: Batch, vectors: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Vectors of the pieces with a label, (M, D), and of the first piece of each row, (R, D). Heads see no others.
 
-    vectors: (N, E), the token embeddings of the batch, where they are looked up already.
+    vectors: (N, E), token embeddings of the batch that are already looked up.
     """
     rows = Rows(batch["lengths"], batch["input_ids"].device)
     wanted = torch.cat([batch["label_places"], rows.first])
-    others = {"vectors": vectors, "wanted": wanted}
-    hidden = model.encoder.flat(batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"], **others)
+    ids, segments, boundaries = (batch[name] for name in ("input_ids", "token_type_ids", "boundaries"))
+    hidden = model.encoder.flat(ids, rows, segments, boundaries, vectors=vectors, wanted=wanted)
     masked, first = torch.split(hidden, [len(wanted) - len(rows.lengths), len(rows.lengths)])
     return masked, first
 

@@ -170,7 +170,7 @@ def _verify(folder: Path, files: Mapping[str, str | None]) -> None:
 
 
 def newest_of_all(folder: Path) -> Checkpoint | None:
-    """As load_newest, the same one in all processes: rank 0 finds it, and the others read that one."""
+    """As load_newest, in several processes: all read the checkpoint that rank 0 finds."""
     here = connected()
     own = load_newest(folder) if here.writes else None
     step = from_first(lambda: own.step if own else None)

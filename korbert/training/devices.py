@@ -35,10 +35,10 @@ def choose_device(name: str = "auto") -> torch.device:
 
 
 def choose_precision(device: torch.device, precision: PrecisionName) -> PrecisionName:
-    """fp32 or bf16. auto: bf16 if the hardware has instructions for it and is faster with them.
+    """fp32 or bf16. auto: the faster one.
 
-    An Intel processor with AVX512_BF16 and without AMX has half the speed of fp32 in bf16, an AMD 2.5 times
-    (benchmarks/RESULTS.md, "A step of pretraining"). SettingsError for bf16 on hardware without instructions.
+    With AVX512_BF16 but no AMX, matrix products in bf16 run at half the speed of fp32 on Intel, and at 2.5 times on AMD
+    (benchmarks/RESULTS.md, "A step of pretraining"). SettingsError for bf16 on hardware without bf16 instructions.
     """
     has_bf16 = _has_bf16(device)
     if precision == "bf16" and not has_bf16:
@@ -89,7 +89,7 @@ def memory_kept(device: torch.device) -> Iterator[Callable[[], None]]:
         yield lambda: None
         return
     library.mallopt(_MMAP_MAX, 0)
-    library.mallopt(_TRIM_THRESHOLD, -1)  # none
+    library.mallopt(_TRIM_THRESHOLD, -1)  # never trim
     try:
         yield lambda: library.malloc_trim(0)
     finally:

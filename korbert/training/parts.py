@@ -28,7 +28,7 @@ __all__ = ["PartsWriter", "described", "read"]
 
 
 class PartsWriter:
-    """Writes checkpoints in the background, one at a time. All processes make one, and call its methods alike."""
+    """Writes checkpoints in the background, one at a time. Every process has one and makes the same calls."""
 
     def __init__(self, folder: Path, keep: int) -> None:
         """keep: the number of checkpoints that stay, as of `checkpoints.save`."""
@@ -37,7 +37,7 @@ class PartsWriter:
         self._writing: futures.Future[Metadata] | None = None
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Begins to write it when the one before is written; its tensors may change from here on. Raises as `wait`."""
+        """Starts writing once the previous one is written. The tensors may change afterwards. Raises as `wait`."""
         self.wait()
         writer = _Writer(self._folder, checkpoint, self._keep)
         future = state_dict_saver.async_save(dict(checkpoint.tensors), storage_writer=writer, process_group=self._group)
@@ -47,7 +47,7 @@ class PartsWriter:
             future.add_done_callback(writer.clear_failed)
 
     def wait(self) -> None:
-        """Returns when the last one is visible. Raises the error, the same in all processes, that any had with it."""
+        """Returns when the last one is visible. Raises the error of any process, the same one in all."""
         writing, self._writing = self._writing, None
         try:
             if writing:
@@ -56,12 +56,12 @@ class PartsWriter:
             raise _first_failure(error) from None
 
     def check(self) -> None:
-        """Raises as `wait` what went wrong by now, without waiting."""
+        """Raises as `wait` if writing has already failed; does not wait."""
         if self._writing and self._writing.done():
             self.wait()
 
     def close(self) -> None:
-        """Returns when nothing is being written, whether or not that is of use."""
+        """Returns when writing has ended, well or not."""
         if self._writing:
             futures.wait([self._writing])
 
@@ -83,7 +83,7 @@ class _Writer(HuggingFaceStorageWriter):
         return super().prepare_global_plan(plans)
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Any:
-        """In all processes. The result is of the kind that `finish` gets: SHA-256 by file name."""
+        """In all processes. Returns pairs of file name and SHA-256, which `finish` receives."""
         try:
             written = super().write_data(plan, planner).value()
         except OSError as error:  # of a full disk has no name
@@ -106,7 +106,7 @@ class _Writer(HuggingFaceStorageWriter):
 
 
 def described(folder: Path) -> dict[str, Tensor]:
-    """The tensors of a checkpoint by name, whole and without values: on the device "meta"."""
+    """The tensors of a checkpoint by name, in full shape, without values (device "meta")."""
     kept = HuggingFaceStorageReader(str(folder)).read_metadata().state_dict_metadata
     entries = cast(Mapping[str, TensorStorageMetadata], kept)
     return {
@@ -115,7 +115,7 @@ def described(folder: Path) -> dict[str, Tensor]:
 
 
 def read(folder: Path, tensors: dict[str, Tensor]) -> None:
-    """Fills the tensors, of which a sharded one gets this process's part. Processes do not wait for each other."""
+    """Fills the tensors; a sharded one gets this process's part. Needs no other process."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "torch.distributed is disabled, unavailable or uninitialized")
         try:
@@ -125,6 +125,6 @@ def read(folder: Path, tensors: dict[str, Tensor]) -> None:
 
 
 def _first_failure(error: CheckpointException) -> BaseException:
-    """That of the process with the lowest rank; PyTorch's own is no Exception, and too long to show."""
+    """The error of the lowest failing rank: CheckpointException is no Exception, and too long to show."""
     failure, _ = error.failures[min(error.failures)]
     return failure

@@ -65,7 +65,7 @@ device = click.option(
 )
 sharding = click.option(
     "--sharding", type=click.Choice(["ddp", "fsdp"]), default="ddp", show_default=True,
-    help="Of pretrain under torchrun: each process has all of the model, or a part.",
+    help="Of pretrain under torchrun: each process holds the whole model, or a shard.",
 )  # fmt: skip
 anomaly = click.option(
     "--anomaly", is_flag=True, help="Check each output and gradient of the first 20 steps of a training; slow."

@@ -72,8 +72,8 @@ class Stage:
     help: of its command. title: what it makes, on the index page.
     reads: stages whose artifacts it is made from. unread: those of them that some settings do without.
     libraries: those whose version shapes the bytes. trains: whether it trains (on a device) or works part by part (on
-        workers). makes_rows: whether other processes may make the rows that it trains on. spreads: whether several
-        processes may have a part of its model each.
+        workers). makes_rows: whether other processes may make the rows that it trains on. spreads: whether its model
+        can be sharded over processes.
     optional: only run where the recipe has its section; else the defaults stand for a section that is absent.
     patterns: role -> file pattern of what its settings have it read from outside. remote: whether those files may lie
         behind an address. folders: role -> folder of a model or tokenizer that it goes on from, and what finds it.
