@@ -16,6 +16,7 @@ own use of memory and once with that of `fit`, which spares it page faults, too.
 
 import argparse
 import itertools
+import math
 import os
 import signal
 import statistics
@@ -67,6 +68,9 @@ def encoder(options: argparse.Namespace, architecture: str, **others: Any) -> En
 
 def full_rows(options: argparse.Namespace, folder: Path) -> list[Path]:
     """A shard of made-up documents, of which each makes a full row. Entries occur as often as Zipf's law says."""
+    path = folder / "rows.arrow"
+    if path.exists():
+        return [path]
     rng = np.random.default_rng(0)
     number, room = STEPS_AHEAD * options.rows, options.length - 3
     ids = IDS.first_piece + rng.zipf(1.1, size=4 * number * room) % (options.vocabulary - IDS.first_piece)
@@ -81,13 +85,14 @@ def full_rows(options: argparse.Namespace, folder: Path) -> list[Path]:
             "boundaries": pa.array([boundaries.tolist()] * number, pa.list_(pa.uint8())),
         }
     )
-    path = folder / "rows.arrow"
     with pa.ipc.new_stream(str(path), table.schema) as stream:
         stream.write_table(table)
     return [path]
 
 
-def rows_of(options: argparse.Namespace, files: list[Path], head: str) -> PretrainingRows:
+def rows_of(options: argparse.Namespace, folder: Path, head: str) -> PretrainingRows:
+    """Rows of --shards, or full ones of shards that are written to the folder."""
+    files = sorted(options.shards.glob("*.arrow")) if options.shards else full_rows(options, folder)
     given: dict[str, Any] = {}
     if "sampled" in head:
         from korbert.pretraining.vocabulary import Negatives  # the checkout before has none
@@ -117,12 +122,10 @@ def updates_of(model: PretrainingModel, precision: str, device: torch.device) ->
     return Updates(model.to(device), pretraining_loss, plan, device, World())
 
 
-def ours(
-    options: argparse.Namespace, precision: str, files: list[Path], config: EncoderConfig, head: str = "full"
-) -> Step:
+def ours(options: argparse.Namespace, precision: str, folder: Path, config: EncoderConfig, head: str = "full") -> Step:
     device = choose_device(options.device)
     updates = updates_of(PretrainingModel(config), precision, device)
-    rows = rows_of(options, files, head)
+    rows = rows_of(options, folder, head)
     batches = [rows.batch(step, options.rows) for step in range(STEPS_AHEAD)]
     steps = iter(range(1_000_000))
 
@@ -134,7 +137,7 @@ def ours(
     return step
 
 
-def theirs(options: argparse.Namespace, precision: str, files: list[Path]) -> Step:
+def theirs(options: argparse.Namespace, precision: str, folder: Path) -> Step:
     from transformers import BertConfig, BertForPreTraining
 
     from korbert.training.devices import moved
@@ -142,7 +145,7 @@ def theirs(options: argparse.Namespace, precision: str, files: list[Path]) -> St
     device = choose_device(options.device)
     model = BertForPreTraining(BertConfig.from_dict(sizes(options))).train().to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    rows = rows_of(options, files, "full")
+    rows = rows_of(options, folder, "full")
     batches = [moved(padded(rows.batch(step, options.rows)[0]), device) for step in range(STEPS_AHEAD)]
     steps = iter(range(1_000_000))
 
@@ -205,20 +208,21 @@ def in_turn(options: argparse.Namespace, names: Sequence[str], against: Callable
             done.check_returncode()
             speeds[name].append(float(done.stdout.split()[-1]))
     for name, own in speeds.items():
-        ratio = statistics.median(one / other for one, other in zip(own, speeds[against(name)], strict=True))
+        base = speeds.get(against(name), [math.nan] * len(own))  # killed
+        ratio = statistics.median(one / other for one, other in zip(own, base, strict=True))
         every = " ".join(f"{speed:,.0f}" for speed in own)
         print(f"{name:36} {statistics.median(own):10,.0f} pieces/s   x {ratio:5.2f}   ({every})", flush=True)
 
 
-def against_transformers(options: argparse.Namespace, files: list[Path]) -> dict[str, Callable[[], Step]]:
+def against_transformers(options: argparse.Namespace, folder: Path) -> dict[str, Callable[[], Step]]:
     steps: dict[str, Callable[[], Step]] = {}
     for precision in options.precisions:
         for name in (AS_IT_IS, "transformers, memory kept"):
-            steps[f"{name} {precision}"] = partial(theirs, options, precision, files)
+            steps[f"{name} {precision}"] = partial(theirs, options, precision, folder)
         for architecture, (head, others) in itertools.product(("bert", "modern"), heads(options).items()):
             if architecture == "modern" or not others:
                 config = encoder(options, architecture, **others)
-                steps[f"{architecture} {head} {precision}"] = partial(ours, options, precision, files, config, head)
+                steps[f"{architecture} {head} {precision}"] = partial(ours, options, precision, folder, config, head)
     return steps
 
 
@@ -228,7 +232,7 @@ def heads(options: argparse.Namespace) -> dict[str, dict[str, int]]:
     return {"full": {}, "sampled": {}, "narrow": slim, "narrow sampled": slim}
 
 
-def against_checkout(options: argparse.Namespace, files: list[Path]) -> dict[str, Callable[[], Step]]:
+def against_checkout(options: argparse.Namespace, folder: Path) -> dict[str, Callable[[], Step]]:
     """The encoder of recipe `small`."""
     values = {**sizes(options), "intermediate_size": 2 * options.hidden}
     steps: dict[str, Callable[[], Step]] = {}
@@ -237,7 +241,7 @@ def against_checkout(options: argparse.Namespace, files: list[Path]) -> dict[str
             if name != "before" and options.only.startswith("before"):
                 continue  # the checkout before has none of these settings
             config = EncoderConfig.model_validate({**values, **others})
-            steps[f"{name} {precision}"] = partial(ours, options, precision, files, config, name)
+            steps[f"{name} {precision}"] = partial(ours, options, precision, folder, config, name)
     return steps
 
 
@@ -246,23 +250,21 @@ def by_length(options: argparse.Namespace, folder: Path) -> dict[str, Callable[[
     steps: dict[str, Callable[[], Step]] = {}
     no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     for length, precision in itertools.product((512, 2_048), options.precisions):
-        own = argparse.Namespace(**{**vars(options), "length": length, "rows": max(1, 4_096 // length)})
+        full = {"shards": None, "length": length, "rows": max(1, 4_096 // length)}
+        own = argparse.Namespace(**{**vars(options), **full})
         for name, architecture, others in (
             ("bert", "bert", {}),
             ("bert without dropout", "bert", no_dropout),
             ("modern", "modern", {}),
         ):
             config = encoder(own, architecture, **others)
-            steps[f"{name} {length} {precision}"] = partial(of_full_rows, own, folder, precision, config)
+            steps[f"{name} {length} {precision}"] = partial(ours, own, precision, folder, config, "sampled")
     return steps
-
-
-def of_full_rows(options: argparse.Namespace, folder: Path, precision: str, config: EncoderConfig) -> Step:
-    return ours(options, precision, full_rows(options, folder), config, "sampled")
 
 
 def share_of_products(options: argparse.Namespace) -> None:
     """Floating point operations of the encoder's forward and backward pass a second, over those of one product."""
+    from korbert.modeling.arithmetic import flop_a_piece
     from korbert.modeling.rows import Rows
 
     device = choose_device(options.device)
@@ -273,12 +275,8 @@ def share_of_products(options: argparse.Namespace) -> None:
         rows = Rows([options.length] * options.rows, device)
         ids = torch.randint(IDS.first_piece, options.vocabulary, (rows.pieces,), device=device)
         left, right = (torch.randn(2_048, 2_048, dtype=kind, device=device) for _ in range(2))
-        linear = sum(parameter.numel() for parameter in model.layers.parameters() if parameter.ndim == 2)
-        seen = [
-            options.length if config.is_global(layer) else min(options.length, config.local_attention + 1)
-            for layer in range(config.num_hidden_layers)
-        ]
-        operations = 6 * rows.pieces * (linear + 2 * sum(seen) * config.hidden_size)
+        work = flop_a_piece(config, length=options.length, label_share=1, scored=0, pieces_a_step=rows.pieces)
+        operations = rows.pieces * (work["encoder, linear"].both + work["encoder, attention"].both)
 
         def products(left: torch.Tensor = left, right: torch.Tensor = right) -> float:
             started = time.perf_counter()
@@ -318,11 +316,11 @@ PARTS = {
 }
 
 
-def where_time_goes(options: argparse.Namespace, files: list[Path]) -> None:
+def where_time_goes(options: argparse.Namespace, folder: Path) -> None:
     """Shares of the processor time of `modern`'s steps, by PyTorch's profiler."""
     device = choose_device(options.device)
     for precision, head in itertools.product(options.precisions, ("full", "sampled")):
-        step = ours(options, precision, files, encoder(options, "modern"), head)
+        step = ours(options, precision, folder, encoder(options, "modern"), head)
         with memory_kept(device):
             for _ in range(6):
                 step()
@@ -363,9 +361,8 @@ def main() -> None:
         if options.what == "encoder":
             share_of_products(options)
             return
-        files = sorted(options.shards.glob("*.arrow")) if options.shards else full_rows(options, folder)
         if options.what == "where":
-            where_time_goes(options, files)
+            where_time_goes(options, folder)
             return
         steps, against = {
             "full": (against_transformers, AS_IT_IS + " {precision}"),
@@ -373,7 +370,7 @@ def main() -> None:
             "before": (against_checkout, "before {precision}"),
             "lengths": (by_length, "bert {length} {precision}"),
         }[options.what]
-        built = steps(options, folder if options.what == "lengths" else files)
+        built = steps(options, folder)
         if options.only:
             step, device = built[options.only](), choose_device(options.device)
             kept = not options.only.startswith(f"{AS_IT_IS} ")
