@@ -176,7 +176,7 @@ def predict(options: argparse.Namespace) -> None:
     shares = []
     for number in range(options.rounds):
         times = []
-        for part in (whole, kiwi, lambda: model.kind.predict(model.model, prepared, model.tokenizer, device=device)):
+        for part in (whole, kiwi, lambda: model.kind.predict(model.model, prepared, device=device)):
             started = time.perf_counter()
             part()
             times.append(time.perf_counter() - started)

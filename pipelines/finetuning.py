@@ -97,7 +97,7 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
     if settings.baselines and task.predicts_untrained:
         for name, build in builds.items():
             untrained = build(settings.seeds[0]).to(ready.device)
-            found = task.predict(untrained, scored, ready.tokenizer, device=ready.device)
+            found = task.predict(untrained, scored, device=ready.device)
             results.append(ModelResult({"name": f"{name}-untuned", "seed": None}, found, output))
     if not connected().writes:
         return {}
@@ -146,7 +146,7 @@ def learn(
     ready: Ready, builds: Mapping[str, Build], settings: TaskSection, output: Path, *, anomaly: bool = False
 ) -> list[ModelResult]:
     """Every training of each model, and its predictions, kept below output/work; curves are below output/metrics."""
-    task, parts, tokenizer, scored = ready.task, ready.parts, ready.tokenizer, ready.scored
+    task, parts, scored = ready.task, ready.parts, ready.scored
     where: Any = {"device": ready.device, "precision": settings.precision}
     results: list[ModelResult] = []
     for name, build in builds.items():
@@ -168,7 +168,7 @@ def learn(
             load_best(folder, model)
             own = task if task.is_settled else _settled(ready, settings, model)[0]
             with track(f"score {name}", total=len(scored.examples), unit="examples") as advance:
-                return own.predict(model, scored, tokenizer, advance=advance, **where)
+                return own.predict(model, scored, advance=advance, **where)
 
         experiment = Experiment(name, task.metrics[0], train, predict)
         results += search(experiment, list(settings.ways()), settings.seeds, output)
@@ -178,7 +178,7 @@ def learn(
 def _settled(ready: Ready, settings: TaskSection, model: nn.Module) -> tuple[Kind, list[Any]]:
     """The task with what validation chooses for a trained model, and its predictions of the validation rows."""
     valid = ready.parts["valid"]
-    predictions = ready.task.predict(model, valid, ready.tokenizer, device=ready.device, precision=settings.precision)
+    predictions = ready.task.predict(model, valid, device=ready.device, precision=settings.precision)
     return ready.task.settled(valid.rows, predictions)
 
 

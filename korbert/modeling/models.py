@@ -242,57 +242,40 @@ class ReadingModel(nn.Module):
         boundaries: Tensor | None = None,
         *,
         lengths: Sequence[int] | None = None,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, ...]:
         """Arguments as Encoder.forward. Returns each piece's scores as the first and as the last one, (B, T) both.
 
         Padding and pieces of the question have scores, too; the caller masks them.
         """
         hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries, lengths=lengths)
-        scores: Tensor = self.classifier(self.dropout(self.head(hidden)))  # (B, T, 2)
-        return scores[..., 0], scores[..., 1]
+        return self.scores(self.dropout(self.head(hidden)))
+
+    def scores(self, hidden: Tensor) -> tuple[Tensor, ...]:
+        """What forward returns, from the head's vectors (B, T, D)."""
+        ends: Tensor = self.classifier(hidden)  # (B, T, 2)
+        return ends[..., 0], ends[..., 1]
 
     def head_settings(self) -> dict[str, Any]:
         """What building this model needs besides the config of its encoder."""
         return {}
 
 
-class SlotsModel(nn.Module):
-    """An encoder that fills a slot, whose description stands before the text: is there a value, and where."""
+class SlotsModel(ReadingModel):
+    """A reading model with a gate: is there a value for the slot whose description stands before the text, and where.
+
+    forward: each piece's scores as the first and as the last one, (B, T) both, and the scores of no value, any value
+    and a span of the text, (B, 3), from the first piece's vector.
+    """
 
     kind: ClassVar[str] = "slots"
 
     def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
-        super().__init__()
-        self.config = config
-        self.encoder = encoder_of(config, generator)
-        modern = config.architecture == "modern"
-        self.head = PredictionHead(config) if modern else nn.Identity()
-        self.dropout = nn.Dropout(config.hidden_dropout_prob if modern else 0.0)
-        self.classifier = nn.Linear(config.hidden_size, 2)
+        super().__init__(config, generator)
         self.gate = nn.Linear(config.hidden_size, 3)
-        initialize(self, config, generator)
+        initialize(self.gate, config, generator)
 
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        boundaries: Tensor | None = None,
-        *,
-        lengths: Sequence[int] | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Arguments as Encoder.forward. Returns each piece's scores as the first and as the last one, (B, T) both, and
-        the scores of no value, any value and a span of the text, (B, 3), from the first piece's vector.
-        """
-        hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries, lengths=lengths)
-        hidden = self.dropout(self.head(hidden))
-        ends: Tensor = self.classifier(hidden)  # (B, T, 2)
-        gate: Tensor = self.gate(hidden[:, 0])
-        return ends[..., 0], ends[..., 1], gate
-
-    def head_settings(self) -> dict[str, Any]:
-        """What building this model needs besides the config of its encoder."""
-        return {}
+    def scores(self, hidden: Tensor) -> tuple[Tensor, ...]:
+        return *super().scores(hidden), self.gate(hidden[:, 0])
 
 
 class TaggingModel(nn.Module):

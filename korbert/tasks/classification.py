@@ -5,9 +5,9 @@
 3. `Classifier` loads a model folder, encodes texts and predicts their labels.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Self, TypedDict, overload
+from typing import Self, TypedDict, Unpack, overload
 
 import numpy as np
 import torch
@@ -21,14 +21,13 @@ from korbert.processor import cores
 from korbert.tasks.best_epoch import Best
 from korbert.tasks.classification_settings import ClassificationSettings
 from korbert.tasks.examples import Examples
+from korbert.tasks.learning import Scoring, model_inputs, outputs
 from korbert.tasks.learning import finetune as learn
-from korbert.tasks.learning import model_inputs, outputs
 from korbert.tasks.learning_settings import Way
 from korbert.tasks.metrics import METRICS, Metric, confusion
 from korbert.tasks.texts import as_texts
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch, choose_device
-from korbert.training.settings import PrecisionName
 
 __all__ = ["Classifier", "Prediction", "classification_loss", "finetune", "probabilities"]
 
@@ -48,25 +47,14 @@ def classification_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
     return {"loss": F.cross_entropy(model(**model_inputs(batch)).float(), batch["labels"])}
 
 
-def probabilities(
-    model: nn.Module,
-    examples: Examples,
-    *,
-    device: torch.device,
-    precision: PrecisionName = "fp32",
-    advance: Callable[[int], None] = lambda count: None,
-) -> NDArray[np.float32]:
-    """The probability of each label for each row: (N, C). The model stays in its mode, train or eval.
-
-    Of several connected processes each scores every size-th batch, and all get all.
-    advance: called with the number of rows after each batch.
-    """
+def probabilities(model: nn.Module, examples: Examples, **how: Unpack[Scoring]) -> NDArray[np.float32]:
+    """The probability of each label for each row: (N, C). See korbert.tasks.learning.outputs."""
 
     def shares(model: nn.Module, batch: Batch) -> Tensor:
         scores: Tensor = model(**model_inputs(batch)).float()
         return scores.softmax(dim=-1)
 
-    return outputs(model, examples, shares, device=device, precision=precision, advance=advance)
+    return outputs(model, examples, shares, **how)
 
 
 def finetune(

@@ -9,7 +9,7 @@ import logging
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -29,7 +29,7 @@ from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
 from korbert.training.settings import OptimizerSettings, PrecisionName
 from korbert.world import connected, from_first, greatest
 
-__all__ = ["Measure", "finetune", "model_inputs", "outputs"]
+__all__ = ["Measure", "Scoring", "finetune", "model_inputs", "outputs", "scored"]
 
 _logger = logging.getLogger(__name__)
 
@@ -119,35 +119,56 @@ def model_inputs(batch: Batch) -> dict[str, Any]:
     return {name: batch[name] for name in names if name in batch}
 
 
+class Scoring(TypedDict, total=False):
+    """Where and how a model scores. advance: called with the number of rows after each batch."""
+
+    device: Required[torch.device]
+    precision: PrecisionName
+    advance: Callable[[int], None]
+
+
+def scored(
+    model: nn.Module,
+    examples: Learnable,
+    of: Callable[[nn.Module, Batch], Tensor],
+    batch_size: int,
+    *,
+    device: torch.device,
+    precision: PrecisionName = "fp32",
+    advance: Callable[[int], None] = lambda count: None,
+) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    """The row numbers of each batch, and what `of` gives for it, shortest rows first.
+
+    of: (model, batch) -> a tensor. The model stays in its mode, train or eval. Of several connected processes each
+    scores every size-th batch.
+    """
+    found = []
+    here = connected()
+    was_training = model.training
+    model.eval()
+    with torch.inference_mode(), autocast(device, precision):
+        for numbers in list(examples.by_length(batch_size))[here.share]:
+            found.append((numbers, of(model, moved(examples.batch(numbers), device)).float().cpu().numpy()))
+            advance(here.size * len(numbers))
+    model.train(was_training)
+    return found
+
+
 def outputs(
     model: nn.Module,
     examples: Learnable,
     of: Callable[[nn.Module, Batch], Tensor],
-    *,
-    device: torch.device,
     batch_size: int = 256,
-    precision: PrecisionName = "fp32",
-    advance: Callable[[int], None] = lambda count: None,
+    **how: Unpack[Scoring],
 ) -> NDArray[np.float32]:
     """What `of` gives for each row, (N, C); C the greatest of all batches, 0 behind the end of smaller ones.
 
-    of: (model, batch) -> (B, C). Shortest rows come first. The model stays in its mode, train or eval. Of several
-    connected processes each scores every size-th batch, and all get all. advance: called with the number of rows after
-    each batch.
+    of: (model, batch) -> (B, C). Of several connected processes all get all.
     """
-    shares: list[NDArray[np.float32]] = []
-    here = connected()
-    rows = list(examples.by_length(batch_size))
-    was_training = model.training
-    model.eval()
-    with torch.inference_mode(), autocast(device, precision):
-        for numbers in rows[here.share]:
-            shares.append(of(model, moved(examples.batch(numbers), device)).float().cpu().numpy())
-            advance(here.size * len(numbers))
-    model.train(was_training)
-    width = greatest(max((share.shape[1] for share in shares), default=0))
+    batches = scored(model, examples, of, batch_size, **how)
+    width = greatest(max((found.shape[1] for _, found in batches), default=0))
     result = np.zeros((len(examples), width), dtype=np.float32)
-    for numbers, share in zip(rows[here.share], shares, strict=True):
-        result[numbers, : share.shape[1]] = share
-    add_over_world(torch.from_numpy(result), here)  # a number and zeros: its bits stay
+    for numbers, found in batches:
+        result[numbers, : found.shape[1]] = found
+    add_over_world(torch.from_numpy(result), connected())  # a number and zeros: its bits stay
     return result

@@ -83,7 +83,7 @@ class Predictor:
         passages = dict(zip(texts, encode_passages(self.tokenizer, texts, workers=cores()), strict=True))
         prepared = self.kind.prepare(rows, passages, self.tokenizer)
         device: torch.device = next(self.model.parameters()).device
-        found = self.kind.predict(self.model, prepared, self.tokenizer, device=device)
+        found = self.kind.predict(self.model, prepared, device=device)
         if not all(map(_is_finite, found)):
             raise ModelError(f"{self.name}: gives scores that are no numbers: train it anew, at a lower rate")
         return found

@@ -20,7 +20,7 @@ from korbert.errors import ModelError, SettingsError
 from korbert.folders import tokenizer_folder
 from korbert.tokenization.aligning import align, trimmed
 from korbert.tokenization.analyzer import Analyzer
-from korbert.tokenization.encoding import Encoding, assemble, windows
+from korbert.tokenization.encoding import Encoding, assemble, assemble_or_cut
 from korbert.tokenization.folder import RECORD
 from korbert.tokenization.morphemes import Analysis
 from korbert.tokenization.pieces import CONTINUATION, MORPHEME, Pieces, Span
@@ -170,11 +170,7 @@ class TransformersTokenizer:
         """As Tokenizer.encode, with the special tokens around texts and pairs that theirs puts there."""
         first = self.encode_pieces(text, special_tokens=special_tokens)
         second = None if pair is None else self.encode_pieces(pair, special_tokens=special_tokens)
-        if stride is None:
-            return assemble(first, second, self.frame, max_length)
-        if max_length is None:
-            raise SettingsError(f"stride {stride} without max_length: say how long a window may be")
-        return windows(first, second, self.frame, max_length, stride)
+        return assemble_or_cut(first, second, self.frame, max_length, stride)
 
     def encode_pieces(self, text: str, *, special_tokens: bool = False) -> Pieces:
         """The pieces of a text without special tokens around. special_tokens: "[MASK]" and the like in it are such."""

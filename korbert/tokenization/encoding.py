@@ -21,6 +21,7 @@ __all__ = [
     "Span",
     "assemble",
     "assemble_many",
+    "assemble_or_cut",
     "cut_within",
     "fitted",
     "is_slice",
@@ -97,6 +98,17 @@ def fitted(first: int, second: int, frame: Frame, max_length: int) -> tuple[int,
     half = (room + 1) // 2  # the first keeps the odd one
     keep = first if first <= half else max(half, room - second)
     return keep, room - keep
+
+
+def assemble_or_cut(
+    first: Pieces, second: Pieces | None, frame: Frame, max_length: int | None, stride: int | None
+) -> Encoding | list[Encoding]:
+    """assemble(), or with a stride windows(). Raises SettingsError for a stride without max_length."""
+    if stride is None:
+        return assemble(first, second, frame, max_length)
+    if max_length is None:
+        raise SettingsError(f"stride {stride} without max_length: say how long a window may be")
+    return windows(first, second, frame, max_length, stride)
 
 
 def assemble_many(

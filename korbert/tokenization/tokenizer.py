@@ -19,7 +19,7 @@ from korbert.folders import tokenizer_folder
 from korbert.tokenization import folder as folders
 from korbert.tokenization import probe as probes
 from korbert.tokenization.analyzer import Analyses, Analyzer, changes
-from korbert.tokenization.encoding import Encoding, Frame, assemble, assemble_many, windows
+from korbert.tokenization.encoding import Encoding, Frame, assemble, assemble_many, assemble_or_cut
 from korbert.tokenization.learning import processor_of
 from korbert.tokenization.morphemes import Analysis
 from korbert.tokenization.pieces import CONTINUATION, EOJEOL, MORPHEME, SENTENCE, Pieces, pieces_of
@@ -148,11 +148,7 @@ class Tokenizer:
         """
         first = self.encode_pieces(text, special_tokens=special_tokens)
         second = None if pair is None else self.encode_pieces(pair, special_tokens=special_tokens)
-        if stride is None:
-            return assemble(first, second, self.frame, max_length)
-        if max_length is None:
-            raise SettingsError(f"stride {stride} without max_length: say how long a window may be")
-        return windows(first, second, self.frame, max_length, stride)
+        return assemble_or_cut(first, second, self.frame, max_length, stride)
 
     def encode_pieces(self, text: str, *, special_tokens: bool = False) -> Pieces:
         """The pieces of a text without [CLS] and [SEP]. special_tokens: as in encode."""

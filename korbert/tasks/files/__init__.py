@@ -1,6 +1,6 @@
 """Labelled files of any kind as rows: `read_rows("my.csv", [ROLES["text"], ROLES["label"]], columns={"text": "문장"})`.
 
-1. `forms.py` finds the format of a file, by its ending or its content, and opens it as a table.
+1. `forms.py` finds the format of a file (`form.py`), by its ending or its content, and opens it as a table.
 2. `delimited.py` (CSV, TSV), `jsons.py` (JSON lines, JSON), `arrow.py` (Parquet, Arrow, folders of `datasets`) and
    `tagged.py` (CoNLL, KLUE's entities, CoNLL-U) read the records of a table, as `table.py` describes it. Files of text
    may be compressed (gz, bz2, xz, zst) and in UTF-8, UTF-16 with its mark or CP949.
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from korbert.tasks.files.arrow import splits
     from korbert.tasks.files.cells import Answer, Span
     from korbert.tasks.files.columns import columns_of
-    from korbert.tasks.files.forms import FORMS, Form, open_table
+    from korbert.tasks.files.form import FORMS, Form
+    from korbert.tasks.files.forms import open_table
     from korbert.tasks.files.roles import ROLES, Role
     from korbert.tasks.files.rows import Place, Row, Rows, read_rows, refuse_unseen_labels
 
@@ -64,10 +65,10 @@ __all__ = [
 __getattr__ = attach(
     __name__,
     {
-        "FORMS": "forms",
+        "FORMS": "form",
         "ROLES": "roles",
         "Answer": "cells",
-        "Form": "forms",
+        "Form": "form",
         "Place": "rows",
         "Role": "roles",
         "Row": "rows",

@@ -4,20 +4,15 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path, PurePath
-from typing import Literal, get_args
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.streams.frames import PACKED, open_bytes
 from korbert.tasks.files import arrow, jsons, tagged
 from korbert.tasks.files.delimited import read_delimited
+from korbert.tasks.files.form import FORMS, Form
 from korbert.tasks.files.table import Table, TextFile, open_text
 
 __all__ = ["FORMS", "Form", "open_table"]
-
-Form = Literal[
-    "auto", "csv", "tsv", "tsv-plain", "tsv-quoted", "jsonl", "json", "parquet", "arrow", "conll", "conllu", "klue-ner"
-]
-FORMS: tuple[Form, ...] = get_args(Form)
 
 _ENDINGS: Mapping[str, Form] = {
     ".csv": "csv",

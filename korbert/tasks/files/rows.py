@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 from korbert.errors import CorpusError
 from korbert.tasks.files import cells
 from korbert.tasks.files.columns import Given, choose_columns
-from korbert.tasks.files.forms import Form, open_table
+from korbert.tasks.files.form import Form
+from korbert.tasks.files.forms import open_table
 from korbert.tasks.files.roles import Role
 from korbert.tasks.files.table import Fault, Table
 

@@ -1,9 +1,9 @@
 """What every kind of task is made of."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, Unpack
 
 import numpy as np
 import torch
@@ -16,11 +16,11 @@ from korbert.modeling.config import AnyConfig
 from korbert.modeling.models import Model, Pooling
 from korbert.tasks.examples import Learnable
 from korbert.tasks.files import Role, Row, Rows
+from korbert.tasks.learning import Scoring
 from korbert.tasks.passages import Passage
 from korbert.tasks.statistics import Score
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
-from korbert.training.settings import PrecisionName
 
 __all__ = ["Baseline", "Encoded", "Head", "Kind", "Prediction", "Prepared", "among"]
 
@@ -131,16 +131,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         """{"loss": the mean over the batch}."""
 
     @abstractmethod
-    def predict(
-        self,
-        model: nn.Module,
-        prepared: Prepared,
-        tokenizer: AnyTokenizer,
-        *,
-        device: torch.device,
-        precision: PrecisionName = "fp32",
-        advance: Callable[[int], None] = lambda count: None,
-    ) -> list[Prediction]:
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
         """A prediction for each row, in order. Of several connected processes all get all."""
 
     @property

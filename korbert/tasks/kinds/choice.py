@@ -1,7 +1,7 @@
 """The right one of several continuations or answers (SWAG, COPA, HellaSwag)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import torch
@@ -15,12 +15,11 @@ from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.settings import ChoiceSection
 from korbert.tasks.kinds.texts import VALUES, Groups, examples_of
-from korbert.tasks.learning import model_inputs, outputs
+from korbert.tasks.learning import Scoring, model_inputs, outputs
 from korbert.tasks.metrics import METRICS, confusion
 from korbert.tasks.statistics import Score
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
-from korbert.training.settings import PrecisionName
 
 __all__ = ["Choice"]
 
@@ -84,22 +83,11 @@ class Choice(Kind, frozen=True):
         """Cross entropy among the choices, in nats a row."""
         return {"loss": F.cross_entropy(_scores(model, batch), batch["labels"])}
 
-    def predict(
-        self,
-        model: nn.Module,
-        prepared: Prepared,
-        tokenizer: AnyTokenizer,
-        *,
-        device: torch.device,
-        precision: PrecisionName = "fp32",
-        advance: Callable[[int], None] = lambda count: None,
-    ) -> list[Prediction]:
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
         def shares(model: nn.Module, batch: Batch) -> Tensor:
             return _scores(model, batch).softmax(dim=-1)
 
-        found = outputs(
-            model, prepared.examples, shares, device=device, batch_size=64, precision=precision, advance=advance
-        )
+        found = outputs(model, prepared.examples, shares, batch_size=64, **how)
         return self._predictions(found, prepared.rows)
 
     def baselines(

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 import torch
@@ -18,13 +18,12 @@ from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.settings import ClassificationSection
 from korbert.tasks.kinds.texts import VALUES, examples_of, morphemes_of, texts_of
-from korbert.tasks.learning import model_inputs, outputs
+from korbert.tasks.learning import Scoring, model_inputs, outputs
 from korbert.tasks.metrics import METRICS, confusion, multilabel
 from korbert.tasks.metrics.classification import f1_of, micro_f1
 from korbert.tasks.statistics import Score
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
-from korbert.training.settings import PrecisionName
 
 __all__ = ["Classification"]
 
@@ -132,21 +131,12 @@ class Classification(Kind, frozen=True):
             return {"loss": losses.sum(dim=-1).mean()}
         return {"loss": F.cross_entropy(scores, batch["labels"], weight=weights, reduction="none").mean()}
 
-    def predict(
-        self,
-        model: nn.Module,
-        prepared: Prepared,
-        tokenizer: AnyTokenizer,
-        *,
-        device: torch.device,
-        precision: PrecisionName = "fp32",
-        advance: Callable[[int], None] = lambda count: None,
-    ) -> list[Prediction]:
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
         def shares(model: nn.Module, batch: Batch) -> Tensor:
             scores: Tensor = model(**model_inputs(batch)).float()
             return scores.sigmoid() if self.several else scores.softmax(dim=-1)
 
-        found = outputs(model, prepared.examples, shares, device=device, precision=precision, advance=advance)
+        found = outputs(model, prepared.examples, shares, **how)
         return [self.prediction(row) for row in found.astype(np.float64)]
 
     def prediction(self, shares: NDArray[np.float64]) -> Prediction:

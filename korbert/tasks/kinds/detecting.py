@@ -8,7 +8,7 @@ from typing import NamedTuple
 from korbert.errors import CorpusError
 from korbert.tasks.files import ROLES, columns_of, open_table
 from korbert.tasks.files.columns import choose_columns
-from korbert.tasks.files.forms import Form
+from korbert.tasks.files.form import Form
 from korbert.tasks.files.table import Fault
 
 __all__ = ["Detected", "detect"]

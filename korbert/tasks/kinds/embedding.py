@@ -17,7 +17,7 @@ fewer texts to tell apart.
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 import torch
@@ -32,12 +32,11 @@ from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.settings import EmbeddingSection
 from korbert.tasks.kinds.texts import Groups, examples_of
-from korbert.tasks.learning import model_inputs, outputs
+from korbert.tasks.learning import Scoring, model_inputs, outputs
 from korbert.tasks.metrics import regression
 from korbert.tasks.statistics import Score, repeated
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
-from korbert.training.settings import PrecisionName
 
 __all__ = ["Embedding"]
 
@@ -164,16 +163,7 @@ class Embedding(Kind, frozen=True):
             return {"loss": ranking_loss(first, second, labels, self.temperature)}
         return {"loss": contrastive_loss(first, second, third, labels[:, None] == labels, self.temperature)}
 
-    def predict(
-        self,
-        model: nn.Module,
-        prepared: Prepared,
-        tokenizer: AnyTokenizer,
-        *,
-        device: torch.device,
-        precision: PrecisionName = "fp32",
-        advance: Callable[[int], None] = lambda count: None,
-    ) -> list[Prediction]:
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
         def nearness(model: nn.Module, batch: Batch) -> Tensor:
             vectors = _vectors(model, model_inputs(batch))
             return cosines(vectors[::2], vectors[1::2])[:, None]
@@ -182,7 +172,7 @@ class Embedding(Kind, frozen=True):
             raise SettingsError(
                 "a row has one text: give pairs, whose cosine is predicted; korbert.load(..).embed gives vectors"
             )
-        found = outputs(model, prepared.examples, nearness, device=device, precision=precision, advance=advance)
+        found = outputs(model, prepared.examples, nearness, **how)
         return [float(number) for number in found[:, 0]]
 
     def baselines(

@@ -1,7 +1,7 @@
 """Answers to questions, cut out of texts of any length; a question may have none."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.settings import ReadingSection
 from korbert.tasks.korquad import metrics as korquad
-from korbert.tasks.learning import outputs
+from korbert.tasks.learning import Scoring, outputs
 from korbert.tasks.metrics.reading import KLUE_MRC, answer_scores, best_threshold
 from korbert.tasks.question_rows import right_answers
 from korbert.tasks.questions import AnswerMetrics
@@ -25,7 +25,6 @@ from korbert.tasks.statistics import Score
 from korbert.tasks.windows import WindowExamples, choice_logits, cut_windows, reading_loss
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
-from korbert.training.settings import PrecisionName
 
 __all__ = ["Reading"]
 
@@ -104,19 +103,10 @@ class Reading(ReadingSettings, Kind, frozen=True):
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         return reading_loss(model, batch)
 
-    def predict(
-        self,
-        model: nn.Module,
-        prepared: Prepared,
-        tokenizer: AnyTokenizer,
-        *,
-        device: torch.device,
-        precision: PrecisionName = "fp32",
-        advance: Callable[[int], None] = lambda count: None,
-    ) -> list[Prediction]:
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
         """ModelError where the model's scores are NaN."""
         examples: Any = prepared.examples
-        scores = outputs(model, examples, _ends, device=device, batch_size=64, precision=precision, advance=advance)
+        scores = outputs(model, examples, _ends, batch_size=64, **how)
         if np.isnan(scores).any():
             raise ModelError("the model gives scores that are no numbers: train it anew, at a lower rate")
         found = found_in(examples.scored(scores), len(prepared.rows), self)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import torch
@@ -17,12 +17,11 @@ from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.settings import RegressionSection
 from korbert.tasks.kinds.texts import VALUES, examples_of, morphemes_of, texts_of
-from korbert.tasks.learning import model_inputs, outputs
+from korbert.tasks.learning import Scoring, model_inputs, outputs
 from korbert.tasks.metrics import regression
 from korbert.tasks.statistics import Score, repeated
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
-from korbert.training.settings import PrecisionName
 
 __all__ = ["Regression"]
 
@@ -90,21 +89,12 @@ class Regression(Kind, frozen=True):
         scores = model(**model_inputs(batch)).float()[:, 0]
         return {"loss": F.mse_loss(scores, batch["labels"]) / self.deviation**2}
 
-    def predict(
-        self,
-        model: nn.Module,
-        prepared: Prepared,
-        tokenizer: AnyTokenizer,
-        *,
-        device: torch.device,
-        precision: PrecisionName = "fp32",
-        advance: Callable[[int], None] = lambda count: None,
-    ) -> list[Prediction]:
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
         def scores(model: nn.Module, batch: Batch) -> Tensor:
             found: Tensor = model(**model_inputs(batch))
             return found
 
-        found = outputs(model, prepared.examples, scores, device=device, precision=precision, advance=advance)
+        found = outputs(model, prepared.examples, scores, **how)
         return [float(number) for number in found[:, 0]]
 
     def baselines(

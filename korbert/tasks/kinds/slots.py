@@ -1,8 +1,8 @@
 """Values of described slots: for each none, any value, or a span of the text."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import torch
@@ -16,14 +16,13 @@ from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.settings import SlotsSection
-from korbert.tasks.learning import model_inputs, outputs
+from korbert.tasks.learning import Scoring, model_inputs, outputs
 from korbert.tasks.reading import found_in
 from korbert.tasks.reading_settings import ReadingSettings, WindowSettings
 from korbert.tasks.statistics import Score
 from korbert.tasks.windows import Window, WindowExamples, among_choices, cut_windows
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
-from korbert.training.settings import PrecisionName
 
 __all__ = ["ANY", "Slots"]
 
@@ -123,21 +122,10 @@ class Slots(ReadingSettings, Kind, frozen=True):
         gate_loss = F.cross_entropy(gate, batch["gates"])
         return {"loss": gate_loss + span_loss, "gate_loss": gate_loss, "span_loss": span_loss}
 
-    def predict(
-        self,
-        model: nn.Module,
-        prepared: Prepared,
-        tokenizer: AnyTokenizer,
-        *,
-        device: torch.device,
-        precision: PrecisionName = "fp32",
-        advance: Callable[[int], None] = lambda count: None,
-    ) -> list[Prediction]:
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
         """ModelError where the model's scores are NaN."""
         examples: Any = prepared.examples
-        scores = outputs(
-            model, examples, _log_probabilities, device=device, batch_size=64, precision=precision, advance=advance
-        )
+        scores = outputs(model, examples, _log_probabilities, batch_size=64, **how)
         if np.isnan(scores).any():
             raise ModelError("the model gives scores that are no numbers: train it anew, at a lower rate")
         count = sum(map(len, prepared.more))

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self, Unpack
 
 import numpy as np
 import torch
@@ -16,11 +16,13 @@ from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.settings import TaggingSection
+from korbert.tasks.learning import Scoring
 from korbert.tasks.metrics import tagging as metrics
 from korbert.tasks.statistics import Score
 from korbert.tasks.tagging import (
     Transitions,
-    best_path,
+    best_labels,
+    best_spans,
     bio_labels,
     encode_tags,
     is_bio,
@@ -30,18 +32,16 @@ from korbert.tasks.tagging import (
     look_up,
     make_examples,
     piece_tags,
-    spans_of_pieces,
     spans_of_words,
     tagging_loss,
     word_tags,
     write_bio,
 )
 from korbert.tasks.tagging.examples import IGNORED, by_text
-from korbert.tasks.tagging.labels import eojeols, first_pieces, owners
+from korbert.tasks.tagging.labels import eojeols
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.pieces import Span
 from korbert.training.devices import Batch
-from korbert.training.settings import PrecisionName
 
 __all__ = ["Tagging"]
 
@@ -174,34 +174,20 @@ class Tagging(Kind, frozen=True):
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         return tagging_loss(model, batch)
 
-    def predict(
-        self,
-        model: nn.Module,
-        prepared: Prepared,
-        tokenizer: AnyTokenizer,
-        *,
-        device: torch.device,
-        precision: PrecisionName = "fp32",
-        advance: Callable[[int], None] = lambda count: None,
-    ) -> list[Prediction]:
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
         examples: Any = prepared.examples
         units, passages, windows = prepared.more
-        scores = log_probabilities(model, examples, device=device, precision=precision, advance=advance)
+        scores = log_probabilities(model, examples, **how)
         transitions = Transitions(self.tags)
         found: list[Prediction] = []
         for one, passage, own in zip(units, passages, by_text(scores, examples, windows), strict=True):
             if one.words is None:
-                places = owners(passage.spans).places  # tags of the other pieces do not count, on the path neither
-                path = ["O"] * len(own)
-                for place, tag in zip(places, best_path(own[places], transitions), strict=True):
-                    path[place] = self.tags[tag]
-                found.append([[*span] for span in spans_of_pieces(path, passage)])
+                spans = best_spans(passage, own, self.tags, transitions)
+                found.append([[start, end, label] for start, end, label, _ in spans])
                 continue
-            pieces = np.array(first_pieces(one.words, passage), dtype=np.int64)
-            labels = np.full(len(pieces), -1)
-            labels[pieces >= 0] = best_path(own[pieces[pieces >= 0]], transitions)
+            labels = best_labels(one.words, passage, own, transitions)
             common = "O" if "O" in self.tags else self.tags[0]  # of a word without pieces
-            found.append([self.tags[label] if label >= 0 else common for label in labels])
+            found.append([self.tags[label] if label >= 0 else common for label, _ in labels])
         return found
 
     def baselines(

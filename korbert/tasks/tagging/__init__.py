@@ -25,7 +25,14 @@ if TYPE_CHECKING:
         unreachable_words,
         word_tags,
     )
-    from korbert.tasks.tagging.tagger import TaggedSpan, Tagger, log_probabilities, tagging_loss
+    from korbert.tasks.tagging.tagger import (
+        TaggedSpan,
+        Tagger,
+        best_labels,
+        best_spans,
+        log_probabilities,
+        tagging_loss,
+    )
     from korbert.tasks.tagging.viterbi import Transitions, best_path
 
 __all__ = [
@@ -34,7 +41,9 @@ __all__ = [
     "TaggedSpan",
     "Tagger",
     "Transitions",
+    "best_labels",
     "best_path",
+    "best_spans",
     "bio_labels",
     "encode_tags",
     "is_bio",
@@ -63,7 +72,9 @@ __getattr__ = attach(
         "TaggedSpan": "tagger",
         "Tagger": "tagger",
         "Transitions": "viterbi",
+        "best_labels": "tagger",
         "best_path": "viterbi",
+        "best_spans": "tagger",
         "bio_labels": "bio",
         "encode_tags": "examples",
         "is_bio": "bio",

@@ -5,9 +5,9 @@
 3. viterbi.py chooses the tags, labels.py leads them back to the text's characters.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Self, TypedDict, overload
+from typing import Self, TypedDict, Unpack, overload
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from torch.nn import functional as F
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling import TaggingModel, load_model, read_config
 from korbert.processor import cores
+from korbert.tasks.learning import Scoring, model_inputs, scored
 from korbert.tasks.passages import Passage, encode_passages
 from korbert.tasks.tagging.bio import is_bio, read_bio
 from korbert.tasks.tagging.examples import IGNORED, TaggedExamples, by_text, make_examples
@@ -26,12 +27,11 @@ from korbert.tasks.tagging.viterbi import Transitions, best_path
 from korbert.tasks.texts import as_texts
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.pieces import Span
-from korbert.training.devices import Batch, autocast, choose_device, moved
+from korbert.training.devices import Batch, choose_device
 from korbert.training.distributed import add_over_world
-from korbert.training.settings import PrecisionName
 from korbert.world import connected, greatest
 
-__all__ = ["TaggedSpan", "Tagger", "log_probabilities", "tagging_loss"]
+__all__ = ["TaggedSpan", "Tagger", "best_labels", "best_spans", "log_probabilities", "tagging_loss"]
 
 _SCORING_BATCH_SIZE = 64
 _TEXTS_AT_ONCE = 1_024  # whose pieces and scores are held in memory
@@ -54,50 +54,66 @@ def tagging_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
     every piece weighs the same, whatever rows share its batch, and processes that share a batch get the same update.
     """
     sums = F.cross_entropy(
-        _logits(model, batch).float().flatten(0, 1), batch["labels"].flatten(), ignore_index=IGNORED, reduction="sum"
+        model(**model_inputs(batch)).float().flatten(0, 1),
+        batch["labels"].flatten(),
+        ignore_index=IGNORED,
+        reduction="sum",
     )
     return {"loss": sums / (len(batch["labels"]) * batch["targets_per_row"]).clamp(min=1e-9)}
 
 
-def log_probabilities(
-    model: nn.Module,
-    examples: TaggedExamples,
-    *,
-    device: torch.device,
-    precision: PrecisionName = "fp32",
-    advance: Callable[[int], None] = lambda count: None,
-) -> NDArray[np.float32]:
-    """The log probability of each label for each piece of all rows: (offsets[-1], C). The model stays in its mode.
+def log_probabilities(model: nn.Module, examples: TaggedExamples, **how: Unpack[Scoring]) -> NDArray[np.float32]:
+    """The log probability of each label for each piece of all rows: (offsets[-1], C).
 
-    Of several connected processes each scores every size-th batch, and all get all.
-    advance: called with the number of rows after each batch.
+    Of several connected processes all get all.
     """
-    shares: list[NDArray[np.float32]] = []
-    here = connected()
-    rows = list(examples.by_length(_SCORING_BATCH_SIZE))
-    was_training = model.training
-    model.eval()
-    with torch.inference_mode(), autocast(device, precision):
-        for numbers in rows[here.share]:
-            batch = moved(examples.batch(numbers), device)
-            scores = _logits(model, batch).float().log_softmax(dim=-1)
-            shares.append(scores[batch["attention_mask"].bool()].cpu().numpy())  # the rows, one behind the other
-            advance(here.size * len(numbers))
-    model.train(was_training)
-    labels = greatest(shares[0].shape[1] if shares else 0)
+
+    def of_pieces(model: nn.Module, batch: Batch) -> Tensor:
+        """Those of the rows of a batch, one behind the other."""
+        scores: Tensor = model(**model_inputs(batch)).float().log_softmax(dim=-1)  # (B, T, C)
+        return scores[batch["attention_mask"].bool()]
+
+    batches = scored(model, examples, of_pieces, _SCORING_BATCH_SIZE, **how)
+    labels = greatest(batches[0][1].shape[1] if batches else 0)
     result = np.zeros((int(examples.offsets[-1]), labels), dtype=np.float32)
-    for numbers, share in zip(rows[here.share], shares, strict=True):
+    for numbers, found in batches:
         ends = np.cumsum(examples.lengths[numbers])
-        for number, part in zip(numbers, np.split(share, ends[:-1]), strict=True):
+        for number, part in zip(numbers, np.split(found, ends[:-1]), strict=True):
             result[examples.offsets[number] : examples.offsets[number + 1]] = part
-    add_over_world(torch.from_numpy(result), here)  # a number and zeros: its bits stay
+    add_over_world(torch.from_numpy(result), connected())  # a number and zeros: its bits stay
     return result
 
 
-def _logits(model: nn.Module, batch: Batch) -> Tensor:
-    inputs = {name: batch[name] for name in ("input_ids", "attention_mask", "boundaries", "lengths")}
-    scores: Tensor = model(**inputs)
-    return scores  # (B, T, C)
+def best_spans(
+    passage: Passage, scores: NDArray[np.float32], labels: Sequence[str], transitions: Transitions
+) -> list[tuple[int, int, str, float]]:
+    """Start, end, label and mean probability of the spans on the best legal path of BIO tags, in characters.
+
+    scores: (P, C), log probabilities of the pieces; those of pieces that own no character do not count.
+    """
+    own = owners(passage.spans)
+    path = best_path(scores[own.places], transitions)
+    shares = np.exp(scores[own.places, path].astype(np.float64))
+    return [
+        (int(own.runs[first, 0]), int(own.runs[last - 1, 1]), label, float(shares[first:last].mean()))
+        for first, last, label in read_bio([labels[label] for label in path])
+    ]
+
+
+def best_labels(
+    words: Sequence[Span], passage: Passage, scores: NDArray[np.float32], transitions: Transitions
+) -> list[tuple[int, float]]:
+    """The label of each word by its first piece, -1 for a word without pieces, and its probability.
+
+    scores: (P, C), log probabilities of the pieces.
+    """
+    pieces = np.array(first_pieces(words, passage), dtype=np.int64)
+    found: list[tuple[int, float]] = [(-1, 0.0)] * len(words)
+    places = np.flatnonzero(pieces >= 0)
+    own = scores[pieces[places]]
+    for place, label, row in zip(places.tolist(), best_path(own, transitions).tolist(), own, strict=True):
+        found[place] = (label, float(np.exp(row[label])))
+    return found
 
 
 class Tagger:
@@ -167,7 +183,7 @@ class Tagger:
             raise SettingsError(f"{len(words)} words, and another number of spaces: give each word one") from None
         (passage,) = encode_passages(self.tokenizer, [text])
         (scores,) = self.log_probabilities([passage])
-        found = self._words(spans, passage, scores)
+        found = best_labels(spans, passage, scores, self._transitions)
         return [self.labels[label] if label >= 0 else "" for label, _ in found]
 
     def log_probabilities(self, passages: Sequence[Passage]) -> list[NDArray[np.float32]]:
@@ -184,29 +200,12 @@ class Tagger:
         """What `tag` gives for a text, from the log probabilities of its pieces (P, C)."""
         if not is_bio(self.labels):
             words = eojeols(passage.text)
-            labelled = zip(words, self._words(words, passage, scores), strict=True)
+            labelled = zip(words, best_labels(words, passage, scores, self._transitions), strict=True)
             return [
                 _span(passage.text, *word, self.labels[label], score) for word, (label, score) in labelled if label >= 0
             ]
-        own = owners(passage.spans)
-        path = best_path(scores[own.places], self._transitions)
-        shares = np.exp(scores[own.places, path].astype(np.float64))
-        spans = read_bio([self.labels[label] for label in path])
-        return [
-            _span(passage.text, own.runs[first, 0], own.runs[last - 1, 1], label, shares[first:last].mean())
-            for first, last, label in spans
-        ]
-
-    def _words(self, words: Sequence[Span], passage: Passage, scores: NDArray[np.float32]) -> list[tuple[int, float]]:
-        """The label of each word, -1 without pieces, and its probability."""
-        pieces = np.array(first_pieces(words, passage), dtype=np.int64)
-        found: list[tuple[int, float]] = [(-1, 0.0)] * len(words)
-        places = np.flatnonzero(pieces >= 0)
-        own = scores[pieces[places]]
-        for place, label, row in zip(places.tolist(), best_path(own, self._transitions).tolist(), own, strict=True):
-            found[place] = (label, float(np.exp(row[label])))
-        return found
+        return [_span(passage.text, *span) for span in best_spans(passage, scores, self.labels, self._transitions)]
 
 
 def _span(text: str, start: int, end: int, label: str, score: float) -> TaggedSpan:
-    return {"start": int(start), "end": int(end), "label": label, "text": text[start:end], "score": float(score)}
+    return {"start": start, "end": end, "label": label, "text": text[start:end], "score": score}

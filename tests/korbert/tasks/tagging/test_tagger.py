@@ -204,7 +204,8 @@ def test_processes_share_the_rows(tiny_tokenizer: Tokenizer, marked: Callable, m
     monkeypatch.setattr("korbert.tasks.tagging.tagger.add_over_world", lambda tensor, here: None)
     parts = []
     for rank in range(3):
-        monkeypatch.setattr("korbert.tasks.tagging.tagger.connected", lambda rank=rank: World(rank, 3))
+        for module in ("korbert.tasks.learning", "korbert.tasks.tagging.tagger"):
+            monkeypatch.setattr(f"{module}.connected", lambda rank=rank: World(rank, 3))
         parts.append(log_probabilities(model, examples, device=CPU))
     assert not any((part == whole).all() for part in parts)
     np.testing.assert_array_equal(sum(parts), whole)
