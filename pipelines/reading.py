@@ -135,7 +135,7 @@ def _new_model(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs,
     if settings.encoder:
         return ReadingModel(settings.encoder.model_copy(update={"vocab_size": tokenizer.vocab_size}), generator)
     folder = inputs.artifacts["pretrain"] / "model"
-    pretrained, its_tokenizer = load_model(folder, "pretraining")
+    pretrained, its_tokenizer = load_model(folder)
     if its_tokenizer.digest != tokenizer.digest:
         raise ModelError(f"{folder}: was trained with another tokenizer than the vocab stage's: make pretrain anew")
     if settings.max_length > pretrained.config.max_position_embeddings:

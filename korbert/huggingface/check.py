@@ -19,6 +19,7 @@ from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import (
     ChoiceModel,
     ClassificationModel,
+    DetectionModel,
     EmbeddingModel,
     Model,
     PretrainingModel,
@@ -60,13 +61,14 @@ def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float
                     f"export: its tokenizer cuts {text[:40]!r} into {others}, ours into {ours}: report this"
                 )
         differences = _compare_outputs(model, tokenizer, folder)
-        _USES[model.kind](model, tokenizer, reads, folder)
+        if use := _USES.get(model.kind):
+            use(model, tokenizer, reads, folder)
     return differences
 
 
 def _compare_outputs(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float]:
     assert isinstance(model.config, EncoderConfig)
-    kind = CLASSES[family_of(model.config), model.kind]
+    kind = CLASSES[family_of(model.config, model.kind), model.kind]
     theirs, report = getattr(transformers(), kind).from_pretrained(folder, output_loading_info=True)
     if wrong := {key: sorted(keys) for key, keys in report.items() if keys}:
         raise ModelError(f"export: {kind} does not take all weights: {wrong}: report this as a fault")
@@ -235,7 +237,7 @@ def _our_outputs(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]
     if isinstance(model, PretrainingModel):
         mlm, nsp = model(**batch)
         return {"mlm_logits": mlm} | ({"nsp_logits": nsp} if model.config.architecture == "bert" else {})
-    if isinstance(model, ClassificationModel | TaggingModel):
+    if isinstance(model, ClassificationModel | DetectionModel | TaggingModel):
         return {"logits": model(**batch)}
     if isinstance(model, EmbeddingModel):
         return {"last_hidden_state": model.encoder(**batch)}
@@ -244,7 +246,7 @@ def _our_outputs(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]
 
 
 def _their_outputs(theirs: Any, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    segments = theirs.config.model_type in ("bert", "albert")
+    segments = theirs.config.model_type in ("bert", "albert", "electra")
     known = batch if segments else {k: v for k, v in batch.items() if k != "token_type_ids"}
     if theirs.__class__.__name__.endswith("ForMultipleChoice"):  # (B, choices, T): one choice each
         known = {key: column[:, None] for key, column in known.items()}

@@ -73,6 +73,11 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
     local_rope_theta: float = Field(
         10_000.0, gt=0, description="`modern`: base of the rotary embeddings in local layers"
     )
+    causal: bool = Field(
+        False,
+        description="each piece sees itself and those before it alone, left to right (Devlin et al. 5.1); for"
+        ' objectives = ["clm"]',
+    )
     boundary_embedding: bool = Field(
         False, description="add an embedding of what begins at a piece (nothing, morpheme, eojeol, sentence)"
     )

@@ -20,7 +20,7 @@ _MAY_DIFFER = {"vocab_size", "hidden_dropout_prob", "attention_probs_dropout_pro
 
 
 def take_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) -> None:
-    """Replaces all weights by those of the pretraining model in `folder`.
+    """Replaces all weights by those of the pretraining model in `folder`; a head that it has not stays as drawn.
 
     tokenizer: of `model`: that of the folder, or that with more words, as extending.extended adds them. Raises
     ModelError for another tokenizer, for an encoder that differs in more than dropout, and as load_model.
@@ -32,7 +32,8 @@ def take_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) ->
     if not isinstance(base, Tokenizer):
         raise ModelError(f"{folder}: has a tokenizer of transformers, which takes no more words: name another model")
     check_tokenizer(tokenizer, base, folder)
-    model.load_state_dict(grown(theirs.state_dict(), base.vocab_size, new_entries(tokenizer, base)))
+    weights, own = grown(theirs.state_dict(), base.vocab_size, new_entries(tokenizer, base)), model.state_dict()
+    model.load_state_dict(own | {name: tensor for name, tensor in weights.items() if name in own})
 
 
 def check_tokenizer(tokenizer: Tokenizer, base: Tokenizer, folder: Path) -> None:

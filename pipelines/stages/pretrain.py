@@ -1,4 +1,4 @@
-"""pretrain: shards -> a model that has learned to fill gaps (MLM) and to tell neighbours from strangers (NSP)."""
+"""pretrain: shards -> a model that has learned what the recipe's objectives ask for: gaps (MLM), pairs (NSP), .."""
 
 import math
 from pathlib import Path
@@ -26,7 +26,10 @@ from korbert.pretraining import (
     heldout_rows,
     in_phases,
 )
-from korbert.pretraining.vocabulary import Negatives
+from korbert.pretraining.objectives.losses import Loss
+from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
+from korbert.pretraining.objectives.spans import RecurringSpans
+from korbert.pretraining.objectives.vocabulary import Negatives
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.folder import RECORD
 from korbert.tokenization.vocabulary import FIRST_PIECE
@@ -41,11 +44,9 @@ from pipelines.stages.settings import PretrainStage
 if TYPE_CHECKING:
     from pipelines.pipeline import Pipeline
 
-_BEFORE = ("mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy")  # kept of the model that was begun with
-
 
 def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
-    """Writes model/, metrics.jsonl, samples.jsonl and scores.json."""
+    """Writes model/, with "rtd" generator/, metrics.jsonl, samples.jsonl and scores.json."""
     for number, phase in enumerate(settings.phases):
         require_rows(f"pretrain.phases.{number}.batch_size", phase.batch_size)
     torch.set_num_threads(settings.threads)
@@ -55,26 +56,26 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     shards, tokenizer = inputs.artifacts["shard"], Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
     ids, unigram = _special_ids(tokenizer), piece_counts(shards)
     phases = training_phases(settings, shards, ids, unigram)
-    held_out = evaluation_batches(settings, shards, ids)
-    samples = Samples(output / "samples.jsonl", choose_samples(_heldout_rows(settings, shards, ids)), tokenizer)
+    held_out = evaluation_batches(settings, shards, ids, unigram)
+    shown = [] if "clm" in settings.objectives else choose_samples(_heldout_rows(settings, shards, ids, unigram))
+    samples = Samples(output / "samples.jsonl", shown, tokenizer)
 
     # The model before the first step: with drawn weights, or with those of the recipe's `init`.
-    config = settings.encoder.config(tokenizer.vocab_size)
-    model = PretrainingModel(config, torch.Generator().manual_seed(settings.seed))
+    model, loss = model_and_loss(settings, tokenizer.vocab_size)
     before: dict[str, float | int] = {}
-    if settings.init:
+    if isinstance(model, PretrainingModel) and settings.init:
         take_weights(model, tokenizer, inputs.folder("init", "config.json"))
         with autocast(device, settings.precision):
-            before = evaluate(model.to(device).eval(), held_out, unigram)
+            before = evaluate(model.to(device).eval(), held_out, unigram, loss)
 
     def look(model: nn.Module, step: int) -> dict[str, float | int]:
-        samples.write(model, step)
-        return evaluate(model, held_out, unigram)
+        samples.write(model.generator if isinstance(model, ReplacementModel) else model, step)
+        return evaluate(model, held_out, unigram, loss)
 
     result = fit(
         model,
         in_phases(phases),
-        PretrainingLoss(settings.head.z_loss),
+        loss,
         training_plan(settings),
         device=device,
         output=TrainingOutput.below(output, settings.checkpoint_every),
@@ -88,7 +89,11 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         return {}
 
     # What came of it.
-    save_model(output / "model", model, tokenizer)
+    if isinstance(model, ReplacementModel):
+        save_model(output / "model", model.detection_model(), tokenizer)
+        save_model(output / "generator", model.generator_model(), tokenizer)
+    else:
+        save_model(output / "model", model, tokenizer)
     counts: Counts = {
         "steps": result.steps,
         "rows": sum(phase.steps * phase.batch_size for phase in phases),
@@ -97,10 +102,26 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     }
     if result.left_out:
         counts["steps_left_out"] = result.left_out
-    figures = {**result.heldout, **{f"init_{name}": before[name] for name in _BEFORE if name in before}}
+    kept = {name: figure for name, figure in before.items() if name.endswith(("_loss", "_accuracy"))}
+    kept.pop("unigram_loss", None)
+    figures = {**result.heldout, **{f"init_{name}": figure for name, figure in kept.items()}}
     finite = {name: value if math.isfinite(value) else None for name, value in figures.items()}
     artifacts.write_json(output / "scores.json", {**finite, **counts})
     return counts
+
+
+def model_and_loss(settings: PretrainStage, vocab_size: int) -> tuple[PretrainingModel | ReplacementModel, Loss]:
+    """The model before the first step, with weights drawn by the settings' seed, and what it learns."""
+    config = settings.encoder.config(vocab_size)
+    generator = torch.Generator().manual_seed(settings.seed)
+    if "rtd" in settings.objectives:
+        pairing = next((name for name in settings.objectives if name in ("nsp", "sop")), None)
+        return (
+            ReplacementModel(config, settings.rtd, generator),
+            ReplacementLoss(settings.rtd, pairing, settings.head.z_loss),
+        )
+    loss = PretrainingLoss(settings.objectives, settings.head.z_loss)
+    return PretrainingModel(config, generator, settings.objectives), loss
 
 
 def training_plan(settings: PretrainStage) -> TrainingPlan:
@@ -154,7 +175,7 @@ def _negatives(settings: PretrainStage, counts: NDArray[np.int64]) -> Negatives 
 
 def training_phases(settings: PretrainStage, folder: Path, ids: SpecialIds, counts: NDArray[np.int64]) -> list[Phase]:
     """The rows of each phase. folder: the shards, or others laid out as they are. counts: (V,), of piece_counts."""
-    negatives = _negatives(settings, counts)
+    negatives, spans = _negatives(settings, counts), _spans(settings, ids, counts)
     files = Shards(sorted((folder / "train").glob("*.arrow")))
     return [
         Phase(
@@ -168,6 +189,7 @@ def training_phases(settings: PretrainStage, folder: Path, ids: SpecialIds, coun
                 objectives=settings.objectives,
                 fill=phase.fill,
                 negatives=negatives,
+                spans=spans,
             ),
             phase.steps,
             phase.batch_size,
@@ -177,16 +199,29 @@ def training_phases(settings: PretrainStage, folder: Path, ids: SpecialIds, coun
     ]
 
 
-def evaluation_batches(settings: PretrainStage, folder: Path, ids: SpecialIds) -> list[Batch]:
+def _spans(settings: PretrainStage, ids: SpecialIds, counts: NDArray[np.int64]) -> RecurringSpans | None:
+    return RecurringSpans(settings.spans, ids.mask, counts) if "spans" in settings.objectives else None
+
+
+def evaluation_batches(
+    settings: PretrainStage, folder: Path, ids: SpecialIds, counts: NDArray[np.int64]
+) -> list[Batch]:
     """Rows of the first phase's length throughout, so that all points of a curve measure one thing."""
-    return heldout_batches(_heldout_rows(settings, folder, ids), settings.heldout_rows)
+    return heldout_batches(_heldout_rows(settings, folder, ids, counts), settings.heldout_rows)
 
 
-def _heldout_rows(settings: PretrainStage, folder: Path, ids: SpecialIds) -> PretrainingRows:
+def _heldout_rows(settings: PretrainStage, folder: Path, ids: SpecialIds, counts: NDArray[np.int64]) -> PretrainingRows:
     files = Shards(sorted((folder / "heldout").glob("*.arrow")))
     length = settings.phases[0].length
     return heldout_rows(
-        files, ids, length, settings.masking, settings.pairs, settings.seed, objectives=settings.objectives
+        files,
+        ids,
+        length,
+        settings.masking,
+        settings.pairs,
+        settings.seed,
+        objectives=settings.objectives,
+        spans=_spans(settings, ids, counts),
     )
 
 

@@ -13,7 +13,15 @@ from pydantic import (
 
 from corpus.settings import ShardSettings, VocabSettings
 from korbert.modeling.config import EncoderConfig
-from korbert.pretraining.settings import HeadSettings, MaskingSettings, ObjectiveName, PairSettings
+from korbert.pretraining.settings import (
+    HeadSettings,
+    MaskingSettings,
+    ObjectiveName,
+    PairSettings,
+    ReplacementSettings,
+    SpanSettings,
+    check_objectives,
+)
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
 __all__ = ["EncoderSection", "HeldOut", "Phase", "PretrainStage", "ShardStage", "VocabStage"]
@@ -114,11 +122,15 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     phases: tuple[Phase, ...] = Field(min_length=1, description="run in this order under one learning rate schedule")
     objectives: tuple[ObjectiveName, ...] = Field(
         ("mlm", "nsp"),
-        description="mlm: masked pieces; nsp: whether segment B follows A; without it a row is one segment",
+        description="what is learned at once. mlm: masked pieces; nsp: whether segment B follows A; sop: whether A and"
+        " B are in order; spans: where a hidden span occurs again; rtd: which pieces a small generator has replaced;"
+        " clm: the next piece, with encoder.causal = true",
     )
     head: HeadSettings = HeadSettings()
     masking: MaskingSettings = MaskingSettings()
     pairs: PairSettings = PairSettings()
+    spans: SpanSettings = SpanSettings()
+    rtd: ReplacementSettings = ReplacementSettings()
     optimizer: OptimizerSettings
     on_divergence: Literal["stop", "skip"] = Field(
         "stop",
@@ -141,7 +153,23 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
 
     @field_validator("objectives")
     @classmethod
-    def _mlm_is_there(cls, objectives: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, ...]:
-        if "mlm" not in objectives or len(set(objectives)) < len(objectives):
-            raise ValueError('say ["mlm", "nsp"] or ["mlm"]')
-        return objectives
+    def _objectives_fit(cls, objectives: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, ...]:
+        return check_objectives(objectives)
+
+    @model_validator(mode="after")
+    def _encoder_fits(self) -> Self:
+        causal = self.encoder.causal
+        if causal != ("clm" in self.objectives):
+            raise ValueError(
+                f"encoder.causal = {str(causal).lower()} with objectives {list(self.objectives)}:"
+                " clm needs an encoder that reads from left to right, the others one that does not"
+            )
+        if self.init and "rtd" in self.objectives:
+            raise ValueError("init begins no generator and no detector: leave it out with rtd")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without spans and rtd, the record is the one from before there were these, and keeps its digest."""
+        record: dict[str, Any] = serialize(self)
+        return {name: value for name, value in record.items() if name not in {"spans", "rtd"} - set(self.objectives)}
