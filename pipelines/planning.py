@@ -172,7 +172,7 @@ def _flop(settings: PretrainStage, config: EncoderConfig, phase: PhasePlan) -> d
     return flop_a_piece(
         config,
         length=phase.row_pieces,
-        label_share=settings.masking.rate,
+        label_share=1.0 if "clm" in settings.objectives else settings.masking.rate,
         scored=scored,
         pieces_a_step=phase.step_pieces,
     )
@@ -221,7 +221,10 @@ def _tried(pipeline: Pipeline, planned: Plan, rows: Sequence[Phase] | None, seco
             for phase, parts in zip(planned.phases, planned.flop, strict=True)
         ]
         most = room / _activation_bytes(planned.config, planned.precision)
-        subject = trial.Subject(settings, folder, _ids(planned.config), rows, flop, most)
+        teacher = None
+        if settings.distill.teacher:
+            teacher = pipeline.inputs(pipeline.recipe.stages["pretrain"]).folder("teacher", "config.json")
+        subject = trial.Subject(settings, folder, _ids(planned.config), rows, flop, most, teacher)
         return trial.measure(subject, choose_device(planned.device), seconds, Path(made) / "checkpoints")
 
 

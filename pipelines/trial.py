@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from korbert.interruption import Interrupted
+from korbert.modeling import load_model
 from korbert.pretraining import Phase, SpecialIds, evaluate
 from korbert.pretraining.objectives.losses import Loss
 from korbert.training import Batch, Checkpointing, TrainingOutput, fit
@@ -65,7 +66,8 @@ class Trial:
 class Subject:
     """What is tried: pretraining under `settings` on the shards in `folder`, in these phases.
 
-    flop_a_step: operations of a step of each phase. most_pieces: of a micro-batch, as far as memory goes.
+    flop_a_step: operations of a step of each phase. most_pieces: of a micro-batch, as far as memory goes. teacher: the
+    folder of the model that "distill" learns from.
     """
 
     settings: PretrainStage
@@ -74,6 +76,7 @@ class Subject:
     phases: Sequence[Phase]
     flop_a_step: Sequence[float]
     most_pieces: float
+    teacher: Path | None = None
 
 
 def measure(subject: Subject, device: torch.device, seconds: float, scratch: Path) -> Trial:
@@ -83,7 +86,8 @@ def measure(subject: Subject, device: torch.device, seconds: float, scratch: Pat
     disk of the artifacts.
     """
     began, settings = time.perf_counter(), subject.settings
-    model, loss = model_and_loss(settings, subject.ids.vocab_size)
+    teacher = load_model(subject.teacher, "pretraining")[0] if subject.teacher else None
+    model, loss = model_and_loss(settings, subject.ids.vocab_size, teacher)
     unigram = piece_counts(subject.folder)
     held_out = evaluation_batches(settings, subject.folder, subject.ids, unigram)
     preparing = time.perf_counter() - began

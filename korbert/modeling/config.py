@@ -3,13 +3,22 @@
 from collections.abc import Mapping
 from typing import Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from korbert.errors import ModelError
 
 __all__ = ["BOUNDARY_LEVELS", "AnyConfig", "EncoderConfig", "TransformersConfig", "parse_config"]
 
 BOUNDARY_LEVELS = 4  # nothing, a morpheme, an eojeol or a sentence begins (korbert.tokenization.encoding)
+
+_LATER: Mapping[str, Any] = {"causal": False}  # settings that older versions have not, and their defaults
 
 _BERT_DEFAULTS: Mapping[str, Any] = {
     "type_vocab_size": 2,
@@ -104,6 +113,12 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
         if self.pad_token_id >= self.vocab_size:
             raise ValueError(f"pad_token_id {self.pad_token_id} is no id of a vocabulary of {self.vocab_size}")
         return self
+
+    @model_serializer(mode="wrap")
+    def _as_older_versions(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without the settings that came later where they are unused: records and model folders keep their bytes."""
+        record: dict[str, Any] = serialize(self)
+        return {name: value for name, value in record.items() if name not in _LATER or value != _LATER[name]}
 
     @classmethod
     def parse(cls, values: object) -> Self:

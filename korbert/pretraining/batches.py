@@ -98,7 +98,7 @@ class PretrainingRows:
             "rtd": sum(len(row["input_ids"]) for row in rows),
             "mlm": sum(len(row["labels"]) for row in rows),
         }
-        counts |= {"sop": counts["nsp"], "clm": counts["mlm"]}
+        counts |= {"sop": counts["nsp"], "clm": counts["mlm"], "distill": counts["rtd"]}
         names = {*self._objectives, "mlm"} if "rtd" in self._objectives else self._objectives
         shared: dict[str, torch.Tensor] = {
             "weight": torch.tensor(1.0),  # the counts make the loss of each micro-batch its share of the step

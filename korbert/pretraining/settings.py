@@ -5,6 +5,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, Field, model_validator
 
 __all__ = [
+    "DistillationSettings",
     "HeadSettings",
     "MaskingSettings",
     "ObjectiveName",
@@ -14,10 +15,10 @@ __all__ = [
     "check_objectives",
 ]
 
-ObjectiveName = Literal["mlm", "nsp", "sop", "clm", "rtd", "spans"]
+ObjectiveName = Literal["mlm", "nsp", "sop", "clm", "rtd", "spans", "distill"]
 
 _LEGAL = (  # sets of objectives that make one row and one model
-    "mlm, with nsp or sop or neither, with spans or without; rtd alone or with nsp or sop; clm alone"
+    "mlm, with nsp or sop or neither, with spans and distill or without; rtd alone or with nsp or sop; clm alone"
 )
 
 
@@ -26,7 +27,13 @@ def check_objectives(names: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, .
     given = set(names)
     main = given & {"mlm", "clm", "rtd"}
     alone = "clm" in given and len(given) > 1
-    if len(given) < len(names) or len(main) != 1 or alone or {"nsp", "sop"} <= given or {"rtd", "spans"} <= given:
+    if (
+        len(given) < len(names)
+        or len(main) != 1
+        or alone
+        or {"nsp", "sop"} <= given
+        or ("rtd" in given and given & {"spans", "distill"})
+    ):
         raise ValueError(f"{list(names)} do not fit together: name {_LEGAL}")
     return names
 
@@ -97,3 +104,16 @@ class ReplacementSettings(BaseModel, frozen=True, extra="forbid"):
         0.25, gt=0, le=1, description="width of the generator's layers as a share of the encoder's; its depth is equal"
     )
     weight: float = Field(50.0, gt=0, description="weight of the detector's loss beside the generator's MLM loss")
+
+
+class DistillationSettings(BaseModel, frozen=True, extra="forbid"):
+    """Distillation from a teacher (Sanh et al. 2019): who teaches, and what weighs how much beside the MLM loss.
+
+    The paper's weights are 5 for the soft targets, 2 for MLM, 1 for the cosine.
+    """
+
+    teacher: str = Field("", description="folder of the pretrained model to learn from; the tokenizer must be its own")
+    begin: bool = Field(True, description="begin with the teacher's embeddings, heads and evenly spaced layers")
+    temperature: float = Field(2.0, gt=0, description="by which both distributions are softened")
+    soft: float = Field(2.5, ge=0, description="weight of the teacher's distribution over pieces")
+    cosine: float = Field(0.5, ge=0, description="weight of the direction of the teacher's vectors; 0 for other widths")

@@ -11,6 +11,7 @@ OBJECTIVES: Mapping[str, str] = {
     "sop": "SOP",
     "spans": "span selection",
     "rtd": "replaced token detection",
+    "distill": "distillation",
 }
 """What pretraining learns, as people call it; those that predict pieces come first."""
 

@@ -35,6 +35,7 @@ _LABELS = {
     "sop": " pairs, chance level about 50 %",
     "spans": " rows, right at both ends",
     "rtd": " pieces, most of them original",
+    "distill": " pieces, right where the teacher's likeliest one is",
 }
 _LAST = 20  # held-out measurements in the table
 _STEPS_NAMED = 10  # of those without an update

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from korbert.errors import SettingsError
-from korbert.modeling import PretrainingModel, save_model
+from korbert.errors import ModelError, SettingsError
+from korbert.modeling import PretrainingModel, load_model, save_model
 from korbert.modeling.growing import check_encoder, check_tokenizer, take_weights
 from korbert.pretraining import (
     Phase,
@@ -26,6 +26,7 @@ from korbert.pretraining import (
     heldout_rows,
     in_phases,
 )
+from korbert.pretraining.objectives.distillation import Distillation, take_layers
 from korbert.pretraining.objectives.losses import Loss
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
 from korbert.pretraining.objectives.spans import RecurringSpans
@@ -61,7 +62,8 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     samples = Samples(output / "samples.jsonl", shown, tokenizer)
 
     # The model before the first step: with drawn weights, or with those of the recipe's `init`.
-    model, loss = model_and_loss(settings, tokenizer.vocab_size)
+    teacher = _teacher(inputs.folder("teacher", "config.json"), tokenizer) if settings.distill.teacher else None
+    model, loss = model_and_loss(settings, tokenizer.vocab_size, teacher)
     before: dict[str, float | int] = {}
     if isinstance(model, PretrainingModel) and settings.init:
         take_weights(model, tokenizer, inputs.folder("init", "config.json"))
@@ -110,8 +112,13 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     return counts
 
 
-def model_and_loss(settings: PretrainStage, vocab_size: int) -> tuple[PretrainingModel | ReplacementModel, Loss]:
-    """The model before the first step, with weights drawn by the settings' seed, and what it learns."""
+def model_and_loss(
+    settings: PretrainStage, vocab_size: int, teacher: PretrainingModel | None = None
+) -> tuple[PretrainingModel | ReplacementModel, Loss]:
+    """The model before the first step, and what it learns.
+
+    Its weights are drawn by the settings' seed, or are those of the teacher, whom "distill" needs.
+    """
     config = settings.encoder.config(vocab_size)
     generator = torch.Generator().manual_seed(settings.seed)
     if "rtd" in settings.objectives:
@@ -120,8 +127,19 @@ def model_and_loss(settings: PretrainStage, vocab_size: int) -> tuple[Pretrainin
             ReplacementModel(config, settings.rtd, generator),
             ReplacementLoss(settings.rtd, pairing, settings.head.z_loss),
         )
-    loss = PretrainingLoss(settings.objectives, settings.head.z_loss)
-    return PretrainingModel(config, generator, settings.objectives), loss
+    model = PretrainingModel(config, generator, settings.objectives)
+    if teacher and settings.distill.begin:
+        take_layers(model, teacher)
+    distillation = Distillation(teacher, settings.distill) if teacher else None
+    return model, PretrainingLoss(settings.objectives, settings.head.z_loss, distillation)
+
+
+def _teacher(folder: Path, tokenizer: Tokenizer) -> PretrainingModel:
+    """ModelError where it has another tokenizer than the vocab stage's, or is no pretrained model."""
+    teacher, its_tokenizer = load_model(folder, "pretraining")
+    if its_tokenizer.digest != tokenizer.digest:
+        raise ModelError(f"{folder}: was trained with another tokenizer than that of vocab: set vocab.tokenizer to it")
+    return teacher
 
 
 def training_plan(settings: PretrainStage) -> TrainingPlan:
@@ -138,16 +156,20 @@ def training_plan(settings: PretrainStage) -> TrainingPlan:
 
 
 def inspect(pipeline: "Pipeline") -> None:
-    """Raises ModelError where the model of the recipe's `init` has another encoder than the recipe, or another
-    tokenizer than vocab, where that one is known by now."""
+    """Raises ModelError where the model of the recipe's `init` has another encoder than the recipe, or that model or
+    the teacher another tokenizer than vocab, where that one is known by now."""
     vocab, pretrain = (pipeline.recipe.stages[name] for name in ("vocab", "pretrain"))
-    folder = pipeline.inputs(pretrain).folder("init", "config.json")
-    check_encoder(pipeline.recipe.section("pretrain").encoder.config(vocab_size=1), folder)  # its size is not compared
-    if pipeline.status(vocab).state == "fresh":
-        check_tokenizer(Tokenizer.load(pipeline.artifact("vocab")), Tokenizer.load(folder), folder)
-    elif pipeline.recipe.folders("vocab"):
-        taken = pipeline.inputs(vocab).folder("tokenizer", RECORD)
-        check_tokenizer(Tokenizer.load(taken), Tokenizer.load(folder), folder)
+    fresh = pipeline.status(vocab).state == "fresh"
+    for role in pipeline.recipe.folders("pretrain"):
+        folder = pipeline.inputs(pretrain).folder(role, "config.json")
+        if role == "init":
+            # The size of the vocabulary is not compared.
+            check_encoder(pipeline.recipe.section("pretrain").encoder.config(vocab_size=1), folder)
+        if fresh:
+            check_tokenizer(Tokenizer.load(pipeline.artifact("vocab")), Tokenizer.load(folder), folder)
+        elif pipeline.recipe.folders("vocab"):
+            taken = pipeline.inputs(vocab).folder("tokenizer", RECORD)
+            check_tokenizer(Tokenizer.load(taken), Tokenizer.load(folder), folder)
 
 
 def _special_ids(tokenizer: Tokenizer) -> SpecialIds:

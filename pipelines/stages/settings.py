@@ -14,6 +14,7 @@ from pydantic import (
 from corpus.settings import ShardSettings, VocabSettings
 from korbert.modeling.config import EncoderConfig
 from korbert.pretraining.settings import (
+    DistillationSettings,
     HeadSettings,
     MaskingSettings,
     ObjectiveName,
@@ -124,13 +125,14 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
         ("mlm", "nsp"),
         description="what is learned at once. mlm: masked pieces; nsp: whether segment B follows A; sop: whether A and"
         " B are in order; spans: where a hidden span occurs again; rtd: which pieces a small generator has replaced;"
-        " clm: the next piece, with encoder.causal = true",
+        " distill: what a teacher expects; clm: the next piece, with encoder.causal = true",
     )
     head: HeadSettings = HeadSettings()
     masking: MaskingSettings = MaskingSettings()
     pairs: PairSettings = PairSettings()
     spans: SpanSettings = SpanSettings()
     rtd: ReplacementSettings = ReplacementSettings()
+    distill: DistillationSettings = DistillationSettings()
     optimizer: OptimizerSettings
     on_divergence: Literal["stop", "skip"] = Field(
         "stop",
@@ -166,10 +168,15 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
             )
         if self.init and "rtd" in self.objectives:
             raise ValueError("init begins no generator and no detector: leave it out with rtd")
+        if ("distill" in self.objectives) != bool(self.distill.teacher):
+            raise ValueError("distill needs a teacher, and a teacher the objective: set distill.teacher, or remove it")
+        if self.init and self.distill.teacher and self.distill.begin:
+            raise ValueError("init and distill.begin both give the first weights: set distill.begin = false")
         return self
 
     @model_serializer(mode="wrap")
     def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without spans and rtd, the record is the one from before there were these, and keeps its digest."""
+        """Without spans, rtd and distill, the record is the one from before there were these, and keeps its digest."""
         record: dict[str, Any] = serialize(self)
-        return {name: value for name, value in record.items() if name not in {"spans", "rtd"} - set(self.objectives)}
+        unused = {"spans", "rtd", "distill"} - set(self.objectives)
+        return {name: value for name, value in record.items() if name not in unused}

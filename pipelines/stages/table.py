@@ -259,7 +259,11 @@ STAGES: dict[str, Stage] = {
             makes_rows=True,
             spreads=True,
             optional=True,
-            folders=lambda settings: {"init": (settings.init, model_folder)} if settings.init else {},
+            folders=lambda settings: {
+                role: (folder, model_folder)
+                for role, folder in (("init", settings.init), ("teacher", settings.distill.teacher))
+                if folder
+            },
             derive=_without_pairs,
             check=_sample_is_one,
             inspect="pipelines.stages.pretrain:inspect",

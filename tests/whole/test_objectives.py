@@ -10,6 +10,7 @@ import korbert
 from korbert.errors import ModelError
 from korbert.modeling.storage import load_model, read_config
 from pipelines.cli import run_command
+from pipelines.reports.labels import OBJECTIVES
 from tests.whole.conftest import Whole
 
 
@@ -19,6 +20,7 @@ from tests.whole.conftest import Whole
         (["mlm", "sop"], "", {"mlm", "sop"}),
         (["mlm", "spans"], "[pretrain.spans]\nrarity = 0.0\n", {"mlm", "spans"}),
         (["rtd", "nsp"], '[pretrain.head]\nkind = "sampled"\nnegatives = 64\n', {"mlm", "rtd", "nsp"}),
+        (["mlm", "distill"], '[pretrain.distill]\nteacher = "before/pretrain"\n', {"mlm", "distill"}),
         (["clm"], "", {"clm"}),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
@@ -28,6 +30,7 @@ def test_objectives(
 ) -> None:
     folder = tmp_path / "data"
     shutil.copytree(data, folder)
+    shutil.copytree(whole.folder / "pretrain", folder / "before" / "pretrain")
     text = (folder / "tiny.toml").read_text(encoding="utf-8")
     causal = "causal = true\n" if "clm" in objectives else ""
     text = text.replace("[pretrain]\n", f"[pretrain]\nobjectives = {json.dumps(objectives)}\n")
@@ -44,9 +47,8 @@ def test_objectives(
     main = "clm" if "clm" in figures else "mlm"
     assert scores[f"{main}_loss"] < scores["unigram_loss"] + 2  # of 60 steps nothing more is asked
     page = (made.folder / "pretrain" / "report.html").read_text(encoding="utf-8")
-    for name in ("SOP", "NSP", "CLM", "span selection", "replaced token detection"):
-        key = {"span selection": "spans", "replaced token detection": "rtd"}.get(name, name.lower())
-        assert (f"{name} accuracy" in page) == (key in figures)
+    for name, words in OBJECTIVES.items():
+        assert (f"{words} accuracy" in page) == (name in figures)
 
     model = made.folder / "pretrain" / "model"
     if "rtd" in objectives:

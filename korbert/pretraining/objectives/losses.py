@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from korbert.modeling.rows import Rows
 from korbert.pretraining.objectives.base import Objective, Pairing, Prediction
+from korbert.pretraining.objectives.distillation import Distillation
 from korbert.pretraining.objectives.spans import SpanSelection
 from korbert.pretraining.settings import ObjectiveName
 from korbert.training.devices import Batch, moved
@@ -37,17 +38,23 @@ class PretrainingLoss:
 
     model: a PretrainingModel with heads for the objectives; batch: of PretrainingRows. Sums are divided by the labels
     of the whole step, so that the losses of its micro-batches add up. A batch with negatives is scored over these alone
-    (`sampled_loss`). z_loss: see `full_loss`. Waits for nothing on the device.
+    (`sampled_loss`). z_loss: see `full_loss`. distillation: with "distill", the one with the teacher. Waits for nothing
+    on the device.
     """
 
-    def __init__(self, objectives: Sequence[ObjectiveName] = ("mlm", "nsp"), z_loss: float = 0.0) -> None:
+    def __init__(
+        self,
+        objectives: Sequence[ObjectiveName] = ("mlm", "nsp"),
+        z_loss: float = 0.0,
+        distillation: Distillation | None = None,
+    ) -> None:
         known: dict[str, Objective] = {
             "mlm": Prediction("mlm", z_loss),
             "clm": Prediction("clm", z_loss),
             "nsp": Pairing("nsp"),
             "sop": Pairing("sop"),
             "spans": SpanSelection(),
-        }
+        } | ({"distill": distillation} if distillation else {})
         self.objectives = [known[name] for name in objectives]
 
     def __call__(self, model: Any, batch: Batch) -> dict[str, Tensor]:
