@@ -84,8 +84,7 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
     )
     causal: bool = Field(
         False,
-        description="each piece sees itself and those before it alone, left to right (Devlin et al. 5.1); for"
-        ' objectives = ["clm"]',
+        description="each piece sees itself and those before it alone (left to right), as clm needs",
     )
     boundary_embedding: bool = Field(
         False, description="add an embedding of what begins at a piece (nothing, morpheme, eojeol, sentence)"

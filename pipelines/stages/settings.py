@@ -123,9 +123,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     phases: tuple[Phase, ...] = Field(min_length=1, description="run in this order under one learning rate schedule")
     objectives: tuple[ObjectiveName, ...] = Field(
         ("mlm", "nsp"),
-        description="what is learned at once. mlm: masked pieces; nsp: whether segment B follows A; sop: whether A and"
-        " B are in order; spans: where a hidden span occurs again; rtd: which pieces a small generator has replaced;"
-        " distill: what a teacher expects; clm: the next piece, with encoder.causal = true",
+        description="what is learned at once: mlm, nsp, sop, spans, rtd, distill, clm (korbert/pretraining/objectives/)",
     )
     head: HeadSettings = HeadSettings()
     masking: MaskingSettings = MaskingSettings()
