@@ -123,7 +123,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     phases: tuple[Phase, ...] = Field(min_length=1, description="run in this order under one learning rate schedule")
     objectives: tuple[ObjectiveName, ...] = Field(
         ("mlm", "nsp"),
-        description="what is learned at once: mlm, nsp, sop, spans, rtd, distill, clm (korbert/pretraining/objectives/)",
+        description="what is learned at once: mlm, nsp, sop, spans, rtd, distill, clm (korbert/pretraining/objectives)",
     )
     head: HeadSettings = HeadSettings()
     masking: MaskingSettings = MaskingSettings()
