@@ -132,7 +132,7 @@ def task_stage(name: str, settings: "str | type[BaseModel]") -> Stage:
 
     return Stage(
         name,
-        1,
+        2,
         settings,
         TASK_RUN,
         Help(
