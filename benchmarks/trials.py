@@ -9,7 +9,7 @@ takes one:
 1. calibrate. `korbert plan` times the steps of every way, in processes of their own, in rounds: first the base, then
    each way. A way's seconds are the base's, times the median over the rounds of its seconds by the base's in the same
    round, so that a machine that is slower in one hour than in another favours nobody. They are kept in
-   calibration.json; ways that are added later are timed beside the base again.
+   calibration.json; ways that are added later are timed beside the base again. Stop what else runs.
 2. pretrain. Each way's steps are those that its seconds let into --minutes, all phases scaled alike, and with them
    the warmup, which is a share. A number of steps is reproducible, a time is not. Evaluations, checkpoints and loading
    come on top. The seconds that the steps took (timing.jsonl) stand beside the planned ones.
@@ -41,14 +41,20 @@ from itertools import groupby
 from pathlib import Path
 from typing import Self
 
+import torch
 from choices import heldout_chars, record
 from pydantic import BaseModel, Field, model_validator
 from trials_table import picture, table
 
 from korbert.durable import read_json, write_json, write_whole
+from korbert.modeling import PretrainingModel, load_model, save_model
+from korbert.pretraining import SpecialIds, evaluate
 from korbert.processes import die_with
 from korbert.processor import processor_name
+from korbert.tokenization import Tokenizer
+from korbert.tokenization.vocabulary import FIRST_PIECE
 from pipelines import recipes
+from pipelines.stages.pretrain import evaluation_batches, piece_counts
 from pipelines.stages.settings import PretrainStage
 
 CORPUS = ("clean", "analyze", "vocab", "shard")
@@ -178,9 +184,7 @@ class Bench:
         while ways and len(done) < rounds:
             found = {}
             for way in dict.fromkeys([trials.base, *ways]):
-                words = ("--root", self.corpus.parent, "--data", self.data, "--seconds", seconds, "--json")
-                planned = json.loads(korbert("plan", trials.recipe, *words, changes=trials.changes(way)))
-                found[way] = planned["outlook"]["forecast"]["training"]
+                found[way] = self._recipe_seconds(way, seconds)
                 print(f"round {len(done) + 1}: {way}: {found[way]:,.0f} s for all of the recipe", flush=True)
             done.append(found)
             kept["rounds"].append({"ways": ways, "seconds": found})
@@ -190,6 +194,15 @@ class Bench:
             ratio = statistics.median(one[way] / one[trials.base] for one in done)
             kept["ways"][way] = {"set": trials.changes(way), "seconds": ratio * base}
         write_json(path, kept)
+
+    def _recipe_seconds(self, way: str, seconds: int) -> float:
+        """Seconds of all steps of the recipe, by a trial of so many, or of more where its steps had too few rows."""
+        words = ("--root", self.corpus.parent, "--data", self.data, "--seconds", seconds, "--json")
+        planned = json.loads(korbert("plan", self.trials.recipe, *words, changes=self.trials.changes(way)))
+        tried = planned["outlook"]["trial"]["phases"]
+        if any(one["rows"] < phase["batch_size"] for one, phase in zip(tried, planned["phases"], strict=True)):
+            return self._recipe_seconds(way, 2 * seconds)
+        return float(planned["outlook"]["forecast"]["training"])
 
     def steps(self, way: str) -> list[int]:
         """Of each phase, from what is kept."""
@@ -216,19 +229,15 @@ class Bench:
             self._save_untrained(way, place / "model")
             self._tasks(place, place / "model", tasks, baselines=way == self.trials.first_like(self.trials.base))
         for _, _, place in self.runs(ways):
+            model = self.artifact(place, "pretrain")
             if not (place / "heldout.json").exists():
-                write_json(place / "heldout.json", {"bits": self._bits(self.artifact(place, "pretrain"))})
-            self._tasks(place, self.artifact(place, "pretrain"), tasks)
+                write_json(place / "heldout.json", {"bits": self._bits(model)})
+            self._tasks(place, model, tasks)
 
     def _save_untrained(self, way: str, folder: Path) -> None:
         """The model that pretraining begins with, at the recipe's own seed."""
         if folder.exists():
             return
-        import torch
-
-        from korbert.modeling import PretrainingModel, save_model
-        from korbert.tokenization import Tokenizer
-
         tokenizer, settings = Tokenizer.load(self.corpus / "vocab" / "tokenizer"), self.trials.settings(way)
         config, generator = settings.encoder.config(tokenizer.vocab_size), torch.Generator().manual_seed(settings.seed)
         aside = folder.with_name("model.making")
@@ -238,13 +247,6 @@ class Bench:
 
     def _bits(self, folder: Path) -> float:
         """Bits a character of a model."""
-        import torch
-
-        from korbert.modeling import load_model
-        from korbert.pretraining import SpecialIds, evaluate
-        from korbert.tokenization.vocabulary import FIRST_PIECE
-        from pipelines.stages.pretrain import evaluation_batches, piece_counts
-
         path, shards = self.corpus.parent / "heldout.json", self.corpus / "shard"
         if not path.exists():
             pieces = record(self.corpus, "shard")["counts"]["heldout_pieces"]
@@ -281,7 +283,7 @@ def main() -> None:
     parser.add_argument("--shards", type=Path, help="artifacts of the recipe, of an earlier run")
     parser.add_argument("--tasks", type=lambda text: text.split(","), help="A,B,..; default: all of them")
     parser.add_argument("--rounds", type=int, default=3, help="of calibration")
-    parser.add_argument("--seconds", type=int, default=30, help="of calibration, for each way and round")
+    parser.add_argument("--seconds", type=int, default=40, help="of calibration, for each way and round")
     parser.add_argument("--only", choices=STEPS, help="one step of the four")
     given = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM):

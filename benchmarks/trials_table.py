@@ -82,52 +82,59 @@ def shown(values: Sequence[float], digits: int = 2) -> str:
 
 def table(bench: "Bench") -> str:
     """All that is made, as Markdown."""
-    trials, tasks, made = bench.trials, bench.trials.task_names(), bench.made()
+    trials, made = bench.trials, bench.made()
+    tasks = [name for name in trials.task_names() if any(bench.root.glob(f"*/*/*/tasks.{name}/stage.json"))]
     head = ["way", "minutes", "steps", "pieces", "seconds planned / actual", "bits a character", *tasks]
     lines = [[*head, f"against {trials.base}"], ["---"] * (len(head) + 1)]
-    untrained = {}
+    first, untrained = trials.first_like(trials.base), {}
     for way in trials.ways:
         found = {task: results(bench.artifact(bench.root / "untrained" / way, f"tasks.{task}")) for task in tasks}
         for name in dict.fromkeys(name for scores in found.values() for name in scores):
-            label = name if name != MODEL else "untrained" if way == trials.base else f"untrained, as {way}"
+            label = name if name != MODEL else "untrained" if way == first else f"untrained, as {way}"
             lines.append([label, *[""] * 5, *(shown(found[task].get(name, [])) for task in tasks), ""])
         untrained[way] = {task: scores.get(MODEL) for task, scores in found.items()}
     for way, minutes, places in made:
         found, floor = facts(bench, places), untrained[trials.first_like(way)]
         gains = {t: statistics.mean(found[t]) - statistics.mean(floor[t]) for t in tasks if found[t] and floor[t]}
         cells = [shown(found[task]) + (f" ({gains[task]:+.2f})" if task in gains else "") for task in tasks]
-        first = [f"{minutes:g}", *(f"{statistics.mean(found[name]):,.0f}" for name in ("steps", "pieces"))]
+        sizes = [f"{minutes:g}", *(f"{statistics.mean(found[name]):,.0f}" for name in ("steps", "pieces"))]
         seconds = f"{60 * minutes:,.0f} / {statistics.mean(found['seconds']):,.0f}"
         base = next((own for name, time, own in made if (name, time) == (trials.base, minutes)), [])
         last = "" if way == trials.base else against(bench, places, base)
-        lines.append([way, *first, seconds, shown(found.get("bits", []), 3), *cells, last])
+        lines.append([way, *sizes, seconds, shown(found.get("bits", []), 3), *cells, last])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def picture(bench: "Bench", path: Path) -> None:
-    """A panel a score, over the minutes that training took; the base's untrained encoder is the dashed line."""
-    tasks, made = bench.trials.task_names(), bench.made()
+    """A panel a score, over the minutes of training, from none (untrained) on; the dotted line is the best baseline."""
+    trials, names = bench.trials, ("bits", *bench.trials.task_names())
     points: dict[str, list[dict[str, list[float]]]] = {}
-    for way, _, places in made:
+    for way, _, places in bench.made():
         points.setdefault(way, []).append(facts(bench, places))
-    panels = [name for name in ("bits", *tasks) if any(one.get(name) for own in points.values() for one in own)]
+    panels = [name for name in names if any(found.get(name) for own in points.values() for found in own)]
+    rows = max(1, math.ceil(len(panels) / 2))
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "trials", "font.size": 9}):
-        figure = Figure(figsize=(10, 3 * math.ceil(len(panels) / 2) + 1.2), layout="constrained")
-        grid = figure.subplots(math.ceil(len(panels) / 2), 2, squeeze=False)
-        for name, axes in zip_longest(panels, grid.flat):
+        figure = Figure(figsize=(10, 3 * rows + 1.2), layout="constrained")
+        grid = figure.subplots(rows, 2, squeeze=False).flat
+        for axes, name in zip_longest(grid, panels):
             if name is None:
                 axes.set_axis_off()
                 continue
             for number, (way, own) in enumerate(points.items()):
-                one = [found for found in own if found.get(name)]
-                x, y = ([statistics.mean(found[key]) for found in one] for key in ("seconds", name))
-                bars = [statistics.stdev(found[name]) if len(found[name]) > 1 else 0 for found in one]
-                style = {"color": f"C{number % 10}", "marker": "os^"[number // 10 % 3], "capsize": 2}
-                axes.errorbar([second / 60 for second in x], y, bars, label=way, **style)
-            floor = results(bench.artifact(bench.root / "untrained" / bench.trials.base, f"tasks.{name}")).get(MODEL)
-            if floor:
-                axes.axhline(statistics.mean(floor), color="grey", linestyle="--")
+                start = results(bench.artifact(bench.root / "untrained" / trials.first_like(way), f"tasks.{name}"))
+                found = [{"seconds": [0], name: start.get(MODEL)}, *own]
+                found = [one for one in found if one.get(name)]
+                minutes = [statistics.mean(one["seconds"]) / 60 for one in found]
+                means = [statistics.mean(one[name]) for one in found]
+                spread = [statistics.stdev(one[name]) if len(one[name]) > 1 else 0 for one in found]
+                style = {"color": f"C{number % 10}", "marker": "os^"[number // 10 % 3], "capsize": 2, "linewidth": 1}
+                axes.errorbar(minutes, means, spread, label=way, **style)
+            first = bench.root / "untrained" / trials.first_like(trials.base)
+            others = results(bench.artifact(first, f"tasks.{name}"))
+            if best := [statistics.mean(scores) for model, scores in others.items() if model != MODEL]:
+                axes.axhline(max(best), color="grey", linestyle=":")
+            axes.set_xlim(left=0)
             axes.set(title="bits a character" if name == "bits" else name, xlabel="minutes")
-        handles, labels = grid.flat[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=6)
+        if panels:
+            figure.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
         figure.savefig(path, metadata={"Date": None})
