@@ -89,7 +89,7 @@ class Trials(BaseModel, frozen=True, extra="forbid"):
     @classmethod
     def load(cls, path: Path) -> Self:
         raw = tomllib.loads(path.read_text("utf-8"))
-        beside = {name: path.parent / raw[name] for name in ("recipe", "tasks")}
+        beside = {name: path.parent / str(raw.get(name, "")) for name in ("recipe", "tasks")}
         return cls.model_validate(raw | {name: str(file) for name, file in beside.items() if file.is_file()})
 
     def changes(self, way: str) -> list[str]:
