@@ -245,8 +245,8 @@ class Bench:
         save_model(aside, PretrainingModel(config, generator), tokenizer)
         aside.rename(folder)
 
-    def _bits(self, folder: Path) -> float:
-        """Bits a character of a model."""
+    def _bits(self, folder: Path) -> float | None:
+        """Bits a character of a model; None for one that fills no gaps (rtd, clm)."""
         path, shards = self.corpus.parent / "heldout.json", self.corpus / "shard"
         if not path.exists():
             pieces = record(self.corpus, "shard")["counts"]["heldout_pieces"]
@@ -254,9 +254,11 @@ class Bench:
         heldout, settings = read_json(path), self.trials.settings(self.trials.base)
         torch.set_num_threads(settings.threads)
         model, tokens = load_model(folder)
+        if not isinstance(model, PretrainingModel) or getattr(model.config, "causal", False):
+            return None
         ids = SpecialIds(tokens.pad_id, tokens.cls_id, tokens.sep_id, tokens.mask_id, FIRST_PIECE, tokens.vocab_size)
-        batches = evaluation_batches(settings, shards, ids)
-        loss = evaluate(model.eval(), batches, piece_counts(shards))["mlm_loss"]
+        counts = piece_counts(shards)
+        loss = evaluate(model.eval(), evaluation_batches(settings, shards, ids, counts), counts)["mlm_loss"]
         return loss / math.log(2) * heldout["pieces"] / heldout["characters"]
 
     def _tasks(self, place: Path, model: Path, tasks: Sequence[str], baselines: bool = False) -> None:

@@ -45,7 +45,8 @@ def facts(bench: "Bench", places: Sequence[Path]) -> dict[str, list[float]]:
             **(read_json(place / "heldout.json") if (place / "heldout.json").exists() else {}),
         }
         for name, value in figures.items():
-            found.setdefault(name, []).append(value)
+            if value is not None:
+                found.setdefault(name, []).append(value)
         for task in bench.trials.task_names():
             found.setdefault(task, []).extend(results(bench.artifact(place, f"tasks.{task}")).get(MODEL, []))
     return found
