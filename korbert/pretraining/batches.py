@@ -4,7 +4,7 @@ An example is a pure function of (seed, epoch, its number) through a counter-bas
 and the number of processes do not change it, and the batch of any step is made without those before it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
 from korbert.modeling.rows import Rows
+from korbert.pretraining.mixing import Mixture
 from korbert.pretraining.objectives.masking import SpecialIds, choose_positions, hide, units_of
 from korbert.pretraining.objectives.pairs import NO_LABEL, Pairs, cut_into_rows
 from korbert.pretraining.objectives.spans import RecurringSpans, span_columns
 from korbert.pretraining.objectives.vocabulary import Negatives
-from korbert.pretraining.permutation import permuted
 from korbert.pretraining.settings import MaskingSettings, ObjectiveName, PairSettings
 from korbert.pretraining.shards import Shards
 from korbert.seeds import derived_seed
@@ -39,7 +39,8 @@ class PretrainingRows:
 
     objectives: a row is one segment without "nsp", "sop" and "spans". fill: a row takes as many examples that follow
     each other in the corpus as fit, of one document or of several; each keeps its own [CLS], and none sees another.
-    negatives: the sampler of a sampled vocabulary head. spans: with "spans", finds them.
+    negatives: the sampler of a sampled vocabulary head. spans: with "spans", finds them. shares: of the sources among
+    the rows, as Mixture takes them.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class PretrainingRows:
         fill: bool = False,
         negatives: Negatives | None = None,
         spans: RecurringSpans | None = None,
+        shares: Mapping[str, float] | None = None,
     ) -> None:
         self._objectives, self._spans = tuple(objectives), spans
         paired = {"nsp", "sop", "spans"} & set(objectives)
@@ -66,6 +68,8 @@ class PretrainingRows:
         self._first = cut_into_rows(self._pairs.lengths + frame, max_length) if fill else None
         self._ids, self._masking, self._negatives = ids, masking, negatives
         self._key = derived_seed("rows", seed, max_length)
+        starts = self._pairs.starts if self._first is None else self._pairs.starts[self._first[:-1]]
+        self._mixture = Mixture(self._shards, starts, shares or {}, self._key)
 
     def __len__(self) -> int:
         """Rows of one epoch."""
@@ -88,8 +92,8 @@ class PretrainingRows:
         epochs, places = np.divmod(step * batch_size + np.arange(batch_size)[here.share], len(self))
         rows: list[Row] = []
         for epoch in np.unique(epochs).tolist():
-            shuffled = permuted(places[epochs == epoch], len(self), derived_seed(self._key, epoch))
-            rows += [row for index in shuffled.tolist() for row in self.rows(epoch, index)]
+            numbers = self._mixture.rows(epoch, places[epochs == epoch])
+            rows += [row for its_epoch, index in numbers for row in self.rows(its_epoch, index)]
         rows.sort(key=lambda row: len(row["input_ids"]))
 
         counts = {
@@ -165,7 +169,7 @@ class PretrainingRows:
         if "clm" in self._objectives:  # each vector predicts the piece behind it
             chosen = np.flatnonzero(maskable)
             return row | {"input_ids": ids, "label_places": chosen - 1, "labels": ids[chosen]}
-        units = units_of(boundaries, maskable, self._masking.unit)
+        units = units_of(boundaries, maskable, self._masking.unit, rng)
         chosen = np.flatnonzero(maskable)[choose_positions(units, self._masking.rate, rng)]
         hidden = hide(ids, chosen, self._masking, self._ids, rng)
         lots = {"lots": rng.random(len(chosen))} if "rtd" in self._objectives else {}

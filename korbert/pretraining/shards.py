@@ -72,6 +72,23 @@ class Shards:
         """The document of each place, by number."""
         return np.searchsorted(self.edges, places, side="right") - 1
 
+    def runs(self, places: NDArray[np.int64]) -> dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Source -> its runs among `places`, which ascend: the number of the first place of each, and their ranks.
+
+        ranks: places of the source before each run, and in all. Place `r` of the source is in the last run whose rank
+        is at most r. A corpus is sorted by source, so runs are few.
+        """
+        sources = self.sources[self.document(places)]
+        firsts = np.flatnonzero(np.diff(sources, prepend=-1))
+        lengths = np.diff(firsts, append=len(places))
+        return {
+            int(source): (
+                firsts[sources[firsts] == source],
+                np.concatenate([[0], np.cumsum(lengths[sources[firsts] == source])]),
+            )
+            for source in np.unique(sources)
+        }
+
     def pieces(self, start: int, end: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Ids and boundaries of the places [start, end), which lie in one document."""
         number = int(np.searchsorted(self._bases, start, side="right")) - 1

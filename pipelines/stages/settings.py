@@ -91,10 +91,22 @@ class Phase(BaseModel, frozen=True, extra="forbid"):
     micro_batches: int = Field(
         1, ge=1, description="gradient accumulation: parts that a step's rows are split into, to save memory"
     )
+    masking_rate: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="masking.rate of this phase, to begin with more and end with less; none: that rate",
+    )
     fill: bool = Field(
         False,
         description="fill rows with as many examples as fit; none sees another, and each counts its own positions",
     )
+
+    @model_serializer(mode="wrap")
+    def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As that of PretrainStage."""
+        record: dict[str, Any] = serialize(self)
+        return {name: value for name, value in record.items() if name != "masking_rate" or value is not None}
 
 
 class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
@@ -121,6 +133,10 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     )
     encoder: EncoderSection
     phases: tuple[Phase, ...] = Field(min_length=1, description="run in this order under one learning rate schedule")
+    shares: dict[str, float] = Field(
+        {},
+        description="source -> share of the training rows, 0 to 1; others share the rest; {}: every row once",
+    )
     objectives: tuple[ObjectiveName, ...] = Field(
         ("mlm", "nsp"),
         description="what is learned at once: mlm, nsp, sop, spans, rtd, distill, clm (korbert/pretraining/objectives)",
@@ -174,7 +190,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
 
     @model_serializer(mode="wrap")
     def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without spans, rtd and distill, the record is the one from before there were these, and keeps its digest."""
+        """Without what came later and is unused, the record is the one of older versions, and keeps its digest."""
         record: dict[str, Any] = serialize(self)
-        unused = {"spans", "rtd", "distill"} - set(self.objectives)
+        unused = {"spans", "rtd", "distill"} - set(self.objectives) | (set() if self.shares else {"shares"})
         return {name: value for name, value in record.items() if name not in unused}

@@ -93,12 +93,17 @@ class Pairs:
         self._shards, self._settings = shards, settings
         self._starts, self._ends = cut_into_examples(shards, room)
         self._inner = shards.sentences[~np.isin(shards.sentences, shards.edges, assume_unique=True)]
-        self._runs = _runs_by_source(shards, self._inner)
+        self._runs = shards.runs(self._inner)
         self._begins = _as_bits(shards.sentences, room)
         self._unpaired = np.isin(shards.source_names, settings.without)  # by source
 
     def __len__(self) -> int:
         return len(self._starts)
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """(examples,) where each begins in the shards."""
+        return self._starts
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -162,24 +167,3 @@ def _as_bits(places: NDArray[np.int64], room: int) -> NDArray[np.uint8]:
     firsts = np.flatnonzero(np.diff(bytes_of, prepend=-1))
     bits[bytes_of[firsts]] = np.bitwise_or.reduceat(np.left_shift(1, places & 7).astype(np.uint8), firsts)
     return bits
-
-
-Runs = tuple[NDArray[np.int64], NDArray[np.int64]]
-
-
-def _runs_by_source(shards: Shards, inner: NDArray[np.int64]) -> dict[int, Runs]:
-    """Source -> its runs of consecutive entries in `inner`: the first entry of each, and their ranks.
-
-    ranks: entries of the source before each run, and in all. Entry `r` of the source is in the last run whose rank is
-    at most r. A corpus is sorted by source, so runs are few.
-    """
-    sources = shards.sources[shards.document(inner)]
-    firsts = np.flatnonzero(np.diff(sources, prepend=-1))
-    lengths = np.diff(firsts, append=len(inner))
-    return {
-        int(source): (
-            firsts[sources[firsts] == source],
-            np.concatenate([[0], np.cumsum(lengths[sources[firsts] == source])]),
-        )
-        for source in np.unique(sources)
-    }

@@ -1,0 +1,58 @@
+"""Shares of the sources in what is trained on: reviews beside an encyclopedia, in whatever measure helps."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from korbert.errors import SettingsError
+from korbert.pretraining.permutation import permuted
+from korbert.pretraining.shards import Shards
+from korbert.seeds import derived_seed
+
+__all__ = ["Mixture"]
+
+
+class Mixture:
+    """The order in which rows are trained on, epoch by epoch; an epoch has as many rows as the corpus.
+
+    starts: (rows,) where each row begins in the shards. shares: source -> share of an epoch's rows, 0 to 1; the other
+    sources share what is left in proportion to their rows. Each source is shuffled on its own and goes on from epoch
+    to epoch where it left off, so that all of its rows are seen once before any is seen twice. Empty: every row once.
+    SettingsError for a source that is not there, and for shares that do not add up.
+    """
+
+    def __init__(self, shards: Shards, starts: NDArray[np.int64], shares: Mapping[str, float], key: int) -> None:
+        self._size, self._key = len(starts), key
+        self._runs = shards.runs(starts) if shares else {}
+        if not shares:
+            return
+        sizes = {shards.source_names[source]: int(ranks[-1]) for source, (_, ranks) in self._runs.items()}
+        if unknown := sorted(shares.keys() - sizes.keys()):
+            raise SettingsError(f"pretrain.shares: no source {unknown[0]} in the shards, only {', '.join(sizes)}")
+        left, others = 1 - sum(shares.values()), sum(size for name, size in sizes.items() if name not in shares)
+        if left < -1e-9 or (not others and left > 1e-9):
+            raise SettingsError(
+                f"pretrain.shares: add up to {1 - left:g}: at most 1, and 1 where all sources are named"
+            )
+        wanted = [shares.get(name, left * size / max(others, 1)) for name, size in sizes.items()]
+        self._ends = np.round(np.cumsum(wanted) * self._size).astype(np.int64)  # of each source in an epoch
+
+    def rows(self, epoch: int, places: NDArray[np.int64]) -> list[tuple[int, int]]:
+        """For places in an epoch, (epoch of the row's source, number of the row); of a whole corpus that epoch."""
+        shuffled = permuted(places, self._size, derived_seed(self._key, epoch))
+        if not self._runs:
+            return [(epoch, number) for number in shuffled.tolist()]
+        found: list[tuple[int, int]] = []
+        sources = self._ends.searchsorted(shuffled, side="right")
+        names = list(self._runs)
+        for place, which in zip(shuffled.tolist(), sources.tolist(), strict=True):
+            firsts, ranks = self._runs[names[which]]
+            begin = int(self._ends[which - 1]) if which else 0
+            count, size = int(self._ends[which]) - begin, int(ranks[-1])
+            its_epoch, rank = divmod(epoch * count + place - begin, size)
+            key = derived_seed(self._key, names[which], its_epoch)
+            rank = int(permuted(np.array([rank]), size, key)[0])
+            run = int(ranks.searchsorted(rank, side="right")) - 1
+            found.append((its_epoch, int(firsts[run] + rank - ranks[run])))
+        return found

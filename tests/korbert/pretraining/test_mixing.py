@@ -1,0 +1,104 @@
+"""Shares of the sources in an epoch, and the order in which their rows come."""
+
+from collections import Counter
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from korbert.errors import SettingsError
+from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, Shards
+from korbert.pretraining.mixing import Mixture
+from korbert.pretraining.permutation import permuted
+from korbert.seeds import derived_seed
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory, write):
+    """30 rows of wiki, 10 of reviews, 10 more of wiki, 5 of news: a source may have several runs."""
+    documents = [
+        (name, [4]) for name, count in (("wiki", 30), ("reviews", 10), ("wiki", 10), ("news", 5)) for _ in range(count)
+    ]
+    return Shards(write(tmp_path_factory.mktemp("mixed"), documents).files)
+
+
+def order(shards, shares, epochs, key=7):
+    mixture = Mixture(shards, shards.edges[:-1], shares, key)
+    return [mixture.rows(epoch, np.arange(len(shards))) for epoch in range(epochs)]
+
+
+def source(shards, number):
+    return shards.source_names[shards.sources[number]]
+
+
+def test_without_shares_every_row_comes_once(mixed):
+    (rows,) = order(mixed, {}, 1)
+    assert rows == [(0, number) for number in permuted(np.arange(55), 55, derived_seed(7, 0)).tolist()]
+
+
+@given(st.floats(0, 0.6), st.floats(0, 0.4), st.integers(1, 6))
+def test_shares_hold_and_rows_come_in_turn(mixed, reviews, news, epochs):
+    """Each epoch has the shares; no row of a source is seen n + 1 times before all of them are seen n times."""
+    found = order(mixed, {"reviews": reviews, "news": news}, epochs)
+    for rows in found:
+        counts = Counter(source(mixed, number) for _, number in rows)
+        assert counts.total() == 55
+        assert abs(counts["reviews"] - 55 * reviews) <= 1
+        assert abs(counts["news"] - 55 * news) <= 1
+    times = Counter(row for rows in found for _, row in rows)
+    for name in ("wiki", "reviews", "news"):
+        own = [times[number] for number in range(55) if source(mixed, number) == name]
+        assert max(own) - min(own) <= 1
+    pairs = [pair for rows in found for pair in rows]
+    assert len(set(pairs)) == len(pairs)  # a row that comes again has another mask
+    assert order(mixed, {"reviews": reviews, "news": news}, epochs) == found
+
+
+def test_a_batch_is_the_same_whoever_asks(mixed):
+    mixture = Mixture(mixed, mixed.edges[:-1], {"reviews": 0.5}, 7)
+    whole = mixture.rows(3, np.arange(55))
+    assert [row for place in range(55) for row in mixture.rows(3, np.array([place]))] == whole
+
+
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        ({"blogs": 0.1}, "no source blogs in the shards, only wiki, reviews, news"),
+        ({"reviews": 0.8, "news": 0.5}, "add up to 1.3"),
+        ({"reviews": 0.2, "news": 0.2, "wiki": 0.2}, "add up to 0.6"),
+    ],
+)
+def test_shares_that_cannot_be(mixed, shares, message):
+    with pytest.raises(SettingsError, match=message):
+        Mixture(mixed, mixed.edges[:-1], shares, 7)
+
+
+@pytest.mark.parametrize("fill", [False, True])
+def test_rows_of_pretraining_follow_the_shares(corpus, ids, fill):
+    rows = PretrainingRows(
+        corpus.files, ids, 64, MaskingSettings(), PairSettings(), 3, fill=fill, shares={"reviews": 0.75}
+    )
+    numbers = [number for _, number in rows._mixture.rows(0, np.arange(400))]
+    firsts = numbers if not fill else [int(rows._first[number]) for number in numbers]
+    share = np.mean([rows.source(first) == "reviews" for first in firsts])
+    assert 0.67 < share < 0.83
+    one, two = (rows.batch(step, 16)[0]["input_ids"].tolist() for step in (0, 1))
+    assert one != two
+
+
+def test_spans_of_eojeol_are_masked_whole(corpus, ids):
+    """A masked piece whose neighbour in the same eojeol is not masked would be half a unit."""
+    masking = MaskingSettings(unit="span", mask_share=1.0, random_share=0.0, rate=0.3)
+    rows = PretrainingRows(corpus.files, ids, 64, masking, PairSettings(), 3, objectives=("mlm",))
+    lengths = []
+    for number in islice(range(len(rows)), 200):
+        row = rows.row(0, number)
+        chosen = np.isin(np.arange(len(row["input_ids"])), row["label_places"])
+        begins = row["boundaries"] >= 2
+        for place in range(2, len(chosen) - 1):
+            assert chosen[place] == chosen[place - 1] or begins[place]
+        starts = chosen & ~np.roll(chosen, 1)
+        lengths += [int((begins & chosen).sum() / max(1, starts.sum()))] if starts.any() else []
+    assert np.mean(lengths) > 1.5
