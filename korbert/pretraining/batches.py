@@ -128,35 +128,20 @@ class PretrainingRows:
         (M,), ascending; pair_label (1,); with "spans" answer (2,) or (0,); with "rtd" lots (M,) float64."""
         rng = np.random.Generator(np.random.Philox(key=[self._key, epoch], counter=[0, 0, 0, index]))
 
-        # The pieces of one segment or two, and which of them stand for a hidden span or answer for it.
+        # The pieces of one segment or two, and which of them may be masked.
         asked = self._spans.ask(self._pieces(*self._pairs.single(index).first), rng) if self._spans else None
-        label, barred = NO_LABEL, None
         if asked:
-            segments = [asked.question, asked.context]
-            first, last = asked.answer
-            barred = [asked.hidden_question, asked.hidden_context.copy()]
-            barred[1][first : last + 1] = True
+            label, segments = NO_LABEL, [asked.question, asked.context]
         else:
-            pair = self._pairs.single(index)
-            if {"nsp", "sop"} & set(self._objectives):
-                pair = self._pairs.draw(index, rng, swapping="sop" in self._objectives)
+            paired = {"nsp", "sop"} & set(self._objectives)
+            pair = self._pairs.draw(index, rng, swapping="sop" in paired) if paired else self._pairs.single(index)
             label = pair.label
             segments = [self._pieces(*span) for span in (pair.first, pair.second) if span is not None]
-
-        # [CLS] A [SEP] or [CLS] A [SEP] B [SEP]; the pieces between the special tokens may be masked.
-        length = 1 + sum(len(ids) + 1 for ids, _ in segments)
-        ids = np.full(length, self._ids.sep, dtype=np.int64)
-        boundaries = np.zeros(length, dtype=np.uint8)
-        numbers = np.zeros(length, dtype=np.int64)
-        maskable = np.zeros(length, dtype=bool)
-        ids[0] = self._ids.cls
-        at = 1
-        for number, (pieces, levels) in enumerate(segments):
-            here = slice(at, at + len(pieces))
-            ids[here], boundaries[here] = pieces, levels
-            numbers[at:] = number
-            maskable[here] = True if barred is None else ~barred[number]
-            at = here.stop + 1
+        ids, boundaries, numbers, maskable = _framed(segments, self._ids)
+        if asked:
+            in_context = np.arange(len(asked.hidden_context))
+            answers = (in_context >= asked.answer[0]) & (in_context <= asked.answer[1])
+            maskable[maskable] = ~np.concatenate([asked.hidden_question, asked.hidden_context | answers])
         row: Row = {
             "token_type_ids": numbers,
             "boundaries": boundaries.astype(np.int64),
@@ -178,6 +163,26 @@ class PretrainingRows:
     def _pieces(self, start: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         ids, boundaries = self._shards.pieces(start, end)
         return ids.astype(np.int64), boundaries
+
+
+def _framed(
+    segments: Sequence[tuple[NDArray[np.int64], NDArray[np.uint8]]], special: SpecialIds
+) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
+    """[CLS] A [SEP] or [CLS] A [SEP] B [SEP], all (T,): ids, boundaries, number of the segment, whether no special."""
+    length = 1 + sum(len(pieces) + 1 for pieces, _ in segments)
+    ids = np.full(length, special.sep, dtype=np.int64)
+    boundaries = np.zeros(length, dtype=np.uint8)
+    numbers = np.zeros(length, dtype=np.int64)
+    is_piece = np.zeros(length, dtype=bool)
+    ids[0] = special.cls
+    at = 1
+    for number, (pieces, levels) in enumerate(segments):
+        here = slice(at, at + len(pieces))
+        ids[here], boundaries[here] = pieces, levels
+        numbers[at:] = number
+        is_piece[here] = True
+        at = here.stop + 1
+    return ids, boundaries, numbers, is_piece
 
 
 def shared_out(micro_batches: int, rows: int, here: World) -> int:
