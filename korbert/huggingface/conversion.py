@@ -11,7 +11,7 @@ from korbert.modeling.config import EncoderConfig
 __all__ = ["CLASSES", "LOADED", "Family", "family_of", "from_transformers", "to_transformers"]
 
 Family = Literal["bert", "modern", "albert", "electra"]
-"""Whose names the weights have. A `bert` with narrow embeddings is ALBERT's without shared layers, and ELECTRA's."""
+"""Whose names the weights have. A `bert` with shared layers is ALBERT's, one with narrow embeddings ELECTRA's, too."""
 
 _Names = Mapping[str, tuple[str, ...]]
 """Our module -> theirs. Several: ours has their rows one below the other."""
@@ -158,7 +158,7 @@ LOADED: Mapping[str, tuple[Family, str]] = {name: key for key, name in CLASSES.i
 
 def family_of(config: EncoderConfig) -> Family:
     """The family that an encoder is exported as."""
-    if config.architecture == "bert" and config.embedding_width != config.hidden_size:
+    if config.architecture == "bert" and (config.layer_groups or config.embedding_width != config.hidden_size):
         return "albert"
     return config.architecture
 
@@ -166,6 +166,7 @@ def family_of(config: EncoderConfig) -> Family:
 def to_transformers(tensors: Mapping[str, Tensor], config: EncoderConfig, kind: str) -> dict[str, Tensor]:
     """Our weights under the names of `transformers`. Tied ones appear once, as in its files.
 
+    AlbertModel always projects its embeddings: where ours are as wide as the encoder, by the identity.
     An encoder alone (kind "embedding") has no prefix. BertModel and AlbertModel have a pooler besides, which sentence
     vectors do not use: it is 0, since `transformers` draws and reports what is missing.
     """
@@ -176,12 +177,15 @@ def to_transformers(tensors: Mapping[str, Tensor], config: EncoderConfig, kind: 
         theirs = names[module]
         for target, part in zip(theirs, tensor.chunk(max(1, len(theirs))), strict=False):
             renamed[f"{target}.{leaf}"] = part
+    width = config.hidden_size
+    if family_of(config) == "albert" and config.embedding_width == width:
+        (projection,) = names["encoder.embeddings.projection"]
+        renamed |= {f"{projection}.weight": torch.eye(width), f"{projection}.bias": torch.zeros(width)}
     if kind != "embedding":
         return renamed
     renamed = {name.partition(".")[2]: tensor for name, tensor in renamed.items()}
     if config.architecture == "bert":
         pooler = "pooler" if family_of(config) == "albert" else "pooler.dense"
-        width = config.hidden_size
         renamed |= {f"{pooler}.weight": torch.zeros(width, width), f"{pooler}.bias": torch.zeros(width)}
     return renamed
 
@@ -206,7 +210,7 @@ def from_transformers(
 def _names(config: EncoderConfig, family: Family, kind: str) -> dict[str, tuple[str, ...]]:
     """Our module -> theirs, layer by layer."""
     names = {**_ENCODER[family], **_HEADS[family, kind]}
-    for layer in range(config.num_hidden_layers):
+    for layer in range(config.layer_groups or config.num_hidden_layers):
         for ours, theirs in _LAYER[family].items():
             prefix = _LAYERS[family].format(layer)
             names[f"encoder.layers.{layer}.{ours}"] = tuple(f"{prefix}.{name}" for name in theirs)

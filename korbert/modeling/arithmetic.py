@@ -25,11 +25,11 @@ _ADAMW = 16  # operations a parameter: two moments, their ratio, decay and updat
 
 def parameters(config: EncoderConfig) -> dict[str, int]:
     """Parameters by part of a PretrainingModel; the vocabulary's matrix, which embedding and head share, once."""
-    bert, layers = config.architecture == "bert", config.num_hidden_layers
+    bert, layers = config.architecture == "bert", config.layer_groups or config.num_hidden_layers
     width, narrow = config.hidden_size, config.embedding_width
     norm = 2 if bert else 1  # a weight a dimension; in `bert` a bias, too
     biases = layers * (5 * width + config.intermediate_size) if bert else 0  # of qkv, output, up and down
-    norms = 2 * layers if bert else 2 * layers - 1  # the first layer of `modern` has one
+    norms = 2 * layers if bert or config.layer_groups else 2 * layers - 1  # an own first layer of `modern` has one
     parts = {
         "token embedding": config.vocab_size * narrow,
         "position embedding": config.max_position_embeddings * narrow if bert else 0,

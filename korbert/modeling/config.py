@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer, model_validator
 
 from korbert.errors import ModelError
 
@@ -37,7 +37,12 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
         ge=1,
         description="width of the embeddings, then projected to hidden_size (ALBERT, ELECTRA); without: hidden_size",
     )
-    num_hidden_layers: int = Field(ge=1, description="number of layers")
+    num_hidden_layers: int = Field(ge=1, le=1000, description="number of layers")
+    layer_groups: int | None = Field(
+        None,
+        ge=1,
+        description="layers share weights in so many groups of neighbours (ALBERT: 1); without: each has its own",
+    )
     num_attention_heads: int = Field(ge=1, description="attention heads per layer; must divide hidden_size")
     intermediate_size: int = Field(
         ge=1, description="width of the feed-forward layer (in `modern`, of each of its two halves)"
@@ -96,9 +101,20 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
                 f"hidden_size {self.hidden_size} / num_attention_heads {self.num_attention_heads} = {self.head_size},"
                 " but rotary positions turn pairs of numbers: choose an even size of head"
             )
+        if self.layer_groups and (self.num_hidden_layers % self.layer_groups or self.layers_share == 1):
+            raise ValueError(
+                f"layer_groups {self.layer_groups} does not part {self.num_hidden_layers} layers into groups of two or"
+                " more, all of one size: choose another, or leave it out"
+            )
         if self.pad_token_id >= self.vocab_size:
             raise ValueError(f"pad_token_id {self.pad_token_id} is no id of a vocabulary of {self.vocab_size}")
         return self
+
+    @model_serializer(mode="wrap")
+    def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without shared layers, the record is the one from before there was this setting, and keeps its digest."""
+        record: dict[str, Any] = serialize(self)
+        return {name: value for name, value in record.items() if name != "layer_groups" or value is not None}
 
     @classmethod
     def parse(cls, values: object) -> Self:
@@ -114,6 +130,11 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
     def embedding_width(self) -> int:
         """Dimensions of the embeddings, and of the vectors that are multiplied by the vocabulary's matrix."""
         return self.embedding_size or self.hidden_size
+
+    @property
+    def layers_share(self) -> int:
+        """How many layers have the same weights (Lan et al. 2020, 3.1): 1 where each has its own."""
+        return self.num_hidden_layers // self.layer_groups if self.layer_groups else 1
 
     def is_global(self, layer: int) -> bool:
         """Whether a layer (0 is the first) attends to all pieces of the row."""

@@ -255,8 +255,9 @@ def _build(folder: Path, config: Mapping[str, Any], num_tensors: int) -> Model:
         if isinstance(encoder, TransformersConfig):  # not "meta": it has tensors that no file holds
             with _NoFilling():
                 return _CLASSES[config["kind"]](encoder, **config["head"])
-        if encoder.num_hidden_layers > num_tensors:
-            raise ModelError(f"num_hidden_layers {encoder.num_hidden_layers}: the file of weights has fewer")
+        own = "layer_groups" if encoder.layer_groups else "num_hidden_layers"
+        if getattr(encoder, own) > num_tensors:
+            raise ModelError(f"{own} {getattr(encoder, own)}: the file of weights has fewer")
         with torch.device("meta"), _NoFilling():
             return _CLASSES[config["kind"]](encoder, **config["head"])
     except (

@@ -91,15 +91,21 @@ def _said(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, str]
     return {name: " ".join(rest.split()) for name, rest in SAID.findall(capsys.readouterr().out)}
 
 
-@pytest.mark.parametrize(("name", "count"), [("base", "109,482,240"), ("large", "335,141,888")])
+@pytest.mark.parametrize(
+    ("name", "count", "steps", "rows"),
+    [
+        ("base", "109,482,240", "900,000 100,000", "256 256"),
+        ("large", "335,141,888", "900,000 100,000", "256 256"),
+        ("albert", "11,750,400", "125,000", "4,096"),
+    ],
+)
 def test_the_papers_sizes_are_said_without_any_data(
-    name: str, count: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, count: str, steps: str, rows: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = _said(capsys, name, "--seconds", "0", "--set", "vocab.size=30522", "--root", str(tmp_path / "none"))
     assert said["encoder and pooler"].startswith(count)
-    assert said["steps"] == "900,000 100,000"
-    assert said["rows a step"] == "256 256"
-    assert said["epochs"] == "- -"
+    assert (said["steps"], said["rows a step"]) == (steps, rows)
+    assert set(said["epochs"].split()) == {"-"}
     assert "seconds a step" not in said
     assert list(tmp_path.iterdir()) == []
 

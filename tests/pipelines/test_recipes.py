@@ -35,33 +35,34 @@ def _write(folder: Path, text: str) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("name", ["demo", "small", "base", "large", "roberta"])
+@pytest.mark.parametrize("name", ["demo", "small", "base", "large", "roberta", "albert"])
 def test_shipped_recipes_load(name: str) -> None:
     assert recipes.load(name).name == name
 
 
 @pytest.mark.parametrize(
-    ("name", "rate", "warmup", "beta2", "rows", "share_at_512"),
+    ("name", "rate", "warmup", "beta2", "rows", "steps", "share_at_512"),
     [
-        ("base", 1e-4, 10_000, 0.999, 256, 0.1),
-        ("large", 1e-4, 10_000, 0.999, 256, 0.1),
-        ("roberta", 6e-4, 24_000, 0.98, 8_192, 1),
+        ("base", 1e-4, 10_000, 0.999, 256, 1_000_000, 0.1),
+        ("large", 1e-4, 10_000, 0.999, 256, 1_000_000, 0.1),
+        ("roberta", 6e-4, 24_000, 0.98, 8_192, 500_000, 1),
+        ("albert", 1.76e-3, 3_125, 0.999, 4_096, 125_000, 1),
     ],
 )
 def test_recipes_of_papers_have_their_settings(
-    name: str, rate: float, warmup: int, beta2: float, rows: int, share_at_512: float
+    name: str, rate: float, warmup: int, beta2: float, rows: int, steps: int, share_at_512: float
 ) -> None:
-    """Devlin et al. 2018, A.2; Liu et al. 2019, table 9."""
+    """Devlin et al. 2018, A.2; Liu et al. 2019, table 9; Lan et al. 2020, 4.1."""
     section = recipes.load(name).section("pretrain")
-    steps = sum(phase.steps for phase in section.phases)
     optimizer = section.optimizer
-    assert steps == (500_000 if name == "roberta" else 1_000_000)
+    assert sum(phase.steps for phase in section.phases) == steps
     assert {phase.batch_size for phase in section.phases} == {rows}
     assert [phase.steps / steps for phase in section.phases if phase.length == 512] == [share_at_512]
     assert round(optimizer.warmup_share * steps) == warmup
     assert (optimizer.learning_rate, optimizer.beta2, optimizer.epsilon) == (rate, beta2, 1e-6)
     assert (optimizer.weight_decay, optimizer.max_grad_norm) == (0.01, 1.0)
-    assert (section.encoder.architecture, section.encoder.hidden_dropout_prob) == ("bert", 0.1)
+    dropout = 0.0 if name == "albert" else 0.1
+    assert (section.encoder.architecture, section.encoder.hidden_dropout_prob) == ("bert", dropout)
     assert section.encoder.hidden_size == 64 * section.encoder.num_attention_heads
 
 

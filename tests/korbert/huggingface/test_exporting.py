@@ -86,7 +86,15 @@ AUTO_CLASSES = {
 
 
 @pytest.mark.parametrize(
-    ("architecture", "others"), [("bert", {}), ("bert", {"embedding_size": 12}), ("modern", {})], ids=str
+    ("architecture", "others"),
+    [
+        ("bert", {}),
+        ("bert", {"embedding_size": 12}),
+        ("bert", {"embedding_size": 12, "layer_groups": 1}),
+        ("bert", {"layer_groups": 1}),
+        ("modern", {}),
+    ],
+    ids=str,
 )
 @torch.inference_mode()
 def test_the_auto_classes_load_it(
@@ -129,6 +137,7 @@ def test_same_model_same_bytes_and_the_model_folder_is_left_alone(tiny_tokenizer
         ("bert", {"type_vocab_size": 0}, "has no token types .*BertModel always adds them: train one with 2"),
         ("bert", {"boundary_embedding": True}, "embeds boundaries .*transformers has no such class: train one without"),
         ("modern", {"boundary_embedding": True}, "embeds boundaries .*transformers has no such class"),
+        ("modern", {"layer_groups": 1}, r"layers of this `modern` share their weights \(layer_groups = 1\), those of"),
         ("modern", {"embedding_size": 8}, r"narrow embeddings \(embedding_size = 8\), ModernBERT has none: train one"),
         (
             "modern",

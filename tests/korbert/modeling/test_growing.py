@@ -28,14 +28,18 @@ def drawn(config: EncoderConfig, seed: int = 1) -> PretrainingModel:
     return model.eval()
 
 
-@pytest.fixture(scope="module", params=[("modern", None), ("bert", None), ("bert", 8)], ids=str)
+@pytest.fixture(
+    scope="module",
+    params=[("modern", {}), ("bert", {}), ("bert", {"embedding_size": 8}), ("bert", {"layer_groups": 1})],
+    ids=str,
+)
 def source(
     request: pytest.FixtureRequest, tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, PretrainingModel]:
     """A model, and its folder."""
-    architecture, width = request.param
+    architecture, others = request.param
     folder = tmp_path_factory.mktemp(architecture)
-    model = drawn(config(tiny_tokenizer, architecture=architecture, embedding_size=width))
+    model = drawn(config(tiny_tokenizer, architecture=architecture, **others))
     save_model(folder, model, tiny_tokenizer)
     return folder, model
 
@@ -107,7 +111,11 @@ def test_another_encoder_is_refused(
     source: tuple[Path, PretrainingModel], tiny_tokenizer: Tokenizer, changes: dict[str, object], message: str
 ) -> None:
     folder, theirs = source
-    same = {"architecture": theirs.config.architecture, "embedding_size": theirs.config.embedding_width}
+    same = {
+        "architecture": theirs.config.architecture,
+        "embedding_size": theirs.config.embedding_width,
+        "layer_groups": theirs.config.layer_groups,
+    }
     other = config(tiny_tokenizer, **{**same, **changes})
     with pytest.raises(ModelError) as refusal:
         take_weights(drawn(other), tiny_tokenizer, folder)
