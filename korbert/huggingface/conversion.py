@@ -8,7 +8,7 @@ from torch import Tensor
 
 from korbert.modeling.config import EncoderConfig
 
-__all__ = ["CLASSES", "LOADED", "Family", "family_of", "from_transformers", "to_transformers"]
+__all__ = ["CLASSES", "HEADS", "LOADED", "Family", "family_of", "from_transformers", "to_transformers"]
 
 Family = Literal["bert", "modern", "albert", "electra"]
 """Whose names the weights have. A `bert` with shared layers is ALBERT's, one with narrow embeddings ELECTRA's, too."""
@@ -71,7 +71,7 @@ _LAYERS: Mapping[Family, str] = {
     "electra": "electra.encoder.layer.{}",
 }
 _MODERN_HEAD: _Names = {"head.dense": ("head.dense",), "head.norm": ("head.norm",), "classifier": ("classifier",)}
-_HEADS: Mapping[tuple[Family, str], _Names] = {
+HEADS: Mapping[tuple[Family, str], _Names] = {
     ("bert", "pretraining"): {
         "mlm": ("cls.predictions",),
         "mlm.transform.dense": ("cls.predictions.transform.dense",),
@@ -209,7 +209,7 @@ def from_transformers(
 
 def _names(config: EncoderConfig, family: Family, kind: str) -> dict[str, tuple[str, ...]]:
     """Our module -> theirs, layer by layer."""
-    names = {**_ENCODER[family], **_HEADS[family, kind]}
+    names = {**_ENCODER[family], **HEADS[family, kind]}
     for layer in range(config.layer_groups or config.num_hidden_layers):
         for ours, theirs in _LAYER[family].items():
             prefix = _LAYERS[family].format(layer)

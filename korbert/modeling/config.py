@@ -157,6 +157,11 @@ class TransformersConfig(BaseModel, frozen=True, extra="forbid"):
     initializer_range: float = Field(0.02, gt=0, description="standard deviation of the initial weights of our heads")
     pad_token_id: int = Field(0, ge=0, description="id at padding")
 
+    @classmethod
+    def parse(cls, values: object) -> Self:
+        """The config of these values. ModelError, in one line, if it is invalid."""
+        return _parsed(cls, values)
+
     @property
     def model_type(self) -> str:
         """The name of the architecture in `transformers`: bert, electra, .."""

@@ -149,6 +149,24 @@ def test_with_shards_it_says_what_a_run_would_see(recipe: Path, made: Path) -> N
     assert {path.name for path in made.iterdir()} == {"tiny", "tiny.toml", "wiki.jsonl"}
 
 
+def test_an_encoder_of_transformers_is_counted_where_it_runs(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = RECIPE.partition("[pretrain.encoder]")[2].partition("[pretrain.optimizer]")[0]
+    table = f'\narchitecture = "transformers"\n[pretrain.encoder.transformers]\nmodel_type = "bert"{own}'
+    other = tmp_path / "other.toml"
+    other.write_text(RECIPE.replace(own, table), encoding="utf-8")
+    given = ["--root", str(tmp_path), "--data", str(recipe.parent)]
+    said = _said(capsys, str(other), *given, "--seconds", "1")
+    bert = _said(capsys, str(recipe), *given, "--seconds", "0", "--set", "pretrain.encoder.architecture=bert")
+    assert said["encoder and pooler"] == bert["encoder and pooler"]
+    assert said["optimizer"] == bert["optimizer"]
+    assert said["seconds a step"]
+    million = 2 * 3 / 1e6  # a multiply-add is two, and there are three passes
+    layer = 4 * 32 * 32 + 2 * 32 * 64
+    assert said["encoder"] == " ".join(f"{million * (layer + 2 * length * 32):.3f}" for length in (64, 128))
+
+
 def test_a_trial_changes_no_artifact(recipe: Path, made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = {path: path.stat().st_mtime_ns for path in (made / "tiny").rglob("*")}
     _said(capsys, str(recipe), "--root", str(made), "--seconds", "1")

@@ -29,6 +29,22 @@ learning_rate = 1e-3
 """
 
 
+FOREIGN = MINIMAL.replace(
+    """hidden_size = 32
+num_hidden_layers = 1
+num_attention_heads = 2
+intermediate_size = 64
+""",
+    """architecture = "transformers"
+[pretrain.encoder.transformers]
+model_type = "roberta"
+hidden_size = 32
+num_attention_heads = 2
+max_position_embeddings = 65
+""",
+)
+
+
 def _write(folder: Path, text: str) -> str:
     path = folder / "mine.toml"
     path.write_text(text, encoding="utf-8")
@@ -124,6 +140,18 @@ def test_sections_are_asked_for_when_they_are_needed(tmp_path: Path) -> None:
     assert recipes.load(_write(tmp_path, CLEAN + untrained)).section("pretrain") is None
 
 
+def test_an_encoder_of_transformers_is_recorded_as_it_is_said(tmp_path: Path) -> None:
+    recipe = recipes.load(_write(tmp_path, FOREIGN))
+    given = {"model_type": "roberta", "hidden_size": 32, "num_attention_heads": 2, "max_position_embeddings": 65}
+    assert recipe.settings("pretrain")["encoder"] == {"architecture": "transformers", "transformers": given}
+    config = recipe.section("pretrain").encoder.config(500)
+    assert (config.vocab_size, config.hidden_size, config.num_hidden_layers) == (500, 32, 12)
+    assert recipe.stages["pretrain"].more_libraries(recipe.section("pretrain")) == ("transformers",)
+    own = recipes.load(_write(tmp_path, MINIMAL))
+    assert own.settings("pretrain")["encoder"].keys().isdisjoint({"transformers", "layer_groups"})
+    assert own.stages["pretrain"].more_libraries(own.section("pretrain")) == ()
+
+
 def test_shared_settings_reach_the_stages_and_can_be_overruled(tmp_path: Path) -> None:
     given = _write(tmp_path, MINIMAL + '[vocab]\nseed = 4\n[nsmc]\ntrain = "a"\ntest = "b"\n')
     recipe = recipes.load(given, ["threads=1"])
@@ -156,6 +184,39 @@ def test_set_changes_one_value(tmp_path: Path, change: str, read: object) -> Non
         (MINIMAL, ["vocab.sise=1"], r"mine\.toml: vocab\.sise: no such key \(did you mean size\?\)"),
         (MINIMAL, ["vocabs.size=1"], r"vocabs: no such key \(did you mean vocab\?\)"),
         (MINIMAL, ["pretrain.encoder.hiden_size=1"], r"did you mean hidden_size\?"),
+        (
+            MINIMAL,
+            ["pretrain.encoder.architecture=electra"],
+            r"architecture 'electra': take .* with the name of one of th",
+        ),
+        (
+            MINIMAL,
+            ["pretrain.encoder.transformers.model_type=bert"],
+            r'encoder: transformers is no table of architecture "modern": set architecture = "transformers", or remove',
+        ),
+        (
+            MINIMAL,
+            ["pretrain.encoder.architecture=transformers", "pretrain.encoder.transformers.model_type=bert"],
+            r"encoder: \w+ is no key beside architecture .transformers.: give it in .pretrain.encoder.transformers.",
+        ),
+        (
+            FOREIGN,
+            ["pretrain.encoder.transformers.model_type=gpt2"],
+            r"encoder: transformers: model_type 'gpt2' is none",
+        ),
+        (
+            FOREIGN,
+            ["pretrain.encoder.transformers.hiden_size=1"],
+            r"transformers: hiden_size: no .* mean hidden_size\?\)",
+        ),
+        (FOREIGN, ["pretrain.encoder.transformers.model_type=3"], r"transformers\.model_type: .*valid string, not 3"),
+        (FOREIGN.replace("model_type", "mode_type"), [], r"encoder\.transformers\.model_type: is missing: add it"),
+        (
+            FOREIGN,
+            ["pretrain.encoder.transformers.max_position_embeddings=64"],
+            r"a phase has length 64, the encoder 63 positions: raise encoder\.transformers\.max_position_embeddings",
+        ),
+        (FOREIGN + "[nsmc]\n", ["nsmc.max_length=65"], r"nsmc\.max_length 65 is more than .* 64: lower"),
         (MINIMAL, ["vocab.size=many"], r"vocab\.size: .*not 'many'"),
         (MINIMAL, ["size"], r"--set size: give it as section\.key=value"),
         (MINIMAL, ["pretrain.encoder.max_position_embeddings=32"], r"a phase has length 64"),
