@@ -41,7 +41,7 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
     layer_groups: int | None = Field(
         None,
         ge=1,
-        description="layers share weights in so many groups of neighbours (ALBERT: 1); without: each has its own",
+        description="number of groups of neighbouring layers that share their weights (ALBERT: 1); without: no sharing",
     )
     num_attention_heads: int = Field(ge=1, description="attention heads per layer; must divide hidden_size")
     intermediate_size: int = Field(
@@ -103,8 +103,8 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
             )
         if self.layer_groups and (self.num_hidden_layers % self.layer_groups or self.layers_share == 1):
             raise ValueError(
-                f"layer_groups {self.layer_groups} does not part {self.num_hidden_layers} layers into groups of two or"
-                " more, all of one size: choose another, or leave it out"
+                f"layer_groups {self.layer_groups} does not divide {self.num_hidden_layers} layers into equal groups of"
+                " two or more: choose another number, or leave it out"
             )
         if self.pad_token_id >= self.vocab_size:
             raise ValueError(f"pad_token_id {self.pad_token_id} is no id of a vocabulary of {self.vocab_size}")

@@ -96,7 +96,7 @@ def new_config(theirs: Mapping[str, Any], vocab_size: int) -> TransformersConfig
     given = their_config(config)
     heads = getattr(given, "num_attention_heads", 1)
     if config.hidden_size % heads and model_type != "funnel":  # which says the size of its heads
-        raise ModelError(f"{config.hidden_size} hidden units are no multiple of {heads} attention heads: change either")
+        raise ModelError(f"hidden size {config.hidden_size} is no multiple of {heads} attention heads: change either")
     try:
         with quietly(), torch.device("meta"):
             class_of(model_type)._from_config(given, **options(config))

@@ -104,8 +104,8 @@ class TheirConfig(BaseModel, frozen=True, extra="allow"):
     """[pretrain.encoder.transformers]: a config of `transformers`, in its own words."""
 
     model_type: str = Field(
-        description='with architecture = "transformers": electra, deberta-v2, .., as that library names it; beside it'
-        " stand the entries of its config, such as hidden_size, where they are not its defaults"
+        description='with architecture = "transformers": the model_type in that library (electra, deberta-v2, ..); any'
+        " entry of its config, such as hidden_size, may stand beside it, and the others keep its defaults"
     )
 
 
@@ -115,17 +115,17 @@ class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
     architecture: Literal["bert", "modern"] = Field(
         "modern",
         description="bert: Devlin et al. 2018; modern: Warner et al. 2024; transformers: an encoder of that library,"
-        " which has no other key here than the table `transformers`",
+        " whose config is the table `transformers`, without any other key here",
     )
     vocab_size: int = Field(1, ge=1, le=1, exclude=True, description="not a setting: it is the tokenizer's")
-    transformers: TheirConfig | None = None
+    transformers: TheirConfig | None = None  # of a TransformersSection; here, so that it is listed and refused
 
     @model_validator(mode="after")
     def _is_our_own(self) -> Self:
         if self.transformers:
             raise ValueError(
-                f'transformers is no table of architecture "{self.architecture}": set architecture = "transformers", or'
-                " remove it"
+                f'the table transformers needs architecture = "transformers", not "{self.architecture}": set that, or'
+                " remove the table"
             )
         return self
 
@@ -150,8 +150,8 @@ class TransformersSection(BaseModel, frozen=True, extra="forbid"):
     def _all_is_in_the_table(cls, values: Any) -> Any:
         for key in sorted(values.keys() - cls.model_fields.keys()):
             raise ValueError(
-                f'{key} is no key beside architecture "transformers": give it in [pretrain.encoder.transformers], as'
-                " that library names it"
+                f'{key} is not read with architecture = "transformers": put it into [pretrain.encoder.transformers],'
+                " under its name in that library"
             )
         return values
 
@@ -183,8 +183,8 @@ def _encoder_section(values: Any, _: object) -> EncoderSection | TransformersSec
         return TransformersSection.model_validate(values)
     if architecture not in ("bert", "modern"):
         raise ValueError(
-            f'architecture {architecture!r:.60}: take "bert", "modern", or "transformers", with the name of one of that'
-            " library as model_type in [pretrain.encoder.transformers]"
+            f'architecture {architecture!r:.60}: take "bert", "modern", or "transformers", with model_type in'
+            " [pretrain.encoder.transformers] for one of that library"
         )
     return EncoderSection.model_validate(values)
 

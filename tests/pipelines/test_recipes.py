@@ -187,17 +187,17 @@ def test_set_changes_one_value(tmp_path: Path, change: str, read: object) -> Non
         (
             MINIMAL,
             ["pretrain.encoder.architecture=electra"],
-            r"architecture 'electra': take .* with the name of one of th",
+            r"architecture 'electra': take .* for one of that library",
         ),
         (
             MINIMAL,
             ["pretrain.encoder.transformers.model_type=bert"],
-            r'encoder: transformers is no table of architecture "modern": set architecture = "transformers", or remove',
+            r'encoder: the table transformers needs architecture = "transformers", not "modern": set that, or remove',
         ),
         (
             MINIMAL,
             ["pretrain.encoder.architecture=transformers", "pretrain.encoder.transformers.model_type=bert"],
-            r"encoder: \w+ is no key beside architecture .transformers.: give it in .pretrain.encoder.transformers.",
+            r"encoder: \w+ is not read with architecture = .transformers.: put it into .pretrain.encoder.transformers.",
         ),
         (
             FOREIGN,

@@ -46,11 +46,11 @@ def test_entries_have_all_their_names() -> None:
         ({"hidden_act": "nope"}, r"^no encoder can be built of this config of bert \(KeyError: 'nope'\): mend it"),
         (
             {"hidden_size": 30, "num_attention_heads": 4},
-            r"^30 hidden units are no multiple of 4 attention heads: change",
+            r"^hidden size 30 is no multiple of 4 attention heads: change",
         ),
         (
             {"model_type": "albert", "embedding_size": 8, "hidden_size": 30, "num_attention_heads": 4},
-            r"^30 hidden units are no multiple of 4 attention heads: change either",
+            r"^hidden size 30 is no multiple of 4 attention heads: change either",
         ),
     ],
 )
