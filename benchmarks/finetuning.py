@@ -27,6 +27,7 @@ import torch
 
 from korbert.modeling import ClassificationModel, load_model
 from korbert.tasks.examples import Batches, Examples
+from korbert.tasks.seen import learning_seen
 from korbert.training import OptimizerSettings, choose_device
 from korbert.training.devices import memory_kept
 from korbert.training.distributed import World
@@ -57,16 +58,16 @@ def examples(options: argparse.Namespace) -> tuple[ClassificationModel, Examples
 
 
 def ours(options: argparse.Namespace) -> float:
-    """Pieces a second of the updates that `fit` makes."""
+    """Pieces a second of the updates that `finetune` makes."""
     from korbert.tasks.classification import classification_loss
 
     model, rows = examples(options)
     device = choose_device(options.device)
     plan = TrainingPlan(1_000_000, OptimizerSettings(learning_rate=1e-4), 0, options.precision)
-    updates = Updates(model.train().to(device), classification_loss, plan, device, World())
     batches = Batches(rows, BATCH, seed=0)
     pieces, step = 0, 0
-    with memory_kept(device):
+    with learning_seen(model, (rows.batch(part) for part in rows.by_length(256))), memory_kept(device):
+        updates = Updates(model.train().to(device), classification_loss, plan, device, World())
         for step in range(3):
             updates.update(step, batches(step))
         updates.take_pieces()

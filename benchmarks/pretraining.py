@@ -95,7 +95,7 @@ def rows_of(options: argparse.Namespace, folder: Path, head: str) -> Pretraining
     files = sorted(options.shards.glob("*.arrow")) if options.shards else full_rows(options, folder)
     given: dict[str, Any] = {}
     if "sampled" in head:
-        from korbert.pretraining.vocabulary import Negatives  # the checkout before has none
+        from korbert.pretraining.objectives.vocabulary import Negatives  # the checkout before has none
 
         given["negatives"] = Negatives(counts_of(files, options.vocabulary), options.negatives)
     return PretrainingRows(files, IDS, options.length, MaskingSettings(), PairSettings(), seed=0, **given)
@@ -174,7 +174,7 @@ def padded(batch: Mapping[str, Any]) -> dict[str, torch.Tensor]:
         "token_type_ids": segments,
         "attention_mask": pad([torch.ones(length, dtype=torch.int64) for length in lengths], batch_first=True),
         "labels": pad(labels.split(lengths), batch_first=True, padding_value=-100),
-        "next_sentence_label": batch["next_sentence_label"],
+        "next_sentence_label": batch["pair_label"],
     }
 
 

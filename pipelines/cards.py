@@ -14,7 +14,7 @@ from korbert.errors import ArtifactError
 from pipelines.artifacts import RECORD, Json
 from pipelines.reports import formatting
 from pipelines.reports.evaluation import without_folders
-from pipelines.reports.labels import label
+from pipelines.reports.labels import OBJECTIVES, label, predicting
 from pipelines.reports.record import Artifact, drawing
 from pipelines.reports.results import HEAD, Result, cells, has_result, result_of
 
@@ -25,6 +25,7 @@ CARD = "README.md"
 _PIPELINES = {  # kind of model -> Hugging Face's name of its task
     "choice": "multiple-choice",
     "classification": "text-classification",
+    "detection": "feature-extraction",
     "pretraining": "fill-mask",
     "reading": "question-answering",
     "tagging": "token-classification",
@@ -190,14 +191,21 @@ def _pretraining(artifact: Artifact) -> Iterator[str]:
     if artifact.stage != "pretrain" and digest != record.record.get("digest"):
         return
     scores = record.json("scores.json")
+    main = predicting(scores)
     shown = [(label(key), formatting.count(scores[key])) for key in ("steps", "rows", "parameters") if key in scores]
     shown += [
         (name, formatting.decimal(scores[key], 3))
-        for key, name in (("mlm_loss", "held-out MLM loss, nats"), ("unigram_loss", "unigram baseline, nats"))
+        for key, name in (
+            (f"{main}_loss", f"held-out {OBJECTIVES[main]} loss, nats"),
+            ("unigram_loss", "unigram baseline, nats"),
+        )
         if key in scores
     ]
-    if scores.get("mlm_accuracy") is not None:
-        shown.append(("held-out MLM accuracy", formatting.percent(scores["mlm_accuracy"])))
+    shown += [
+        (f"held-out {words} accuracy", formatting.percent(scores[f"{name}_accuracy"]))
+        for name, words in OBJECTIVES.items()
+        if scores.get(f"{name}_accuracy") is not None
+    ]
     yield "## Pretraining\n"
     yield _table(("", ""), shown)
 

@@ -26,7 +26,8 @@ from corpus.documents import is_heldout
 from corpus.overlap import found_in
 from korbert.durable import write_json
 from korbert.errors import CorpusError, SettingsError
-from korbert.modeling import ClassificationModel, PretrainingModel, init_encoder_from, load_model, save_model
+from korbert.modeling import ClassificationModel, init_encoder_from, load_model, save_model
+from korbert.modeling.models import Model
 from korbert.progress import track
 from korbert.tasks.best_epoch import Best, load_best
 from korbert.tasks.classification import finetune, probabilities
@@ -84,7 +85,7 @@ def run(
     device = choose_device(runtime.device)
     train, test = (_read(task, inputs.files[role]) for role in ("train", "test"))
     validation = _validation(task, settings, train, inputs.files["train"])
-    pretrained, tokenizer = load_model(inputs.artifacts["pretrain"] / "model", "pretraining")
+    pretrained, tokenizer = load_model(inputs.artifacts["pretrain"] / "model")
     positions = pretrained.config.max_position_embeddings
     if settings.max_length > positions:
         raise SettingsError(
@@ -164,9 +165,7 @@ def _encode(
     return _LabelledTexts(train_rows, test_rows, encoded["train"], encoded["test"], validation)
 
 
-def _builds(
-    task: ClassificationTask, settings: ClassificationTaskSettings, pretrained: PretrainingModel
-) -> Mapping[str, Build]:
+def _builds(task: ClassificationTask, settings: ClassificationTaskSettings, pretrained: Model) -> Mapping[str, Build]:
     """Name of each encoder's rows -> its model before the first step, the main one first."""
 
     def scratch(seed: int) -> ClassificationModel:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from korbert.errors import ArtifactError, SettingsError
 from pipelines.artifacts import RECORD, Json, read_json
 from pipelines.reports.course import Course
+from pipelines.reports.labels import predicting
 
 __all__ = ["Run", "difference", "distinct_names", "in_bits", "open_runs"]
 
@@ -41,6 +42,11 @@ class Run:
     def heldout(self) -> list[Json]:
         """Its lines of held-out figures, one at least."""
         return self.course.heldout
+
+    @property
+    def objective(self) -> str:
+        """The objective that predicts pieces: "mlm" or "clm"."""
+        return predicting(self.heldout[-1])
 
     def at(self, key: str, place: float, axis: NDArray[np.float64]) -> float | None:
         """A held-out figure at a place of `pieces` or `seconds`, between two evaluations on the line that joins them.
@@ -129,7 +135,7 @@ _NEEDED = {
     "metrics.jsonl": {
         "train": ("step",),
         "left_out": ("step",),
-        "heldout": ("step", "mlm_loss", "mlm_accuracy", "unigram_loss"),
+        "heldout": ("step", "unigram_loss"),
     },
     "timing.jsonl": {"train": ("step", "seconds", "pieces_per_second"), "start": ("step",)},
 }
@@ -166,6 +172,8 @@ def difference(runs: Sequence[Run]) -> str:
         what = "vocabularies of different sizes" if len(sizes) > 1 else "different tokenizers"
         instead = "; compare bits/character" if in_bits(runs) else ""
         return f"These runs have {what}: losses and accuracies do not compare{instead}."
-    if len({(run.heldout[-1]["unigram_loss"], run.heldout[-1].get("mlm_count")) for run in runs}) > 1:
+    if len({run.objective for run in runs}) > 1:
+        return "These runs predict masked pieces (MLM) or next ones (CLM): losses and accuracies do not compare."
+    if len({(run.heldout[-1]["unigram_loss"], run.heldout[-1].get(f"{run.objective}_count")) for run in runs}) > 1:
         return "These runs were measured on different held-out rows: losses and accuracies do not compare."
     return ""

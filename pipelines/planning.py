@@ -173,7 +173,7 @@ def _flop(settings: PretrainStage, config: AnyConfig, phase: PhasePlan) -> dict[
     return flop_a_piece(
         config,
         length=phase.row_pieces,
-        label_share=settings.masking.rate,
+        label_share=1.0 if "clm" in settings.objectives else settings.masking.rate,
         scored=scored,
         pieces_a_step=phase.step_pieces,
     )
@@ -223,7 +223,10 @@ def _tried(pipeline: Pipeline, planned: Plan, rows: Sequence[Phase] | None, seco
         ]
         longest = max(phase.row_pieces for phase in planned.phases)
         most = room / _activation_bytes(planned.config, planned.precision, longest)
-        subject = trial.Subject(settings, folder, _ids(planned.config), rows, flop, most)
+        teacher = None
+        if settings.distill.teacher:
+            teacher = pipeline.inputs(pipeline.recipe.stages["pretrain"]).folder("teacher", "config.json")
+        subject = trial.Subject(settings, folder, _ids(planned.config), rows, flop, most, teacher)
         return trial.measure(subject, choose_device(planned.device), seconds, Path(made) / "checkpoints")
 
 

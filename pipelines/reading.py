@@ -23,7 +23,8 @@ from korbert.tasks.passages import Passage
 from korbert.tasks.questions import Dataset, join, split_by_article
 from korbert.tasks.reading import Reader, question_pairs
 from korbert.tasks.reading_settings import ReadingTaskSettings
-from korbert.tasks.windows import Window, cut_windows, reading_loss, training_batches
+from korbert.tasks.seen import learning_seen
+from korbert.tasks.windows import Window, collate, cut_windows, reading_loss, training_batches
 from korbert.tokenization import Tokenizer
 from korbert.training import TrainingOutput, TrainingPlan, choose_device, fit
 from korbert.world import connected, require_rows
@@ -67,23 +68,25 @@ def run(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs, output
     _log_sample(windows, tokenizer)
     torch.set_num_threads(settings.threads)
     steps = max(1, round(settings.epochs * len(windows) / settings.batch_size))
-    fit(
-        model,
-        training_batches(
-            windows,
-            tokenizer,
-            settings,
-            batch_size=settings.batch_size,
-            micro_batches=settings.micro_batches,
-            seed=settings.seed,
-        ),
-        reading_loss,
-        TrainingPlan(steps, settings.optimizer, settings.seed, settings.precision, settings.log_every),
-        device=choose_device(runtime.device),
-        output=TrainingOutput.below(output, settings.checkpoint_every),
-        description=task.name,
-        anomaly=runtime.anomaly,
-    )
+    parts = (collate(windows[first : first + 64], tokenizer, settings) for first in range(0, len(windows), 64))
+    with learning_seen(model, parts):
+        fit(
+            model,
+            training_batches(
+                windows,
+                tokenizer,
+                settings,
+                batch_size=settings.batch_size,
+                micro_batches=settings.micro_batches,
+                seed=settings.seed,
+            ),
+            reading_loss,
+            TrainingPlan(steps, settings.optimizer, settings.seed, settings.precision, settings.log_every),
+            device=choose_device(runtime.device),
+            output=TrainingOutput.below(output, settings.checkpoint_every),
+            description=task.name,
+            anomaly=runtime.anomaly,
+        )
     if not connected().writes:
         return {}
     save_model(output / "model", model, tokenizer, task=settings.reading().model_dump())
@@ -135,7 +138,7 @@ def _new_model(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs,
     if settings.encoder:
         return ReadingModel(settings.encoder.model_copy(update={"vocab_size": tokenizer.vocab_size}), generator)
     folder = inputs.artifacts["pretrain"] / "model"
-    pretrained, its_tokenizer = load_model(folder, "pretraining")
+    pretrained, its_tokenizer = load_model(folder)
     if its_tokenizer.digest != tokenizer.digest:
         raise ModelError(f"{folder}: was trained with another tokenizer than the vocab stage's: make pretrain anew")
     if settings.max_length > pretrained.config.max_position_embeddings:

@@ -131,7 +131,7 @@ NSMC = ClassificationTask(
     title="NSMC",
     about="movie reviews",
     asks="Sentiment of movie reviews",
-    version=3,
+    version=4,
     page="pipelines.reports.nsmc",
 )
 KORQUAD = ReadingTask(
@@ -143,7 +143,7 @@ KORQUAD = ReadingTask(
     title="KorQuAD",
     about="reading comprehension",
     asks="Extractive question answering",
-    version=3,
+    version=4,
     page="pipelines.reports.korquad",
 )
 

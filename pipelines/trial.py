@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from korbert.interruption import Interrupted
-from korbert.modeling import PretrainingModel
-from korbert.pretraining import Phase, PretrainingLoss, SpecialIds, evaluate
+from korbert.modeling import load_model
+from korbert.pretraining import Phase, SpecialIds, evaluate
+from korbert.pretraining.objectives.losses import Loss
 from korbert.training import Batch, Checkpointing, TrainingOutput, fit
 from pipelines.machine import product_rate
-from pipelines.stages.pretrain import evaluation_batches, piece_counts, training_plan
+from pipelines.stages.pretrain import evaluation_batches, model_and_loss, piece_counts, training_plan
 from pipelines.stages.settings import PretrainStage
 
 __all__ = ["PhaseTrial", "Subject", "Trial", "measure", "of_fewer_rows", "spread", "write_made_up"]
@@ -65,7 +66,8 @@ class Trial:
 class Subject:
     """What is tried: pretraining under `settings` on the shards in `folder`, in these phases.
 
-    flop_a_step: operations of a step of each phase. most_pieces: of a micro-batch, as far as memory goes.
+    flop_a_step: operations of a step of each phase. most_pieces: of a micro-batch, as far as memory goes. teacher: the
+    folder of the model that "distill" learns from.
     """
 
     settings: PretrainStage
@@ -74,6 +76,7 @@ class Subject:
     phases: Sequence[Phase]
     flop_a_step: Sequence[float]
     most_pieces: float
+    teacher: Path | None = None
 
 
 def measure(subject: Subject, device: torch.device, seconds: float, scratch: Path) -> Trial:
@@ -83,17 +86,17 @@ def measure(subject: Subject, device: torch.device, seconds: float, scratch: Pat
     disk of the artifacts.
     """
     began, settings = time.perf_counter(), subject.settings
-    generator = torch.Generator().manual_seed(settings.seed)
-    model = PretrainingModel(settings.encoder.config(subject.ids.vocab_size), generator)
+    teacher = load_model(subject.teacher, "pretraining")[0] if subject.teacher else None
+    model, loss = model_and_loss(settings, subject.ids.vocab_size, teacher)
     unigram = piece_counts(subject.folder)
-    held_out = evaluation_batches(settings, subject.folder, subject.ids)
+    held_out = evaluation_batches(settings, subject.folder, subject.ids, unigram)
     preparing = time.perf_counter() - began
 
     # An evaluation on so many rows as take a tenth of the time, by the arithmetic of a forward pass.
     rate, share = product_rate(device, settings.precision), seconds / len(subject.phases)
     a_row = _SLOWER / rate * subject.flop_a_step[0] / 3 / subject.phases[0].batch_size
     few = min(max(int(share / 10 / a_row), _EVALUATED[0]), _EVALUATED[1])
-    sample = evaluation_batches(settings.model_copy(update={"heldout_rows": few}), subject.folder, subject.ids)
+    sample = evaluation_batches(settings.model_copy(update={"heldout_rows": few}), subject.folder, subject.ids, unigram)
     part = sum(batch["pieces"] for batch in held_out) / sum(batch["pieces"] for batch in sample)
 
     watches = []
@@ -103,9 +106,7 @@ def measure(subject: Subject, device: torch.device, seconds: float, scratch: Pat
         room = share / (_WARM + _LEAST) / expected  # steps for each call of the watch
         tried = of_fewer_rows(phase, room, most_rows)
         likely = share / expected * phase.batch_size / tried.batch_size
-        watch = _Watch(
-            _COUNTED * share, tried, settings.head.z_loss, *((sample, unigram, scratch) if number == 0 else ())
-        )
+        watch = _Watch(_COUNTED * share, tried, loss, *((sample, unigram, scratch) if number == 0 else ()))
         watch.every = 1 if device.type == "cpu" else min(max(int(room), 1), settings.log_every)
         _train(model, settings, watch, int(4 * likely) + 2 * (_WARM + _LEAST), device)
         watches.append(watch)
@@ -159,14 +160,14 @@ class _Watch:
         self,
         seconds: float,
         phase: Phase,
-        z_loss: float,
+        loss: Loss,
         sample: Sequence[Batch] = (),
         unigram: NDArray[np.int64] | None = None,
         scratch: Path | None = None,
     ) -> None:
         self.batches, self.every, self.scratch = _Spread(phase), 1, scratch
         self.evaluation = 0.0
-        self._loss = PretrainingLoss(z_loss)
+        self._loss = loss
         self._sample, self._unigram = sample, unigram
         self._laps: list[tuple[float, int]] = []  # seconds and pieces
         self._saving: tuple[float, int] | None = None
@@ -203,7 +204,7 @@ class _Watch:
         for _ in range(2):
             if self._unigram is not None and self.evaluation < self._seconds / 10:
                 began = time.perf_counter()
-                evaluate(model, self._sample, self._unigram)
+                evaluate(model, self._sample, self._unigram, self._loss)
                 self.evaluation = time.perf_counter() - began
 
     def measured(self) -> PhaseTrial:

@@ -18,6 +18,7 @@ from korbert.huggingface.sentences import pooled
 from korbert.modeling.models import (
     ChoiceModel,
     ClassificationModel,
+    DetectionModel,
     EmbeddingModel,
     Model,
     PretrainingModel,
@@ -59,7 +60,8 @@ def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float
                     f"export: its tokenizer cuts {text[:40]!r} into {others}, ours into {ours}: report this"
                 )
         differences = _compare_outputs(model, tokenizer, folder)
-        _USES[model.kind](model, tokenizer, reads, folder)
+        if use := _USES.get(model.kind):
+            use(model, tokenizer, reads, folder)
     return differences
 
 
@@ -236,7 +238,7 @@ def _our_outputs(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]
     if isinstance(model, PretrainingModel):
         mlm, nsp = model(**batch)
         return {"mlm_logits": mlm, "nsp_logits": nsp}
-    if isinstance(model, ClassificationModel | TaggingModel):
+    if isinstance(model, ClassificationModel | DetectionModel | TaggingModel):
         return {"logits": model(**batch)}
     if isinstance(model, EmbeddingModel):
         return {"last_hidden_state": model.encoder(**batch)}

@@ -10,12 +10,17 @@ from korbert.modeling.config import EncoderConfig
 __all__ = ["config_from_transformers", "config_to_transformers"]
 
 
-def config_to_transformers(config: EncoderConfig) -> dict[str, Any]:
-    """config.json for our encoder. ModelError where nothing in `transformers` computes the same."""
+def config_to_transformers(config: EncoderConfig, kind: str) -> dict[str, Any]:
+    """config.json for a model of that kind. ModelError where nothing in `transformers` computes the same."""
     if config.boundary_embedding:
         raise ModelError(
             "export: this encoder embeds boundaries (boundary_embedding = true), transformers has no such class:"
             " train one without, or use the model with korbert"
+        )
+    if config.causal:
+        raise ModelError(
+            "export: this encoder reads from left to right (causal = true), no encoder of transformers does:"
+            " use the model with korbert"
         )
     shared = {
         "vocab_size": config.vocab_size,
@@ -29,26 +34,33 @@ def config_to_transformers(config: EncoderConfig) -> dict[str, Any]:
         "tie_word_embeddings": True,
         "dtype": "float32",
     }
-    return shared | (_bert_config(config) if config.architecture == "bert" else _modern_config(config))
+    return shared | (_bert_config(config, kind) if config.architecture == "bert" else _modern_config(config))
 
 
-def _bert_config(config: EncoderConfig) -> dict[str, Any]:
+def _bert_config(config: EncoderConfig, kind: str) -> dict[str, Any]:
     if not config.type_vocab_size:
         raise ModelError(
             "export: this `bert` has no token types (type_vocab_size = 0), BertModel always adds them: train one with 2"
         )
     narrow: dict[str, Any] = {}
-    if family_of(config) == "albert":  # one group a layer: no weights are shared
+    if family_of(config, kind) == "electra":
+        if config.layer_groups:
+            raise ModelError(
+                f"export: the layers of this `bert` share their weights (layer_groups = {config.layer_groups}), and no"
+                " class of transformers with such layers finds replaced pieces: fine-tune it, and export that"
+            )
+        narrow = {"embedding_size": config.embedding_width}
+    if family_of(config, kind) == "albert":  # one group a layer: no weights are shared
         narrow = {
             "embedding_size": config.embedding_width,
-            "num_hidden_groups": config.layer_groups or config.num_hidden_layers,
+            "num_hidden_groups": config.distinct_layers,
             "inner_group_num": 1,
             "classifier_dropout_prob": config.hidden_dropout_prob,
             "bos_token_id": 2,
             "eos_token_id": 3,
         }
     return narrow | {
-        "model_type": family_of(config),
+        "model_type": family_of(config, kind),
         "type_vocab_size": config.type_vocab_size,
         "hidden_act": "gelu",
         "hidden_dropout_prob": config.hidden_dropout_prob,

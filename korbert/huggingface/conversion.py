@@ -103,6 +103,12 @@ HEADS: Mapping[tuple[Family, str], _Names] = {
         "nsp.pooler.dense": (),
         "nsp.classifier": (),
     },
+    ("electra", "detection"): {
+        "head.dense": ("discriminator_predictions.dense",),
+        "classifier": ("discriminator_predictions.dense_prediction",),
+        "nsp.pooler.dense": (),
+        "nsp.classifier": (),
+    },
     ("electra", "reading"): {"classifier": ("qa_outputs",)},
     ("electra", "tagging"): {"classifier": ("classifier",)},
     ("modern", "pretraining"): {
@@ -125,6 +131,7 @@ CLASSES: Mapping[tuple[Family, str], str] = {
     ("albert", "reading"): "AlbertForQuestionAnswering",
     ("albert", "tagging"): "AlbertForTokenClassification",
     ("albert", "embedding"): "AlbertModel",
+    ("electra", "detection"): "ElectraForPreTraining",
     ("bert", "pretraining"): "BertForPreTraining",
     ("bert", "classification"): "BertForSequenceClassification",
     ("bert", "choice"): "BertForMultipleChoice",
@@ -149,15 +156,16 @@ LOADED: Mapping[str, tuple[Family, str]] = {name: key for key, name in CLASSES.i
     "AlbertForMaskedLM": ("albert", "pretraining"),
     "ElectraModel": ("electra", "pretraining"),
     "ElectraForMaskedLM": ("electra", "pretraining"),
-    "ElectraForPreTraining": ("electra", "pretraining"),
     "ElectraForQuestionAnswering": ("electra", "reading"),
     "ElectraForTokenClassification": ("electra", "tagging"),
 }
 """Class of `transformers` -> (family, kind of model that it is loaded as)."""
 
 
-def family_of(config: EncoderConfig) -> Family:
-    """The family that an encoder is exported as."""
+def family_of(config: EncoderConfig, kind: str) -> Family:
+    """The family that a model of this kind is exported as."""
+    if config.architecture == "bert" and kind == "detection":
+        return "electra"
     if config.architecture == "bert" and (config.layer_groups or config.embedding_width != config.hidden_size):
         return "albert"
     return config.architecture
@@ -170,7 +178,7 @@ def to_transformers(tensors: Mapping[str, Tensor], config: EncoderConfig, kind: 
     An encoder alone (kind "embedding") has no prefix. BertModel and AlbertModel have a pooler besides, which sentence
     vectors do not use: it is 0, since `transformers` draws and reports what is missing.
     """
-    names = _names(config, family_of(config), kind)
+    names = _names(config, family_of(config, kind), kind)
     renamed = {}
     for name, tensor in tensors.items():
         module, _, leaf = name.rpartition(".")
@@ -178,14 +186,14 @@ def to_transformers(tensors: Mapping[str, Tensor], config: EncoderConfig, kind: 
         for target, part in zip(theirs, tensor.chunk(max(1, len(theirs))), strict=False):
             renamed[f"{target}.{leaf}"] = part
     width = config.hidden_size
-    if family_of(config) == "albert" and config.embedding_width == width:
+    if family_of(config, kind) == "albert" and config.embedding_width == width:
         (projection,) = names["encoder.embeddings.projection"]
         renamed |= {f"{projection}.weight": torch.eye(width), f"{projection}.bias": torch.zeros(width)}
     if kind != "embedding":
         return renamed
     renamed = {name.partition(".")[2]: tensor for name, tensor in renamed.items()}
     if config.architecture == "bert":
-        pooler = "pooler" if family_of(config) == "albert" else "pooler.dense"
+        pooler = "pooler" if family_of(config, kind) == "albert" else "pooler.dense"
         renamed |= {f"{pooler}.weight": torch.zeros(width, width), f"{pooler}.bias": torch.zeros(width)}
     return renamed
 
@@ -209,8 +217,9 @@ def from_transformers(
 
 def _names(config: EncoderConfig, family: Family, kind: str) -> dict[str, tuple[str, ...]]:
     """Our module -> theirs, layer by layer."""
-    names = {**_ENCODER[family], **HEADS[family, kind]}
-    for layer in range(config.layer_groups or config.num_hidden_layers):
+    span_head: _Names = {"reader.head.dense": (), "reader.head.norm": (), "reader.classifier": ()}
+    names = {**_ENCODER[family], **HEADS[family, kind], **span_head}
+    for layer in range(config.distinct_layers):
         for ours, theirs in _LAYER[family].items():
             prefix = _LAYERS[family].format(layer)
             names[f"encoder.layers.{layer}.{ours}"] = tuple(f"{prefix}.{name}" for name in theirs)

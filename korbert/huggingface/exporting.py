@@ -18,6 +18,7 @@ from korbert.modeling.features import FeatureModel
 from korbert.modeling.models import (
     ChoiceModel,
     ClassificationModel,
+    DetectionModel,
     EmbeddingModel,
     EncoderModel,
     Model,
@@ -128,11 +129,15 @@ def _config(model: Model) -> dict[str, Any]:
         raise ModelError(
             "export: a head on features, which nothing in transformers computes: fine-tune, and export that"
         )
+    if isinstance(model, DetectionModel) and model.config.architecture == "modern":
+        raise ModelError(
+            "export: no class of transformers finds replaced pieces with a `modern`: fine-tune it, and export that"
+        )
     if isinstance(model.config, TransformersConfig):
         config = foreign_config(model.config, model.kind)
     else:
-        config = config_to_transformers(model.config)
-        config["architectures"] = [CLASSES[family_of(model.config), model.kind]]
+        config = config_to_transformers(model.config, model.kind)
+        config["architectures"] = [CLASSES[family_of(model.config, model.kind), model.kind]]
     if isinstance(model, ClassificationModel):
         if model.pooling == "mean" and model.config.architecture != "modern":
             raise ModelError(

@@ -17,6 +17,7 @@ from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import (
     ChoiceModel,
     ClassificationModel,
+    DetectionModel,
     Model,
     Pooling,
     PretrainingModel,
@@ -76,6 +77,8 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
 def _build(theirs: dict[str, Any], config: EncoderConfig, kind: str, generator: torch.Generator | None) -> Model:
     if kind == "pretraining":
         return PretrainingModel(config, generator)
+    if kind == "detection":
+        return DetectionModel(config, generator)
     if kind == "reading":
         return ReadingModel(config, generator)
     mean = theirs.get("classifier_pooling") == "mean"  # ModernBERT alone has that key

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from korbert.modeling.models import (
         ChoiceModel,
         ClassificationModel,
+        DetectionModel,
         EmbeddingModel,
         EncoderModel,
         Model,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ChoiceModel",
     "ClassificationModel",
+    "DetectionModel",
     "EmbeddingModel",
     "Encoder",
     "EncoderConfig",
@@ -67,6 +69,7 @@ __getattr__ = attach(
     {
         "ChoiceModel": "models",
         "ClassificationModel": "models",
+        "DetectionModel": "models",
         "EmbeddingModel": "models",
         "Encoder": "encoder",
         "EncoderConfig": "config",

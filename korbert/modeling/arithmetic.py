@@ -27,7 +27,7 @@ _ADAMW = 16  # operations a parameter: two moments, their ratio, decay and updat
 
 def parameters(config: EncoderConfig) -> dict[str, int]:
     """Parameters by part of a PretrainingModel; the vocabulary's matrix, which embedding and head share, once."""
-    bert, layers = config.architecture == "bert", config.layer_groups or config.num_hidden_layers
+    bert, layers = config.architecture == "bert", config.distinct_layers
     width, narrow = config.hidden_size, config.embedding_width
     norm = 2 if bert else 1  # a weight a dimension; in `bert` a bias, too
     biases = layers * (5 * width + config.intermediate_size) if bert else 0  # of qkv, output, up and down

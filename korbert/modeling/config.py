@@ -3,13 +3,25 @@
 from collections.abc import Mapping
 from typing import Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer, model_validator
+from pydantic import (
+    BaseModel,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from korbert.errors import ModelError
 
 __all__ = ["BOUNDARY_LEVELS", "AnyConfig", "EncoderConfig", "TransformersConfig", "parse_config"]
 
 BOUNDARY_LEVELS = 4  # nothing, a morpheme, an eojeol or a sentence begins (korbert.tokenization.encoding)
+
+_LATER: Mapping[str, Any] = {
+    "causal": False,
+    "layer_groups": None,
+}  # settings that older versions have not, and their defaults
 
 _BERT_DEFAULTS: Mapping[str, Any] = {
     "type_vocab_size": 2,
@@ -78,6 +90,10 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
     local_rope_theta: float = Field(
         10_000.0, gt=0, description="`modern`: base of the rotary embeddings in local layers"
     )
+    causal: bool = Field(
+        False,
+        description="each piece sees itself and those before it alone (left to right), as clm needs",
+    )
     boundary_embedding: bool = Field(
         False, description="add an embedding of what begins at a piece (nothing, morpheme, eojeol, sentence)"
     )
@@ -111,10 +127,10 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
         return self
 
     @model_serializer(mode="wrap")
-    def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without shared layers, the record is the one from before there was this setting, and keeps its digest."""
+    def _as_older_versions(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without the settings that came later where they are unused: records and model folders keep their bytes."""
         record: dict[str, Any] = serialize(self)
-        return {name: value for name, value in record.items() if name != "layer_groups" or value is not None}
+        return {name: value for name, value in record.items() if name not in _LATER or value != _LATER[name]}
 
     @classmethod
     def parse(cls, values: object) -> Self:
@@ -132,9 +148,14 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
         return self.embedding_size or self.hidden_size
 
     @property
+    def distinct_layers(self) -> int:
+        """How many sets of weights the layers have: fewer than layers where these share them (Lan et al. 2020, 3.1)."""
+        return self.layer_groups or self.num_hidden_layers
+
+    @property
     def layers_share(self) -> int:
-        """How many layers have the same weights (Lan et al. 2020, 3.1): 1 where each has its own."""
-        return self.num_hidden_layers // self.layer_groups if self.layer_groups else 1
+        """How many layers have the same weights: 1 where each has its own."""
+        return self.num_hidden_layers // self.distinct_layers
 
     def is_global(self, layer: int) -> bool:
         """Whether a layer (0 is the first) attends to all pieces of the row."""

@@ -99,7 +99,7 @@ class Encoder(nn.Module):
         self.config = config
         modern = config.architecture == "modern"
         self.embeddings = Embeddings(config)
-        own = range(config.layer_groups or config.num_hidden_layers)
+        own = range(config.distinct_layers)
         alone = config.layers_share == 1  # a first layer that is others, too, has their norm
         self.layers = nn.ModuleList(
             _ModernLayer(config, first=alone and number == 0) if modern else _BertLayer(config) for number in own

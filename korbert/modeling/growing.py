@@ -20,7 +20,7 @@ _THEIRS_MAY_DIFFER = {"vocab_size", "n_words", "transformers_version", "layerdro
 
 
 def take_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) -> None:
-    """Replaces all weights by those of the pretraining model in `folder`.
+    """Replaces all weights by those of the pretraining model in `folder`; a head that it has not stays as drawn.
 
     tokenizer: of `model`: that of the folder, or that with more words, as extending.extended adds them. Raises
     ModelError for another tokenizer, for an encoder that differs in more than dropout, and as load_model.
@@ -31,8 +31,9 @@ def take_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) ->
         raise ModelError(f"{folder}: has a tokenizer of transformers, which takes no more words: name another model")
     check_tokenizer(tokenizer, base, folder)
     names = [name for name, weight in model.named_parameters() if weight is model.encoder.token_weight]
-    by_entry = {*names, "mlm.bias"}
-    model.load_state_dict(grown(theirs.state_dict(), by_entry, base.vocab_size, new_entries(tokenizer, base)))
+    by_entry, added = {*names, "mlm.bias"}, new_entries(tokenizer, base)
+    weights, own = grown(theirs.state_dict(), by_entry, base.vocab_size, added), model.state_dict()
+    model.load_state_dict(own | {name: tensor for name, tensor in weights.items() if name in own})
 
 
 def check_tokenizer(tokenizer: Tokenizer, base: Tokenizer, folder: Path) -> None:

@@ -8,7 +8,16 @@ from torch import Tensor, nn
 
 from korbert.modeling.config import AnyConfig
 
-__all__ = ["NextSentenceHead", "Pooler", "PredictionHead", "VocabularyHead", "initialize", "mean_of_pieces"]
+__all__ = [
+    "NextSentenceHead",
+    "Pooler",
+    "PredictionHead",
+    "SpanHead",
+    "Transform",
+    "VocabularyHead",
+    "initialize",
+    "mean_of_pieces",
+]
 
 
 class Pooler(nn.Module):
@@ -35,6 +44,32 @@ class PredictionHead(nn.Module):
     def forward(self, vectors: Tensor) -> Tensor:
         normed: Tensor = self.norm(F.gelu(self.dense(vectors)))
         return normed
+
+
+class Transform(nn.Module):
+    """Dense layer and GELU, as ELECTRA has them before it tells pieces apart. (..., D) -> (..., D)."""
+
+    def __init__(self, config: AnyConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        return F.gelu(self.dense(vectors))
+
+
+class SpanHead(nn.Module):
+    """Scores of each piece as the first and as the last one of a span. (..., D) -> (..., 2)."""
+
+    def __init__(self, config: AnyConfig) -> None:
+        super().__init__()
+        modern = config.architecture == "modern"
+        self.head = PredictionHead(config) if modern else nn.Identity()
+        self.dropout = nn.Dropout(config.hidden_dropout_prob if modern else 0.0)
+        self.classifier = nn.Linear(config.hidden_size, 2)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        scores: Tensor = self.classifier(self.dropout(self.head(vectors)))
+        return scores
 
 
 class VocabularyHead(nn.Module):

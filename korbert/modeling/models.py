@@ -16,6 +16,8 @@ from korbert.modeling.heads import (
     NextSentenceHead,
     Pooler,
     PredictionHead,
+    SpanHead,
+    Transform,
     VocabularyHead,
     initialize,
     mean_of_pieces,
@@ -24,6 +26,7 @@ from korbert.modeling.heads import (
 __all__ = [
     "ChoiceModel",
     "ClassificationModel",
+    "DetectionModel",
     "EmbeddingModel",
     "EncoderModel",
     "Model",
@@ -79,20 +82,25 @@ class EncoderModel(nn.Module):
 
 
 class PretrainingModel(nn.Module):
-    """An encoder that predicts masked pieces (MLM) and whether B follows A (NSP).
+    """An encoder that predicts pieces (MLM) and tells two kinds of pairs apart (NSP).
 
     Training calls `encoder`, and the heads only where there are labels: a large vocabulary makes `mlm_head` expensive.
-    generator: draws the initial weights; None: torch's global generator.
+    generator: draws the initial weights; None: torch's global generator. objectives: with "spans" it has the head of a
+    ReadingModel, too (`reader`).
     """
 
     kind: ClassVar[str] = "pretraining"
 
-    def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
+    def __init__(
+        self, config: AnyConfig, generator: torch.Generator | None = None, objectives: Sequence[str] = ("mlm", "nsp")
+    ) -> None:
         super().__init__()
         self.config = config
+        self.objectives = tuple(objectives)
         self.encoder = encoder_of(config, generator)
         self.mlm = VocabularyHead(config)
         self.nsp = NextSentenceHead(config)
+        self.reader = SpanHead(config) if "spans" in objectives else None
         initialize(self, config, generator)
 
     def forward(
@@ -130,6 +138,48 @@ class PretrainingModel(nn.Module):
     def decoder_bias(self) -> Tensor:
         """(V,)"""
         return self.mlm.bias
+
+    def head_settings(self) -> dict[str, Any]:
+        """What building this model needs besides the config of its encoder."""
+        return {"objectives": list(self.objectives)} if self.reader else {}
+
+
+class DetectionModel(nn.Module):
+    """An encoder that tells for each piece whether another model has put it there (Clark et al. 2020), and pairs apart.
+
+    generator: draws the initial weights; None: torch's global generator.
+    """
+
+    kind: ClassVar[str] = "detection"
+
+    def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = encoder_of(config, generator)
+        self.head = PredictionHead(config) if config.architecture == "modern" else Transform(config)
+        self.classifier = nn.Linear(config.hidden_size, 1)
+        self.nsp = NextSentenceHead(config)
+        initialize(self, config, generator)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        boundaries: Tensor | None = None,
+    ) -> Tensor:
+        """Arguments as Encoder.forward. Returns scores (B, T): above 0, a piece is more likely replaced than not."""
+        return self.detect(self.encoder(input_ids, attention_mask, token_type_ids, boundaries))
+
+    def detect(self, hidden: Tensor) -> Tensor:
+        """Those scores from vectors of pieces: (..., D) -> (...)."""
+        scores: Tensor = self.classifier(self.head(hidden))
+        return scores.squeeze(-1)
+
+    def nsp_head(self, first: Tensor) -> Tensor:
+        """As PretrainingModel.nsp_head."""
+        scores: Tensor = self.nsp(first)
+        return scores
 
     def head_settings(self) -> dict[str, Any]:
         """What building this model needs besides the config of its encoder."""
@@ -228,10 +278,8 @@ class ReadingModel(nn.Module):
         super().__init__()
         self.config = config
         self.encoder = encoder_of(config, generator)
-        modern = config.architecture == "modern"
-        self.head = PredictionHead(config) if modern else nn.Identity()
-        self.dropout = nn.Dropout(config.hidden_dropout_prob if modern else 0.0)
-        self.classifier = nn.Linear(config.hidden_size, 2)
+        span = SpanHead(config)
+        self.head, self.dropout, self.classifier = span.head, span.dropout, span.classifier
         initialize(self, config, generator)
 
     def forward(
@@ -365,6 +413,7 @@ class EmbeddingModel(nn.Module):
 
 Model = (
     PretrainingModel
+    | DetectionModel
     | ClassificationModel
     | ChoiceModel
     | ReadingModel
@@ -380,7 +429,7 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
     """Copies the weights of the encoder into `model`, and those of the head that fits, if `pretrained` has one.
 
     As in `transformers`, that is the pooler of NSP for `bert`, and the transform of MLM for `modern`, unless its
-    embeddings are narrower than the encoder.
+    embeddings are narrower than the encoder. A reading model takes the whole head that was pretrained on spans.
     ModelError if the encoders differ in more than dropout.
     """
     theirs, ours = pretrained.encoder.state_dict(), model.encoder.state_dict()
@@ -392,7 +441,10 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
                 " build the model with the config of the pretrained encoder"
             )
     model.encoder.load_state_dict(theirs)
-    if isinstance(pretrained, PretrainingModel) and isinstance(
+    if isinstance(pretrained, PretrainingModel) and pretrained.reader and isinstance(model, ReadingModel):
+        model.head.load_state_dict(pretrained.reader.head.state_dict())
+        model.classifier.load_state_dict(pretrained.reader.classifier.state_dict())
+    elif isinstance(pretrained, PretrainingModel) and isinstance(
         model, ClassificationModel | ReadingModel | SlotsModel | TaggingModel
     ):
         source = pretrained.nsp.pooler if isinstance(model.head, Pooler) else pretrained.mlm.transform

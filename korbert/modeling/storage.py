@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, overload
 
@@ -20,6 +21,7 @@ from korbert.modeling.config import AnyConfig, TransformersConfig, parse_config
 from korbert.modeling.models import (
     ChoiceModel,
     ClassificationModel,
+    DetectionModel,
     EmbeddingModel,
     EncoderModel,
     Model,
@@ -32,7 +34,7 @@ from korbert.modeling.models import (
 )
 from korbert.tokenization import AnyTokenizer, load_tokenizer
 
-__all__ = ["FORMAT", "load_model", "read_config", "save_model", "serialize"]
+__all__ = ["FORMAT", "load_model", "read_config", "save_model", "serialize", "without_weights"]
 
 FORMAT = 1
 
@@ -47,6 +49,10 @@ class _Strict(BaseModel):
 
 class _NoHead(_Strict):
     """A head without settings of its own."""
+
+
+class _PretrainingHead(_Strict):
+    objectives: list[str] = ["mlm", "nsp"]
 
 
 class _LabelHead(_Strict):
@@ -78,6 +84,7 @@ class _FeatureHead(_Strict):
 
 
 _HEADS: Mapping[str, type[_Strict]] = {  # others: _NoHead
+    "pretraining": _PretrainingHead,
     "classification": _LabelHead,
     "choice": _ChoiceHead,
     "tagging": _PieceLabelHead,
@@ -90,7 +97,7 @@ class _Config(_Strict):
     """config.json without `korbert_format` and `kind`."""
 
     encoder: dict[str, Any]
-    head: _LabelHead | _ChoiceHead | _PieceLabelHead | _VectorHead | _FeatureHead | _NoHead
+    head: dict[str, Any]
     task: dict[str, Any]
     tokenizer_digest: _Digest
     weights_sha256: _Digest
@@ -156,13 +163,17 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     if "weights_sha256" not in config:
         raise ModelError(f"{path}: has no weights_sha256, so an older korbert wrote it: make the model anew")
     try:
-        head = _Config.model_validate({name: config[name] for name in config.keys() - {"korbert_format", "kind"}}).head
+        _Config.model_validate({name: config[name] for name in config.keys() - {"korbert_format", "kind"}})
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise ModelError(f"{path}: {place}: {first['msg']}: put the file back as it was written") from None
-    if type(head) is not _HEADS.get(kind, _NoHead):
-        raise ModelError(f"{path}: head {_short(config['head'])} does not fit a {kind} model: put the file back")
+    try:
+        _HEADS.get(kind, _NoHead).model_validate(config["head"])
+    except ValidationError:
+        raise ModelError(
+            f"{path}: head {_short(config['head'])} does not fit a {kind} model: put the file back"
+        ) from None
     return config
 
 
@@ -176,6 +187,10 @@ def _short(value: object) -> str:
 def load_model(
     folder: str | Path, kind: Literal["pretraining"], device: str | torch.device = "cpu"
 ) -> tuple[PretrainingModel, AnyTokenizer]: ...
+@overload
+def load_model(
+    folder: str | Path, kind: Literal["detection"], device: str | torch.device = "cpu"
+) -> tuple[DetectionModel, AnyTokenizer]: ...
 @overload
 def load_model(
     folder: str | Path, kind: Literal["classification"], device: str | torch.device = "cpu"
@@ -256,9 +271,9 @@ def _build(folder: Path, config: Mapping[str, Any], num_tensors: int) -> Model:
             with _NoFilling():
                 return _CLASSES[config["kind"]](encoder, **config["head"])
         own = "layer_groups" if encoder.layer_groups else "num_hidden_layers"
-        if getattr(encoder, own) > num_tensors:
-            raise ModelError(f"{own} {getattr(encoder, own)}: the file of weights has fewer")
-        with torch.device("meta"), _NoFilling():
+        if encoder.distinct_layers > num_tensors:
+            raise ModelError(f"{own} {encoder.distinct_layers}: the file of weights has fewer")
+        with without_weights():
             return _CLASSES[config["kind"]](encoder, **config["head"])
     except (
         ModelError,
@@ -270,6 +285,13 @@ def _build(folder: Path, config: Mapping[str, Any], num_tensors: int) -> Model:
     ) as error:  # sizes that no tensor can have
         reason = str(error).partition("\n")[0]
         raise ModelError(f"{folder / 'config.json'}: {reason}") from None
+
+
+@contextmanager
+def without_weights() -> Iterator[None]:
+    """Models of ours that are built within have no weights yet: load_state_dict(.., assign=True) gives them some."""
+    with torch.device("meta"), _NoFilling():
+        yield
 
 
 class _NoFilling(TorchFunctionMode):

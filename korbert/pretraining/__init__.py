@@ -2,14 +2,11 @@
 
 1. shards.py       documents as ids, memory-mapped, with the places where documents and sentences begin.
 2. permutation.py  the order of the rows in an epoch, a function of seed and epoch.
-3. pairs.py        a row's segments: A with the B that follows it, or with a B from another document (NSP).
-4. masking.py      the pieces to predict, by whole morphemes or eojeol, and what replaces them (MLM).
-5. batches.py      rows -> the flat micro-batches of a step; phases of several lengths; fixed batches for evaluation.
-6. objective.py    a batch and a model -> the losses; held-out figures beside the unigram baseline.
-7. vocabulary.py   scores of masked pieces over all entries of the vocabulary, or over a sample of them.
-8. samples.py      a few held-out rows, and what the model expects in their gaps at each evaluation: for people.
+3. objectives/     what is learned: for each objective its part of a row, its loss, its held-out figures.
+4. batches.py      rows -> the flat micro-batches of a step; phases of several lengths; fixed batches for evaluation.
+5. samples.py      a few held-out rows, and what the model expects in their gaps at each evaluation: for people.
 
-settings.py: settings of masking, pairs, and the vocabulary head.
+settings.py: settings of the objectives, and of the vocabulary head.
 """
 
 from typing import TYPE_CHECKING
@@ -18,8 +15,8 @@ from korbert._lazy import attach
 
 if TYPE_CHECKING:
     from korbert.pretraining.batches import Phase, PretrainingRows, heldout_batches, heldout_rows, in_phases
-    from korbert.pretraining.masking import SpecialIds
-    from korbert.pretraining.objective import PretrainingLoss, evaluate, pretraining_loss
+    from korbert.pretraining.objectives.losses import PretrainingLoss, evaluate, pretraining_loss
+    from korbert.pretraining.objectives.masking import SpecialIds
     from korbert.pretraining.samples import Samples, choose_samples
     from korbert.pretraining.settings import HeadSettings, MaskingSettings, PairSettings
     from korbert.pretraining.shards import Shards
@@ -49,16 +46,16 @@ __getattr__ = attach(
         "MaskingSettings": "settings",
         "PairSettings": "settings",
         "Phase": "batches",
-        "PretrainingLoss": "objective",
+        "PretrainingLoss": "objectives.losses",
         "PretrainingRows": "batches",
         "Samples": "samples",
         "Shards": "shards",
-        "SpecialIds": "masking",
+        "SpecialIds": "objectives.masking",
         "choose_samples": "samples",
-        "evaluate": "objective",
+        "evaluate": "objectives.losses",
         "heldout_batches": "batches",
         "heldout_rows": "batches",
         "in_phases": "batches",
-        "pretraining_loss": "objective",
+        "pretraining_loss": "objectives.losses",
     },
 )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,31 +16,30 @@ from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
 from korbert.modeling.rows import Rows
-from korbert.pretraining.masking import SpecialIds, choose_positions, hide, units_of
-from korbert.pretraining.pairs import Pairs, cut_into_rows
+from korbert.pretraining.objectives.masking import SpecialIds, choose_positions, hide, units_of
+from korbert.pretraining.objectives.pairs import NO_LABEL, Pairs, cut_into_rows
+from korbert.pretraining.objectives.spans import RecurringSpans, span_columns
+from korbert.pretraining.objectives.vocabulary import Negatives
 from korbert.pretraining.permutation import permuted
 from korbert.pretraining.settings import MaskingSettings, ObjectiveName, PairSettings
 from korbert.pretraining.shards import Shards
-from korbert.pretraining.vocabulary import Negatives
 from korbert.seeds import derived_seed
 from korbert.training.devices import Batch
 from korbert.world import World, connected, require_rows
 
 __all__ = ["Phase", "PretrainingRows", "Row", "heldout_batches", "heldout_rows", "in_phases"]
 
-Row = dict[str, NDArray[np.int64]]
+Row = dict[str, NDArray[Any]]
 
-_IGNORED = -100  # label: no loss
-_FLAT = ("input_ids", "token_type_ids", "boundaries")
 _CPU = torch.device("cpu")
 
 
 class PretrainingRows:
     """Rows by epoch and number. files: shards; max_length: pieces a row, special tokens included.
 
-    objectives: without "nsp" a row is one segment. fill: a row takes as many examples that follow each other in the
-    corpus as fit, of one document or of several; each keeps its own [CLS], and none sees another. negatives: the
-    sampler of a sampled vocabulary head.
+    objectives: a row is one segment without "nsp", "sop" and "spans". fill: a row takes as many examples that follow
+    each other in the corpus as fit, of one document or of several; each keeps its own [CLS], and none sees another.
+    negatives: the sampler of a sampled vocabulary head. spans: with "spans", finds them.
     """
 
     def __init__(
@@ -54,9 +54,11 @@ class PretrainingRows:
         objectives: Sequence[ObjectiveName] = ("mlm", "nsp"),
         fill: bool = False,
         negatives: Negatives | None = None,
+        spans: RecurringSpans | None = None,
     ) -> None:
-        self._paired = "nsp" in objectives
-        frame = 3 if self._paired else 2  # [CLS] A [SEP] B [SEP], or [CLS] A [SEP]
+        self._objectives, self._spans = tuple(objectives), spans
+        paired = {"nsp", "sop", "spans"} & set(objectives)
+        frame = 3 if paired else 2  # [CLS] A [SEP] B [SEP], or [CLS] A [SEP]
         if max_length < frame + 2:
             raise SettingsError(f"max_length {max_length}: {frame} of these are special; take at least {frame + 2}")
         self._shards = files if isinstance(files, Shards) else Shards(files)
@@ -75,11 +77,12 @@ class PretrainingRows:
         here: makes the part of one of several processes: every size-th row, in micro-batches as large as without.
         Micro-batches have like numbers of pieces; the examples of each are sorted by length. One with R examples of N
         pieces together, one after the other, has:
-        input_ids, token_type_ids, boundaries: (N,) int64; label_places, labels: (M,) int64, the places among the N that
-        are predicted, and the pieces there; next_sentence_label: (R,) int64, -100 without a pair;
-        mlm_count, nsp_count: labels of all these rows, by which `pretraining_loss` divides;
+        input_ids, token_type_ids, boundaries: (N,) int64; label_places, labels: (M,) int64, the places among the N
+        whose vectors predict a piece, and these pieces; pair_label: (R,) int64, -100 without a pair;
+        NAME_count for each objective: labels of all these rows, by which the losses are divided;
         lengths: pieces of each example, a tuple; pieces: N; places: those that attention computes for them;
-        negatives, log_expected: with a sampled head, as Negatives.draw gives them, the same in all micro-batches.
+        negatives, log_expected: with a sampled head, as Negatives.draw gives them, the same in all micro-batches;
+        lots: with "rtd", (M,) float64 in [0, 1); with "spans", what span_columns gives.
         """
         here = here or World()
         epochs, places = np.divmod(step * batch_size + np.arange(batch_size)[here.share], len(self))
@@ -89,10 +92,17 @@ class PretrainingRows:
             rows += [row for index in shuffled.tolist() for row in self.rows(epoch, index)]
         rows.sort(key=lambda row: len(row["input_ids"]))
 
+        counts = {
+            "nsp": sum(int(row["pair_label"][0] != NO_LABEL) for row in rows),
+            "spans": sum(len(row.get("answer", ())) // 2 for row in rows),
+            "rtd": sum(len(row["input_ids"]) for row in rows),
+            "mlm": sum(len(row["labels"]) for row in rows),
+        }
+        counts |= {"sop": counts["nsp"], "clm": counts["mlm"], "distill": counts["rtd"]}
+        names = {*self._objectives, "mlm"} if "rtd" in self._objectives else self._objectives
         shared: dict[str, torch.Tensor] = {
             "weight": torch.tensor(1.0),  # the counts make the loss of each micro-batch its share of the step
-            "mlm_count": torch.tensor(sum(len(row["labels"]) for row in rows)),
-            "nsp_count": torch.tensor(sum(int(row["next_sentence_label"][0] != _IGNORED) for row in rows)),
+            **{f"{name}_count": torch.tensor(counts[name]) for name in names},
         }
         if self._negatives:
             shared |= self._negatives.draw(np.random.default_rng(derived_seed(self._key, "negatives", step)))
@@ -111,36 +121,59 @@ class PretrainingRows:
 
     def row(self, epoch: int, index: int) -> Row:
         """An example, int64: input_ids, token_type_ids, boundaries (T,), T at most max_length; label_places and labels
-        (M,), ascending; next_sentence_label (1,)."""
+        (M,), ascending; pair_label (1,); with "spans" answer (2,) or (0,); with "rtd" lots (M,) float64."""
         rng = np.random.Generator(np.random.Philox(key=[self._key, epoch], counter=[0, 0, 0, index]))
-        pair = self._pairs.draw(index, rng) if self._paired else self._pairs.single(index)
+
+        # The pieces of one segment or two, and which of them stand for a hidden span or answer for it.
+        asked = self._spans.ask(self._pieces(*self._pairs.single(index).first), rng) if self._spans else None
+        label, barred = NO_LABEL, None
+        if asked:
+            segments = [asked.question, asked.context]
+            first, last = asked.answer
+            barred = [asked.hidden_question, asked.hidden_context.copy()]
+            barred[1][first : last + 1] = True
+        else:
+            pair = self._pairs.single(index)
+            if {"nsp", "sop"} & set(self._objectives):
+                pair = self._pairs.draw(index, rng, swapping="sop" in self._objectives)
+            label = pair.label
+            segments = [self._pieces(*span) for span in (pair.first, pair.second) if span is not None]
 
         # [CLS] A [SEP] or [CLS] A [SEP] B [SEP]; the pieces between the special tokens may be masked.
-        spans = [pair.first] if pair.second is None else [pair.first, pair.second]
-        length = 1 + sum(end - start + 1 for start, end in spans)
+        length = 1 + sum(len(ids) + 1 for ids, _ in segments)
         ids = np.full(length, self._ids.sep, dtype=np.int64)
         boundaries = np.zeros(length, dtype=np.uint8)
-        segments = np.zeros(length, dtype=np.int64)
+        numbers = np.zeros(length, dtype=np.int64)
         maskable = np.zeros(length, dtype=bool)
         ids[0] = self._ids.cls
         at = 1
-        for number, (start, end) in enumerate(spans):
-            here = slice(at, at + end - start)
-            ids[here], boundaries[here] = self._shards.pieces(start, end)
-            segments[at:] = number
-            maskable[here] = True
+        for number, (pieces, levels) in enumerate(segments):
+            here = slice(at, at + len(pieces))
+            ids[here], boundaries[here] = pieces, levels
+            numbers[at:] = number
+            maskable[here] = True if barred is None else ~barred[number]
             at = here.stop + 1
+        row: Row = {
+            "token_type_ids": numbers,
+            "boundaries": boundaries.astype(np.int64),
+            "pair_label": np.array([label]),
+        }
+        if self._spans:
+            context = 2 + len(segments[0][0])  # where it begins
+            row["answer"] = context + np.array(asked.answer) if asked else np.zeros(0, dtype=np.int64)
 
+        if "clm" in self._objectives:  # each vector predicts the piece behind it
+            chosen = np.flatnonzero(maskable)
+            return row | {"input_ids": ids, "label_places": chosen - 1, "labels": ids[chosen]}
         units = units_of(boundaries, maskable, self._masking.unit)
         chosen = np.flatnonzero(maskable)[choose_positions(units, self._masking.rate, rng)]
-        return {
-            "input_ids": hide(ids, chosen, self._masking, self._ids, rng),
-            "token_type_ids": segments,
-            "boundaries": boundaries.astype(np.int64),
-            "label_places": chosen,
-            "labels": ids[chosen],
-            "next_sentence_label": np.array([pair.label]),
-        }
+        hidden = hide(ids, chosen, self._masking, self._ids, rng)
+        lots = {"lots": rng.random(len(chosen))} if "rtd" in self._objectives else {}
+        return row | {"input_ids": hidden, "label_places": chosen, "labels": ids[chosen], **lots}
+
+    def _pieces(self, start: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+        ids, boundaries = self._shards.pieces(start, end)
+        return ids.astype(np.int64), boundaries
 
 
 def shared_out(micro_batches: int, rows: int, here: World) -> int:
@@ -154,14 +187,21 @@ def shared_out(micro_batches: int, rows: int, here: World) -> int:
 def _flat(rows: Sequence[Row]) -> Batch:
     """The examples of a micro-batch, one after the other."""
     lengths = tuple(len(row["input_ids"]) for row in rows)
-    starts = np.cumsum([0, *lengths[:-1]])
-    columns = {name: np.concatenate([row[name] for row in rows]) for name in (*_FLAT, "labels", "next_sentence_label")}
+    starts = np.cumsum([0, *lengths[:-1]]).tolist()
+    names = rows[0].keys() - {"answer"}
+    columns = {name: np.concatenate([row[name] for row in rows]) for name in sorted(names)}
     columns["label_places"] = np.concatenate(
         [row["label_places"] + start for row, start in zip(rows, starts, strict=True)]
     )
     rows_of = Rows(lengths, _CPU)
     facts = {"pieces": rows_of.pieces, "places": rows_of.num_places}
-    return {**{name: torch.from_numpy(column) for name, column in columns.items()}, "lengths": lengths, **facts}
+    spans = span_columns(rows, starts) if "answer" in rows[0] else {}
+    return {
+        **{name: torch.from_numpy(column) for name, column in columns.items()},
+        **spans,
+        "lengths": lengths,
+        **facts,
+    }
 
 
 def heldout_rows(
@@ -173,6 +213,7 @@ def heldout_rows(
     seed: int,
     *,
     objectives: Sequence[ObjectiveName] = ("mlm", "nsp"),
+    spans: RecurringSpans | None = None,
 ) -> PretrainingRows:
     """Rows for evaluation: every chosen piece is replaced by [MASK].
 
@@ -181,7 +222,7 @@ def heldout_rows(
     With 80/10/10 a model gains 0.6 nats by copying the pieces that are kept, which would look like learning.
     """
     hiding_all = masking.model_copy(update={"mask_share": 1.0, "random_share": 0.0})
-    return PretrainingRows(files, ids, max_length, hiding_all, pairs, seed, objectives=objectives)
+    return PretrainingRows(files, ids, max_length, hiding_all, pairs, seed, objectives=objectives, spans=spans)
 
 
 def heldout_batches(rows: PretrainingRows, limit: int, batch_size: int = 64) -> list[Batch]:

@@ -1,12 +1,41 @@
-"""Settings of masking and of sentence pairs."""
+"""Settings of the objectives: what is masked, paired, pointed at, replaced."""
 
 from typing import Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-__all__ = ["HeadSettings", "MaskingSettings", "ObjectiveName", "PairSettings"]
+__all__ = [
+    "DistillationSettings",
+    "HeadSettings",
+    "MaskingSettings",
+    "ObjectiveName",
+    "PairSettings",
+    "ReplacementSettings",
+    "SpanSettings",
+    "check_objectives",
+]
 
-ObjectiveName = Literal["mlm", "nsp"]
+ObjectiveName = Literal["mlm", "nsp", "sop", "clm", "rtd", "spans", "distill"]
+
+_LEGAL = (  # sets of objectives that make one row and one model
+    "mlm, with nsp or sop or neither, with spans and distill or without; rtd alone or with nsp or sop; clm alone"
+)
+
+
+def check_objectives(names: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, ...]:
+    """The names, if they fit together. ValueError otherwise."""
+    given = set(names)
+    main = given & {"mlm", "clm", "rtd"}
+    alone = "clm" in given and len(given) > 1
+    if (
+        len(given) < len(names)
+        or len(main) != 1
+        or alone
+        or {"nsp", "sop"} <= given
+        or ("rtd" in given and given & {"spans", "distill"})
+    ):
+        raise ValueError(f"{list(names)} do not fit together: name {_LEGAL}")
+    return names
 
 
 class HeadSettings(BaseModel, frozen=True, extra="forbid"):
@@ -52,3 +81,39 @@ class PairSettings(BaseModel, frozen=True, extra="forbid"):
         ge=1,
         description="searches for a random B of the right length, 32 positions each; rows without one have no label",
     )
+
+
+class SpanSettings(BaseModel, frozen=True, extra="forbid"):
+    """Recurring span selection (Ram et al. 2021): which spans are hidden and found again."""
+
+    share: float = Field(1.0, gt=0, le=1, description="share of the rows with a recurring span that ask for it")
+    min_morphemes: int = Field(2, ge=1, description="morphemes of a span, at least")
+    max_pieces: int = Field(10, ge=1, description="pieces of a span, at most")
+    max_query_pieces: int = Field(64, ge=8, description="pieces of the sentence that asks, at most")
+    rarity: float = Field(
+        8.0,
+        ge=0,
+        description="a span has a piece at least this rare: minus the log of its share of the text, in nats",
+    )
+
+
+class ReplacementSettings(BaseModel, frozen=True, extra="forbid"):
+    """Replaced token detection (Clark et al. 2020): the generator, and the weight of the detector's loss."""
+
+    generator_share: float = Field(
+        0.25, gt=0, le=1, description="width of the generator's layers as a share of the encoder's; its depth is equal"
+    )
+    weight: float = Field(50.0, gt=0, description="weight of the detector's loss beside the generator's MLM loss")
+
+
+class DistillationSettings(BaseModel, frozen=True, extra="forbid"):
+    """Distillation from a teacher (Sanh et al. 2019): who teaches, and what weighs how much beside the MLM loss.
+
+    The paper's weights are 5 for the soft targets, 2 for MLM, 1 for the cosine.
+    """
+
+    teacher: str = Field("", description="folder of the pretrained model to learn from; the tokenizer must be its own")
+    begin: bool = Field(True, description="begin with the teacher's embeddings, heads and evenly spaced layers")
+    temperature: float = Field(2.0, gt=0, description="by which both distributions are softened")
+    soft: float = Field(2.5, ge=0, description="weight of the teacher's distribution over pieces")
+    cosine: float = Field(0.5, ge=0, description="weight of the direction of the teacher's vectors; 0 for other widths")

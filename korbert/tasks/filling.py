@@ -10,6 +10,7 @@ from typing import Self, overload
 import torch
 
 from korbert.errors import ModelError
+from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import PretrainingModel
 from korbert.modeling.storage import load_model
 from korbert.tasks.texts import as_texts
@@ -46,7 +47,10 @@ class Filler:
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
         """From a folder written by korbert. Raises ModelError where it is not one, or of another kind."""
-        filler = cls(*load_model(folder, "pretraining", choose_device(device)))
+        model, tokenizer = load_model(folder, "pretraining", choose_device(device))
+        if isinstance(model.config, EncoderConfig) and model.config.causal:
+            raise ModelError(f"{folder}: reads from left to right (clm) and fills no gaps: name a model of mlm")
+        filler = cls(model, tokenizer)
         filler.name = str(folder)
         return filler
 

@@ -21,6 +21,7 @@ from korbert.tasks.examples import Batches, Learnable
 from korbert.tasks.layerwise import decayed, freeze
 from korbert.tasks.learning_settings import How, Way
 from korbert.tasks.lora import add_adapters, merge, merged
+from korbert.tasks.seen import learning_seen
 from korbert.training.checkpoints import newest_step
 from korbert.training.devices import Batch, autocast, moved
 from korbert.training.distributed import add_over_world
@@ -77,28 +78,29 @@ def finetune(
         return settings.patience is not None and best is not None and heldout["epoch"] - best.epoch >= settings.patience
 
     checkpoints = Checkpointing(work / "checkpoints", settings.checkpoint_every)
-    fit(
-        model,
-        batches,
-        loss,
-        TrainingPlan(
-            steps=way.epochs * batches.steps_per_epoch,
-            optimizer=optimizer,
-            seed=seed,
-            precision=settings.precision,
-            log_every=settings.log_every,
-            evaluate_every=batches.steps_per_epoch,
-        ),
-        device=device,
-        output=TrainingOutput(checkpoints, metrics, timing=work / "timing.jsonl"),
-        evaluate=keep,
-        enough=enough,
-        description=description,
-        anomaly=anomaly,
-    )
-    if settings.lora:
-        merge(model)  # so that the weights of the best epoch, which are kept merged, fit
-    return load_best(work, model)
+    with learning_seen(model, (examples.batch(rows) for rows in examples.by_length(256))):
+        fit(
+            model,
+            batches,
+            loss,
+            TrainingPlan(
+                steps=way.epochs * batches.steps_per_epoch,
+                optimizer=optimizer,
+                seed=seed,
+                precision=settings.precision,
+                log_every=settings.log_every,
+                evaluate_every=batches.steps_per_epoch,
+            ),
+            device=device,
+            output=TrainingOutput(checkpoints, metrics, timing=work / "timing.jsonl"),
+            evaluate=keep,
+            enough=enough,
+            description=description,
+            anomaly=anomaly,
+        )
+        if settings.lora:
+            merge(model)  # so that the weights of the best epoch, which are kept merged, fit
+        return load_best(work, model)
 
 
 def _prepared(model: nn.Module, settings: How, way: Way, seed: int) -> OptimizerSettings:

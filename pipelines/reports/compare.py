@@ -11,6 +11,7 @@ from pipelines.comparing import Run, difference, in_bits
 from pipelines.reports import formatting
 from pipelines.reports.course import time_axis
 from pipelines.reports.elements import Element, Section, Table
+from pipelines.reports.labels import OBJECTIVES
 from pipelines.reports.page import write
 from pipelines.reports.pictures import Line, curves
 
@@ -58,12 +59,12 @@ def _last(runs: Sequence[Run]) -> Table:
             formatting.count(run.heldout[-1]["step"]),
             "–" if run.pieces is None else formatting.compact(run.pieces[-1]),
             "–" if run.seconds is None else formatting.duration(run.seconds[-1]),
-            formatting.decimal(run.heldout[-1]["mlm_loss"], 3),
-            formatting.percent(run.heldout[-1]["mlm_accuracy"]),
+            formatting.decimal(run.heldout[-1][f"{run.objective}_loss"], 3),
+            formatting.percent(run.heldout[-1][f"{run.objective}_accuracy"]),
         )
         for run in runs
     )
-    head = ("run", "steps", "pieces", "time", "MLM loss", "accuracy")
+    head = ("run", "steps", "pieces", "time", _loss_of(runs), "accuracy")
     return Table("At the last evaluation of each", head, rows, "lrrrrr")
 
 
@@ -74,7 +75,7 @@ def _figures(title: str, runs: Sequence[Run], place: float, axis: _Axis) -> Tabl
     for run in runs:
         at = axis(run)
         assert at is not None
-        loss, accuracy = run.at("mlm_loss", place, at), run.at("mlm_accuracy", place, at)
+        loss, accuracy = (run.at(f"{run.objective}_{figure}", place, at) for figure in ("loss", "accuracy"))
         found.append((run.bits_per_char(loss) if bits else loss, run.name, loss, accuracy))
     found.sort(key=lambda one: float("inf") if one[0] is None else one[0])
     rows = tuple(
@@ -86,17 +87,35 @@ def _figures(title: str, runs: Sequence[Run], place: float, axis: _Axis) -> Tabl
         )
         for figure, name, loss, accuracy in found
     )
-    head = ("run", "MLM loss", *(("bits/character",) if bits else ()), "accuracy")
+    head = ("run", _loss_of(runs), *(("bits/character",) if bits else ()), "accuracy")
     note = "Between two evaluations, on the line that joins them; a dash before the first one."
     return Table(title, head, rows, "l" + "r" * (len(head) - 1), note)
 
 
+def _loss_of(runs: Sequence[Run]) -> str:
+    """MLM loss, or CLM loss where that is what all runs have."""
+    names = {OBJECTIVES[run.objective] for run in runs}
+    return f"{names.pop()} loss" if len(names) == 1 else "loss"
+
+
 def write_page(path: Path, runs: Sequence[Run]) -> Path:
     """Writes the page. Returns its path."""
-    drawn = [*_curves(runs, "MLM loss", lambda run, line: line["mlm_loss"], y="nats")]
+    loss = _loss_of(runs)
+    drawn = [*_curves(runs, loss, lambda run, line: line[f"{run.objective}_loss"], y="nats")]
     if in_bits(runs):
-        drawn += _curves(runs, "MLM loss by character", lambda run, line: run.bits_per_char(line["mlm_loss"]), y="bits")
-    accuracy = _curves(runs, "MLM accuracy", lambda run, line: line["mlm_accuracy"], y="accuracy", percent=True)
+        drawn += _curves(
+            runs,
+            f"{loss} by character",
+            lambda run, line: run.bits_per_char(line[f"{run.objective}_loss"]),
+            y="bits",
+        )
+    accuracy = _curves(
+        runs,
+        loss.replace("loss", "accuracy"),
+        lambda run, line: line[f"{run.objective}_accuracy"],
+        y="accuracy",
+        percent=True,
+    )
     sections = (
         Section("Held-out loss", tuple(drawn)),
         Section("Held-out accuracy", tuple(accuracy)),

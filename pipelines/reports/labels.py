@@ -2,7 +2,18 @@
 
 from collections.abc import Mapping
 
-__all__ = ["label"]
+__all__ = ["OBJECTIVES", "label", "predicting"]
+
+OBJECTIVES: Mapping[str, str] = {
+    "mlm": "MLM",
+    "clm": "CLM",
+    "nsp": "NSP",
+    "sop": "SOP",
+    "spans": "span selection",
+    "rtd": "replaced token detection",
+    "distill": "distillation",
+}
+"""What pretraining learns, as people call it; those that predict pieces come first."""
 
 _LABELS: Mapping[str, str] = {
     "auprc": "AUPRC",
@@ -52,6 +63,11 @@ _LABELS: Mapping[str, str] = {
     "validation": "validation reviews",
 }
 _NAMING = ("contaminated", "evaluation", "kept")  # followed by a name from the recipe
+
+
+def predicting(figures: Mapping[str, object]) -> str:
+    """The objective among these figures of pretraining that predicts pieces: "mlm" or "clm"."""
+    return "clm" if "clm_loss" in figures else "mlm"
 
 
 def label(key: str) -> str:

@@ -4,24 +4,20 @@ import math
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
-from pipelines.artifacts import Json
+from pipelines.artifacts import Json, read_json
 from pipelines.reports import formatting
 from pipelines.reports.course import Course, time_axis
 from pipelines.reports.elements import Element, Gap, Gapped, Guess, Headline, Section, Story, Table
+from pipelines.reports.labels import OBJECTIVES, predicting
 from pipelines.reports.pictures import Line, curves
 from pipelines.reports.record import Artifact
 from pipelines.reports.usage import Use
 
-__all__ = ["headlines", "story"]
-
-USE = Use(
-    "model",
-    "korbert fill {} '오늘 [MASK] 정말 좋다'",
-    "import korbert\nfiller = korbert.load({})\nprint(filler.fill('오늘 [MASK] 정말 좋다')[0][0].piece)",
-)
+__all__ = ["headlines", "story", "use"]
 
 _GAPS = (
     "What the model expected in each gap, likeliest first, at the first, a middle and the last evaluation. The right "
@@ -32,20 +28,44 @@ _LETTERS = {  # final consonants as letters, ᆫ as ㄴ: alone, most fonts draw 
     code: unicodedata.lookup(unicodedata.name(chr(code)).replace("JONGSEONG", "LETTER"))
     for code in range(0x11A8, 0x11C3)
 }
+_LABELS = {
+    "mlm": " pieces",
+    "clm": " pieces",
+    "nsp": " pairs, chance level about 50 %",
+    "sop": " pairs, chance level about 50 %",
+    "spans": " rows, right at both ends",
+    "rtd": " pieces, most of them original",
+    "distill": " pieces, right where the teacher's likeliest one is",
+}
 _LAST = 20  # held-out measurements in the table
 _STEPS_NAMED = 10  # of those without an update
 
 
+def use(folder: Path) -> Use | None:
+    """Filling gaps, by the model or its generator; none for a model that reads from left to right."""
+    if (read_json(folder / "model" / "config.json") or {}).get("encoder", {}).get("causal"):
+        return None
+    return Use(
+        "generator" if (folder / "generator").is_dir() else "model",
+        "korbert fill {} '오늘 [MASK] 정말 좋다'",
+        "import korbert\nfiller = korbert.load({})\nprint(filler.fill('오늘 [MASK] 정말 좋다')[0][0].piece)",
+    )
+
+
 def headlines(artifact: Artifact) -> tuple[Headline, ...]:
     scores = artifact.json("scores.json")
-    before = scores.get("init_mlm_loss")
+    main = predicting(scores)
+    before = scores.get(f"init_{main}_loss")
     compared = f"unigram {formatting.decimal(scores['unigram_loss'])}"
     if before is not None:
         compared += f", before training {formatting.decimal(before)}"
     return (
-        Headline(formatting.decimal(scores["mlm_loss"]), "nats, held-out MLM loss", compared),
-        Headline(formatting.percent(scores["mlm_accuracy"]), "MLM accuracy", _standard_error(scores, "mlm")),
-        Headline(formatting.percent(scores["nsp_accuracy"]), "NSP accuracy", _standard_error(scores, "nsp")),
+        Headline(formatting.decimal(scores[f"{main}_loss"]), f"nats, held-out {OBJECTIVES[main]} loss", compared),
+        *(
+            Headline(formatting.percent(scores[f"{name}_accuracy"]), f"{words} accuracy", _standard_error(scores, name))
+            for name, words in OBJECTIVES.items()
+            if f"{name}_count" in scores
+        ),
     )
 
 
@@ -54,7 +74,8 @@ def story(artifact: Artifact) -> Story:
     metrics = artifact.lines("metrics.jsonl")
     course = _from_init(Course.of(metrics, artifact.lines("timing.jsonl")), scores)
     left_out = [line["step"] for line in metrics if line["kind"] == "left_out"]
-    gain = formatting.than_unigram(scores["unigram_loss"] - scores["mlm_loss"])
+    main = predicting(scores)
+    gain = formatting.than_unigram(scores["unigram_loss"] - scores[f"{main}_loss"])
     rates = [key for key in _keys(course.train) if key.split("/")[0] == "learning_rate"]
     return Story(
         title=f"{gain[0].upper()}{gain[1:]}",
@@ -65,11 +86,9 @@ def story(artifact: Artifact) -> Story:
             Section(
                 "Training loss",
                 (
-                    *_curves("MLM training loss", course, course.train, {"": "mlm_loss"}, y="nats"),
-                    *_curves(
-                        "MLM training loss over time", course, course.train, {"": "mlm_loss"}, y="nats", time=True
-                    ),
-                    *_curves("NSP training loss", course, course.train, {"": "nsp_loss"}, y="nats"),
+                    *_losses(course, main),
+                    *_losses(course, main, time=True),
+                    *(curve for name in OBJECTIVES if name != main for curve in _losses(course, name)),
                 ),
                 _without_update(left_out),
             ),
@@ -96,6 +115,11 @@ def story(artifact: Artifact) -> Story:
     )
 
 
+def _losses(course: Course, name: str, *, time: bool = False) -> Iterator[Element]:
+    title = f"{OBJECTIVES[name]} training loss{' over time' if time else ''}"
+    return _curves(title, course, course.train, {"": f"{name}_loss"}, y="nats", time=time)
+
+
 def _from_init(course: Course, scores: Json) -> Course:
     """With the figures of the model that training began with, if it began with one, as an evaluation at step 0."""
     known = {key.removeprefix("init_"): value for key, value in scores.items() if key.startswith("init_")}
@@ -115,7 +139,7 @@ def _lede(scores: Json, course: Course, init: str | None) -> str:
     waiting = course.waiting
     waited = "" if waiting is None else f" The device waited {formatting.percent(waiting)} of the time for rows."
     return (
-        f"Masked-piece prediction on held-out text by a model{size}{after}. "
+        f"{'Next' if 'clm_loss' in scores else 'Masked'}-piece prediction on held-out text by a model{size}{after}. "
         f"The unigram baseline predicts from piece frequencies alone.{began}{waited}"
     )
 
@@ -193,17 +217,16 @@ def _heldout(course: Course, scores: Json) -> Iterator[Element]:
     lines = course.heldout
     if len(lines) < 2:  # the table has it
         return
-    note = "Fixed masks; every selected piece becomes [MASK]. Unigram: piece frequencies of the training shards."
+    masks = "" if "clm_loss" in scores else "Fixed masks; every selected piece becomes [MASK]. "
+    note = f"{masks}Unigram: piece frequencies of the training shards."
     unigram = float(scores["unigram_loss"])
-    yield from _curves("Held-out MLM loss", course, lines, {"model": "mlm_loss"}, y="nats", level=unigram, note=note)
-    yield from _curves(
-        "Held-out MLM loss over time", course, lines, {"model": "mlm_loss"}, y="nats", level=unigram, time=True
-    )
-    last = lines[-1]
-    objectives = {name: f"{key}_accuracy" for name, key in (("MLM", "mlm"), ("NSP", "nsp")) if last.get(f"{key}_count")}
-    counts = [f"MLM: {formatting.count(last['mlm_count'])} pieces."]
-    if "NSP" in objectives:
-        counts.append(f"NSP: {formatting.count(last['nsp_count'])} pairs, chance level about 50 %.")
+    last, main = lines[-1], predicting(lines[-1])
+    title, key = f"Held-out {OBJECTIVES[main]} loss", {"model": f"{main}_loss"}
+    yield from _curves(title, course, lines, key, y="nats", level=unigram, note=note)
+    yield from _curves(f"{title} over time", course, lines, key, y="nats", level=unigram, time=True)
+    present = {name: words for name, words in OBJECTIVES.items() if last.get(f"{name}_count")}
+    objectives = {words: f"{name}_accuracy" for name, words in present.items()}
+    counts = [f"{words}: {formatting.count(last[f'{name}_count'])}{_LABELS[name]}." for name, words in present.items()]
     yield from _curves(
         "Held-out accuracy", course, lines, objectives, y="accuracy", percent=True, floor=0, note=" ".join(counts)
     )
@@ -284,14 +307,13 @@ def _table(course: Course) -> Iterator[Element]:
         columns.append(("pieces", [formatting.compact(number) for number in pieces.tolist()]))
     if (seconds := course.seconds(shown)) is not None:
         columns.append(("time", [formatting.duration(number) for number in seconds.tolist()]))
-    columns += [
-        ("MLM loss", [formatting.decimal(line["mlm_loss"], 3) for line in shown]),
-        ("unigram", [formatting.decimal(line["unigram_loss"], 3) for line in shown]),
-        ("MLM accuracy", [formatting.percent(line["mlm_accuracy"]) for line in shown]),
-    ]
-    if any("nsp_loss" in line for line in shown):
-        columns.append(("NSP loss", [formatting.decimal(line.get("nsp_loss"), 3) for line in shown]))
-        columns.append(("NSP accuracy", [formatting.percent(line.get("nsp_accuracy")) for line in shown]))
+    main = predicting(lines[-1])
+    for name, words in OBJECTIVES.items():
+        if any(f"{name}_loss" in line for line in shown):
+            columns.append((f"{words} loss", [formatting.decimal(line.get(f"{name}_loss"), 3) for line in shown]))
+            if name == main:
+                columns.append(("unigram", [formatting.decimal(line["unigram_loss"], 3) for line in shown]))
+            columns.append((f"{words} accuracy", [formatting.percent(line.get(f"{name}_accuracy")) for line in shown]))
     head, cells = zip(*columns, strict=True)
     title = "All measurements" if len(shown) == len(lines) else f"Last {len(shown)} of {len(lines)} measurements"
     yield Table(title, head, tuple(zip(*cells, strict=True)), "r" * len(head))

@@ -1,4 +1,4 @@
-"""pretrain: shards -> a model that has learned to fill gaps (MLM) and to tell neighbours from strangers (NSP)."""
+"""pretrain: shards -> a model that has learned what the recipe's objectives ask for: gaps (MLM), pairs (NSP), .."""
 
 import math
 from pathlib import Path
@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from korbert.errors import SettingsError
-from korbert.modeling import PretrainingModel, save_model
+from korbert.errors import ModelError, SettingsError
+from korbert.modeling import EncoderConfig, PretrainingModel, load_model, save_model
 from korbert.modeling.growing import check_encoder, check_tokenizer, take_weights
 from korbert.pretraining import (
     Phase,
@@ -26,7 +26,11 @@ from korbert.pretraining import (
     heldout_rows,
     in_phases,
 )
-from korbert.pretraining.vocabulary import Negatives
+from korbert.pretraining.objectives.distillation import Distillation, take_layers
+from korbert.pretraining.objectives.losses import Loss
+from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
+from korbert.pretraining.objectives.spans import RecurringSpans
+from korbert.pretraining.objectives.vocabulary import Negatives
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.folder import RECORD
 from korbert.tokenization.vocabulary import FIRST_PIECE
@@ -41,11 +45,9 @@ from pipelines.stages.settings import PretrainStage
 if TYPE_CHECKING:
     from pipelines.pipeline import Pipeline
 
-_BEFORE = ("mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy")  # kept of the model that was begun with
-
 
 def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
-    """Writes model/, metrics.jsonl, samples.jsonl and scores.json."""
+    """Writes model/, with "rtd" generator/, metrics.jsonl, samples.jsonl and scores.json."""
     for number, phase in enumerate(settings.phases):
         require_rows(f"pretrain.phases.{number}.batch_size", phase.batch_size)
     torch.set_num_threads(settings.threads)
@@ -55,26 +57,27 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     shards, tokenizer = inputs.artifacts["shard"], Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
     ids, unigram = _special_ids(tokenizer), piece_counts(shards)
     phases = training_phases(settings, shards, ids, unigram)
-    held_out = evaluation_batches(settings, shards, ids)
-    samples = Samples(output / "samples.jsonl", choose_samples(_heldout_rows(settings, shards, ids)), tokenizer)
+    held_out = evaluation_batches(settings, shards, ids, unigram)
+    shown = [] if "clm" in settings.objectives else choose_samples(_heldout_rows(settings, shards, ids, unigram))
+    samples = Samples(output / "samples.jsonl", shown, tokenizer)
 
     # The model before the first step: with drawn weights, or with those of the recipe's `init`.
-    config = settings.encoder.config(tokenizer.vocab_size)
-    model = PretrainingModel(config, torch.Generator().manual_seed(settings.seed))
+    teacher = _teacher(inputs.folder("teacher", "config.json"), tokenizer) if settings.distill.teacher else None
+    model, loss = model_and_loss(settings, tokenizer.vocab_size, teacher)
     before: dict[str, float | int] = {}
-    if settings.init:
+    if isinstance(model, PretrainingModel) and settings.init:
         take_weights(model, tokenizer, inputs.folder("init", "config.json"))
         with autocast(device, settings.precision):
-            before = evaluate(model.to(device).eval(), held_out, unigram)
+            before = evaluate(model.to(device).eval(), held_out, unigram, loss)
 
     def look(model: nn.Module, step: int) -> dict[str, float | int]:
-        samples.write(model, step)
-        return evaluate(model, held_out, unigram)
+        samples.write(model.generator if isinstance(model, ReplacementModel) else model, step)
+        return evaluate(model, held_out, unigram, loss)
 
     result = fit(
         model,
         in_phases(phases),
-        PretrainingLoss(settings.head.z_loss),
+        loss,
         training_plan(settings),
         device=device,
         output=TrainingOutput.below(output, settings.checkpoint_every),
@@ -88,7 +91,11 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         return {}
 
     # What came of it.
-    save_model(output / "model", model, tokenizer)
+    if isinstance(model, ReplacementModel):
+        save_model(output / "model", model.detection_model(), tokenizer)
+        save_model(output / "generator", model.generator_model(), tokenizer)
+    else:
+        save_model(output / "model", model, tokenizer)
     counts: Counts = {
         "steps": result.steps,
         "rows": sum(phase.steps * phase.batch_size for phase in phases),
@@ -97,10 +104,43 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     }
     if result.left_out:
         counts["steps_left_out"] = result.left_out
-    figures = {**result.heldout, **{f"init_{name}": before[name] for name in _BEFORE if name in before}}
+    kept = {name: figure for name, figure in before.items() if name.endswith(("_loss", "_accuracy"))}
+    kept.pop("unigram_loss", None)
+    figures = {**result.heldout, **{f"init_{name}": figure for name, figure in kept.items()}}
     finite = {name: value if math.isfinite(value) else None for name, value in figures.items()}
     artifacts.write_json(output / "scores.json", {**finite, **counts})
     return counts
+
+
+def model_and_loss(
+    settings: PretrainStage, vocab_size: int, teacher: PretrainingModel | None = None
+) -> tuple[PretrainingModel | ReplacementModel, Loss]:
+    """The model before the first step, and what it learns.
+
+    Its weights are drawn by the settings' seed, or are those of the teacher, whom "distill" needs.
+    """
+    config = settings.encoder.config(vocab_size)
+    generator = torch.Generator().manual_seed(settings.seed)
+    if "rtd" in settings.objectives:
+        assert isinstance(config, EncoderConfig)  # the settings refuse others
+        pairing = next((name for name in settings.objectives if name in ("nsp", "sop")), None)
+        return (
+            ReplacementModel(config, settings.rtd, generator),
+            ReplacementLoss(settings.rtd, pairing, settings.head.z_loss),
+        )
+    model = PretrainingModel(config, generator, settings.objectives)
+    if teacher and settings.distill.begin:
+        take_layers(model, teacher)
+    distillation = Distillation(teacher, settings.distill) if teacher else None
+    return model, PretrainingLoss(settings.objectives, settings.head.z_loss, distillation)
+
+
+def _teacher(folder: Path, tokenizer: Tokenizer) -> PretrainingModel:
+    """ModelError where it has another tokenizer than the vocab stage's, or is no pretrained model."""
+    teacher, its_tokenizer = load_model(folder, "pretraining")
+    if its_tokenizer.digest != tokenizer.digest:
+        raise ModelError(f"{folder}: was trained with another tokenizer than that of vocab: set vocab.tokenizer to it")
+    return teacher
 
 
 def training_plan(settings: PretrainStage) -> TrainingPlan:
@@ -117,16 +157,20 @@ def training_plan(settings: PretrainStage) -> TrainingPlan:
 
 
 def inspect(pipeline: "Pipeline") -> None:
-    """Raises ModelError where the model of the recipe's `init` has another encoder than the recipe, or another
-    tokenizer than vocab, where that one is known by now."""
+    """Raises ModelError where the model of the recipe's `init` has another encoder than the recipe, or that model or
+    the teacher another tokenizer than vocab, where that one is known by now."""
     vocab, pretrain = (pipeline.recipe.stages[name] for name in ("vocab", "pretrain"))
-    folder = pipeline.inputs(pretrain).folder("init", "config.json")
-    check_encoder(pipeline.recipe.section("pretrain").encoder.config(vocab_size=1), folder)  # its size is not compared
-    if pipeline.status(vocab).state == "fresh":
-        check_tokenizer(Tokenizer.load(pipeline.artifact("vocab")), Tokenizer.load(folder), folder)
-    elif pipeline.recipe.folders("vocab"):
-        taken = pipeline.inputs(vocab).folder("tokenizer", RECORD)
-        check_tokenizer(Tokenizer.load(taken), Tokenizer.load(folder), folder)
+    fresh = pipeline.status(vocab).state == "fresh"
+    for role in pipeline.recipe.folders("pretrain"):
+        folder = pipeline.inputs(pretrain).folder(role, "config.json")
+        if role == "init":
+            # The size of the vocabulary is not compared.
+            check_encoder(pipeline.recipe.section("pretrain").encoder.config(vocab_size=1), folder)
+        if fresh:
+            check_tokenizer(Tokenizer.load(pipeline.artifact("vocab")), Tokenizer.load(folder), folder)
+        elif pipeline.recipe.folders("vocab"):
+            taken = pipeline.inputs(vocab).folder("tokenizer", RECORD)
+            check_tokenizer(Tokenizer.load(taken), Tokenizer.load(folder), folder)
 
 
 def _special_ids(tokenizer: Tokenizer) -> SpecialIds:
@@ -154,7 +198,7 @@ def _negatives(settings: PretrainStage, counts: NDArray[np.int64]) -> Negatives 
 
 def training_phases(settings: PretrainStage, folder: Path, ids: SpecialIds, counts: NDArray[np.int64]) -> list[Phase]:
     """The rows of each phase. folder: the shards, or others laid out as they are. counts: (V,), of piece_counts."""
-    negatives = _negatives(settings, counts)
+    negatives, spans = _negatives(settings, counts), _spans(settings, ids, counts)
     files = Shards(sorted((folder / "train").glob("*.arrow")))
     return [
         Phase(
@@ -168,6 +212,7 @@ def training_phases(settings: PretrainStage, folder: Path, ids: SpecialIds, coun
                 objectives=settings.objectives,
                 fill=phase.fill,
                 negatives=negatives,
+                spans=spans,
             ),
             phase.steps,
             phase.batch_size,
@@ -177,16 +222,29 @@ def training_phases(settings: PretrainStage, folder: Path, ids: SpecialIds, coun
     ]
 
 
-def evaluation_batches(settings: PretrainStage, folder: Path, ids: SpecialIds) -> list[Batch]:
+def _spans(settings: PretrainStage, ids: SpecialIds, counts: NDArray[np.int64]) -> RecurringSpans | None:
+    return RecurringSpans(settings.spans, ids.mask, counts) if "spans" in settings.objectives else None
+
+
+def evaluation_batches(
+    settings: PretrainStage, folder: Path, ids: SpecialIds, counts: NDArray[np.int64]
+) -> list[Batch]:
     """Rows of the first phase's length throughout, so that all points of a curve measure one thing."""
-    return heldout_batches(_heldout_rows(settings, folder, ids), settings.heldout_rows)
+    return heldout_batches(_heldout_rows(settings, folder, ids, counts), settings.heldout_rows)
 
 
-def _heldout_rows(settings: PretrainStage, folder: Path, ids: SpecialIds) -> PretrainingRows:
+def _heldout_rows(settings: PretrainStage, folder: Path, ids: SpecialIds, counts: NDArray[np.int64]) -> PretrainingRows:
     files = Shards(sorted((folder / "heldout").glob("*.arrow")))
     length = settings.phases[0].length
     return heldout_rows(
-        files, ids, length, settings.masking, settings.pairs, settings.seed, objectives=settings.objectives
+        files,
+        ids,
+        length,
+        settings.masking,
+        settings.pairs,
+        settings.seed,
+        objectives=settings.objectives,
+        spans=_spans(settings, ids, counts),
     )
 
 

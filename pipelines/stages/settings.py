@@ -1,7 +1,7 @@
 """Sections of a recipe that join settings of several rooms."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -16,7 +16,16 @@ from pydantic import (
 from corpus.settings import ShardSettings, VocabSettings
 from korbert.errors import ModelError
 from korbert.modeling.config import EncoderConfig, TransformersConfig
-from korbert.pretraining.settings import HeadSettings, MaskingSettings, ObjectiveName, PairSettings
+from korbert.pretraining.settings import (
+    DistillationSettings,
+    HeadSettings,
+    MaskingSettings,
+    ObjectiveName,
+    PairSettings,
+    ReplacementSettings,
+    SpanSettings,
+    check_objectives,
+)
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
 __all__ = [
@@ -130,8 +139,8 @@ class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
         return self
 
     @model_serializer(mode="wrap")
-    def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        record = super()._only_what_is_used(serialize)
+    def _as_older_versions(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        record = super()._as_older_versions(serialize)
         return {name: value for name, value in record.items() if name != "transformers"}
 
     def config(self, vocab_size: int) -> EncoderConfig:
@@ -144,6 +153,7 @@ class TransformersSection(BaseModel, frozen=True, extra="forbid"):
 
     architecture: Literal["transformers"]
     transformers: TheirConfig
+    causal: ClassVar[bool] = False
 
     @model_validator(mode="before")
     @classmethod
@@ -205,11 +215,14 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     phases: tuple[Phase, ...] = Field(min_length=1, description="run in this order under one learning rate schedule")
     objectives: tuple[ObjectiveName, ...] = Field(
         ("mlm", "nsp"),
-        description="mlm: masked pieces; nsp: whether segment B follows A; without it a row is one segment",
+        description="what is learned at once: mlm, nsp, sop, spans, rtd, distill, clm (korbert/pretraining/objectives)",
     )
     head: HeadSettings = HeadSettings()
     masking: MaskingSettings = MaskingSettings()
     pairs: PairSettings = PairSettings()
+    spans: SpanSettings = SpanSettings()
+    rtd: ReplacementSettings = ReplacementSettings()
+    distill: DistillationSettings = DistillationSettings()
     optimizer: OptimizerSettings
     on_divergence: Literal["stop", "skip"] = Field(
         "stop",
@@ -233,7 +246,35 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
 
     @field_validator("objectives")
     @classmethod
-    def _mlm_is_there(cls, objectives: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, ...]:
-        if "mlm" not in objectives or len(set(objectives)) < len(objectives):
-            raise ValueError('say ["mlm", "nsp"] or ["mlm"]')
-        return objectives
+    def _objectives_fit(cls, objectives: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, ...]:
+        return check_objectives(objectives)
+
+    @model_validator(mode="after")
+    def _encoder_fits(self) -> Self:
+        if isinstance(self.encoder, TransformersSection):
+            own = [name for name in ("rtd", "clm") if name in self.objectives]
+            if own or (self.distill.teacher and self.distill.begin):
+                raise ValueError(
+                    f"{own[0] if own else 'distill.begin'} needs an encoder of korbert, not one of transformers:"
+                    " leave it out, or set encoder.architecture"
+                )
+        causal = self.encoder.causal
+        if causal != ("clm" in self.objectives):
+            raise ValueError(
+                f"encoder.causal = {str(causal).lower()} with objectives {list(self.objectives)}:"
+                " clm needs an encoder that reads from left to right, the others one that does not"
+            )
+        if self.init and "rtd" in self.objectives:
+            raise ValueError("init begins no generator and no detector: leave it out with rtd")
+        if ("distill" in self.objectives) != bool(self.distill.teacher):
+            raise ValueError("distill needs a teacher, and a teacher the objective: set distill.teacher, or remove it")
+        if self.init and self.distill.teacher and self.distill.begin:
+            raise ValueError("init and distill.begin both give the first weights: set distill.begin = false")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without spans, rtd and distill, the record is the one from before there were these, and keeps its digest."""
+        record: dict[str, Any] = serialize(self)
+        unused = {"spans", "rtd", "distill"} - set(self.objectives)
+        return {name: value for name, value in record.items() if name not in unused}

@@ -132,7 +132,7 @@ def task_stage(name: str, settings: "str | type[BaseModel]") -> Stage:
 
     return Stage(
         name,
-        1,
+        2,
         settings,
         TASK_RUN,
         Help(
@@ -262,7 +262,11 @@ STAGES: dict[str, Stage] = {
             makes_rows=True,
             spreads=True,
             optional=True,
-            folders=lambda settings: {"init": (settings.init, model_folder)} if settings.init else {},
+            folders=lambda settings: {
+                role: (folder, model_folder)
+                for role, folder in (("init", settings.init), ("teacher", settings.distill.teacher))
+                if folder
+            },
             derive=_without_pairs,
             check=_sample_is_one,
             inspect="pipelines.stages.pretrain:inspect",

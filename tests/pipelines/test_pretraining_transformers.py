@@ -168,3 +168,18 @@ def test_from_a_recipe_to_its_tasks(
     assert len(korbert.load(folder / "pretrain", "cpu").fill("오늘 [MASK] 좋다")) == 1
     requirements = (folder / "korquad" / "submission" / "requirements.txt").read_text()
     assert f"transformers=={installed_version('transformers')}" in requirements
+
+
+def test_other_objectives_on_such_an_encoder(inputs: Inputs, tmp_path: Path) -> None:
+    settings = stage_settings("electra", objectives=["mlm", "sop", "spans"])
+    pretrain.run(settings, inputs, tmp_path, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
+    model, _ = load_model(tmp_path / "model", "pretraining")
+    assert model.objectives == ("mlm", "sop", "spans")
+    assert {"mlm_loss", "sop_loss", "spans_loss"} <= json.loads((tmp_path / "scores.json").read_text()).keys()
+    with pytest.raises(ValueError, match="rtd needs an encoder of korbert, not one of transformers: leave it out, or"):
+        stage_settings("electra", objectives=["rtd"])
+    distill = {"objectives": ["mlm", "distill"], "distill": {"teacher": "model"}}
+    with pytest.raises(ValueError, match=r"distill\.begin needs an encoder of korbert, not one of transformers"):
+        stage_settings("electra", **distill)
+    distill["distill"] = {"teacher": "model", "begin": False}
+    assert stage_settings("electra", **distill).distill.teacher == "model"

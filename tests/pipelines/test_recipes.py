@@ -51,7 +51,7 @@ def _write(folder: Path, text: str) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("name", ["demo", "small", "base", "large", "roberta", "albert"])
+@pytest.mark.parametrize("name", sorted(path.stem for path in Path(recipes.__file__).parent.glob("recipes/*.toml")))
 def test_shipped_recipes_load(name: str) -> None:
     assert recipes.load(name).name == name
 
@@ -62,18 +62,19 @@ def test_shipped_recipes_load(name: str) -> None:
         ("base", 1e-4, 10_000, 0.999, 256, 1_000_000, 0.1),
         ("large", 1e-4, 10_000, 0.999, 256, 1_000_000, 0.1),
         ("roberta", 6e-4, 24_000, 0.98, 8_192, 500_000, 1),
+        ("electra", 5e-4, 10_000, 0.999, 128, 1_000_000, 0),
         ("albert", 1.76e-3, 3_125, 0.999, 4_096, 125_000, 1),
     ],
 )
 def test_recipes_of_papers_have_their_settings(
     name: str, rate: float, warmup: int, beta2: float, rows: int, steps: int, share_at_512: float
 ) -> None:
-    """Devlin et al. 2018, A.2; Liu et al. 2019, table 9; Lan et al. 2020, 4.1."""
+    """Devlin et al. 2018, A.2; Liu et al. 2019, table 9; Clark et al. 2020, table 6; Lan et al. 2020, 4.1."""
     section = recipes.load(name).section("pretrain")
     optimizer = section.optimizer
     assert sum(phase.steps for phase in section.phases) == steps
     assert {phase.batch_size for phase in section.phases} == {rows}
-    assert [phase.steps / steps for phase in section.phases if phase.length == 512] == [share_at_512]
+    assert sum(phase.steps for phase in section.phases if phase.length == 512) == share_at_512 * steps
     assert round(optimizer.warmup_share * steps) == warmup
     assert (optimizer.learning_rate, optimizer.beta2, optimizer.epsilon) == (rate, beta2, 1e-6)
     assert (optimizer.weight_decay, optimizer.max_grad_norm) == (0.01, 1.0)

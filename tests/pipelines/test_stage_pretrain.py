@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from korbert.errors import SettingsError
-from pipelines.stages.pretrain import _negatives, training_plan
+from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
+from pipelines.stages.pretrain import _negatives, model_and_loss, training_plan
 from pipelines.stages.settings import PretrainStage
 
 
@@ -20,6 +22,45 @@ def settings(**given: Any) -> PretrainStage:
     }
     needed = {"encoder": encoder, "phases": [{"length": 64, "steps": 10}], "optimizer": {"learning_rate": 1e-3}}
     return PretrainStage.model_validate({**needed, **given})
+
+
+@pytest.mark.parametrize(
+    ("objectives", "causal"),
+    [
+        (["mlm"], False),
+        (["mlm", "sop"], False),
+        (["mlm", "nsp", "spans"], False),
+        (["rtd"], False),
+        (["rtd", "sop"], False),
+        (["clm"], True),
+    ],
+)
+def test_objectives_that_fit_together(objectives: list[str], causal: bool) -> None:
+    encoder = settings().encoder.model_dump() | {"causal": causal}
+    made = settings(objectives=objectives, encoder=encoder)
+    assert list(made.objectives) == objectives
+    record = made.model_dump()
+    assert ("rtd" in record, "spans" in record) == ("rtd" in objectives, "spans" in objectives)
+    model, loss = model_and_loss(made, 500)
+    assert isinstance(model, ReplacementModel) == isinstance(loss, ReplacementLoss) == ("rtd" in objectives)
+
+
+@pytest.mark.parametrize(
+    ("objectives", "more", "message"),
+    [
+        (["nsp"], {}, "do not fit together"),
+        (["mlm", "rtd"], {}, "do not fit together"),
+        (["mlm", "mlm"], {}, "do not fit together"),
+        (["mlm", "nsp", "sop"], {}, "do not fit together"),
+        (["rtd", "spans"], {}, "do not fit together"),
+        (["clm", "nsp"], {}, "do not fit together"),
+        (["clm"], {}, "clm needs an encoder that reads from left to right"),
+        (["rtd"], {"init": "a"}, "init begins no generator"),
+    ],
+)
+def test_objectives_that_do_not(objectives: list[str], more: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        settings(objectives=objectives, **more)
 
 
 def test_a_sample_of_all_entries_is_none() -> None:

@@ -19,6 +19,7 @@ from korbert.modeling.growing import take_weights
 from korbert.modeling.models import (
     ChoiceModel,
     ClassificationModel,
+    DetectionModel,
     Model,
     PretrainingModel,
     ReadingModel,
@@ -117,6 +118,21 @@ def test_the_auto_classes_load_it(
         torch.testing.assert_close(plain(ids).last_hidden_state, hidden, atol=TOLERANCE, rtol=0)
         ours = model(ids) if isinstance(model, ClassificationModel | TaggingModel) else model(ids)[0]
         torch.testing.assert_close(headed(ids)[0], ours, atol=TOLERANCE, rtol=0)
+
+
+@pytest.mark.parametrize("width", [None, 8], ids=["wide", "narrow"])
+def test_a_detector_becomes_electra(tiny_tokenizer: Tokenizer, tmp_path: Path, width: int | None) -> None:
+    model = stirred(DetectionModel(small(tiny_tokenizer, "bert", embedding_size=width)))
+    source = written(tmp_path / "ours", model, tiny_tokenizer)
+    assert export(source, tmp_path / "theirs", check=True)["logits"] < 1e-5
+    theirs = json.loads((tmp_path / "theirs" / "config.json").read_text(encoding="utf-8"))
+    assert (theirs["architectures"], theirs["model_type"]) == (["ElectraForPreTraining"], "electra")
+    modern = written(tmp_path / "modern", DetectionModel(small(tiny_tokenizer, "modern")), tiny_tokenizer)
+    with pytest.raises(ModelError, match="finds replaced pieces with a `modern`"):
+        export(modern, tmp_path / "none")
+    shared = written(tmp_path / "shared", DetectionModel(small(tiny_tokenizer, "bert", layer_groups=1)), tiny_tokenizer)
+    with pytest.raises(ModelError, match=r"layer_groups = 1\), and no class of transformers with such layers finds"):
+        export(shared, tmp_path / "none")
 
 
 def test_same_model_same_bytes_and_the_model_folder_is_left_alone(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def modern_folder(tmp_path: Path) -> Path:
 )
 def test_configs_go_there_and_back(config: dict[str, Any]) -> None:
     ours = EncoderConfig.model_validate(SIZES | config)
-    theirs = config_to_transformers(ours) | {
+    theirs = config_to_transformers(ours, "pretraining") | {
         "architectures": [{"bert": "BertModel"}.get(ours.architecture, "ModernBertModel")]
     }
     classes = {"bert": transformers.BertConfig, "modern": transformers.ModernBertConfig}

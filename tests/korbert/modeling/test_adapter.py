@@ -18,7 +18,7 @@ from korbert.modeling.encoder import Encoder
 from korbert.modeling.foreign import CLASSES, adapted_config
 from korbert.modeling.models import ClassificationModel, EncoderModel, PretrainingModel, init_encoder_from
 from korbert.modeling.rows import Rows
-from korbert.pretraining.objective import pretraining_loss
+from korbert.pretraining.objectives.losses import pretraining_loss
 
 Folder = Callable[[str], Path]
 
@@ -151,7 +151,7 @@ def test_a_config_is_pretrained_over_our_vocabulary(foreign: Folder, model_type:
         "lengths": [9, 8],
         "label_places": torch.tensor([1, 4, 12]),
         "labels": torch.tensor([7, 8, 9]),
-        "next_sentence_label": torch.tensor([0, -100]),
+        "pair_label": torch.tensor([0, -100]),
         "mlm_count": torch.tensor(3),
         "nsp_count": torch.tensor(1),
     }

@@ -76,7 +76,7 @@ def test_products_are_those_that_pytorch_counts(architecture: str, changes: dict
         "label_places": torch.tensor([3, 4, 15, 20, 30, 35]),
         "labels": torch.arange(6),
         "mlm_count": torch.tensor(6),
-        "next_sentence_label": torch.tensor([0, 1, 0]),
+        "pair_label": torch.tensor([0, 1, 0]),
         "nsp_count": torch.tensor(3),
     }
     with FlopCounterMode(display=False) as counter, torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):

@@ -159,7 +159,7 @@ def test_another_tokenizer_is_refused(copy: Path) -> None:
         (
             "config.json",
             '{"korbert_format": 1, "kind": "x"}',
-            "kind 'x' is none of pretraining, classification, choice, ",
+            "kind 'x' is none of pretraining, detection, classification, ",
         ),
         ("config.json", '{"korbert_format": 1, "kind": ["x"]}', r"config\.json: kind \['x'\] is none of pretraining"),
         ("config.json", '{"korbert_format": 1, "kind": "reading"}', "no weights_sha256, so an older korbert wrote it"),

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from korbert.pretraining.masking import SpecialIds
+from korbert.pretraining.objectives.masking import SpecialIds
 
 IDS = SpecialIds(pad=0, cls=2, sep=3, mask=4, first_piece=384, vocab_size=2000)
 

@@ -15,13 +15,13 @@ from korbert.pretraining import (
     heldout_batches,
     heldout_rows,
     in_phases,
-    pairs,
 )
-from korbert.pretraining.pairs import cut_into_rows
-from korbert.pretraining.vocabulary import Negatives
+from korbert.pretraining.objectives import pairs
+from korbert.pretraining.objectives.pairs import cut_into_rows
+from korbert.pretraining.objectives.vocabulary import Negatives
 from korbert.world import World
 
-KEYS = ["boundaries", "input_ids", "label_places", "labels", "next_sentence_label", "token_type_ids"]
+KEYS = ["boundaries", "input_ids", "label_places", "labels", "pair_label", "token_type_ids"]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def taken_apart(batch):
     parts = zip(*(column.split(batch["lengths"]) for column in columns), strict=True)
     return [
         b"".join(part.numpy().tobytes() for part in example) + pair.numpy().tobytes()
-        for example, pair in zip(parts, batch["next_sentence_label"], strict=True)
+        for example, pair in zip(parts, batch["pair_label"], strict=True)
     ]
 
 
@@ -51,7 +51,7 @@ def test_a_row_by_hand(shards, ids):
     assert original.tolist() == [ids.cls, *text[:4], ids.sep, *text[4:], ids.sep]
     assert row["token_type_ids"].tolist() == [0] * 6 + [1] * 4
     assert row["boundaries"].tolist() == [0, *written.boundaries[0][:4], 0, *written.boundaries[0][4:], 0]
-    assert row["next_sentence_label"].tolist() == [-100]  # there is no other document
+    assert row["pair_label"].tolist() == [-100]  # there is no other document
     assert len(row["labels"]) == len(row["label_places"]) > 0
     assert not {0, 5, 9} & set(row["label_places"].tolist())
 
@@ -60,7 +60,7 @@ def test_a_document_of_one_sentence_is_one_segment(shards, ids):
     rows = PretrainingRows(shards([("reviews", [5])]).files, ids, 64, MaskingSettings(), PairSettings(), seed=0)
     row = rows.row(0, 0)
     assert row["token_type_ids"].tolist() == [0] * 7
-    assert row["next_sentence_label"].tolist() == [-100]
+    assert row["pair_label"].tolist() == [-100]
 
 
 def test_every_epoch_masks_and_pairs_anew(rows):
@@ -75,7 +75,7 @@ def test_a_batch_is_its_examples_one_after_the_other(rows):
     assert sorted(batch) == sorted([*KEYS, *facts])
     assert all(batch[name].dtype == torch.int64 for name in KEYS)
     assert list(batch["lengths"]) == sorted(batch["lengths"])
-    assert len(batch["lengths"]) == len(batch["next_sentence_label"]) == 8
+    assert len(batch["lengths"]) == len(batch["pair_label"]) == 8
     assert sum(batch["lengths"]) == batch["pieces"] == len(batch["input_ids"]) <= batch["places"]
     assert batch["label_places"].tolist() == sorted(set(batch["label_places"].tolist()))
 
@@ -89,7 +89,7 @@ def test_without_nsp_a_row_is_one_segment(corpus, ids):
     rows = PretrainingRows(corpus.files, ids, 64, MaskingSettings(), PairSettings(), seed=3, objectives=("mlm",))
     (batch,) = rows.batch(0, 50)
     assert not batch["token_type_ids"].any()
-    assert (batch["next_sentence_label"] == -100).all()
+    assert (batch["pair_label"] == -100).all()
     assert max(batch["lengths"]) <= 64
     pieces = sum(len(document) for document in corpus.input_ids)
     assert sum(len(rows.row(0, index)["input_ids"]) - 2 for index in range(len(rows))) == pieces
@@ -198,7 +198,7 @@ def test_an_epoch_has_every_row_once_and_the_next_another_order(rows, monkeypatc
 def test_counts_are_those_of_the_whole_step(rows):
     parts = rows.batch(0, 16, micro_batches=4)
     assert len(parts) == 4
-    for name, labels in [("mlm_count", "labels"), ("nsp_count", "next_sentence_label")]:
+    for name, labels in [("mlm_count", "labels"), ("nsp_count", "pair_label")]:
         total = sum(int((part[labels] != -100).sum()) for part in parts)
         assert total
         assert {int(part[name]) for part in parts} == {total}

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from korbert.pretraining.batches import PretrainingRows
-from korbert.pretraining.masking import choose_positions, hide, units_of
+from korbert.pretraining.objectives.masking import choose_positions, hide, units_of
 from korbert.pretraining.settings import MaskingSettings, PairSettings
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from korbert.pretraining.pairs import NO_LABEL, NOT_NEXT, Pairs, cut_into_examples
+from korbert.pretraining.objectives.pairs import NO_LABEL, NOT_NEXT, Pairs, cut_into_examples
 from korbert.pretraining.settings import PairSettings
 from korbert.pretraining.shards import Shards
 

@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from korbert.pretraining import vocabulary
-from korbert.pretraining.vocabulary import Negatives, full_loss, sampled_loss
+from korbert.pretraining.objectives import vocabulary
+from korbert.pretraining.objectives.vocabulary import Negatives, full_loss, sampled_loss
 
 ENTRIES, WIDTH = 60, 8
 

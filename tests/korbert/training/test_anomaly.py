@@ -5,7 +5,7 @@ import torch
 from korbert.errors import ModelError
 from korbert.modeling import EncoderConfig, PretrainingModel
 from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, pretraining_loss
-from korbert.pretraining.vocabulary import Negatives
+from korbert.pretraining.objectives.vocabulary import Negatives
 from tests.korbert.pretraining.conftest import IDS, like_a_corpus, write_shards
 from tests.korbert.training.test_loop import fitted, lines, toy, weights
 

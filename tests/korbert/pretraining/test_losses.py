@@ -17,7 +17,7 @@ from korbert.pretraining import (
     heldout_rows,
     pretraining_loss,
 )
-from korbert.pretraining.objective import unigram_log_probabilities
+from korbert.pretraining.objectives.losses import unigram_log_probabilities
 
 
 def model_of(architecture, ids):
@@ -52,7 +52,7 @@ def plainly(model, batch):
     labels = pad_sequence(labels.split(lengths), batch_first=True, padding_value=-100)
     scores, pair_scores = model(ids, mask, segments, boundaries)
     mlm = F.cross_entropy(scores.flatten(0, 1), labels.flatten())
-    return mlm, F.cross_entropy(pair_scores, batch["next_sentence_label"])
+    return mlm, F.cross_entropy(pair_scores, batch["pair_label"])
 
 
 def gradients(model, losses):
@@ -86,12 +86,12 @@ def test_micro_batches_add_up_to_the_step(rows, ids):
 def test_no_label_at_all_is_a_loss_of_zero(rows, ids):
     model = model_of("modern", ids)
     (batch,) = rows.batch(0, 4)
-    no_pairs = batch["next_sentence_label"] * 0 - 100
+    no_pairs = batch["pair_label"] * 0 - 100
     none = {
         **batch,
         "labels": batch["labels"][:0],
         "label_places": batch["labels"][:0],
-        "next_sentence_label": no_pairs,
+        "pair_label": no_pairs,
     }
     none |= {"mlm_count": torch.tensor(0), "nsp_count": torch.tensor(0)}
     values = pretraining_loss(model, none)
@@ -119,7 +119,7 @@ def test_evaluation_is_what_plain_scoring_says(corpus, ids):
     labels = whole[0]["labels"].numpy()
     smoothed = counts + 1
     assert found["mlm_count"] == len(labels)
-    assert found["nsp_count"] == int((whole[0]["next_sentence_label"] != -100).sum())
+    assert found["nsp_count"] == int((whole[0]["pair_label"] != -100).sum())
     assert found["mlm_loss"] == pytest.approx(float(mlm), rel=1e-5)
     assert found["nsp_loss"] == pytest.approx(float(nsp), rel=1e-5)
     assert found["unigram_loss"] == pytest.approx(-np.log(smoothed[labels] / smoothed.sum()).mean(), rel=1e-9)
@@ -129,7 +129,7 @@ def test_evaluation_is_what_plain_scoring_says(corpus, ids):
 
 def test_evaluation_without_labels_says_nan(rows, ids):
     (batch,) = rows.batch(0, 4)
-    none = {**batch, "next_sentence_label": batch["next_sentence_label"] * 0 - 100}
+    none = {**batch, "pair_label": batch["pair_label"] * 0 - 100}
     with torch.no_grad():
         found = evaluate(model_of("modern", ids), [none], np.ones(ids.vocab_size, dtype=np.int64))
     assert math.isnan(found["nsp_loss"])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-__all__ = ["Negatives", "full_loss", "sampled_loss"]
+__all__ = ["Negatives", "full_loss", "sampled_loss", "sampled_scores"]
 
 _ROWS_AT_ONCE = 512  # whose scores over the vocabulary are held: 200 MB for 102,400 entries
 
@@ -93,13 +93,23 @@ def sampled_loss(
     log_expected: (S,) float32, the log of how often each was to be drawn, divided by how often it was (Negatives). The
     estimate of Z is unbiased; that of the loss is a little low.
     """
+    others, right = sampled_scores(vectors, entries, bias, labels, negatives, log_expected)
+    log_z = torch.logaddexp(others.logsumexp(dim=1), right)
+    loss: Tensor = (log_z - right + z_loss * log_z.square()).sum()
+    return loss
+
+
+def sampled_scores(
+    vectors: Tensor, entries: Tensor, bias: Tensor, labels: Tensor, negatives: Tensor, log_expected: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Scores of the negatives for each row, (M, S), and of its label, (M,); their softmax estimates that over all.
+
+    Arguments as of sampled_loss. A negative that is the label of a row counts for nothing in it.
+    """
     own, others = torch.split(entries, [len(labels), len(negatives)])
     right = (vectors * own).sum(dim=1).float() + bias[labels]
     scores = torch.nn.functional.linear(vectors, others, bias[negatives]).float() - log_expected  # (M, S)
-    scores = scores.masked_fill(labels[:, None] == negatives, float("-inf"))
-    log_z = torch.logaddexp(scores.logsumexp(dim=1), right)
-    loss: Tensor = (log_z - right + z_loss * log_z.square()).sum()
-    return loss
+    return scores.masked_fill(labels[:, None] == negatives, float("-inf")), right
 
 
 class Negatives:

@@ -1,8 +1,10 @@
-"""Segments of a row (NSP): examples cut from documents, and for half of the pairs a B from another document.
+"""Segments of a row: examples cut from documents; for half of the pairs a B from another document (nsp), or both
+segments swapped (sop; Lan et al. 2020, 3.1).
 
 Neither the lengths of the segments nor their source nor the place of B in its document may reveal the label. So a
 foreign B has exactly the length of the B that it replaces, comes from the same source, consists of whole sentences, and
 like a real B never opens its document. A row for which no such B is found has no label, whichever it would have had.
+Swapped segments may begin with the first sentence of a document, in either order.
 """
 
 from dataclasses import dataclass
@@ -13,9 +15,20 @@ from numpy.typing import NDArray
 from korbert.pretraining.settings import PairSettings
 from korbert.pretraining.shards import Shards
 
-__all__ = ["IS_NEXT", "NOT_NEXT", "NO_LABEL", "Pair", "Pairs", "cut_into_examples", "cut_into_rows"]
+__all__ = [
+    "IN_ORDER",
+    "IS_NEXT",
+    "NOT_NEXT",
+    "NO_LABEL",
+    "SWAPPED",
+    "Pair",
+    "Pairs",
+    "cut_into_examples",
+    "cut_into_rows",
+]
 
 IS_NEXT, NOT_NEXT = 0, 1  # as in Google's code and in transformers
+IN_ORDER, SWAPPED = 0, 1  # as in AlbertForPreTraining
 NO_LABEL = -100
 
 Span = tuple[int, int]  # places in Shards, half-open
@@ -28,7 +41,7 @@ _PLACES_A_TRY = 32  # one in twenty to thirty random sentences begins a span tha
 class Pair:
     """Segments of a row. second: None if the example is one sentence, or from a source without pairs.
 
-    label: IS_NEXT, NOT_NEXT or NO_LABEL.
+    label: IS_NEXT or NOT_NEXT, IN_ORDER or SWAPPED, or NO_LABEL.
     """
 
     first: Span
@@ -101,14 +114,20 @@ class Pairs:
         document = int(self._shards.edges.searchsorted(self._starts[example], side="right")) - 1
         return self._shards.source_names[int(self._shards.sources[document])]
 
-    def draw(self, example: int, rng: np.random.Generator) -> Pair:
-        """The example, cut between two of its sentences into A and B; B is replaced with the chance share_random."""
+    def draw(self, example: int, rng: np.random.Generator, *, swapping: bool = False) -> Pair:
+        """The example, cut between two of its sentences into A and B; B is replaced with the chance share_random.
+
+        swapping: instead, A and B change places half of the time.
+        """
         start, end = int(self._starts[example]), int(self._ends[example])
         after, until = self._shards.sentences.searchsorted((start + 1, end))
         document = int(self._shards.edges.searchsorted(start, side="right")) - 1
         if after == until or self._unpaired[self._shards.sources[document]]:
             return Pair((start, end), None, NO_LABEL)
         cut = int(self._shards.sentences[rng.integers(after, until)])
+        if swapping:
+            swapped = rng.random() < 0.5
+            return Pair((cut, end), (start, cut), SWAPPED) if swapped else Pair((start, cut), (cut, end), IN_ORDER)
         foreign = self._foreign(document, end - cut, rng)
         if foreign is None:
             return Pair((start, cut), (cut, end), NO_LABEL)

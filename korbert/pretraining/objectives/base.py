@@ -1,0 +1,85 @@
+"""The interface of an objective's loss, and the objectives that need no more than a head."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from korbert.modeling.rows import Rows
+from korbert.pretraining.objectives.vocabulary import full_loss, sampled_loss
+from korbert.training.devices import Batch
+
+__all__ = ["Objective", "Pairing", "Prediction"]
+
+_SCORED_AT_ONCE = 256  # predicted pieces; their scores over the vocabulary are the largest tensor
+
+
+class Objective:
+    """A loss on vectors of the encoder. name: begins the names of its figures, and of its count in a batch."""
+
+    name: str
+
+    def places(self, batch: Batch, rows: Rows) -> Tensor | None:
+        """Where the vectors lie that the loss needs, (M,) int64 among the N pieces; None: it needs all."""
+        raise NotImplementedError
+
+    def loss(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+        """The sum of the losses of all labels. vectors: (M, D), at `places`."""
+        raise NotImplementedError
+
+    def score(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+        """Sum of losses, correct predictions, labels: (3,) float64."""
+        raise NotImplementedError
+
+
+class Prediction(Objective):
+    """Pieces, from the vectors at label_places: masked ones (mlm), or with causal attention the next one (clm)."""
+
+    def __init__(self, name: str, z_loss: float = 0.0) -> None:
+        self.name = name
+        self._z_loss = z_loss
+
+    def places(self, batch: Batch, rows: Rows) -> Tensor:
+        places: Tensor = batch["label_places"]
+        return places
+
+    def loss(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+        """Over the whole vocabulary, or over the batch's negatives; entries are its vectors of labels and negatives."""
+        hidden, labels = model.mlm_hidden(vectors), batch["labels"]
+        if "entries" not in batch:
+            return full_loss(hidden, model.decoder_weight, model.decoder_bias, labels, self._z_loss)
+        drawn = batch["entries"], model.decoder_bias, labels, batch["negatives"], batch["log_expected"]
+        return sampled_loss(hidden, *drawn, self._z_loss)
+
+    def score(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+        total = torch.zeros(3, dtype=torch.float64)
+        for start in range(0, len(vectors), _SCORED_AT_ONCE):
+            part = slice(start, start + _SCORED_AT_ONCE)
+            total += scored(model.mlm_head(vectors[part]), batch["labels"][part])
+        return total
+
+
+class Pairing(Objective):
+    """One of two labels for the pair of segments of a row: B follows A or not (nsp), in order or swapped (sop)."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def places(self, batch: Batch, rows: Rows) -> Tensor:
+        return rows.first
+
+    def loss(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+        scores = model.nsp_head(vectors).float()
+        return F.cross_entropy(scores, batch["pair_label"], ignore_index=-100, reduction="sum")
+
+    def score(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+        labelled = batch["pair_label"] != -100
+        return scored(model.nsp_head(vectors)[labelled], batch["pair_label"][labelled])
+
+
+def scored(scores: Tensor, labels: Tensor) -> Tensor:
+    """Sum of cross entropies, correct predictions, labels: (3,) float64. scores: (N, C); labels: (N,)."""
+    losses = F.cross_entropy(scores.float(), labels, reduction="sum")
+    right = (scores.argmax(dim=1) == labels).sum()
+    return torch.tensor([float(losses), float(right), len(labels)], dtype=torch.float64)

@@ -1,0 +1,100 @@
+"""Distillation (distill; Sanh et al. 2019): a student learns what a trained teacher of the same vocabulary expects.
+
+Beside the objectives of the row, the student is drawn to the teacher's distribution over pieces at each gap, softened
+by a temperature, and to the direction of its vectors of all pieces.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from korbert.errors import ModelError
+from korbert.modeling.models import PretrainingModel
+from korbert.modeling.rows import Rows
+from korbert.pretraining.objectives.base import Objective
+from korbert.pretraining.settings import DistillationSettings
+from korbert.training.devices import Batch
+
+__all__ = ["Distillation", "take_layers"]
+
+
+def take_layers(model: PretrainingModel, teacher: PretrainingModel) -> None:
+    """Copies the teacher's embeddings, heads and evenly spaced layers, the first one included, into the student.
+
+    ModelError where the two differ in more than the number of layers.
+    """
+    many, few = (getattr(one.config, "distinct_layers", 1) for one in (teacher, model))
+    weights, own = teacher.state_dict(), model.state_dict()
+    for name in own:
+        parts = name.split(".")
+        if name.startswith("encoder.layers."):
+            parts[2] = str(int(parts[2]) * many // few)
+        source = weights.get(".".join(parts))
+        if source is None or source.shape != own[name].shape:
+            raise ModelError(
+                f"{name} is {list(own[name].shape)} in the student, and of another shape or absent in the teacher: give"
+                " both the same encoder but for num_hidden_layers, or set pretrain.distill.begin = false"
+            )
+        own[name] = source
+    model.load_state_dict(own)
+
+
+class Distillation(Objective):
+    """The loss is the sum of two means: over gaps, soft x T^2 x the divergence of the student's distribution from the
+    teacher's at temperature T; over pieces, cosine x (1 - the cosine of both vectors). The teacher has no gradient.
+
+    With a sampled head both distributions are those over its sample.
+    """
+
+    name = "distill"
+
+    def __init__(self, teacher: PretrainingModel, settings: DistillationSettings) -> None:
+        self._teacher, self._settings = teacher.eval().requires_grad_(False), settings
+
+    def places(self, batch: Batch, rows: Rows) -> None:
+        return None
+
+    def loss(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+        """Both means, times the pieces of all rows (distill_count)."""
+        theirs = self._vectors(vectors.device, batch, rows)
+        loss = vectors.new_zeros((), dtype=torch.float32)
+        if self._settings.soft:
+            heat = self._settings.temperature
+            scores = [self._scores(one, its, batch) / heat for one, its in ((model, vectors), (self._teacher, theirs))]
+            own, expected = (one.log_softmax(dim=1) for one in scores)
+            gaps = F.kl_div(own, expected, reduction="sum", log_target=True) * heat**2
+            loss = loss + self._settings.soft * gaps * batch["distill_count"] / batch["mlm_count"].clamp(min=1)
+        if self._settings.cosine:
+            loss = loss + self._settings.cosine * (1 - F.cosine_similarity(vectors.float(), theirs.float())).sum()
+        return loss
+
+    def score(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+        """The divergence at temperature 1; right is a gap whose likeliest piece is the teacher's."""
+        theirs = self._vectors(vectors.device, batch, rows)
+        total = torch.zeros(3, dtype=torch.float64)
+        for places in batch["label_places"].split(256):
+            own, expected = model.mlm_head(vectors[places]).float(), self._teacher.mlm_head(theirs[places]).float()
+            losses = F.kl_div(own.log_softmax(1), expected.log_softmax(1), reduction="sum", log_target=True)
+            right = (own.argmax(dim=1) == expected.argmax(dim=1)).sum()
+            total += torch.tensor([float(losses), float(right), len(places)], dtype=torch.float64)
+        return total
+
+    @torch.no_grad()
+    def _vectors(self, device: torch.device, batch: Batch, rows: Rows) -> Tensor:
+        """The teacher's vectors of all pieces, (N, D)."""
+        encoder: Any = self._teacher.to(device).encoder
+        vectors: Tensor = encoder.flat(batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"])
+        return vectors
+
+    @staticmethod
+    def _scores(model: Any, vectors: Tensor, batch: Batch) -> Tensor:
+        """(M, V), or with a sampled head (M, S): scores of the entries at the gaps."""
+        hidden = model.mlm_hidden(vectors[batch["label_places"]])
+        if "negatives" not in batch:
+            return F.linear(hidden, model.decoder_weight, model.decoder_bias).float()
+        entries = batch["negatives"]
+        scores = F.linear(hidden, F.embedding(entries, model.decoder_weight), model.decoder_bias[entries]).float()
+        corrected: Tensor = scores - batch["log_expected"]
+        return corrected

@@ -1,0 +1,145 @@
+"""A batch and a model -> the losses of pretraining, and held-out figures beside the unigram baseline."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from korbert.modeling.rows import Rows
+from korbert.pretraining.objectives.base import Objective, Pairing, Prediction
+from korbert.pretraining.objectives.distillation import Distillation
+from korbert.pretraining.objectives.spans import SpanSelection
+from korbert.pretraining.settings import ObjectiveName
+from korbert.training.devices import Batch, moved
+from korbert.training.distributed import add_over_world
+from korbert.world import connected
+
+__all__ = ["Loss", "PretrainingLoss", "encoded", "evaluate", "pretraining_loss", "unigram_log_probabilities"]
+
+
+class Loss(Protocol):
+    """What training calls, and what `evaluate` scores with."""
+
+    def __call__(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """loss, and each objective's own, as shares of the step's."""
+        ...
+
+    def scores(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """Objective -> sum of losses, correct predictions, labels: (3,) float64."""
+        ...
+
+
+class PretrainingLoss:
+    """loss = the sum of all objectives' losses, each a mean over its labels, or 0 without labels.
+
+    model: a PretrainingModel with heads for the objectives; batch: of PretrainingRows. Sums are divided by the labels
+    of the whole step, so that the losses of its micro-batches add up. A batch with negatives is scored over these alone
+    (`sampled_loss`). z_loss: see `full_loss`. distillation: with "distill", the one with the teacher. Waits for nothing
+    on the device.
+    """
+
+    def __init__(
+        self,
+        objectives: Sequence[ObjectiveName] = ("mlm", "nsp"),
+        z_loss: float = 0.0,
+        distillation: Distillation | None = None,
+    ) -> None:
+        known: dict[str, Objective] = {
+            "mlm": Prediction("mlm", z_loss),
+            "clm": Prediction("clm", z_loss),
+            "nsp": Pairing("nsp"),
+            "sop": Pairing("sop"),
+            "spans": SpanSelection(),
+        } | ({"distill": distillation} if distillation else {})
+        self.objectives = [known[name] for name in objectives]
+
+    def __call__(self, model: Any, batch: Batch) -> dict[str, Tensor]:
+        vectors = None
+        if "negatives" in batch:
+            # One lookup: the gradient of each is as large as the matrix.
+            ids = torch.cat([batch["input_ids"], batch["labels"], batch["negatives"]])
+            vectors, entries = F.embedding(ids, model.decoder_weight).tensor_split([len(batch["input_ids"])])
+            batch = {**batch, "entries": entries}
+        rows = Rows(batch["lengths"], batch["input_ids"].device)
+        losses = {}
+        for objective, hidden in zip(
+            self.objectives, encoded(model, batch, rows, self.objectives, vectors), strict=True
+        ):
+            labels = batch[f"{objective.name}_count"].clamp(min=1)
+            losses[f"{objective.name}_loss"] = objective.loss(model, hidden, batch, rows) / labels
+        return {"loss": torch.stack(list(losses.values())).sum(), **losses}
+
+    def scores(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """Objective -> sum of losses, correct predictions, labels: (3,) float64."""
+        rows = Rows(batch["lengths"], batch["input_ids"].device)
+        hidden = encoded(model, batch, rows, self.objectives)
+        return {
+            objective.name: objective.score(model, its, batch, rows)
+            for objective, its in zip(self.objectives, hidden, strict=True)
+        }
+
+
+pretraining_loss = PretrainingLoss()
+
+
+def encoded(
+    model: Any, batch: Batch, rows: Rows, objectives: Sequence[Objective], vectors: Tensor | None = None
+) -> Sequence[Tensor]:
+    """The vectors that each objective needs, from one pass of the encoder; its last layer computes no others.
+
+    vectors: (N, E), token embeddings of the batch that are already looked up.
+    """
+    places = [objective.places(batch, rows) for objective in objectives]
+    inputs = batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"]
+    some = [its for its in places if its is not None]
+    if len(some) < len(places):
+        hidden = model.encoder.flat(*inputs, vectors=vectors)
+        return [hidden if its is None else hidden[its] for its in places]
+    wanted = model.encoder.flat(*inputs, vectors=vectors, wanted=torch.cat(some))
+    return torch.split(wanted, [len(its) for its in some])
+
+
+@torch.no_grad()
+def evaluate(
+    model: nn.Module, batches: Iterable[Batch], unigram: NDArray[np.int64], loss: Loss = pretraining_loss
+) -> dict[str, float | int]:
+    """NAME_loss, NAME_accuracy and NAME_count of each objective, means over all labels of the batches; nan without.
+
+    Of several connected processes each gives its own batches, and all get the means over all.
+    unigram: (V,) counts of the pieces in the training text. unigram_loss is the cross-entropy of the predicted pieces
+    under these counts (unigram_log_probabilities): the baseline of a model that makes no use of context.
+    """
+    device = next(model.parameters()).device
+    expected = torch.from_numpy(unigram_log_probabilities(unigram))
+    sums: dict[str, Tensor] = {}
+    baseline = torch.zeros(3, dtype=torch.float64)
+    for batch in batches:
+        baseline[0] -= expected[batch["labels"]].sum()
+        baseline[2] += len(batch["labels"])
+        for name, found in loss.scores(model, moved(batch, device)).items():
+            sums[name] = sums[name] + found if name in sums else found
+    totals = torch.stack([*sums.values(), baseline])
+    add_over_world(totals, connected())
+    figures: dict[str, float | int] = {}
+    for name, (total, right, count) in zip(sums, totals.tolist(), strict=False):
+        figures |= {
+            f"{name}_loss": _ratio(total, count),
+            f"{name}_accuracy": _ratio(right, count),
+            f"{name}_count": int(count),
+        }
+    return {**figures, "unigram_loss": _ratio(totals[-1, 0].item(), totals[-1, 2].item())}
+
+
+def unigram_log_probabilities(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Log probability of each piece, (V,), with add-one smoothing (Laplace) for pieces that never occur."""
+    smoothed = counts.astype(np.float64) + 1
+    logarithms: NDArray[np.float64] = np.log(smoothed) - np.log(smoothed.sum())
+    return logarithms
+
+
+def _ratio(total: float, count: float) -> float:
+    return total / count if count else float("nan")

@@ -1,0 +1,160 @@
+"""Replaced token detection (rtd; Clark et al. 2020): a small generator fills the gaps of a row with pieces drawn from
+its distribution, and the encoder tells for every piece whether it is the original.
+
+The generator has the encoder's depth and a share of its width, and shares the embeddings of pieces with it. It learns
+MLM alone: no gradient passes through what it draws. A sampled head draws from its own estimate of the distribution.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from korbert.modeling.config import EncoderConfig
+from korbert.modeling.models import DetectionModel, PretrainingModel
+from korbert.modeling.rows import Rows
+from korbert.modeling.storage import without_weights
+from korbert.pretraining.objectives.base import Pairing, Prediction
+from korbert.pretraining.objectives.vocabulary import sampled_scores
+from korbert.pretraining.settings import ReplacementSettings
+from korbert.training.devices import Batch
+
+__all__ = ["ReplacementLoss", "ReplacementModel", "generator_config"]
+
+_DRAWN_AT_ONCE = 256  # gaps, whose probabilities over the vocabulary are held
+
+
+def generator_config(config: EncoderConfig, share: float) -> EncoderConfig:
+    """The encoder of the generator: layers narrower by `share`, heads of the same size, the embeddings' width equal."""
+    heads = max(1, round(config.num_attention_heads * share))
+    return config.model_copy(
+        update={
+            "hidden_size": heads * config.head_size,
+            "num_attention_heads": heads,
+            "intermediate_size": max(1, round(config.intermediate_size * share)),
+            "embedding_size": config.embedding_width,
+        }
+    )
+
+
+class ReplacementModel(DetectionModel):
+    """A DetectionModel with the generator that it learns from. generator: draws the initial weights."""
+
+    def __init__(
+        self, config: EncoderConfig, settings: ReplacementSettings, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__(config, generator)
+        self.generator = PretrainingModel(generator_config(config, settings.generator_share), generator, ("mlm",))
+        # Shared, and a parameter of the encoder alone: an attribute that is not registered as a submodule.
+        embeddings: Any = self.generator.encoder.embeddings
+        del embeddings.token
+        embeddings.__dict__["token"] = self.encoder.embeddings.token  # type: ignore[union-attr]
+
+    def detection_model(self) -> DetectionModel:
+        """The encoder with its head, as it is saved."""
+        with without_weights():
+            model = DetectionModel(self.config)
+        kept = {name: tensor for name, tensor in self.state_dict().items() if not name.startswith("generator.")}
+        model.load_state_dict(kept, assign=True)
+        return model
+
+    def generator_model(self) -> PretrainingModel:
+        """The generator with its embeddings, as it is saved."""
+        with without_weights():
+            model = PretrainingModel(self.generator.config, objectives=("mlm",))
+        token = {"encoder.embeddings.token.weight": self.encoder.token_weight.detach()}
+        model.load_state_dict(self.generator.state_dict() | token, assign=True)
+        return model
+
+
+class ReplacementLoss:
+    """loss = mlm_loss of the generator + weight x rtd_loss of all pieces, and nsp_loss or sop_loss of the encoder.
+
+    model: a ReplacementModel; batch: of PretrainingRows with "rtd", whose lots decide what the generator draws.
+    """
+
+    def __init__(self, settings: ReplacementSettings, pairing: str | None = None, z_loss: float = 0.0) -> None:
+        self._weight = settings.weight
+        self._prediction = Prediction("mlm", z_loss)
+        self._pairing = Pairing(pairing) if pairing else None
+
+    def __call__(self, model: Any, batch: Batch) -> dict[str, Tensor]:
+        rows = Rows(batch["lengths"], batch["input_ids"].device)
+        labels, weight = batch["labels"], model.encoder.token_weight
+        vectors = None
+        if "negatives" in batch:
+            ids = torch.cat([batch["input_ids"], labels, batch["negatives"]])
+            vectors, entries = F.embedding(ids, weight).tensor_split([len(batch["input_ids"])])
+            batch = {**batch, "entries": entries}
+        hidden = self._generated(model.generator, batch, rows, vectors)
+        mlm_loss = self._prediction.loss(model.generator, hidden, batch, rows) / batch["mlm_count"].clamp(min=1)
+        drawn = self._drawn(model.generator, hidden.detach(), batch)
+        scores, targets, first = self._detected(model, batch, rows, drawn)
+        rtd_sum = F.binary_cross_entropy_with_logits(scores, targets, reduction="sum")
+        rtd_loss = rtd_sum / batch["rtd_count"].clamp(min=1)
+        losses = {"mlm_loss": mlm_loss, "rtd_loss": rtd_loss}
+        loss = mlm_loss + self._weight * rtd_loss
+        if self._pairing:
+            name = self._pairing.name
+            pairs = self._pairing.loss(model, first, batch, rows) / batch[f"{name}_count"].clamp(min=1)
+            losses[f"{name}_loss"] = pairs
+            loss = loss + pairs
+        return {"loss": loss, **losses}
+
+    def scores(self, model: Any, batch: Batch) -> dict[str, Tensor]:
+        """Objective -> sum of losses, correct predictions, labels: (3,) float64."""
+        rows = Rows(batch["lengths"], batch["input_ids"].device)
+        hidden = self._generated(model.generator, batch, rows, None)
+        drawn = self._drawn(model.generator, hidden, batch)
+        scores, targets, first = self._detected(model, batch, rows, drawn)
+        loss = F.binary_cross_entropy_with_logits(scores, targets, reduction="sum")
+        right = ((scores > 0) == targets.bool()).sum()
+        found = {
+            "mlm": self._prediction.score(model.generator, hidden, batch, rows),
+            "rtd": torch.tensor([float(loss), float(right), len(scores)], dtype=torch.float64),
+        }
+        if self._pairing:
+            found[self._pairing.name] = self._pairing.score(model, first, batch, rows)
+        return found
+
+    def _generated(self, generator: PretrainingModel, batch: Batch, rows: Rows, vectors: Tensor | None) -> Tensor:
+        """The generator's vectors of the gaps, (M, D')."""
+        inputs = batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"]
+        hidden: Tensor = generator.encoder.flat(*inputs, vectors=vectors, wanted=batch["label_places"])
+        return hidden
+
+    @torch.no_grad()
+    def _drawn(self, generator: PretrainingModel, hidden: Tensor, batch: Batch) -> Tensor:
+        """(M,) int64, a piece for each gap, where its lot falls in the generator's distribution."""
+        vectors, labels, lots = generator.mlm_hidden(hidden), batch["labels"], batch["lots"]
+        drawn = []
+        for start in range(0, len(labels), _DRAWN_AT_ONCE):
+            part = slice(start, start + _DRAWN_AT_ONCE)
+            if "entries" in batch:
+                entries = torch.cat([batch["entries"][: len(labels)][part], batch["entries"][len(labels) :]])
+                sample = batch["negatives"], batch["log_expected"]
+                others, own = sampled_scores(vectors[part], entries, generator.decoder_bias, labels[part], *sample)
+                place = _where(torch.cat([others, own[:, None]], dim=1), lots[part])
+                among = torch.cat([batch["negatives"].expand(len(own), -1), labels[part, None]], dim=1)
+                drawn.append(among.gather(1, place).flatten())
+            else:
+                scores = F.linear(vectors[part], generator.decoder_weight, generator.decoder_bias)
+                drawn.append(_where(scores.float(), lots[part]).flatten())
+        return torch.cat(drawn) if drawn else labels
+
+    def _detected(self, model: Any, batch: Batch, rows: Rows, drawn: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Scores (N,) float32 that a piece is replaced, whether it is (N,) float32, and vectors of first pieces (R, D).
+
+        A gap for which the generator has drawn the original counts as the original.
+        """
+        original = batch["input_ids"].index_copy(0, batch["label_places"], batch["labels"])
+        shown = original.index_copy(0, batch["label_places"], drawn)
+        hidden = model.encoder.flat(shown, rows, batch["token_type_ids"], batch["boundaries"])
+        return model.detect(hidden).float(), (shown != original).float(), hidden[rows.first]
+
+
+def _where(scores: Tensor, lots: Tensor) -> Tensor:
+    """(M, 1) int64: the entry in whose share of the distribution a lot falls. scores: (M, C); lots: (M,), 0 to 1."""
+    ends = scores.softmax(dim=1).cumsum(dim=1)
+    return torch.searchsorted(ends, lots[:, None].to(ends.dtype) * ends[:, -1:]).clamp_(max=scores.shape[1] - 1)

@@ -1,0 +1,167 @@
+"""Recurring span selection (spans; Ram et al. 2021): a reader's rows from plain text.
+
+Where a span of several morphemes occurs in two sentences of a passage, one of these sentences becomes the question,
+with [MASK] in the place of the span, and the rest of the passage the context. One occurrence of the span stays there,
+the others are hidden, too. The head points at the one that stayed, as that of `korquad` points at an answer; in the
+paper one token of the passage itself asks, and a head of its own answers.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from korbert.modeling.rows import Rows
+from korbert.pretraining.objectives.base import Objective
+from korbert.pretraining.settings import SpanSettings
+from korbert.training.devices import Batch
+
+__all__ = ["Asked", "RecurringSpans", "SpanSelection", "span_columns"]
+
+_EOJEOL, _SENTENCE = 2, 3  # levels of boundaries
+
+Pieces = tuple[NDArray[np.int64], NDArray[np.uint8]]
+"""Ids and boundaries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question and its context as pieces. answer: first and last piece of the context's span, from 0.
+
+    hidden_question, hidden_context: bool, where [MASK] stands for a span.
+    """
+
+    question: Pieces
+    context: Pieces
+    hidden_question: NDArray[np.bool_]
+    hidden_context: NDArray[np.bool_]
+    answer: tuple[int, int]
+
+
+class RecurringSpans:
+    """Finds spans that occur again. counts: (V,) of each piece in the training text; one more is counted for each."""
+
+    def __init__(self, settings: SpanSettings, mask_id: int, counts: NDArray[np.int64]) -> None:
+        self._settings, self._mask_id = settings, mask_id
+        self._is_rare = -np.log((counts + 1) / (counts + 1).sum()) >= settings.rarity  # (V,)
+
+    def ask(self, pieces: Pieces, rng: np.random.Generator) -> Asked | None:
+        """A question on a passage, or None: no span fits, or by the settings' share none is asked."""
+        if rng.random() >= self._settings.share:
+            return None
+        ids, levels = pieces
+        sentences = np.cumsum(levels == _SENTENCE)  # of each piece, by number
+        for places, length in self._recurring(ids, levels, rng):
+            asking = int(rng.choice(places))
+            elsewhere = places[sentences[places] != sentences[asking]]
+            if not len(elsewhere):
+                continue
+            kept = int(rng.choice(elsewhere))
+            first, behind = sentences.searchsorted((sentences[asking], sentences[asking] + 1))
+
+            # What is hidden becomes one [MASK]; the sentence that asks leaves the passage.
+            stays, hidden = np.ones(len(ids), dtype=bool), np.zeros(len(ids), dtype=bool)
+            for place in places[places != kept].tolist():
+                hidden[place] = True
+                stays[place + 1 : place + length] = False
+            shown = np.where(hidden, self._mask_id, ids)
+            asked = np.flatnonzero(stays[first:behind]) + first
+            most = self._settings.max_query_pieces
+            begin = max(0, min(int(asked.searchsorted(asking)) - most // 2, len(asked) - most))
+            asked = asked[begin : begin + most]
+            given = np.flatnonzero(stays & ((np.arange(len(ids)) < first) | (np.arange(len(ids)) >= behind)))
+            at = int(given.searchsorted(kept))
+            return Asked(
+                (shown[asked], levels[asked]),
+                (shown[given], levels[given]),
+                hidden[asked],
+                hidden[given],
+                (at, at + length - 1),
+            )
+        return None
+
+    def _recurring(
+        self, ids: NDArray[np.int64], levels: NDArray[np.uint8], rng: np.random.Generator
+    ) -> Iterator[tuple[NDArray[np.int64], int]]:
+        """Occurrences and lengths of spans that occur at least twice, in random order: ((n,) ascending places, pieces).
+
+        A span begins with an eojeol, ends with a morpheme, and is as long as all of its occurrences agree.
+        """
+        most, total = self._settings.max_pieces, len(ids)
+        begins = np.flatnonzero(levels[:-1] >= _EOJEOL)
+        begins = begins[levels[begins + 1] != _SENTENCE]
+        pairs = ids[begins] << 32 | ids[begins + 1]
+        _, group, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+        for number in rng.permutation(np.flatnonzero(counts > 1)).tolist():
+            places = begins[group == number]
+            # (n, most + 1): whether each piece is that of the first occurrence, and no sentence begins there.
+            reach = np.minimum(places[:, None] + np.arange(most + 1), total - 1)
+            inside = places[:, None] + np.arange(most + 1) < total
+            alike = (inside & (ids[reach] == ids[reach[0]]) & (levels[reach] != _SENTENCE)).all(axis=0)
+            alike[0] = True
+            length = min(int(alike.argmin()) if not alike.all() else most, most)
+            ends = (~inside | (levels[reach] > 0)).all(axis=0)  # a morpheme begins there in each
+            while length and not ends[length]:
+                length -= 1
+            if not length or (np.diff(places) < length).any():
+                continue
+            morphemes = (levels[reach[:, :length]] > 0).sum(axis=1).min()
+            if morphemes >= self._settings.min_morphemes and self._is_rare[ids[reach[0, :length]]].any():
+                yield places, length
+
+
+class SpanSelection(Objective):
+    """The first and the last piece of the span, by the reader's head among [CLS] and the context's pieces."""
+
+    name = "spans"
+
+    def places(self, batch: Batch, rows: Rows) -> None:
+        return None
+
+    def loss(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+        """The mean of both cross entropies, summed over rows."""
+        scores, targets = self._scores(model, vectors, batch), batch["span_targets"]
+        return F.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="sum") / 2
+
+    def score(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+        scores, targets = self._scores(model, vectors, batch), batch["span_targets"]
+        loss = F.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="sum") / 2
+        right = (scores.argmax(dim=2) == targets).all(dim=1).sum()
+        return torch.tensor([float(loss), float(right), len(targets)], dtype=torch.float64)
+
+    def _scores(self, model: Any, vectors: Tensor, batch: Batch) -> Tensor:
+        """(S, 2, T) float32, minus infinity behind the choices of a row. vectors: (N, D)."""
+        ends = model.reader(vectors[batch["span_choices"]]).float()  # (M, 2)
+        rows, longest = len(batch["span_targets"]), batch["span_longest"]
+        spread = ends.new_full((rows * longest, 2), float("-inf")).index_copy(0, batch["span_slots"], ends)
+        by_row: Tensor = spread.view(rows, longest, 2).transpose(1, 2)
+        return by_row
+
+
+def span_columns(rows: Sequence[dict[str, NDArray[Any]]], starts: Sequence[int]) -> Batch:
+    """What SpanSelection reads, of the S examples with a span among those of a flat batch.
+
+    rows: with token_type_ids and answer, (2,) the places of its first and last piece in the row, or (0,) without.
+    span_choices: (M,) int64, the places of [CLS] and of the context's pieces; span_slots: (M,) int64, where each stands
+    in S x span_longest; span_targets: (S, 2) int64, first and last among the choices of the row.
+    """
+    choices, targets = [], []
+    for row, start in zip(rows, starts, strict=True):
+        if len(row["answer"]):
+            context = np.flatnonzero(row["token_type_ids"])[:-1]  # without [SEP]
+            choices.append(start + np.concatenate([[0], context]))
+            targets.append(row["answer"] - context[0] + 1)
+    longest = max((len(one) for one in choices), default=1)
+    slots = [number * longest + np.arange(len(one)) for number, one in enumerate(choices)]
+    none: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
+    return {
+        "span_choices": torch.from_numpy(np.concatenate(choices or none)),
+        "span_slots": torch.from_numpy(np.concatenate(slots or none)),
+        "span_targets": torch.from_numpy(np.stack(targets) if targets else np.zeros((0, 2), dtype=np.int64)),
+        "span_longest": longest,
+    }

@@ -1,0 +1,88 @@
+"""Fine-tuning only the embeddings of pieces that occur in the training examples.
+
+Of 102,400 entries, 20,000 reviews hold a fifth. The others get no gradient, but the optimizer would go over them in
+every step, which takes longer than the layers of a small encoder. They keep their vectors: no weight decay either.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from korbert.modeling.encoder import Encoder
+from korbert.training.devices import Batch
+
+__all__ = ["SeenEmbedding", "learning_seen", "seen_pieces"]
+
+
+def seen_pieces(batches: Iterable[Batch]) -> Tensor:
+    """The ids that occur in these batches, ascending, (U,) int64."""
+    found = torch.zeros(0, dtype=torch.int64)
+    for batch in batches:
+        found = torch.unique(torch.cat([found, batch["input_ids"].flatten()]))
+    return found
+
+
+class SeenEmbedding(nn.Module):
+    """The embedding of U of V pieces, which learn (`weight`), and of the others, which do not. ids -> (..., E)."""
+
+    def __init__(self, whole: nn.Embedding, seen: Tensor) -> None:
+        super().__init__()
+        others, seen = whole.weight.detach(), seen.to(whole.weight.device)
+        places = torch.full((len(others),), -1, device=others.device)
+        places[seen] = torch.arange(len(seen), device=others.device)
+        self.weight = nn.Parameter(others[seen])
+        self.register_buffer("others", others.clone(), persistent=False)  # (V, E)
+        self.register_buffer("places", places, persistent=False)  # (V,), -1 for the others
+        self.register_buffer("seen", seen, persistent=False)  # (U,)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        places = self.places[ids]  # type: ignore[index]
+        if self.training:
+            return F.embedding(places, self.weight)
+        known = F.embedding(places.clamp(min=0), self.weight)
+        return torch.where((places < 0)[..., None], F.embedding(ids, self.others), known)  # type: ignore[arg-type]
+
+    @torch.no_grad()
+    def whole(self) -> nn.Embedding:
+        """The embedding of all pieces."""
+        weight = self._all()
+        return nn.Embedding(len(weight), weight.shape[1], _weight=weight)
+
+    @torch.no_grad()
+    def _all(self) -> Tensor:
+        others: Any = self.others
+        weight: Tensor = others.index_copy(0, self.seen, self.weight)
+        return weight
+
+    # Files hold the whole embedding, so that one model has one form, within learning_seen and without.
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        destination[f"{prefix}weight"] = self._all()
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *given: Any) -> None:
+        weight: Any = state_dict[f"{prefix}weight"]
+        with torch.no_grad():
+            self.others.copy_(weight)  # type: ignore[operator]
+            self.weight.copy_(weight[self.seen])
+
+
+@contextmanager
+def learning_seen(model: Any, batches: Iterable[Batch]) -> Iterator[None]:
+    """Within, the embedding of the model's encoder is one of the pieces in these batches; afterwards the whole again.
+
+    An encoder of `transformers`, or one whose embedding does not learn, stays as it is.
+    """
+    encoder = model.encoder
+    if not isinstance(encoder, Encoder) or not encoder.token_weight.requires_grad:
+        yield
+        return
+    embeddings = encoder.embeddings
+    embeddings.token = SeenEmbedding(embeddings.token, seen_pieces(batches))  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        embeddings.token = embeddings.token.whole()  # type: ignore[operator]

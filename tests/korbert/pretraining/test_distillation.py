@@ -1,0 +1,117 @@
+"""Distillation: a student that is the teacher has nothing to learn, and another comes nearer."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from korbert.errors import ModelError
+from korbert.modeling import EncoderConfig, PretrainingModel
+from korbert.modeling.rows import Rows
+from korbert.pretraining import MaskingSettings, PairSettings, PretrainingLoss, PretrainingRows
+from korbert.pretraining.objectives.distillation import Distillation, take_layers
+from korbert.pretraining.objectives.vocabulary import Negatives
+from korbert.pretraining.settings import DistillationSettings
+
+SETTINGS = DistillationSettings(teacher="a")
+OBJECTIVES = ("mlm", "distill")
+
+
+def model_of(layers, seed, width=32, architecture="modern"):
+    config = EncoderConfig(
+        architecture=architecture,
+        vocab_size=2000,
+        hidden_size=width,
+        num_hidden_layers=layers,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=96,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+    return PretrainingModel(config, torch.Generator().manual_seed(seed), ("mlm",))
+
+
+def batch_of(corpus, ids, micro_batches=1, negatives=None):
+    rows = PretrainingRows(
+        corpus.files, ids, 64, MaskingSettings(), PairSettings(), 3, objectives=OBJECTIVES, negatives=negatives
+    )
+    return rows.batch(0, 8, micro_batches)
+
+
+@pytest.fixture
+def teacher():
+    """Nothing in it is small: initial weights give all pieces nearly the same chance."""
+    model = model_of(4, 0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(9)))
+    return model
+
+
+def test_the_loss_by_hand(teacher, corpus, ids):
+    (batch,) = batch_of(corpus, ids)
+    student = model_of(2, 1)
+    loss = PretrainingLoss(OBJECTIVES, distillation=Distillation(teacher, SETTINGS))(student, batch)
+    rows = Rows(batch["lengths"], torch.device("cpu"))
+    inputs = batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"]
+    own, theirs = student.encoder.flat(*inputs), teacher.encoder.flat(*inputs)
+    ours, expected = (
+        model.mlm_head(vectors[batch["label_places"]]) for model, vectors in ((student, own), (teacher, theirs))
+    )
+    shares = (expected / 2).softmax(1)
+    divergence = (shares * (shares.log() - (ours / 2).log_softmax(1))).sum(1).mean() * 4
+    cosine = (1 - F.cosine_similarity(own, theirs)).mean()
+    torch.testing.assert_close(loss["distill_loss"], 2.5 * divergence + 0.5 * cosine, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(loss["mlm_loss"], F.cross_entropy(ours, batch["labels"]))
+    loss["loss"].backward()
+    assert all(parameter.grad is None for parameter in teacher.parameters())
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_the_teacher_itself_has_nothing_to_learn(teacher, corpus, ids, sampled):
+    negatives = Negatives(torch.ones(2000, dtype=torch.int64).numpy(), 300) if sampled else None
+    (batch,) = batch_of(corpus, ids, negatives=negatives)
+    loss = PretrainingLoss(OBJECTIVES, distillation=Distillation(copy.deepcopy(teacher), SETTINGS))
+    assert loss(teacher, batch)["distill_loss"].item() == pytest.approx(0, abs=1e-5)
+    assert loss(model_of(4, 5), batch)["distill_loss"].item() > 0.1
+    with torch.no_grad():
+        found = loss.scores(teacher, batch)["distill"]
+    assert found.tolist() == pytest.approx([0, len(batch["labels"]), len(batch["labels"])], abs=1e-3)
+
+
+def test_micro_batches_add_up(teacher, corpus, ids):
+    student = model_of(2, 1)
+    loss = PretrainingLoss(OBJECTIVES, distillation=Distillation(teacher, SETTINGS))
+    (whole,) = batch_of(corpus, ids)
+    parts = batch_of(corpus, ids, 3)
+    with torch.no_grad():
+        total = sum(loss(student, part)["distill_loss"].item() for part in parts)
+        assert total == pytest.approx(loss(student, whole)["distill_loss"].item(), rel=1e-4)
+
+
+def test_a_student_begins_with_every_second_layer(teacher):
+    student = model_of(2, 1)
+    take_layers(student, teacher)
+    own, theirs = student.state_dict(), teacher.state_dict()
+    assert own["encoder.layers.1.up.weight"].equal(theirs["encoder.layers.2.up.weight"])
+    assert own["encoder.layers.0.up.weight"].equal(theirs["encoder.layers.0.up.weight"])
+    assert own["mlm.bias"].equal(theirs["mlm.bias"])
+    with pytest.raises(ModelError, match=r"set pretrain\.distill\.begin = false"):
+        take_layers(model_of(2, 1, width=16), teacher)
+
+
+def test_a_narrower_student_learns_without_the_cosine(teacher, corpus, ids):
+    student = model_of(2, 1, width=16)
+    loss = PretrainingLoss(OBJECTIVES, distillation=Distillation(teacher, SETTINGS.model_copy(update={"cosine": 0.0})))
+    (batch,) = batch_of(corpus, ids)
+    optimizer = torch.optim.AdamW(student.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(100):
+        optimizer.zero_grad()
+        found = loss(student, batch)
+        found["loss"].backward()
+        optimizer.step()
+        losses.append(found["distill_loss"].item())
+    assert losses[-1] < 0.7 * losses[0]

@@ -1,0 +1,151 @@
+"""Replaced token detection: what the generator draws, what the detector is told, what is shared and saved."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from korbert.modeling import DetectionModel, EncoderConfig, PretrainingModel
+from korbert.modeling.rows import Rows
+from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, evaluate
+from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel, generator_config
+from korbert.pretraining.objectives.vocabulary import Negatives
+from korbert.pretraining.settings import ReplacementSettings
+
+SETTINGS = ReplacementSettings(generator_share=0.5)
+COUNTS = np.ones(2000, dtype=np.int64)
+
+
+def config_of(architecture):
+    return EncoderConfig(
+        architecture=architecture,
+        vocab_size=2000,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=96,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+
+
+@pytest.fixture(params=["bert", "modern"])
+def model(request):
+    return ReplacementModel(config_of(request.param), SETTINGS, torch.Generator().manual_seed(0))
+
+
+def batch_of(corpus, ids, *, objectives=("rtd",), negatives=None, micro_batches=1):
+    rows = PretrainingRows(
+        corpus.files, ids, 64, MaskingSettings(), PairSettings(), 3, objectives=objectives, negatives=negatives
+    )
+    return rows.batch(0, 12, micro_batches)
+
+
+def test_the_generator_is_narrow_and_shares_the_embeddings_of_pieces(model):
+    generator = model.generator.config
+    assert (generator.hidden_size, generator.num_attention_heads, generator.intermediate_size) == (16, 2, 32)
+    assert (generator.num_hidden_layers, generator.embedding_width, generator.head_size) == (2, 32, 8)
+    assert model.generator.encoder.token_weight is model.encoder.token_weight
+    names = [name for name, _ in model.named_parameters() if "token.weight" in name]
+    assert names == ["encoder.embeddings.token.weight"]
+    twin = copy.deepcopy(model)
+    assert twin.generator.encoder.token_weight is twin.encoder.token_weight is not model.encoder.token_weight
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_losses_by_hand(model, corpus, ids, sampled):
+    """Generator, replaced row, detector, one after the other, from the parts alone."""
+    negatives = Negatives(COUNTS, 300) if sampled else None
+    (batch,) = batch_of(corpus, ids, negatives=negatives)
+    loss = ReplacementLoss(SETTINGS)
+    losses = loss(model, batch)
+    rows = Rows(batch["lengths"], torch.device("cpu"))
+    inputs = rows, batch["token_type_ids"], batch["boundaries"]
+    hidden = model.generator.encoder.flat(batch["input_ids"], *inputs, wanted=batch["label_places"])
+    scores = model.generator.mlm_head(hidden)
+    if not sampled:
+        torch.testing.assert_close(losses["mlm_loss"], F.cross_entropy(scores, batch["labels"]))
+    entries = None if not sampled else {"entries": model.encoder.token_weight[_entries(batch)]}
+    drawn = loss._drawn(model.generator, hidden, batch | (entries or {}))
+    original = batch["input_ids"].clone()
+    original[batch["label_places"]] = batch["labels"]
+    shown = original.clone()
+    shown[batch["label_places"]] = drawn
+    found = model.detect(model.encoder.flat(shown, *inputs))
+    expected = F.binary_cross_entropy_with_logits(found, (shown != original).float())
+    torch.testing.assert_close(losses["rtd_loss"], expected)
+    torch.testing.assert_close(losses["loss"], losses["mlm_loss"] + 50 * losses["rtd_loss"])
+    assert 0 < (shown != original).sum() <= len(drawn)
+    if sampled:
+        assert torch.isin(drawn, torch.cat([batch["negatives"], batch["labels"]])).all()
+
+
+def _entries(batch):
+    return torch.cat([batch["labels"], batch["negatives"]])
+
+
+def test_draws_follow_the_generator(model):
+    """With lots spread evenly, each piece is drawn as often as the generator gives it a chance."""
+    loss = ReplacementLoss(SETTINGS)
+    with torch.no_grad():
+        model.generator.mlm.bias[:5] += torch.tensor([9.0, 8.5, 8.0, 7.0, 6.0])
+        hidden = torch.randn(1, model.generator.config.hidden_size).expand(2000, -1)
+        lots = (torch.arange(2000, dtype=torch.float64) + 0.5) / 2000
+        labels = torch.full((2000,), 7)
+        drawn = loss._drawn(model.generator, hidden, {"labels": labels, "lots": lots})
+        shares = model.generator.mlm_head(hidden[:1]).softmax(-1)[0]
+    found = torch.bincount(drawn, minlength=2000) / 2000
+    assert (found - shares).abs().max() < 2e-3
+
+
+def test_the_generator_learns_nothing_from_the_detector(model, corpus, ids):
+    (batch,) = batch_of(corpus, ids)
+    losses = ReplacementLoss(SETTINGS)(model, batch)
+    losses["rtd_loss"].backward(retain_graph=True)
+    assert all(parameter.grad is None for parameter in model.generator.parameters())
+    assert model.encoder.token_weight.grad is not None
+    losses["mlm_loss"].backward()
+    assert model.generator.encoder.layers[0].up.weight.grad is not None
+
+
+def test_micro_batches_add_up(model, corpus, ids):
+    loss = ReplacementLoss(SETTINGS, "sop")
+    (whole,) = batch_of(corpus, ids, objectives=("rtd", "sop"))
+    parts = batch_of(corpus, ids, objectives=("rtd", "sop"), micro_batches=3)
+    names = ("mlm_loss", "rtd_loss", "sop_loss", "loss")
+    with torch.no_grad():
+        sums = {name: sum(loss(model, part)[name].item() for part in parts) for name in names}
+        assert sums == pytest.approx({name: loss(model, whole)[name].item() for name in names}, rel=1e-4)
+
+
+def test_it_learns(corpus, ids):
+    model = ReplacementModel(config_of("modern"), SETTINGS, torch.Generator().manual_seed(0))
+    (batch,) = batch_of(corpus, ids)
+    loss = ReplacementLoss(SETTINGS)
+    before = evaluate(model, [batch], COUNTS, loss)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for _ in range(80):
+        optimizer.zero_grad()
+        loss(model, batch)["loss"].backward()
+        optimizer.step()
+    after = evaluate(model, [batch], COUNTS, loss)
+    assert after["rtd_loss"] < 0.2 < before["rtd_loss"]
+    assert after["rtd_count"] == batch["pieces"]
+    assert after["mlm_loss"] < before["mlm_loss"]
+    assert after["mlm_count"] == len(batch["labels"])
+
+
+@torch.inference_mode()
+def test_both_models_are_saved_whole(model):
+    detector, generator = model.detection_model(), model.generator_model()
+    assert type(detector) is DetectionModel
+    assert type(generator) is PretrainingModel
+    ids = torch.randint(400, 2000, (2, 9))
+    torch.testing.assert_close(detector.eval()(ids), model.eval().detect(model.encoder(ids)))
+    torch.testing.assert_close(
+        generator.eval()(ids)[0], model.generator.mlm_head(model.generator.encoder(ids)), rtol=1e-4, atol=1e-5
+    )
+    assert generator.config == generator_config(model.config, 0.5)

@@ -1,0 +1,228 @@
+"""Recurring span selection: its rows hide what they ask for, and say where it stayed."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from korbert.modeling import EncoderConfig, PretrainingModel, ReadingModel, init_encoder_from
+from korbert.pretraining import MaskingSettings, PairSettings, PretrainingLoss, PretrainingRows, evaluate
+from korbert.pretraining.objectives.spans import RecurringSpans
+from korbert.pretraining.settings import SpanSettings
+
+FEW = np.ones(2000, dtype=np.int64)  # every piece is as rare as another
+
+
+def finder(ids, **settings):
+    return RecurringSpans(SpanSettings(rarity=0.0, **settings), ids.mask, FEW)
+
+
+def passage(sentences):
+    """Sentences of (piece, level) as one passage; each begins with level 3."""
+    ids = np.array([piece for sentence in sentences for piece, _ in sentence], dtype=np.int64)
+    levels = [3 if place == 0 else level for sentence in sentences for place, (_, level) in enumerate(sentence)]
+    return ids, np.array(levels, dtype=np.uint8)
+
+
+def test_a_passage_by_hand(ids):
+    """500 501 stands in three sentences: one asks, one keeps it, in the other it is hidden."""
+    name = [(500, 2), (501, 1)]
+    pieces = passage([[(600, 2), *name, (700, 1)], [(601, 2), *name, (701, 1)], [(602, 2), *name, (702, 2)]])
+    seen = set()
+    for seed in range(40):
+        asked = finder(ids).ask(pieces, np.random.default_rng(seed))
+        question, context = asked.question[0].tolist(), asked.context[0].tolist()
+        number = question[0]
+        kept = [other for other in (600, 601, 602) if other != number]
+        seen.add((number, context.index(500)))
+        assert question == [number, ids.mask, number + 100]
+        assert [piece for piece in context if piece in (600, 601, 602)] == kept
+        assert context[slice(asked.answer[0], asked.answer[1] + 1)] == [500, 501]
+        assert context.count(500) == 1
+        assert context.count(ids.mask) == 1
+        assert asked.hidden_question.tolist() == [False, True, False]
+        assert np.flatnonzero(asked.hidden_context).tolist() == [context.index(ids.mask)]
+    assert len(seen) == 6  # each sentence asks, and each of the two others keeps it
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        pytest.param([[(600, 2), (500, 2), (501, 1)], [(601, 2), (502, 2), (501, 1)]], id="nothing-recurs"),
+        pytest.param([[(600, 2), (500, 2), (501, 1), (500, 2), (501, 1)], [(601, 2)]], id="in-one-sentence"),
+        pytest.param([[(600, 2), (500, 1), (501, 1)], [(601, 2), (500, 1), (501, 1)]], id="within-an-eojeol"),
+        pytest.param([[(600, 2), (500, 2), (501, 0)], [(601, 2), (500, 2), (501, 0)]], id="one-morpheme"),
+        pytest.param([[(600, 2), (500, 2), (501, 1), (7, 0)], [(601, 2), (500, 2), (501, 1)]], id="half-a-morpheme"),
+    ],
+)
+def test_no_span(sentences, ids):
+    assert all(finder(ids).ask(passage(sentences), np.random.default_rng(seed)) is None for seed in range(20))
+
+
+def test_common_pieces_alone_are_no_span(ids):
+    counts = np.ones(2000, dtype=np.int64)
+    counts[[500, 501]] = 10**6
+    pieces = passage([[(600, 2), (500, 2), (501, 1)], [(601, 2), (500, 2), (501, 1)]])
+    rng = np.random.default_rng(0)
+    assert RecurringSpans(SpanSettings(rarity=5.0), ids.mask, counts).ask(pieces, rng) is None
+    assert RecurringSpans(SpanSettings(rarity=0.5), ids.mask, counts).ask(pieces, rng) is not None
+
+
+_PIECES = st.tuples(st.integers(500, 505), st.sampled_from([0, 1, 2, 2]))
+
+
+@given(st.lists(st.lists(_PIECES, min_size=1, max_size=12), min_size=1, max_size=8), st.integers(0, 2**32))
+def test_what_is_asked_was_said(sentences, seed):
+    """With every [MASK] filled by the answer, question and context are the passage again; the answer occurs once."""
+    mask = 4
+    spans = RecurringSpans(SpanSettings(rarity=0.0, max_pieces=6), mask, FEW)
+    pieces = passage(sentences)
+    asked = spans.ask(pieces, np.random.default_rng(seed))
+    if asked is None:
+        return
+    context = asked.context[0].tolist()
+    answer = context[asked.answer[0] : asked.answer[1] + 1]
+    levels = asked.context[1][asked.answer[0] : asked.answer[1] + 1]
+    assert levels[0] >= 2
+    assert (levels > 0).sum() >= 2
+    assert len(answer) <= 6
+
+    def filled(shown, hidden):
+        return [
+            piece for one, is_hidden in zip(shown, hidden, strict=True) for piece in (answer if is_hidden else [one])
+        ]
+
+    question = filled(asked.question[0].tolist(), asked.hidden_question)
+    assert asked.hidden_question.any()
+    rest = filled(context, asked.hidden_context)
+    whole = pieces[0].tolist()
+    assert any(whole == rest[:cut] + question + rest[cut:] for cut in range(len(rest) + 1))
+    again = spans.ask(pieces, np.random.default_rng(seed))
+    assert again.answer == asked.answer
+    assert again.context[0].tolist() == context
+
+
+def test_a_long_sentence_is_cut_around_its_gap(ids):
+    long = [(700 + place, 2) for place in range(100)]
+    pieces = passage([[*long[:60], (500, 2), (501, 1), *long[60:]], [(601, 2), (500, 2), (501, 1)]])
+    for seed in range(10):
+        asked = finder(ids, max_query_pieces=16).ask(pieces, np.random.default_rng(seed))
+        assert len(asked.question[0]) <= 16
+        assert ids.mask in asked.question[0]
+
+
+@pytest.fixture(scope="module")
+def recurring(tmp_path_factory) -> Path:
+    """A shard of documents in which a name of two morphemes stands in several sentences."""
+    rng = np.random.default_rng(0)
+    documents, boundaries = [], []
+    for _ in range(60):
+        name = rng.integers(1000, 2000, 2).tolist()
+        pieces, levels = [], []
+        for _ in range(4):
+            before, behind = rng.integers(400, 900, 3).tolist(), rng.integers(400, 900, 3).tolist()
+            pieces += [*before, *name, *behind]
+            levels += [3, 2, 1, 2, 1, 2, 1, 2]
+        documents.append(pieces)
+        boundaries.append(levels)
+    table = pa.table(
+        {
+            "id": [f"wiki:{number}" for number in range(60)],
+            "source": ["wiki"] * 60,
+            "input_ids": pa.array(documents, pa.list_(pa.int32())),
+            "boundaries": pa.array(boundaries, pa.list_(pa.uint8())),
+        }
+    )
+    path = tmp_path_factory.mktemp("recurring") / "part-00000.arrow"
+    with pa.ipc.new_stream(str(path), table.schema) as stream:
+        stream.write_table(table)
+    return path
+
+
+def rows_of(path, ids, **more):
+    spans = RecurringSpans(SpanSettings(rarity=0.0), ids.mask, FEW)
+    masking = MaskingSettings()
+    objectives = ("mlm", "spans")
+    return PretrainingRows([path], ids, 64, masking, PairSettings(), 0, objectives=objectives, spans=spans, **more)
+
+
+def test_a_row_of_the_reader(recurring, ids):
+    """[CLS] question [SEP] context [SEP]; neither the answer nor a hidden span is masked besides."""
+    rows = rows_of(recurring, ids)
+    for number in range(20):
+        row = rows.row(0, number)
+        first, last = row["answer"]
+        shown = row["input_ids"]
+        assert row["token_type_ids"][first] == row["token_type_ids"][last] == 1
+        assert (shown[first : last + 1] >= 1000).all()
+        masks = set(np.flatnonzero(shown == ids.mask)) - set(row["label_places"])
+        assert len(masks) == 3  # two of the four occurrences, and that of the question
+        assert not set(range(first, last + 1)) & set(row["label_places"])
+        assert row["pair_label"].tolist() == [-100]
+
+
+def test_the_head_learns_to_point_and_the_reader_gets_it(recurring, ids):
+    config = EncoderConfig(
+        vocab_size=ids.vocab_size,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=96,
+    )
+    model = PretrainingModel(config, torch.Generator().manual_seed(0), ("mlm", "spans"))
+    loss = PretrainingLoss(("mlm", "spans"))
+    (batch,) = rows_of(recurring, ids).batch(0, 16)
+    assert batch["spans_count"] == len(batch["span_targets"]) == 16
+    before = evaluate(model, [batch], FEW, loss)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss(model, batch)["loss"].backward()
+        optimizer.step()
+    after = evaluate(model, [batch], FEW, loss)
+    assert after["spans_accuracy"] == 1 > before["spans_accuracy"]
+    assert after["spans_loss"] < 0.1 < before["spans_loss"]
+
+    reader = ReadingModel(config, torch.Generator().manual_seed(1))
+    init_encoder_from(reader, model)
+    inputs = [torch.randint(400, 900, (2, 12)) for _ in range(1)]
+    with torch.no_grad():
+        expected = model.reader(model.encoder(*inputs))
+        start, end = reader(*inputs)
+    torch.testing.assert_close(torch.stack([start, end], dim=-1), expected)
+
+
+def test_micro_batches_add_up(recurring, ids):
+    config = EncoderConfig(
+        vocab_size=ids.vocab_size, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
+    )
+    model = PretrainingModel(config, torch.Generator().manual_seed(0), ("mlm", "spans"))
+    loss, rows = PretrainingLoss(("mlm", "spans")), rows_of(recurring, ids)
+    (whole,) = rows.batch(0, 12)
+    parts = rows.batch(0, 12, 3)
+    for name in ("mlm_loss", "spans_loss"):
+        total = sum(loss(model, part)[name].item() for part in parts)
+        assert total == pytest.approx(loss(model, whole)[name].item(), rel=1e-5)
+
+
+def test_rows_without_a_span_ask_nothing(corpus, ids):
+    """Random pieces hardly recur: such rows learn MLM alone, and the loss of spans is 0 with a gradient."""
+    spans = RecurringSpans(SpanSettings(), ids.mask, FEW)
+    rows = PretrainingRows(
+        corpus.files, ids, 64, MaskingSettings(), PairSettings(), 0, objectives=("mlm", "spans"), spans=spans
+    )
+    (batch,) = rows.batch(0, 8)
+    assert batch["spans_count"] == 0
+    config = EncoderConfig(
+        vocab_size=ids.vocab_size, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
+    )
+    model = PretrainingModel(config, torch.Generator().manual_seed(0), ("mlm", "spans"))
+    losses = PretrainingLoss(("mlm", "spans"))(model, batch)
+    losses["loss"].backward()
+    assert losses["spans_loss"] == 0
+    assert model.reader.classifier.weight.grad is not None

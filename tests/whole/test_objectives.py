@@ -1,0 +1,67 @@
+"""What a recipe's `pretrain.objectives` make, from the shards of the whole chain to a classifier."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import korbert
+from korbert.errors import ModelError
+from korbert.modeling.storage import load_model, read_config
+from pipelines.cli import run_command
+from pipelines.reports.labels import OBJECTIVES
+from tests.whole.conftest import Whole
+
+
+@pytest.mark.parametrize(
+    ("objectives", "more", "figures"),
+    [
+        (["mlm", "sop"], "", {"mlm", "sop"}),
+        (["mlm", "spans"], "[pretrain.spans]\nrarity = 0.0\n", {"mlm", "spans"}),
+        (["rtd", "nsp"], '[pretrain.head]\nkind = "sampled"\nnegatives = 64\n', {"mlm", "rtd", "nsp"}),
+        (["mlm", "distill"], '[pretrain.distill]\nteacher = "before/pretrain"\n', {"mlm", "distill"}),
+        (["clm"], "", {"clm"}),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
+)
+def test_objectives(
+    objectives: list[str], more: str, figures: set[str], data: Path, whole: Whole, tmp_path: Path
+) -> None:
+    folder = tmp_path / "data"
+    shutil.copytree(data, folder)
+    shutil.copytree(whole.folder / "pretrain", folder / "before" / "pretrain")
+    text = (folder / "tiny.toml").read_text(encoding="utf-8")
+    causal = "causal = true\n" if "clm" in objectives else ""
+    text = text.replace("[pretrain]\n", f"[pretrain]\nobjectives = {json.dumps(objectives)}\n")
+    text = text.replace("[pretrain.encoder]\n", f"{more}[pretrain.encoder]\n{causal}")
+    (folder / "other.toml").write_text(text, encoding="utf-8")
+    made = Whole(folder / "other.toml", tmp_path / "artifacts")
+    for stage in ("clean", "analyze", "vocab", "shard"):
+        shutil.copytree(whole.folder / stage, made.folder / stage)
+    arguments = [str(made.recipe), "--root", str(made.root), "--workers", "1"]
+    assert run_command(["run", *arguments, "--to", "nsmc"]) == 0
+
+    scores = json.loads((made.folder / "pretrain" / "scores.json").read_text(encoding="utf-8"))
+    assert {name.removesuffix("_loss") for name in scores if name.endswith("_loss")} == figures | {"unigram"}
+    main = "clm" if "clm" in figures else "mlm"
+    assert scores[f"{main}_loss"] < scores["unigram_loss"] + 2  # of 60 steps nothing more is asked
+    page = (made.folder / "pretrain" / "report.html").read_text(encoding="utf-8")
+    for name, words in OBJECTIVES.items():
+        assert (f"{words} accuracy" in page) == (name in figures)
+
+    model = made.folder / "pretrain" / "model"
+    if "rtd" in objectives:
+        assert read_config(model)["kind"] == "detection"
+        model = made.folder / "pretrain" / "generator"
+        token = load_model(made.folder / "pretrain" / "model")[0].encoder.token_weight
+        assert load_model(model)[0].encoder.token_weight.equal(token)
+        with pytest.raises(ModelError, match="a detection model, a pretraining model is needed"):
+            korbert.load(made.folder / "pretrain" / "model")
+    if "clm" in objectives:
+        assert "korbert fill" not in page
+        with pytest.raises(ModelError, match="reads from left to right"):
+            korbert.load(model)
+        return
+    assert len(korbert.load(model).fill("오늘 [MASK] 좋다")[0]) == 5
+    assert "korbert fill" in page
