@@ -33,7 +33,7 @@ from korbert.tasks.kinds.settings import TaskSection
 from korbert.tasks.learning import finetune
 from korbert.tasks.learning_settings import Way
 from korbert.tasks.lora import require_peft
-from korbert.tasks.parts import Parts, cut, usable
+from korbert.tasks.parts import Parts, at_most, cut, usable
 from korbert.tasks.passages import Passage
 from korbert.tasks.sets import load
 from korbert.tokenization import AnyTokenizer
@@ -226,6 +226,9 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
         name: usable(rows, task.check_training_row if name == "train" else task.target) for name, rows in given.items()
     }
     train, valid = parts["train"], parts.get("valid")
+    if settings.train_rows is not None and len(train) > settings.train_rows:
+        notes += (f"{settings.train_rows:,} of the {len(train):,} training rows, by a hash of their texts, are used",)
+        train = at_most(train, settings.train_rows, task.together)
     if valid is None:
         train, valid = cut(train, settings.validation_share, task.together)
         notes += (f"{len(valid):,} of the training rows, by a hash of their texts, are held out to validate on",)

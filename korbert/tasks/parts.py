@@ -10,7 +10,7 @@ from korbert.tasks.files import Row, Rows
 from korbert.tasks.files.rows import Place
 from korbert.tasks.files.table import Fault
 
-__all__ = ["Parts", "cut", "taken", "usable"]
+__all__ = ["Parts", "at_most", "cut", "taken", "usable"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def cut(rows: Rows, share: float, texts: Callable[[Row], Sequence[str]]) -> tupl
 
     Which rows it takes depends on neither their order nor on a seed. CorpusError where all have the same texts.
     """
-    digests = [hashlib.sha256("\0".join(texts(row)).encode("utf-8", "surrogatepass")).digest() for row in rows]
+    digests = _digests(rows, texts)
     distinct = sorted(set(digests))
     if len(distinct) < 2:
         raise CorpusError(f"{rows.places[0]}: rows of one text alone: give more, or a file to validate on")
@@ -38,6 +38,23 @@ def cut(rows: Rows, share: float, texts: Callable[[Row], Sequence[str]]) -> tupl
     return tuple(  # type: ignore[return-value]
         taken(rows, [number for number in numbers if (digests[number] in held) == inside]) for inside in (False, True)
     )
+
+
+def at_most(rows: Rows, number: int, texts: Callable[[Row], Sequence[str]]) -> Rows:
+    """Those of the rows whose texts have the smallest hashes, in their order; all where there are no more.
+
+    Which rows it takes depends on no seed; on their order only where equal texts would be one too many.
+    """
+    if len(rows) <= number:
+        return rows
+    digests = _digests(rows, texts)
+    result = taken(rows, sorted(sorted(range(len(rows)), key=digests.__getitem__)[:number]))
+    result.dropped = dict(rows.dropped)
+    return result
+
+
+def _digests(rows: Rows, texts: Callable[[Row], Sequence[str]]) -> list[bytes]:
+    return [hashlib.sha256("\0".join(texts(row)).encode("utf-8", "surrogatepass")).digest() for row in rows]
 
 
 def usable(rows: Rows, check: Callable[[Row], object]) -> Rows:

@@ -205,3 +205,12 @@ def test_a_label_can_be_left_out_of_micro_f1(learn: Callable[..., Path]) -> None
     kept = [line["predictions"]["pretrained"][0]["label"] for line in lines]
     expected = f1_score(labels, kept, labels=["가족", "직장"], average="micro", zero_division=0)
     assert _score(folder, "micro_f1") == pytest.approx(expected)
+
+
+def test_no_more_training_rows_than_a_limit(learn: Callable[..., Path]) -> None:
+    """The files are the same for all parts: validation and test rows stay, and so do labels that no row is left of."""
+    folder = learn("classification", ["문장", "감정"], list(map(list, zip(TEXTS, MOODS, strict=True))), train_rows=4)
+    record = json.loads((folder / "scores.json").read_text())
+    assert record["counts"] == {"train": 4, "valid": 10, "test": 10, "test_in_train": 4}
+    assert "4 of the 10 training rows, by a hash of their texts, are used" in record["said"]
+    assert record["task"]["labels"] == ["긍정", "부정"]

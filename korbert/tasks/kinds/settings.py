@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from korbert.modeling.feature_settings import FeatureSettings
 from korbert.tasks.files.form import Form
@@ -35,6 +35,11 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
     columns: Mapping[str, _Columns] = Field({}, description='columns by role, as in { text = "문장", label = "감정" }')
     validation_share: float = Field(
         0.1, gt=0, lt=1, description="share of the training rows that validate, by hash of their text, without `valid`"
+    )
+    train_rows: int | None = Field(
+        None,
+        ge=2,
+        description="maximum training rows, those that validate included, chosen by hash of their text; none: all",
     )
     metrics: tuple[str, ...] = Field((), description="scores, the one that makes choices first; none: the kind's")
     init: str = Field(
@@ -71,6 +76,12 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
         if self.set and (self.valid or self.test or self.columns):
             raise ValueError(f"set {self.set!r} has its own files: leave valid, test and columns out")
         return self
+
+    @model_serializer(mode="wrap")
+    def _without_no_limit(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without a limit, the record is the one from before there was this setting, and keeps its digest."""
+        record: dict[str, Any] = serialize(self)
+        return {name: value for name, value in record.items() if name != "train_rows" or value is not None}
 
     def patterns(self) -> dict[str, str]:
         """Role -> file pattern, relative to the data folder, of what the task reads."""

@@ -1,0 +1,44 @@
+"""Which rows a limit leaves."""
+
+from pathlib import Path
+
+from korbert.tasks.files import ROLES, Row, Rows, read_rows
+from korbert.tasks.kinds.settings import ClassificationSection
+from korbert.tasks.parts import at_most, cut
+
+TEXTS = [f"문장 {number}" for number in range(50)]
+
+
+def _rows(folder: Path, texts: list[str]) -> Rows:
+    """Of a file with an empty row behind them, which is dropped."""
+    path = folder / "a.csv"
+    path.write_text("\n".join(["text,label", *(f"{text},1" for text in texts), ",1\n"]), encoding="utf-8")
+    return read_rows(path, [ROLES["text"]])
+
+
+def _texts(row: Row) -> list[str]:
+    return [row["text"]]
+
+
+def test_a_limit_takes_the_same_texts_in_any_order(tmp_path: Path) -> None:
+    rows = _rows(tmp_path, TEXTS)
+    kept = at_most(rows, 20, _texts)
+    found = [row["text"] for row in kept]
+    assert len(found) == 20
+    assert found == sorted(found, key=TEXTS.index)
+    assert [kept.places[place].number for place in range(20)] == [TEXTS.index(text) + 2 for text in found]
+    assert kept.dropped.keys() == {"no_text"}
+    assert {row["text"] for row in at_most(_rows(tmp_path, TEXTS[::-1]), 20, _texts)} == set(found)
+    assert {row["text"] for row in at_most(rows, 30, _texts)} > set(found)  # fewer are part of more
+    assert at_most(rows, 50, _texts) is rows
+
+
+def test_a_share_of_limited_rows_validates(tmp_path: Path) -> None:
+    train, valid = cut(at_most(_rows(tmp_path, TEXTS), 20, _texts), 0.1, _texts)
+    assert (len(train), len(valid)) == (18, 2)
+
+
+def test_a_record_without_a_limit_is_the_one_of_before() -> None:
+    section = ClassificationSection(train="a.tsv")
+    assert "train_rows" not in section.model_dump()
+    assert section.model_copy(update={"train_rows": 9}).model_dump(mode="json")["train_rows"] == 9
