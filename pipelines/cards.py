@@ -102,10 +102,11 @@ def _yaml(value: Any) -> str:
 
 def _body(artifact: Artifact, config: Json, results: list[Result], architecture: str) -> Iterator[str]:
     encoder = config["encoder"]
+    kind = encoder.get("transformers", {}).get("model_type", encoder["architecture"])
     size = f"{encoder['num_hidden_layers']} layers of width {encoder['hidden_size']}"
     yield f"# {_text(_name(artifact))}\n"
     yield (
-        f"A Korean encoder ({encoder['architecture']}, {size}, {formatting.count(encoder['vocab_size'])} vocabulary "
+        f"A Korean encoder ({kind}, {size}, {formatting.count(encoder['vocab_size'])} vocabulary "
         f"entries), trained and exported with korbert; in `transformers` it is {architecture}.\n"
     )
     scores = artifact.json("scores.json") if (artifact.folder / "scores.json").is_file() else {}
@@ -113,7 +114,7 @@ def _body(artifact: Artifact, config: Json, results: list[Result], architecture:
         what = _text(scores["said"][0])
         yield f"{what[:1].upper()}{what[1:]}.\n"
     yield "## Use\n"
-    auto = re.sub(r"^.*?For", "AutoModelFor", architecture)
+    auto = re.sub(r"^.*?For", "AutoModelFor", architecture).removesuffix("Simple")
     yield (
         f"```python\nfrom transformers import {auto}, AutoTokenizer\n\n"
         'tokenizer = AutoTokenizer.from_pretrained("THIS FOLDER", trust_remote_code=True)\n'

@@ -124,7 +124,7 @@ class Pipeline:
                 )
             digests[name] = record["digest"]
         inputs = {"artifacts": digests, "files": self._sources.describe(stage.name) if files is None else files}
-        versions = _versions(stage.libraries)
+        versions = _versions((*stage.libraries, *stage.more_libraries(self.recipe.section(stage.name))))
         return Plan(stage.name, stage.version, self.recipe.settings(stage.name), inputs, versions)
 
     def status(self, stage: Stage, *, verify: bool = False) -> Status:

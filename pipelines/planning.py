@@ -10,8 +10,9 @@ from pathlib import Path
 import torch
 
 from korbert.errors import SettingsError
-from korbert.modeling import EncoderConfig
-from korbert.modeling.arithmetic import Work, activation_numbers, flop_a_piece, parameters
+from korbert.modeling.arithmetic import Work
+from korbert.modeling.config import AnyConfig
+from korbert.modeling.counting import activation_numbers, flop_a_piece, parameters
 from korbert.pretraining import Phase, SpecialIds
 from korbert.tokenization.vocabulary import FIRST_PIECE, SPECIAL
 from korbert.training import Checkpointing, choose_device
@@ -85,7 +86,7 @@ class Plan:
     """
 
     folder: Path
-    config: EncoderConfig
+    config: AnyConfig
     parameters: Mapping[str, int]
     flop: tuple[Mapping[str, Work], ...]
     memory: Mapping[str, int]
@@ -149,7 +150,7 @@ def _rows(settings: PretrainStage, folder: Path, ids: SpecialIds) -> list[Phase]
     return training_phases(settings, folder, ids, piece_counts(folder))
 
 
-def _ids(config: EncoderConfig) -> SpecialIds:
+def _ids(config: AnyConfig) -> SpecialIds:
     """As those of any tokenizer (korbert/tokenization/vocabulary.py); to load one takes Kiwi's seconds."""
     pad, cls, sep, mask = map(SPECIAL.index, ("[PAD]", "[CLS]", "[SEP]", "[MASK]"))
     return SpecialIds(pad, cls, sep, mask, FIRST_PIECE, config.vocab_size)
@@ -167,7 +168,7 @@ def _phase(settings: PhaseSettings, made: Phase | None) -> PhasePlan:
     return PhasePlan(settings.length, settings.batch_size, settings.micro_batches, settings.steps, mean, epoch)
 
 
-def _flop(settings: PretrainStage, config: EncoderConfig, phase: PhasePlan) -> dict[str, Work]:
+def _flop(settings: PretrainStage, config: AnyConfig, phase: PhasePlan) -> dict[str, Work]:
     scored = settings.head.negatives + 1 if settings.head.kind == "sampled" else config.vocab_size
     return flop_a_piece(
         config,
@@ -178,22 +179,22 @@ def _flop(settings: PretrainStage, config: EncoderConfig, phase: PhasePlan) -> d
     )
 
 
-def memory_of(config: EncoderConfig, phases: Sequence[PhasePlan], precision: str) -> dict[str, int]:
+def memory_of(config: AnyConfig, phases: Sequence[PhasePlan], precision: str) -> dict[str, int]:
     """Bytes of training by part. Activations, an estimate, are those of the largest micro-batch."""
     held = 4 * sum(parameters(config).values())
-    pieces = max(phase.step_pieces / phase.micro_batches for phase in phases)
+    pieces, length = max((phase.step_pieces / phase.micro_batches, phase.row_pieces) for phase in phases)
     return {
         "weights": held,
         "gradients": held,
         "optimizer": 2 * held,  # the two moments of AdamW
         "scores": 3 * 4 * _SCORED_AT_ONCE * config.vocab_size,  # with their logarithms and gradients
-        "activations": int(pieces * _activation_bytes(config, precision)),
+        "activations": int(pieces * _activation_bytes(config, precision, length)),
     }
 
 
-def _activation_bytes(config: EncoderConfig, precision: str) -> int:
-    """Of a piece. In bf16 products are kept in 2 bytes, norms and sums in 4."""
-    return activation_numbers(config) * (4 if precision == "fp32" else 3)
+def _activation_bytes(config: AnyConfig, precision: str, length: float) -> int:
+    """Of a piece in a row of `length`. In bf16 products are kept in 2 bytes, norms and sums in 4."""
+    return activation_numbers(config, length) * (4 if precision == "fp32" else 3)
 
 
 def _tried(pipeline: Pipeline, planned: Plan, rows: Sequence[Phase] | None, seconds: float) -> Trial:
@@ -220,7 +221,8 @@ def _tried(pipeline: Pipeline, planned: Plan, rows: Sequence[Phase] | None, seco
             phase.step_pieces * sum(work.both for work in parts.values())
             for phase, parts in zip(planned.phases, planned.flop, strict=True)
         ]
-        most = room / _activation_bytes(planned.config, planned.precision)
+        longest = max(phase.row_pieces for phase in planned.phases)
+        most = room / _activation_bytes(planned.config, planned.precision, longest)
         teacher = None
         if settings.distill.teacher:
             teacher = pipeline.inputs(pipeline.recipe.stages["pretrain"]).folder("teacher", "config.json")

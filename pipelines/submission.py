@@ -4,13 +4,13 @@ import base64
 import hashlib
 import shutil
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import korbert
-from korbert.durable import check_output, write_json
+from korbert.durable import check_output, read_object, write_json
 from korbert.tasks import korquad
 from korbert.versions import installed_version
 
@@ -19,6 +19,7 @@ __all__ = ["score", "submit", "write_submission", "write_wheel"]
 _PACKAGES = ("korbert", "corpus", "pipelines")
 _NOT_CARRIED = ("corpus/sample",)  # text of the demo
 _NEEDS = ("kiwipiepy", "kiwipiepy_model", "numpy", "pydantic", "rich", "safetensors", "sentencepiece", "torch")
+_FOREIGN = (*_NEEDS, "transformers")  # needed by a model whose encoder is of that library
 
 
 def submit(
@@ -53,22 +54,24 @@ def write_submission(model: Path, folder: Path) -> None:
     shutil.copytree(model, folder / "model")
     script = files("pipelines").joinpath("submission_script.py").read_bytes()
     (folder / "predict.py").write_bytes(script)
+    foreign = read_object(model / "config.json")["encoder"].get("architecture") == "transformers"
+    needs = _FOREIGN if foreign else _NEEDS
     (folder / "requirements.txt").write_text(
-        "".join(f"{name}=={installed_version(name)}\n" for name in _NEEDS), encoding="utf-8"
+        "".join(f"{name}=={installed_version(name)}\n" for name in needs), encoding="utf-8"
     )
-    write_wheel(folder)
+    write_wheel(folder, needs)
 
 
-def write_wheel(folder: Path) -> Path:
+def write_wheel(folder: Path, needs: Sequence[str] = _NEEDS) -> Path:
     """A wheel of korbert in `folder`, made of the files that run now, installed or not. Returns its path.
 
     Uncompressed and with fixed times, so that its bytes depend only on those files. It requires what answering needs,
-    and holds no sample text.
+    and holds no sample text. needs: libraries.
     """
     name = f"korbert-{korbert.__version__}"
     info = f"{name}.dist-info"
     contents = dict(sorted(file for package in _PACKAGES for file in _package_files(package, files(package))))
-    contents[f"{info}/METADATA"] = _metadata().encode()
+    contents[f"{info}/METADATA"] = _metadata(needs).encode()
     contents[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: korbert\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     contents[f"{info}/entry_points.txt"] = b"[console_scripts]\nkorbert = pipelines.cli:main\n"
     record = [f"{path},{_record_hash(data)},{len(data)}" for path, data in contents.items()]
@@ -93,9 +96,9 @@ def _package_files(name: str, folder: Traversable) -> Iterator[tuple[str, bytes]
             yield path, item.read_bytes()
 
 
-def _metadata() -> str:
+def _metadata(needs: Sequence[str]) -> str:
     lines = ["Metadata-Version: 2.1", "Name: korbert", f"Version: {korbert.__version__}", "Requires-Python: >=3.11"]
-    return "\n".join([*lines, *(f"Requires-Dist: {name}" for name in _NEEDS), ""])
+    return "\n".join([*lines, *(f"Requires-Dist: {name}" for name in needs), ""])
 
 
 def _record_hash(data: bytes) -> str:

@@ -44,11 +44,16 @@ def _bert_config(config: EncoderConfig, kind: str) -> dict[str, Any]:
         )
     narrow: dict[str, Any] = {}
     if family_of(config, kind) == "electra":
+        if config.layer_groups:
+            raise ModelError(
+                f"export: the layers of this `bert` share their weights (layer_groups = {config.layer_groups}), and no"
+                " class of transformers with such layers finds replaced pieces: fine-tune it, and export that"
+            )
         narrow = {"embedding_size": config.embedding_width}
     if family_of(config, kind) == "albert":  # one group a layer: no weights are shared
         narrow = {
             "embedding_size": config.embedding_width,
-            "num_hidden_groups": config.num_hidden_layers,
+            "num_hidden_groups": config.distinct_layers,
             "inner_group_num": 1,
             "classifier_dropout_prob": config.hidden_dropout_prob,
             "bos_token_id": 2,
@@ -69,6 +74,11 @@ def _modern_config(config: EncoderConfig) -> dict[str, Any]:
         raise ModelError(
             f"export: this `modern` has narrow embeddings (embedding_size = {config.embedding_size}), ModernBERT has"
             " none: train one without, or use the model with korbert"
+        )
+    if config.layer_groups:
+        raise ModelError(
+            f"export: the layers of this `modern` share their weights (layer_groups = {config.layer_groups}), those of"
+            " ModernBERT do not: train one without, or use the model with korbert"
         )
     if config.type_vocab_size:
         raise ModelError(
@@ -138,18 +148,18 @@ def config_from_transformers(theirs: Mapping[str, Any]) -> tuple[EncoderConfig, 
     if family in ("albert", "electra"):
         shared["embedding_size"] = theirs.get("embedding_size", 128)
     if family == "albert":
-        _refuse_shared_layers(theirs)
+        shared["layer_groups"] = _layer_groups(theirs)
     return EncoderConfig.parse(shared | _from_bert(theirs)), family, kind
 
 
-def _refuse_shared_layers(theirs: Mapping[str, Any]) -> None:
+def _layer_groups(theirs: Mapping[str, Any]) -> Any:
+    """Of an ALBERT, to be checked; None where no layers share weights."""
     layers, groups = theirs.get("num_hidden_layers"), theirs.get("num_hidden_groups", 1)
-    if groups != layers or theirs.get("inner_group_num", 1) != 1:
-        raise ModelError(
-            f"num_hidden_groups = {groups} of {layers} layers: layers that share weights are not known here"
-        )
+    if (inner := theirs.get("inner_group_num", 1)) != 1:
+        raise ModelError(f"inner_group_num = {inner}: groups of several layers are not known here, only of one")
     if theirs.get("embedding_size", 128) == theirs.get("hidden_size"):
         raise ModelError("embedding_size = hidden_size: this encoder has a projection only where they differ")
+    return None if groups == layers else groups
 
 
 def _refuse_others(theirs: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:

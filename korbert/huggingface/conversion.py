@@ -8,10 +8,10 @@ from torch import Tensor
 
 from korbert.modeling.config import EncoderConfig
 
-__all__ = ["CLASSES", "LOADED", "Family", "family_of", "from_transformers", "to_transformers"]
+__all__ = ["CLASSES", "HEADS", "LOADED", "Family", "family_of", "from_transformers", "to_transformers"]
 
 Family = Literal["bert", "modern", "albert", "electra"]
-"""Whose names the weights have. A `bert` with narrow embeddings is ALBERT's without shared layers, and ELECTRA's."""
+"""Whose names the weights have. A `bert` with shared layers is ALBERT's, one with narrow embeddings ELECTRA's, too."""
 
 _Names = Mapping[str, tuple[str, ...]]
 """Our module -> theirs. Several: ours has their rows one below the other."""
@@ -71,7 +71,7 @@ _LAYERS: Mapping[Family, str] = {
     "electra": "electra.encoder.layer.{}",
 }
 _MODERN_HEAD: _Names = {"head.dense": ("head.dense",), "head.norm": ("head.norm",), "classifier": ("classifier",)}
-_HEADS: Mapping[tuple[Family, str], _Names] = {
+HEADS: Mapping[tuple[Family, str], _Names] = {
     ("bert", "pretraining"): {
         "mlm": ("cls.predictions",),
         "mlm.transform.dense": ("cls.predictions.transform.dense",),
@@ -166,7 +166,7 @@ def family_of(config: EncoderConfig, kind: str) -> Family:
     """The family that a model of this kind is exported as."""
     if config.architecture == "bert" and kind == "detection":
         return "electra"
-    if config.architecture == "bert" and config.embedding_width != config.hidden_size:
+    if config.architecture == "bert" and (config.layer_groups or config.embedding_width != config.hidden_size):
         return "albert"
     return config.architecture
 
@@ -174,6 +174,7 @@ def family_of(config: EncoderConfig, kind: str) -> Family:
 def to_transformers(tensors: Mapping[str, Tensor], config: EncoderConfig, kind: str) -> dict[str, Tensor]:
     """Our weights under the names of `transformers`. Tied ones appear once, as in its files.
 
+    AlbertModel always projects its embeddings: where ours are as wide as the encoder, by the identity.
     An encoder alone (kind "embedding") has no prefix. BertModel and AlbertModel have a pooler besides, which sentence
     vectors do not use: it is 0, since `transformers` draws and reports what is missing.
     """
@@ -184,12 +185,15 @@ def to_transformers(tensors: Mapping[str, Tensor], config: EncoderConfig, kind: 
         theirs = names[module]
         for target, part in zip(theirs, tensor.chunk(max(1, len(theirs))), strict=False):
             renamed[f"{target}.{leaf}"] = part
+    width = config.hidden_size
+    if family_of(config, kind) == "albert" and config.embedding_width == width:
+        (projection,) = names["encoder.embeddings.projection"]
+        renamed |= {f"{projection}.weight": torch.eye(width), f"{projection}.bias": torch.zeros(width)}
     if kind != "embedding":
         return renamed
     renamed = {name.partition(".")[2]: tensor for name, tensor in renamed.items()}
     if config.architecture == "bert":
         pooler = "pooler" if family_of(config, kind) == "albert" else "pooler.dense"
-        width = config.hidden_size
         renamed |= {f"{pooler}.weight": torch.zeros(width, width), f"{pooler}.bias": torch.zeros(width)}
     return renamed
 
@@ -214,8 +218,8 @@ def from_transformers(
 def _names(config: EncoderConfig, family: Family, kind: str) -> dict[str, tuple[str, ...]]:
     """Our module -> theirs, layer by layer."""
     span_head: _Names = {"reader.head.dense": (), "reader.head.norm": (), "reader.classifier": ()}
-    names = {**_ENCODER[family], **_HEADS[family, kind], **span_head}
-    for layer in range(config.num_hidden_layers):
+    names = {**_ENCODER[family], **HEADS[family, kind], **span_head}
+    for layer in range(config.distinct_layers):
         for ours, theirs in _LAYER[family].items():
             prefix = _LAYERS[family].format(layer)
             names[f"encoder.layers.{layer}.{ours}"] = tuple(f"{prefix}.{name}" for name in theirs)

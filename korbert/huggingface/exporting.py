@@ -11,8 +11,9 @@ from korbert.durable import may_write
 from korbert.errors import ModelError, SettingsError
 from korbert.huggingface.configs import config_to_transformers
 from korbert.huggingface.conversion import CLASSES, family_of, to_transformers
+from korbert.huggingface.foreign import foreign_config, foreign_weights
 from korbert.huggingface.sentences import FILES, sentence_files
-from korbert.modeling.config import EncoderConfig
+from korbert.modeling.config import TransformersConfig
 from korbert.modeling.features import FeatureModel
 from korbert.modeling.models import (
     ChoiceModel,
@@ -54,9 +55,9 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
 
         checks.transformers()  # refuses before the work where it is absent
     model, tokenizer = load_model(model_folder)
-    if not isinstance(model.config, EncoderConfig) or not isinstance(tokenizer, Tokenizer):
+    if not isinstance(tokenizer, Tokenizer):
         raise ModelError(
-            f"{model_folder}: its encoder is one of transformers already: export writes only those of korbert"
+            f"{model_folder}: its tokenizer is one of transformers already: export writes only models with our own"
         )
     config = _config(model)  # refuses before anything is written
     made = not folder.exists()
@@ -66,7 +67,10 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
             new = Path(aside) / (folder.resolve().name or "model")  # transformers names its copy of the code so
             new.mkdir()
             _write_json(new / "config.json", config)
-            weights = to_transformers(model.state_dict(), model.config, model.kind)
+            if isinstance(model.config, TransformersConfig):
+                weights = foreign_weights(model)
+            else:
+                weights = to_transformers(model.state_dict(), model.config, model.kind)
             (new / "model.safetensors").write_bytes(serialize(weights))
             _write_tokenizer(new, model, tokenizer)
             if isinstance(model, EmbeddingModel):
@@ -117,7 +121,6 @@ def _is_export(folder: Path) -> bool:
 
 def _config(model: Model) -> dict[str, Any]:
     """config.json. ModelError where nothing in `transformers` computes what the model does."""
-    assert isinstance(model.config, EncoderConfig)
     if isinstance(model, EncoderModel):
         raise ModelError("export: an encoder without a head: export a model that was trained with one")
     if isinstance(model, SlotsModel):
@@ -130,12 +133,16 @@ def _config(model: Model) -> dict[str, Any]:
         raise ModelError(
             "export: no class of transformers finds replaced pieces with a `modern`: fine-tune it, and export that"
         )
-    config = config_to_transformers(model.config, model.kind)
-    config["architectures"] = [CLASSES[family_of(model.config, model.kind), model.kind]]
+    if isinstance(model.config, TransformersConfig):
+        config = foreign_config(model.config, model.kind)
+    else:
+        config = config_to_transformers(model.config, model.kind)
+        config["architectures"] = [CLASSES[family_of(model.config, model.kind), model.kind]]
     if isinstance(model, ClassificationModel):
-        if model.pooling == "mean" and model.config.architecture == "bert":
+        if model.pooling == "mean" and model.config.architecture != "modern":
             raise ModelError(
-                f"export: this `bert` takes the mean over pieces, {config['architectures'][0]} the first:"
+                f"export: this `{model.config.architecture}` takes the mean over pieces,"
+                f" {config['architectures'][0]} the first:"
                 ' train it with pooling = "first", or use the model with korbert'
             )
         config["classifier_pooling"] = {"first": "cls", "mean": "mean"}[model.pooling]

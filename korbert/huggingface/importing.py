@@ -1,4 +1,4 @@
-"""Folders of `transformers`, of any architecture in adapter.CLASSES, as model folders of ours.
+"""Folders of `transformers`, of any architecture in foreign.CLASSES, as model folders of ours.
 
 Their code computes; nothing is fetched, no code of a folder is run, and weights are read from safetensors alone.
 """
@@ -12,8 +12,9 @@ from safetensors import SafetensorError
 
 from korbert._transformers import quietly
 from korbert.errors import ModelError, SettingsError
-from korbert.modeling.adapter import CLASSES, TransformersEncoder, adapted_config, class_of, options, their_config
+from korbert.modeling.adapter import TransformersEncoder
 from korbert.modeling.config import TransformersConfig
+from korbert.modeling.foreign import CLASSES, adapted_config, class_of, options, their_config
 from korbert.modeling.models import EncoderModel
 from korbert.modeling.storage import save_model
 from korbert.tokenization import Pieces, TransformersTokenizer

@@ -4,7 +4,7 @@
 2. embeddings.py  ids (B, T) -> vectors (B, T, D): pieces, positions, token types, boundaries.
 3. attention.py   masks, rotary positions and self-attention, used by the layers of encoder.py.
 4. encoder.py     all layers: (B, T, D) -> (B, T, D).
-   adapter.py     an encoder of `transformers` in its place.
+   adapter.py     an encoder of `transformers` in its place; foreign.py reads its config.
 5. heads.py       vectors -> scores: vocabulary, next sentence, classifiers; initial weights.
 6. models.py      an encoder with its heads: pretraining, classification, .., tagging; or with its mean vector alone.
    features.py    a head on layers of a frozen encoder; feature_settings.py says which.

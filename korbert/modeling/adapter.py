@@ -1,44 +1,23 @@
 """Encoders of `transformers` behind the interface of our own: it computes, this is the seam.
 
-A TransformersConfig holds their config; adapted_config makes one. korbert.huggingface.importing reads folders.
+A TransformersConfig holds their config (foreign.py). korbert.huggingface.importing reads folders.
 """
 
-import inspect
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from korbert._transformers import quietly, transformers
+from korbert._transformers import quietly
 from korbert.errors import ModelError
 from korbert.modeling.config import AnyConfig, TransformersConfig
 from korbert.modeling.encoder import Encoder
+from korbert.modeling.foreign import class_of, options, their_config
 from korbert.modeling.rows import Rows
 
-__all__ = ["CLASSES", "TransformersEncoder", "adapted_config", "class_of", "encoder_of", "options", "their_config"]
-
-CLASSES: Mapping[str, str] = {  # model_type -> the class without a head
-    "albert": "AlbertModel",
-    "bert": "BertModel",
-    "convbert": "ConvBertModel",
-    "deberta-v2": "DebertaV2Model",
-    "distilbert": "DistilBertModel",
-    "electra": "ElectraModel",
-    "flaubert": "FlaubertModel",
-    "funnel": "FunnelModel",
-    "longformer": "LongformerModel",
-    "modernbert": "ModernBertModel",
-    "roberta": "RobertaModel",
-    "xlm": "XLMModel",
-    "xlm-roberta": "XLMRobertaModel",
-}
-_OFFSET = ("roberta", "xlm-roberta", "longformer")  # positions begin behind the id of padding (Liu et al. 2019's code)
-_NO_TOKEN_TYPES = ("distilbert", "modernbert", "xlm", "flaubert")  # none, or rows of the vocabulary (XLM)
-_NO_LIMIT = 512  # pieces per row of an encoder that names no limit (Funnel): those of BERT
-_NOT_KEPT = ("_name_or_path", "architectures", "dtype", "id2label", "label2id", "torch_dtype", "transformers_version")
+__all__ = ["TransformersEncoder", "encoder_of"]
 
 
 class TransformersEncoder(nn.Module):
@@ -177,73 +156,6 @@ def _mask(input_ids: Tensor, attention_mask: Tensor | None, lengths: Sequence[in
         return torch.ones_like(input_ids, dtype=torch.bool)
     there = torch.tensor(lengths, device=input_ids.device)[:, None]
     return torch.arange(input_ids.shape[1], device=input_ids.device) < there
-
-
-def adapted_config(theirs: Mapping[str, Any], vocab_size: int | None = None) -> TransformersConfig:
-    """Our config of an encoder, from their config.json. ModelError where it is not known here.
-
-    vocab_size: of a tokenizer of ours, for an encoder that is trained from the start: padding is 0 then. None: theirs.
-    """
-    model_type = str(theirs.get("model_type"))
-    class_of(model_type)  # refuses others
-    if theirs.get("is_decoder") or theirs.get("is_encoder_decoder") or theirs.get("causal"):
-        raise ModelError("is a decoder, which sees no pieces behind: take an encoder")
-    kept = {key: value for key, value in theirs.items() if key not in _NOT_KEPT}
-    if vocab_size is not None:
-        own = "n_words" if model_type in ("xlm", "flaubert") else "vocab_size"
-        old = ("vocab_size", "n_words", "pad_token_id", "pad_index")
-        kept = {key: value for key, value in kept.items() if key not in old} | {own: vocab_size, "pad_token_id": 0}
-    config = _parsed(model_type, kept)
-    pad = config.pad_token_id if isinstance(config.pad_token_id, int) else 0
-    positions = getattr(config, "max_position_embeddings", None) or _NO_LIMIT
-    types = 0 if model_type in _NO_TOKEN_TYPES else 3 if model_type == "funnel" else config.type_vocab_size
-    width = getattr(config, "embedding_size", config.hidden_size)
-    eps = getattr(config, "norm_eps", None) or getattr(config, "layer_norm_eps", None) or 1e-12
-    return TransformersConfig(
-        transformers=json.loads(config.to_json_string(use_diff=False)) | {"model_type": model_type},
-        vocab_size=config.vocab_size,
-        hidden_size=config.hidden_size,
-        embedding_width=width,
-        num_hidden_layers=config.num_hidden_layers,
-        max_position_embeddings=positions - (pad + 1 if model_type in _OFFSET else 0),
-        type_vocab_size=types if types > 1 else 0,
-        hidden_dropout_prob=_first(config, "hidden_dropout_prob", "hidden_dropout", "dropout", "mlp_dropout"),
-        layer_norm_eps=eps,
-        pad_token_id=pad,
-    )
-
-
-def class_of(model_type: str) -> Any:
-    """The class of an architecture in `transformers`. ModelError where it is not known here, or not installed."""
-    if model_type not in CLASSES:
-        raise ModelError(f"model_type {model_type!r:.60} is none of {', '.join(CLASSES)}: no other is known here")
-    return getattr(transformers(f"an encoder of architecture {model_type}"), CLASSES[model_type])
-
-
-def their_config(config: TransformersConfig) -> Any:
-    """The config object of `transformers`."""
-    return _parsed(config.model_type, config.transformers)
-
-
-def _parsed(model_type: str, values: Mapping[str, Any]) -> Any:
-    kind = class_of(model_type).config_class
-    try:
-        with quietly():
-            return kind.from_dict(dict(values))
-    except Exception as error:  # its checks raise errors of many kinds
-        reason = " ".join(str(error).split())[:300]
-        raise ModelError(f"is no config of {model_type} ({reason}): put it back as it was") from None
-
-
-def options(config: TransformersConfig) -> dict[str, Any]:
-    """Arguments of their class: float32, no pooler where that can be said."""
-    names = inspect.signature(class_of(config.model_type).__init__).parameters
-    return {"dtype": torch.float32} | ({"add_pooling_layer": False} if "add_pooling_layer" in names else {})
-
-
-def _first(config: Any, *names: str) -> float:
-    """The first of the entries that there is, or 0."""
-    return next((float(value) for name in names if (value := getattr(config, name, None)) is not None), 0.0)
 
 
 @contextmanager

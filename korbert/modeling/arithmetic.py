@@ -1,4 +1,4 @@
-"""What a pretraining model holds and computes, from the sizes of its encoder alone. Imports no torch.
+"""What a pretraining model holds and computes, from the sizes of our encoders alone. Imports no torch.
 
 Letters: D hidden size, E width of the embeddings, I intermediate size, V vocabulary, T pieces of a row.
 """
@@ -13,6 +13,8 @@ __all__ = [
     "activation_numbers",
     "encoder_parameters",
     "flop_a_piece",
+    "head_flop",
+    "optimizer_flop",
     "parameters",
     "visible",
 ]
@@ -25,11 +27,11 @@ _ADAMW = 16  # operations a parameter: two moments, their ratio, decay and updat
 
 def parameters(config: EncoderConfig) -> dict[str, int]:
     """Parameters by part of a PretrainingModel; the vocabulary's matrix, which embedding and head share, once."""
-    bert, layers = config.architecture == "bert", config.num_hidden_layers
+    bert, layers = config.architecture == "bert", config.distinct_layers
     width, narrow = config.hidden_size, config.embedding_width
     norm = 2 if bert else 1  # a weight a dimension; in `bert` a bias, too
     biases = layers * (5 * width + config.intermediate_size) if bert else 0  # of qkv, output, up and down
-    norms = 2 * layers if bert else 2 * layers - 1  # the first layer of `modern` has one
+    norms = 2 * layers if bert or config.layer_groups else 2 * layers - 1  # an own first layer of `modern` has one
     parts = {
         "token embedding": config.vocab_size * narrow,
         "position embedding": config.max_position_embeddings * narrow if bert else 0,
@@ -93,12 +95,27 @@ def flop_a_piece(
         "embedding": tables * narrow + (2 * narrow * width if narrow != width else 0),
         "encoder, linear": 2 * (_matrices(config, config.num_hidden_layers) - left_out),
         "encoder, attention": 2 * 2 * attended * width,  # scores, and the mix of values
+    }
+    return {
+        **{name: Work(count, 2 * count) for name, count in forward.items()},
+        **head_flop(width, narrow, length=length, label_share=label_share, scored=scored),
+        "optimizer": optimizer_flop(sum(parameters(config).values()), pieces_a_step),
+    }
+
+
+def head_flop(width: int, narrow: int, *, length: float, label_share: float, scored: int) -> dict[str, Work]:
+    """The part of the heads in flop_a_piece. width, narrow: D and E."""
+    forward = {
         "MLM transform": label_share * 2 * width * narrow,
         "vocabulary": label_share * 2 * narrow * scored,
         "NSP": 2 * (width * width + 2 * width) / length,
     }
-    work = {name: Work(count, 2 * count) for name, count in forward.items()}
-    return {**work, "optimizer": Work(0, _ADAMW * sum(parameters(config).values()) / pieces_a_step)}
+    return {name: Work(count, 2 * count) for name, count in forward.items()}
+
+
+def optimizer_flop(parameters: int, pieces_a_step: float) -> Work:
+    """The part of the optimizer in flop_a_piece: AdamW's."""
+    return Work(0, _ADAMW * parameters / pieces_a_step)
 
 
 def activation_numbers(config: EncoderConfig) -> int:

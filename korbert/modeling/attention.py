@@ -5,7 +5,7 @@ together, and local layers look at blocks of as many pieces as they reach, so th
 the length of a row.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -15,12 +15,22 @@ from torch.autograd.function import once_differentiable
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.rows import Block, Rows
 
-__all__ = ["Rotation", "SelfAttention", "attend", "rotated", "rotation", "taken"]
+__all__ = ["Rotation", "SelfAttention", "View", "attend", "rotated", "rotation", "taken"]
 
 _SHORT = 256  # pieces of a row, up to which all scores at once are faster on a processor
 
 Rotation = tuple[Tensor, Tensor]
 """Cosines and sines of the rotary positions, (N, D/H/2) each."""
+
+
+class View(NamedTuple):
+    """What a layer's attention sees, which is no weight: layers that share weights may differ in it.
+
+    turn: rotary positions; None: none. reach: pieces seen to each side; None: the whole row.
+    """
+
+    turn: Rotation | None = None
+    reach: int | None = None
 
 
 def rotation(positions: Tensor, size: int, theta: float) -> Rotation:
@@ -219,22 +229,22 @@ def _windowed(
 
 
 class SelfAttention(nn.Module):
-    """Multi-head self-attention (Vaswani et al. 2017, 3.2). reach: pieces seen to each side; None: the whole row."""
+    """Multi-head self-attention (Vaswani et al. 2017, 3.2)."""
 
-    def __init__(self, config: EncoderConfig, reach: int | None = None) -> None:
+    def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         biased = config.architecture == "bert"
         self.num_heads, self.head_size = config.num_attention_heads, config.head_size
         self.dropout = config.attention_probs_dropout_prob
-        self.reach, self.causal = reach, config.causal
+        self.causal = config.causal
         self.qkv = nn.Linear(config.hidden_size, 3 * config.hidden_size, bias=biased)
         self.output = nn.Linear(config.hidden_size, config.hidden_size, bias=biased)
 
-    def forward(self, hidden: Tensor, rows: Rows, turn: Rotation | None, wanted: Tensor | None = None) -> Tensor:
+    def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
         """hidden: (N, D). Returns (N, D). wanted: as of Encoder.flat; then (W, D)."""
         qkv = self.qkv(hidden).view(-1, 3, self.num_heads, self.head_size)  # (N, 3, H, D/H)
-        if turn is not None:
-            qkv = rotated(qkv, turn)
-        mixed = attend(qkv, rows, self.reach, self.dropout if self.training else 0.0, self.causal)
+        if view.turn is not None:
+            qkv = rotated(qkv, view.turn)
+        mixed = attend(qkv, rows, view.reach, self.dropout if self.training else 0.0, self.causal)
         joined: Tensor = self.output(taken(mixed, wanted).flatten(1))
         return joined

@@ -18,7 +18,10 @@ __all__ = ["BOUNDARY_LEVELS", "AnyConfig", "EncoderConfig", "TransformersConfig"
 
 BOUNDARY_LEVELS = 4  # nothing, a morpheme, an eojeol or a sentence begins (korbert.tokenization.encoding)
 
-_LATER: Mapping[str, Any] = {"causal": False}  # settings that older versions have not, and their defaults
+_LATER: Mapping[str, Any] = {
+    "causal": False,
+    "layer_groups": None,
+}  # settings that older versions have not, and their defaults
 
 _BERT_DEFAULTS: Mapping[str, Any] = {
     "type_vocab_size": 2,
@@ -46,7 +49,12 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
         ge=1,
         description="width of the embeddings, then projected to hidden_size (ALBERT, ELECTRA); without: hidden_size",
     )
-    num_hidden_layers: int = Field(ge=1, description="number of layers")
+    num_hidden_layers: int = Field(ge=1, le=1000, description="number of layers")
+    layer_groups: int | None = Field(
+        None,
+        ge=1,
+        description="number of groups of neighbouring layers that share their weights (ALBERT: 1); without: no sharing",
+    )
     num_attention_heads: int = Field(ge=1, description="attention heads per layer; must divide hidden_size")
     intermediate_size: int = Field(
         ge=1, description="width of the feed-forward layer (in `modern`, of each of its two halves)"
@@ -109,6 +117,11 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
                 f"hidden_size {self.hidden_size} / num_attention_heads {self.num_attention_heads} = {self.head_size},"
                 " but rotary positions turn pairs of numbers: choose an even size of head"
             )
+        if self.layer_groups and (self.num_hidden_layers % self.layer_groups or self.layers_share == 1):
+            raise ValueError(
+                f"layer_groups {self.layer_groups} does not divide {self.num_hidden_layers} layers into equal groups of"
+                " two or more: choose another number, or leave it out"
+            )
         if self.pad_token_id >= self.vocab_size:
             raise ValueError(f"pad_token_id {self.pad_token_id} is no id of a vocabulary of {self.vocab_size}")
         return self
@@ -134,6 +147,16 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
         """Dimensions of the embeddings, and of the vectors that are multiplied by the vocabulary's matrix."""
         return self.embedding_size or self.hidden_size
 
+    @property
+    def distinct_layers(self) -> int:
+        """How many sets of weights the layers have: fewer than layers where these share them (Lan et al. 2020, 3.1)."""
+        return self.layer_groups or self.num_hidden_layers
+
+    @property
+    def layers_share(self) -> int:
+        """How many layers have the same weights: 1 where each has its own."""
+        return self.num_hidden_layers // self.distinct_layers
+
     def is_global(self, layer: int) -> bool:
         """Whether a layer (0 is the first) attends to all pieces of the row."""
         return self.architecture == "bert" or layer % self.global_attn_every_n_layers == 0
@@ -154,6 +177,11 @@ class TransformersConfig(BaseModel, frozen=True, extra="forbid"):
     layer_norm_eps: float = Field(1e-12, gt=0, description="of the norms in our heads")
     initializer_range: float = Field(0.02, gt=0, description="standard deviation of the initial weights of our heads")
     pad_token_id: int = Field(0, ge=0, description="id at padding")
+
+    @classmethod
+    def parse(cls, values: object) -> Self:
+        """The config of these values. ModelError, in one line, if it is invalid."""
+        return _parsed(cls, values)
 
     @property
     def model_type(self) -> str:

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from korbert.modeling.attention import Rotation, SelfAttention, rotation, taken
+from korbert.modeling.attention import SelfAttention, View, rotation, taken
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.embeddings import Embeddings
 from korbert.modeling.rows import Rows
@@ -29,30 +29,32 @@ class _BertLayer(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, hidden: Tensor, rows: Rows, turn: Rotation | None, wanted: Tensor | None = None) -> Tensor:
-        mixed = self.dropout(self.attention(hidden, rows, turn, wanted))
+    def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
+        mixed = self.dropout(self.attention(hidden, rows, view, wanted))
         hidden = self.attention_norm(taken(hidden, wanted) + mixed)
         normed: Tensor = self.feed_forward_norm(hidden + self.dropout(self.down(F.gelu(self.up(hidden)))))
         return normed
 
 
 class _ModernLayer(nn.Module):
-    """Attention and gated feed-forward block, each on normed input (pre-norm). The first layer's is normed already."""
+    """Attention and gated feed-forward block, each on normed input (pre-norm).
 
-    def __init__(self, config: EncoderConfig, layer: int) -> None:
+    first: the input is that of the embeddings, which is normed already.
+    """
+
+    def __init__(self, config: EncoderConfig, first: bool) -> None:
         super().__init__()
         width = config.hidden_size
-        normed = nn.Identity() if layer == 0 else nn.LayerNorm(width, eps=config.layer_norm_eps, bias=False)
-        self.attention_norm = normed
-        self.attention = SelfAttention(config, None if config.is_global(layer) else config.local_attention // 2)
+        self.attention_norm = nn.Identity() if first else nn.LayerNorm(width, eps=config.layer_norm_eps, bias=False)
+        self.attention = SelfAttention(config)
         self.feed_forward_norm = nn.LayerNorm(width, eps=config.layer_norm_eps, bias=False)
         self.up = nn.Linear(width, 2 * config.intermediate_size, bias=False)
         self.down = nn.Linear(config.intermediate_size, width, bias=False)
         self.attention_dropout = nn.Dropout(config.attention_probs_dropout_prob)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, hidden: Tensor, rows: Rows, turn: Rotation | None, wanted: Tensor | None = None) -> Tensor:
-        mixed = self.attention_dropout(self.attention(self.attention_norm(hidden), rows, turn, wanted))
+    def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
+        mixed = self.attention_dropout(self.attention(self.attention_norm(hidden), rows, view, wanted))
         hidden = taken(hidden, wanted) + mixed
         added: Tensor = hidden + self.down(self.dropout(gated(self.up(self.feed_forward_norm(hidden)))))
         return added
@@ -86,15 +88,21 @@ class _Gated(torch.autograd.Function):
 
 
 class Encoder(nn.Module):
-    """Ids to one vector a piece. Neither padding nor the other rows of a batch change it, up to rounding."""
+    """Ids to one vector a piece. Neither padding nor the other rows of a batch change it, up to rounding.
+
+    Neighbouring layers may share weights (Lan et al. 2020, 3.1): `layers` holds each set of weights once. Global and
+    local layers of `modern` may share them, too: what a layer sees has no weights.
+    """
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.config = config
         modern = config.architecture == "modern"
         self.embeddings = Embeddings(config)
+        own = range(config.distinct_layers)
+        alone = config.layers_share == 1  # a first layer that is others, too, has their norm
         self.layers = nn.ModuleList(
-            _ModernLayer(config, layer) if modern else _BertLayer(config) for layer in range(config.num_hidden_layers)
+            _ModernLayer(config, first=alone and number == 0) if modern else _BertLayer(config) for number in own
         )
         self.final_norm = (
             nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps, bias=False) if modern else nn.Identity()
@@ -160,16 +168,18 @@ class Encoder(nn.Module):
         the last layer computes only these, and the result is (W, D). before: takes each layer's input vectors.
         """
         config = self.config
-        turns: dict[bool, Rotation | None] = {True: None, False: None}  # of global layers, of local ones
+        views = {True: View()}  # of global layers, and of local ones
         if config.architecture == "modern":
-            turns[True] = rotation(rows.positions, config.head_size, config.global_rope_theta)
-            turns[False] = rotation(rows.positions, config.head_size, config.local_rope_theta)
+            views[True] = View(rotation(rows.positions, config.head_size, config.global_rope_theta))
+            turn = rotation(rows.positions, config.head_size, config.local_rope_theta)
+            views[False] = View(turn, config.local_attention // 2)
         hidden = self.embeddings(input_ids, rows, token_type_ids, boundaries, vectors)
         last = config.num_hidden_layers - 1
-        for number, layer in enumerate(self.layers):
+        for number in range(config.num_hidden_layers):
             if before is not None:
                 before.append(hidden)
-            hidden = layer(hidden, rows, turns[config.is_global(number)], wanted if number == last else None)
+            layer = self.layers[number // config.layers_share]
+            hidden = layer(hidden, rows, views[config.is_global(number)], wanted if number == last else None)
         normed: Tensor = self.final_norm(hidden)
         return normed
 

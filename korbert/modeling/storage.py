@@ -270,8 +270,9 @@ def _build(folder: Path, config: Mapping[str, Any], num_tensors: int) -> Model:
         if isinstance(encoder, TransformersConfig):  # not "meta": it has tensors that no file holds
             with _NoFilling():
                 return _CLASSES[config["kind"]](encoder, **config["head"])
-        if encoder.num_hidden_layers > num_tensors:
-            raise ModelError(f"num_hidden_layers {encoder.num_hidden_layers}: the file of weights has fewer")
+        own = "layer_groups" if encoder.layer_groups else "num_hidden_layers"
+        if encoder.distinct_layers > num_tensors:
+            raise ModelError(f"{own} {encoder.distinct_layers}: the file of weights has fewer")
         with without_weights():
             return _CLASSES[config["kind"]](encoder, **config["head"])
     except (

@@ -10,6 +10,7 @@ from korbert.training.settings import ParameterGroup
 
 __all__ = ["decayed", "freeze"]
 
+_SHARED = "the layers of this encoder share their weights"
 _INSEPARABLE = {
     "albert": "the layers of ALBERT share their weights",
     "funnel": "the layers of Funnel are blocks of different lengths",
@@ -56,7 +57,8 @@ def _depths(model: nn.Module) -> Iterator[tuple[str, int]]:
     """
     encoder: Any = model.encoder
     count: int = encoder.config.num_hidden_layers
-    if reason := _INSEPARABLE.get(getattr(encoder.config, "model_type", "")):
+    shares = getattr(encoder.config, "layer_groups", None)
+    if reason := _SHARED if shares else _INSEPARABLE.get(getattr(encoder.config, "model_type", "")):
         raise SettingsError(f"{reason}: leave layer_decay and frozen_layers out, or freeze all by frozen_layers -1")
     lists = [name for name, part in encoder.named_modules() if isinstance(part, nn.ModuleList) and len(part) == count]
     assert lists, encoder.config

@@ -22,8 +22,11 @@ def shard(module: nn.Module, device: torch.device) -> None:
     from torch.distributed.fsdp import fully_shard
 
     mesh = init_device_mesh(device.type, (connected().size,))
-    for layers in [one for one in module.modules() if isinstance(one, nn.ModuleList)]:
-        for layer in layers:
+    lists = [one for one in module.modules() if isinstance(one, nn.ModuleList)]
+    for layer in [
+        layer for layers in reversed(lists) for layer in layers
+    ]:  # in encoders of transformers lists of lists
+        if not isinstance(layer, nn.ModuleList):
             fully_shard(layer, mesh=mesh)
     fully_shard(module, mesh=mesh)
 

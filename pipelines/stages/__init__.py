@@ -73,9 +73,9 @@ class Stage:
         does the work. Either may be named, as "module:name".
     help: of its command. title: what it makes, on the index page.
     reads: stages whose artifacts it is made from. unread: those of them that some settings do without.
-    libraries: those whose version shapes the bytes. trains: whether it trains (on a device) or works part by part (on
-        workers). makes_rows: whether other processes may make the rows that it trains on. spreads: whether its model
-        can be sharded over processes.
+    libraries: those whose version shapes the bytes. more_libraries: those that some settings use besides.
+    trains: whether it trains (on a device) or works part by part (on workers). makes_rows: whether other processes may
+        make the rows that it trains on. spreads: whether its model can be sharded over processes.
     optional: only run where the recipe has its section; else the defaults stand for a section that is absent.
     patterns: role -> file pattern of what its settings have it read from outside. remote: whether those files may lie
         behind an address. found: (settings, data folder) -> role -> files that it reads, too, and finds itself.
@@ -99,6 +99,7 @@ class Stage:
     reads: tuple[str, ...] = ()
     unread: Callable[[Any], tuple[str, ...]] = lambda settings: ()
     libraries: tuple[str, ...] = ()
+    more_libraries: Callable[[Any], tuple[str, ...]] = lambda settings: ()
     trains: bool = False
     makes_rows: bool = False
     spreads: bool = False

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from korbert.errors import ModelError, SettingsError
-from korbert.modeling import PretrainingModel, load_model, save_model
+from korbert.modeling import EncoderConfig, PretrainingModel, load_model, save_model
 from korbert.modeling.growing import check_encoder, check_tokenizer, take_weights
 from korbert.pretraining import (
     Phase,
@@ -122,6 +122,7 @@ def model_and_loss(
     config = settings.encoder.config(vocab_size)
     generator = torch.Generator().manual_seed(settings.seed)
     if "rtd" in settings.objectives:
+        assert isinstance(config, EncoderConfig)  # the settings refuse others
         pairing = next((name for name in settings.objectives if name in ("nsp", "sop")), None)
         return (
             ReplacementModel(config, settings.rtd, generator),

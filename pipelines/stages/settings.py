@@ -1,18 +1,21 @@
 """Sections of a recipe that join settings of several rooms."""
 
-from typing import Any, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BaseModel,
     Field,
     SerializerFunctionWrapHandler,
+    WrapValidator,
     field_validator,
     model_serializer,
     model_validator,
 )
 
 from corpus.settings import ShardSettings, VocabSettings
-from korbert.modeling.config import EncoderConfig
+from korbert.errors import ModelError
+from korbert.modeling.config import EncoderConfig, TransformersConfig
 from korbert.pretraining.settings import (
     DistillationSettings,
     HeadSettings,
@@ -25,7 +28,16 @@ from korbert.pretraining.settings import (
 )
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
-__all__ = ["EncoderSection", "HeldOut", "Phase", "PretrainStage", "ShardStage", "VocabStage"]
+__all__ = [
+    "EncoderSection",
+    "HeldOut",
+    "Phase",
+    "PretrainStage",
+    "ShardStage",
+    "TheirConfig",
+    "TransformersSection",
+    "VocabStage",
+]
 
 
 class HeldOut(BaseModel, frozen=True, extra="forbid"):
@@ -109,14 +121,94 @@ class Phase(BaseModel, frozen=True, extra="forbid"):
         return {name: value for name, value in record.items() if name != "masking_rate" or value is not None}
 
 
+class TheirConfig(BaseModel, frozen=True, extra="allow"):
+    """[pretrain.encoder.transformers]: a config of `transformers`, in its own words."""
+
+    model_type: str = Field(
+        description='with architecture = "transformers": the model_type in that library (electra, deberta-v2, ..); any'
+        " entry of its config, such as hidden_size, may stand beside it, and the others keep its defaults"
+    )
+
+
 class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
     """[pretrain.encoder]: an encoder whose vocabulary is not known yet."""
 
+    architecture: Literal["bert", "modern"] = Field(
+        "modern",
+        description="bert: Devlin et al. 2018; modern: Warner et al. 2024; transformers: an encoder of that library,"
+        " whose config is the table `transformers`, without any other key here",
+    )
     vocab_size: int = Field(1, ge=1, le=1, exclude=True, description="not a setting: it is the tokenizer's")
+    transformers: TheirConfig | None = None  # of a TransformersSection; here, so that it is listed and refused
+
+    @model_validator(mode="after")
+    def _is_our_own(self) -> Self:
+        if self.transformers:
+            raise ValueError(
+                f'the table transformers needs architecture = "transformers", not "{self.architecture}": set that, or'
+                " remove the table"
+            )
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_older_versions(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        record = super()._as_older_versions(serialize)
+        return {name: value for name, value in record.items() if name != "transformers"}
 
     def config(self, vocab_size: int) -> EncoderConfig:
         """The encoder over a vocabulary of that size."""
         return EncoderConfig(vocab_size=vocab_size, **self.model_dump())
+
+
+class TransformersSection(BaseModel, frozen=True, extra="forbid"):
+    """[pretrain.encoder] with architecture = "transformers". To check it loads that library."""
+
+    architecture: Literal["transformers"]
+    transformers: TheirConfig
+    causal: ClassVar[bool] = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _all_is_in_the_table(cls, values: Any) -> Any:
+        for key in sorted(values.keys() - cls.model_fields.keys()):
+            raise ValueError(
+                f'{key} is not read with architecture = "transformers": put it into [pretrain.encoder.transformers],'
+                " under its name in that library"
+            )
+        return values
+
+    @model_validator(mode="after")
+    def _can_be_built(self) -> Self:
+        try:
+            self.config(vocab_size=1_000)
+        except ModelError as error:
+            raise ValueError(f"transformers: {error}") from None
+        return self
+
+    @property
+    def max_position_embeddings(self) -> int:
+        """Maximum pieces per row; RoBERTa, XLM-R and Longformer keep one position of their config for padding."""
+        return self.config(vocab_size=1_000).max_position_embeddings
+
+    def config(self, vocab_size: int) -> TransformersConfig:
+        """The encoder over a vocabulary of that size."""
+        from korbert.modeling.foreign import new_config
+
+        return new_config(self.transformers.model_dump(), vocab_size)
+
+
+def _encoder_section(values: Any, _: object) -> EncoderSection | TransformersSection:
+    if isinstance(values, EncoderSection | TransformersSection):
+        return values
+    architecture = values.get("architecture", "modern") if isinstance(values, Mapping) else "modern"
+    if architecture == "transformers":
+        return TransformersSection.model_validate(values)
+    if architecture not in ("bert", "modern"):
+        raise ValueError(
+            f'architecture {architecture!r:.60}: take "bert", "modern", or "transformers", with model_type in'
+            " [pretrain.encoder.transformers] for one of that library"
+        )
+    return EncoderSection.model_validate(values)
 
 
 class PretrainStage(BaseModel, frozen=True, extra="forbid"):
@@ -131,7 +223,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
         "",
         description="folder of a pretrained model whose weights to begin with; tokenizer and encoder must be its own",
     )
-    encoder: EncoderSection
+    encoder: Annotated[EncoderSection | TransformersSection, WrapValidator(_encoder_section)]
     phases: tuple[Phase, ...] = Field(min_length=1, description="run in this order under one learning rate schedule")
     shares: dict[str, float] = Field(
         {},
@@ -160,10 +252,11 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     @model_validator(mode="after")
     def _positions_reach(self) -> Self:
         longest = max(phase.length for phase in self.phases)
-        if longest > self.encoder.max_position_embeddings:
+        if longest > (positions := self.encoder.max_position_embeddings):
+            foreign = isinstance(self.encoder, TransformersSection)
             raise ValueError(
-                f"a phase has length {longest}, the encoder {self.encoder.max_position_embeddings} positions: "
-                "raise encoder.max_position_embeddings"
+                f"a phase has length {longest}, the encoder {positions} positions: "
+                f"raise encoder.{'transformers.' if foreign else ''}max_position_embeddings"
             )
         return self
 
@@ -174,6 +267,13 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
 
     @model_validator(mode="after")
     def _encoder_fits(self) -> Self:
+        if isinstance(self.encoder, TransformersSection):
+            own = [name for name in ("rtd", "clm") if name in self.objectives]
+            if own or (self.distill.teacher and self.distill.begin):
+                raise ValueError(
+                    f"{own[0] if own else 'distill.begin'} needs an encoder of korbert, not one of transformers:"
+                    " leave it out, or set encoder.architecture"
+                )
         causal = self.encoder.causal
         if causal != ("clm" in self.objectives):
             raise ValueError(

@@ -255,6 +255,9 @@ STAGES: dict[str, Stage] = {
             "Masked language modelling and next sentences",
             reads=("shard", "vocab"),
             libraries=("torch", "numpy"),
+            more_libraries=lambda settings: (
+                ("transformers",) if settings.encoder.architecture == "transformers" else ()
+            ),
             trains=True,
             makes_rows=True,
             spreads=True,

@@ -91,15 +91,21 @@ def _said(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, str]
     return {name: " ".join(rest.split()) for name, rest in SAID.findall(capsys.readouterr().out)}
 
 
-@pytest.mark.parametrize(("name", "count"), [("base", "109,482,240"), ("large", "335,141,888")])
+@pytest.mark.parametrize(
+    ("name", "count", "steps", "rows"),
+    [
+        ("base", "109,482,240", "900,000 100,000", "256 256"),
+        ("large", "335,141,888", "900,000 100,000", "256 256"),
+        ("albert", "11,750,400", "125,000", "4,096"),
+    ],
+)
 def test_the_papers_sizes_are_said_without_any_data(
-    name: str, count: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, count: str, steps: str, rows: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = _said(capsys, name, "--seconds", "0", "--set", "vocab.size=30522", "--root", str(tmp_path / "none"))
     assert said["encoder and pooler"].startswith(count)
-    assert said["steps"] == "900,000 100,000"
-    assert said["rows a step"] == "256 256"
-    assert said["epochs"] == "- -"
+    assert (said["steps"], said["rows a step"]) == (steps, rows)
+    assert set(said["epochs"].split()) == {"-"}
     assert "seconds a step" not in said
     assert list(tmp_path.iterdir()) == []
 
@@ -141,6 +147,24 @@ def test_with_shards_it_says_what_a_run_would_see(recipe: Path, made: Path) -> N
     assert tried.product_rate > 0
     assert found.outlook.forecast.evaluations == 3
     assert {path.name for path in made.iterdir()} == {"tiny", "tiny.toml", "wiki.jsonl"}
+
+
+def test_an_encoder_of_transformers_is_counted_where_it_runs(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = RECIPE.partition("[pretrain.encoder]")[2].partition("[pretrain.optimizer]")[0]
+    table = f'\narchitecture = "transformers"\n[pretrain.encoder.transformers]\nmodel_type = "bert"{own}'
+    other = tmp_path / "other.toml"
+    other.write_text(RECIPE.replace(own, table), encoding="utf-8")
+    given = ["--root", str(tmp_path), "--data", str(recipe.parent)]
+    said = _said(capsys, str(other), *given, "--seconds", "1")
+    bert = _said(capsys, str(recipe), *given, "--seconds", "0", "--set", "pretrain.encoder.architecture=bert")
+    assert said["encoder and pooler"] == bert["encoder and pooler"]
+    assert said["optimizer"] == bert["optimizer"]
+    assert said["seconds a step"]
+    million = 2 * 3 / 1e6  # a multiply-add is two, and there are three passes
+    layer = 4 * 32 * 32 + 2 * 32 * 64
+    assert said["encoder"] == " ".join(f"{million * (layer + 2 * length * 32):.3f}" for length in (64, 128))
 
 
 def test_a_trial_changes_no_artifact(recipe: Path, made: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,6 +29,22 @@ learning_rate = 1e-3
 """
 
 
+FOREIGN = MINIMAL.replace(
+    """hidden_size = 32
+num_hidden_layers = 1
+num_attention_heads = 2
+intermediate_size = 64
+""",
+    """architecture = "transformers"
+[pretrain.encoder.transformers]
+model_type = "roberta"
+hidden_size = 32
+num_attention_heads = 2
+max_position_embeddings = 65
+""",
+)
+
+
 def _write(folder: Path, text: str) -> str:
     path = folder / "mine.toml"
     path.write_text(text, encoding="utf-8")
@@ -41,28 +57,29 @@ def test_shipped_recipes_load(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "rate", "warmup", "beta2", "rows", "share_at_512"),
+    ("name", "rate", "warmup", "beta2", "rows", "steps", "share_at_512"),
     [
-        ("base", 1e-4, 10_000, 0.999, 256, 0.1),
-        ("large", 1e-4, 10_000, 0.999, 256, 0.1),
-        ("roberta", 6e-4, 24_000, 0.98, 8_192, 1),
-        ("electra", 5e-4, 10_000, 0.999, 128, 0),
+        ("base", 1e-4, 10_000, 0.999, 256, 1_000_000, 0.1),
+        ("large", 1e-4, 10_000, 0.999, 256, 1_000_000, 0.1),
+        ("roberta", 6e-4, 24_000, 0.98, 8_192, 500_000, 1),
+        ("electra", 5e-4, 10_000, 0.999, 128, 1_000_000, 0),
+        ("albert", 1.76e-3, 3_125, 0.999, 4_096, 125_000, 1),
     ],
 )
 def test_recipes_of_papers_have_their_settings(
-    name: str, rate: float, warmup: int, beta2: float, rows: int, share_at_512: float
+    name: str, rate: float, warmup: int, beta2: float, rows: int, steps: int, share_at_512: float
 ) -> None:
-    """Devlin et al. 2018, A.2; Liu et al. 2019, table 9; Clark et al. 2020, table 6."""
+    """Devlin et al. 2018, A.2; Liu et al. 2019, table 9; Clark et al. 2020, table 6; Lan et al. 2020, 4.1."""
     section = recipes.load(name).section("pretrain")
-    steps = sum(phase.steps for phase in section.phases)
     optimizer = section.optimizer
-    assert steps == (500_000 if name == "roberta" else 1_000_000)
+    assert sum(phase.steps for phase in section.phases) == steps
     assert {phase.batch_size for phase in section.phases} == {rows}
     assert sum(phase.steps for phase in section.phases if phase.length == 512) == share_at_512 * steps
     assert round(optimizer.warmup_share * steps) == warmup
     assert (optimizer.learning_rate, optimizer.beta2, optimizer.epsilon) == (rate, beta2, 1e-6)
     assert (optimizer.weight_decay, optimizer.max_grad_norm) == (0.01, 1.0)
-    assert (section.encoder.architecture, section.encoder.hidden_dropout_prob) == ("bert", 0.1)
+    dropout = 0.0 if name == "albert" else 0.1
+    assert (section.encoder.architecture, section.encoder.hidden_dropout_prob) == ("bert", dropout)
     assert section.encoder.hidden_size == 64 * section.encoder.num_attention_heads
 
 
@@ -124,6 +141,18 @@ def test_sections_are_asked_for_when_they_are_needed(tmp_path: Path) -> None:
     assert recipes.load(_write(tmp_path, CLEAN + untrained)).section("pretrain") is None
 
 
+def test_an_encoder_of_transformers_is_recorded_as_it_is_said(tmp_path: Path) -> None:
+    recipe = recipes.load(_write(tmp_path, FOREIGN))
+    given = {"model_type": "roberta", "hidden_size": 32, "num_attention_heads": 2, "max_position_embeddings": 65}
+    assert recipe.settings("pretrain")["encoder"] == {"architecture": "transformers", "transformers": given}
+    config = recipe.section("pretrain").encoder.config(500)
+    assert (config.vocab_size, config.hidden_size, config.num_hidden_layers) == (500, 32, 12)
+    assert recipe.stages["pretrain"].more_libraries(recipe.section("pretrain")) == ("transformers",)
+    own = recipes.load(_write(tmp_path, MINIMAL))
+    assert own.settings("pretrain")["encoder"].keys().isdisjoint({"transformers", "layer_groups"})
+    assert own.stages["pretrain"].more_libraries(own.section("pretrain")) == ()
+
+
 def test_shared_settings_reach_the_stages_and_can_be_overruled(tmp_path: Path) -> None:
     given = _write(tmp_path, MINIMAL + '[vocab]\nseed = 4\n[nsmc]\ntrain = "a"\ntest = "b"\n')
     recipe = recipes.load(given, ["threads=1"])
@@ -156,6 +185,39 @@ def test_set_changes_one_value(tmp_path: Path, change: str, read: object) -> Non
         (MINIMAL, ["vocab.sise=1"], r"mine\.toml: vocab\.sise: no such key \(did you mean size\?\)"),
         (MINIMAL, ["vocabs.size=1"], r"vocabs: no such key \(did you mean vocab\?\)"),
         (MINIMAL, ["pretrain.encoder.hiden_size=1"], r"did you mean hidden_size\?"),
+        (
+            MINIMAL,
+            ["pretrain.encoder.architecture=electra"],
+            r"architecture 'electra': take .* for one of that library",
+        ),
+        (
+            MINIMAL,
+            ["pretrain.encoder.transformers.model_type=bert"],
+            r'encoder: the table transformers needs architecture = "transformers", not "modern": set that, or remove',
+        ),
+        (
+            MINIMAL,
+            ["pretrain.encoder.architecture=transformers", "pretrain.encoder.transformers.model_type=bert"],
+            r"encoder: \w+ is not read with architecture = .transformers.: put it into .pretrain.encoder.transformers.",
+        ),
+        (
+            FOREIGN,
+            ["pretrain.encoder.transformers.model_type=gpt2"],
+            r"encoder: transformers: model_type 'gpt2' is none",
+        ),
+        (
+            FOREIGN,
+            ["pretrain.encoder.transformers.hiden_size=1"],
+            r"transformers: hiden_size: no .* mean hidden_size\?\)",
+        ),
+        (FOREIGN, ["pretrain.encoder.transformers.model_type=3"], r"transformers\.model_type: .*valid string, not 3"),
+        (FOREIGN.replace("model_type", "mode_type"), [], r"encoder\.transformers\.model_type: is missing: add it"),
+        (
+            FOREIGN,
+            ["pretrain.encoder.transformers.max_position_embeddings=64"],
+            r"a phase has length 64, the encoder 63 positions: raise encoder\.transformers\.max_position_embeddings",
+        ),
+        (FOREIGN + "[nsmc]\n", ["nsmc.max_length=65"], r"nsmc\.max_length 65 is more than .* 64: lower"),
         (MINIMAL, ["vocab.size=many"], r"vocab\.size: .*not 'many'"),
         (MINIMAL, ["size"], r"--set size: give it as section\.key=value"),
         (MINIMAL, ["pretrain.encoder.max_position_embeddings=32"], r"a phase has length 64"),

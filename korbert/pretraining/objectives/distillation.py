@@ -25,7 +25,7 @@ def take_layers(model: PretrainingModel, teacher: PretrainingModel) -> None:
 
     ModelError where the two differ in more than the number of layers.
     """
-    many, few = teacher.config.num_hidden_layers, model.config.num_hidden_layers
+    many, few = (getattr(one.config, "distinct_layers", 1) for one in (teacher, model))
     weights, own = teacher.state_dict(), model.state_dict()
     for name in own:
         parts = name.split(".")

@@ -87,7 +87,15 @@ AUTO_CLASSES = {
 
 
 @pytest.mark.parametrize(
-    ("architecture", "others"), [("bert", {}), ("bert", {"embedding_size": 12}), ("modern", {})], ids=str
+    ("architecture", "others"),
+    [
+        ("bert", {}),
+        ("bert", {"embedding_size": 12}),
+        ("bert", {"embedding_size": 12, "layer_groups": 1}),
+        ("bert", {"layer_groups": 1}),
+        ("modern", {}),
+    ],
+    ids=str,
 )
 @torch.inference_mode()
 def test_the_auto_classes_load_it(
@@ -122,6 +130,9 @@ def test_a_detector_becomes_electra(tiny_tokenizer: Tokenizer, tmp_path: Path, w
     modern = written(tmp_path / "modern", DetectionModel(small(tiny_tokenizer, "modern")), tiny_tokenizer)
     with pytest.raises(ModelError, match="finds replaced pieces with a `modern`"):
         export(modern, tmp_path / "none")
+    shared = written(tmp_path / "shared", DetectionModel(small(tiny_tokenizer, "bert", layer_groups=1)), tiny_tokenizer)
+    with pytest.raises(ModelError, match=r"layer_groups = 1\), and no class of transformers with such layers finds"):
+        export(shared, tmp_path / "none")
 
 
 def test_same_model_same_bytes_and_the_model_folder_is_left_alone(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
@@ -142,6 +153,7 @@ def test_same_model_same_bytes_and_the_model_folder_is_left_alone(tiny_tokenizer
         ("bert", {"type_vocab_size": 0}, "has no token types .*BertModel always adds them: train one with 2"),
         ("bert", {"boundary_embedding": True}, "embeds boundaries .*transformers has no such class: train one without"),
         ("modern", {"boundary_embedding": True}, "embeds boundaries .*transformers has no such class"),
+        ("modern", {"layer_groups": 1}, r"layers of this `modern` share their weights \(layer_groups = 1\), those of"),
         ("modern", {"embedding_size": 8}, r"narrow embeddings \(embedding_size = 8\), ModernBERT has none: train one"),
         (
             "modern",

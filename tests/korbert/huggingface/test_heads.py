@@ -50,7 +50,7 @@ HEADS: dict[str, tuple[Callable[[AnyConfig], Model], set[str]]] = {
 }
 FAMILIES: dict[str, dict[str, Any]] = {
     "bert": {"architecture": "bert"},
-    "albert": {"architecture": "bert", "embedding_size": 12},
+    "albert": {"architecture": "bert", "embedding_size": 12, "layer_groups": 1},
     "modernbert": {"architecture": "modern"},
 }
 

@@ -15,8 +15,8 @@ import korbert
 from korbert.errors import ModelError, SettingsError
 from korbert.huggingface.exporting import export
 from korbert.huggingface.importing import import_folder, load_encoder, read_folder
-from korbert.modeling.adapter import CLASSES
 from korbert.modeling.config import TransformersConfig
+from korbert.modeling.foreign import CLASSES
 from korbert.modeling.models import ClassificationModel, EncoderModel, ReadingModel, init_encoder_from
 from korbert.modeling.storage import load_model, read_config, save_model
 from korbert.tasks.classification import Classifier
@@ -176,7 +176,7 @@ def test_a_model_folder_that_was_changed_is_refused(foreign: Folder, tmp_path: P
     import_folder(foreign("bert"), target)
     with pytest.raises(ModelError, match="a encoder model, a classification model is needed"):
         Classifier.load(target)
-    with pytest.raises(ModelError, match="its encoder is one of transformers already"):
+    with pytest.raises(ModelError, match="its tokenizer is one of transformers already"):
         export(target, tmp_path / "exported")
     config = json.loads((target / "config.json").read_text(encoding="utf-8"))
     for key, value, message in [

@@ -125,7 +125,11 @@ def test_files_that_are_missing_are_told(modern_folder: Path, file: str, message
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"num_hidden_groups": 1}, r"num_hidden_groups = 1 of 2 layers: layers that share weights are not known here"),
+        ({"inner_group_num": 2}, r"inner_group_num = 2: groups of several layers are not known here, only of one"),
+        (
+            {"num_hidden_groups": 2, "num_hidden_layers": 3},
+            r"encoder is not as expected: sizes: .*layer_groups 2 does not divide 3 layers into equal groups of",
+        ),
         ({"embedding_size": 16}, "embedding_size = hidden_size: this encoder has a projection only where they differ"),
     ],
 )

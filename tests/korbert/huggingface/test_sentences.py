@@ -20,7 +20,7 @@ from korbert.tokenization import Tokenizer
 
 FAMILIES = {
     "bert": {"architecture": "bert"},
-    "albert": {"architecture": "bert", "embedding_size": 12},
+    "albert": {"architecture": "bert", "embedding_size": 12, "layer_groups": 1},
     "modernbert": {"architecture": "modern"},
 }
 

@@ -29,6 +29,8 @@ def _config(values: dict[str, Any], **changes: Any) -> EncoderConfig:
         {"type_vocab_size": 0},
         {"type_vocab_size": 2},
         {"num_hidden_layers": 1, "max_position_embeddings": 40},
+        {"num_hidden_layers": 6, "layer_groups": 2, "embedding_size": 8},
+        {"num_hidden_layers": 4, "layer_groups": 1},
         {"hidden_size": 24, "num_hidden_layers": 5, "num_attention_heads": 3, "intermediate_size": 100},
     ],
 )
@@ -56,10 +58,17 @@ def test_local_layers_see_what_lies_in_reach(length: int) -> None:
     assert seen == {True: length, False: pytest.approx(float(near))}
 
 
+def test_shared_layers_have_the_papers_count() -> None:
+    """Lan et al. 2020, table 1: ALBERT base and large have 12 and 18 million parameters."""
+    shared = {"vocab_size": 30_000, "embedding_size": 128, "layer_groups": 1}
+    assert [round(encoder_parameters(_config(size, **shared)) / 1e6) for size in (BASE, LARGE)] == [12, 18]
+
+
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
-def test_products_are_those_that_pytorch_counts(architecture: str) -> None:
+@pytest.mark.parametrize("changes", [{}, {"num_hidden_layers": 4, "layer_groups": 2}], ids=["own", "shared"])
+def test_products_are_those_that_pytorch_counts(architecture: str, changes: dict[str, Any]) -> None:
     """Rows of 12 pieces, two of each predicted; local layers reach all, and attention is computed by products."""
-    config = _config(TINY, architecture=architecture)
+    config = _config(TINY, architecture=architecture, **changes)
     model = PretrainingModel(config).eval()
     batch = {
         **{name: torch.zeros(36, dtype=torch.int64) for name in ("input_ids", "token_type_ids", "boundaries")},

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from korbert.modeling.attention import SelfAttention, attend, rotated, rotation
+from korbert.modeling.attention import SelfAttention, View, attend, rotated, rotation
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.rows import Rows
 
@@ -121,14 +121,16 @@ def test_rotary_attention_sees_distance_alone():
     torch.manual_seed(1)
     attention = SelfAttention(config()).eval()
     hidden, rows = torch.randn(6, 16), Rows([6], CPU)
-    first, moved = (attention(hidden, rows, rotation(torch.arange(start, start + 6), 8, 10_000.0)) for start in (0, 40))
+    first, moved = (
+        attention(hidden, rows, View(rotation(torch.arange(start, start + 6), 8, 10_000.0))) for start in (0, 40)
+    )
     torch.testing.assert_close(first, moved, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("reach", [None, 2])
 def test_dropout_is_for_training_alone(reach):
-    attention = SelfAttention(config(attention_probs_dropout_prob=0.5), reach)
-    hidden, rows = torch.randn(12, 16), Rows([8, 4], CPU)
-    assert not torch.equal(attention(hidden, rows, None), attention(hidden, rows, None))
+    attention = SelfAttention(config(attention_probs_dropout_prob=0.5))
+    hidden, rows, view = torch.randn(12, 16), Rows([8, 4], CPU), View(None, reach)
+    assert not torch.equal(attention(hidden, rows, view), attention(hidden, rows, view))
     attention.eval()
-    assert torch.equal(attention(hidden, rows, None), attention(hidden, rows, None))
+    assert torch.equal(attention(hidden, rows, view), attention(hidden, rows, view))

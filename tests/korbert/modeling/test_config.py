@@ -37,6 +37,13 @@ def test_written_and_read_back(architecture):
     assert EncoderConfig.model_validate_json(config.model_dump_json()) == config
 
 
+def test_a_record_without_shared_layers_is_that_of_before_there_were_any():
+    assert "layer_groups" not in EncoderConfig.model_validate(SIZES).model_dump()
+    shared = EncoderConfig.model_validate(SIZES | {"layer_groups": 2})
+    assert (shared.layers_share, EncoderConfig.model_validate(SIZES).layers_share) == (2, 1)
+    assert EncoderConfig.model_validate_json(shared.model_dump_json()) == shared
+
+
 def test_first_layer_and_every_third_see_all():
     modern = EncoderConfig.model_validate(SIZES | {"num_hidden_layers": 7})
     assert [modern.is_global(layer) for layer in range(7)] == [True, False, False, True, False, False, True]
@@ -51,6 +58,9 @@ def test_first_layer_and_every_third_see_all():
         ({"num_attention_heads": 32}, "hidden_size 32 / num_attention_heads 32 = 1, but rotary positions turn pairs"),
         ({"pad_token_id": 100}, "pad_token_id 100 is no id of a vocabulary of 100"),
         ({"local_attention": 7}, "multiple of 2"),
+        ({"layer_groups": 3}, "layer_groups 3 does not divide 4 layers into equal groups of two or more: choose"),
+        ({"layer_groups": 4}, "layer_groups 4 does not divide 4 layers into equal groups of two or more"),
+        ({"layer_groups": 8}, "layer_groups 8 does not divide 4 layers into equal groups of two or more"),
         ({"hiden_size": 32}, "Extra inputs are not permitted"),
         ({"architecture": "albert"}, "'bert' or 'modern'"),
     ],

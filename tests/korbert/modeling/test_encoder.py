@@ -1,3 +1,4 @@
+import copy
 from typing import Any
 
 import pytest
@@ -50,6 +51,7 @@ def test_bert_has_as_many_parameters_as_the_paper(width, layers, expected):
 
 ENCODERS = [
     ("bert", {}),
+    ("modern", {"layer_groups": 2}),
     ("modern", {}),
     ("modern", {"global_attn_every_n_layers": 1}),
     ("modern", {"type_vocab_size": 2, "boundary_embedding": True}),
@@ -153,3 +155,28 @@ def test_modern_has_no_bias_and_no_dropout():
     assert not [name for name, _ in encoder.named_parameters() if name.endswith("bias")]
     ids = torch.arange(20)[None]
     assert torch.equal(encoder.train()(ids), encoder.eval()(ids))
+
+
+@pytest.mark.parametrize("architecture", ["bert", "modern"])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_shared_layers_are_layers_with_the_same_weights(architecture, groups):
+    """Also of global and local layers; the gradient of a weight is the sum over its layers."""
+    shared = encoder_of(small(architecture, layer_groups=groups))
+    apart = encoder_of(small(architecture))
+    if architecture == "modern":  # the first layer is others, too, which need the norm
+        apart.layers[0].attention_norm = copy.deepcopy(apart.layers[1].attention_norm)
+    weights = {name: tensor for name, tensor in shared.state_dict().items() if not name.startswith("layers.")}
+    for number in range(4):
+        own = shared.layers[number * groups // 4].state_dict()
+        weights |= {f"layers.{number}.{name}": tensor for name, tensor in own.items()}
+    apart.load_state_dict(weights)
+    ids = torch.arange(5, 85).view(2, 40)
+    for encoder in (shared, apart):
+        encoder(ids).square().sum().backward()
+    torch.testing.assert_close(shared(ids), apart(ids), atol=0, rtol=0)
+    torch.testing.assert_close(shared.all_layers(ids), apart.all_layers(ids), atol=0, rtol=0)
+    size = 4 // groups
+    for name, weight in shared.layers.named_parameters():
+        group, _, rest = name.partition(".")
+        parts = [apart.layers.get_parameter(f"{int(group) * size + place}.{rest}").grad for place in range(size)]
+        torch.testing.assert_close(weight.grad, sum(parts), atol=1e-4, rtol=1e-4)

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from korbert.errors import ModelError
-from korbert.modeling.config import EncoderConfig
+from korbert.modeling.config import AnyConfig, EncoderConfig, TransformersConfig
+from korbert.modeling.foreign import new_config
 from korbert.modeling.growing import grown, take_weights
 from korbert.modeling.models import PretrainingModel, ReadingModel
 from korbert.modeling.storage import save_model
@@ -22,20 +23,24 @@ def config(tokenizer: Tokenizer, **changes: object) -> EncoderConfig:
     return EncoderConfig.model_validate({"vocab_size": tokenizer.vocab_size, **sizes, **changes})
 
 
-def drawn(config: EncoderConfig, seed: int = 1) -> PretrainingModel:
+def drawn(config: AnyConfig, seed: int = 1) -> PretrainingModel:
     model = PretrainingModel(config, torch.Generator().manual_seed(seed))
     torch.nn.init.normal_(model.mlm.bias, generator=torch.Generator().manual_seed(seed))  # as after some training
     return model.eval()
 
 
-@pytest.fixture(scope="module", params=[("modern", None), ("bert", None), ("bert", 8)], ids=str)
+@pytest.fixture(
+    scope="module",
+    params=[("modern", {}), ("bert", {}), ("bert", {"embedding_size": 8}), ("bert", {"layer_groups": 1})],
+    ids=str,
+)
 def source(
     request: pytest.FixtureRequest, tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, PretrainingModel]:
     """A model, and its folder."""
-    architecture, width = request.param
+    architecture, others = request.param
     folder = tmp_path_factory.mktemp(architecture)
-    model = drawn(config(tiny_tokenizer, architecture=architecture, embedding_size=width))
+    model = drawn(config(tiny_tokenizer, architecture=architecture, **others))
     save_model(folder, model, tiny_tokenizer)
     return folder, model
 
@@ -81,13 +86,14 @@ def test_rows_keep_the_width_of_their_table() -> None:
         "mlm.bias": torch.arange(5.0),
         "other": torch.ones(5, 7),
     }
-    got = grown(weights, 4, [(0, 2), (3, 3, 1)])
+    names = {"encoder.embeddings.token.weight", "mlm.bias"}
+    got = grown(weights, names, 4, [(0, 2), (3, 3, 1)])
     assert got["encoder.embeddings.token.weight"].tolist() == [
         [0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11], [3, 4, 5], [7, 8, 9],
     ]  # fmt: skip
     torch.testing.assert_close(got["mlm.bias"], torch.tensor([0, 1, 2, 3, 1, 7 / 3]))
     assert got["other"] is weights["other"]
-    assert grown(weights, 5, [])["mlm.bias"].tolist() == weights["mlm.bias"].tolist()
+    assert grown(weights, names, 5, [])["mlm.bias"].tolist() == weights["mlm.bias"].tolist()
 
 
 @pytest.mark.parametrize(
@@ -107,7 +113,11 @@ def test_another_encoder_is_refused(
     source: tuple[Path, PretrainingModel], tiny_tokenizer: Tokenizer, changes: dict[str, object], message: str
 ) -> None:
     folder, theirs = source
-    same = {"architecture": theirs.config.architecture, "embedding_size": theirs.config.embedding_width}
+    same = {
+        "architecture": theirs.config.architecture,
+        "embedding_size": theirs.config.embedding_width,
+        "layer_groups": theirs.config.layer_groups,
+    }
     other = config(tiny_tokenizer, **{**same, **changes})
     with pytest.raises(ModelError) as refusal:
         take_weights(drawn(other), tiny_tokenizer, folder)
@@ -163,3 +173,35 @@ def test_a_damaged_model_is_refused(
     (tmp_path / "model.safetensors").write_bytes(weights)
     with pytest.raises(ModelError, match="the file was changed or is damaged"):
         take_weights(drawn(theirs.config), tiny_tokenizer, tmp_path)
+
+
+ELECTRA = {"model_type": "electra", "embedding_size": 8, "num_hidden_layers": 2, "hidden_size": 16}
+
+
+def foreign_config(tokenizer: Tokenizer, **changes: object) -> TransformersConfig:
+    return new_config({**ELECTRA, "num_attention_heads": 2, "intermediate_size": 24, **changes}, tokenizer.vocab_size)
+
+
+def test_an_encoder_of_transformers_goes_on_and_grows(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    theirs = drawn(foreign_config(tiny_tokenizer))
+    save_model(tmp_path, theirs, tiny_tokenizer)
+    model = drawn(foreign_config(tiny_tokenizer, hidden_dropout_prob=0.3), seed=2)
+    take_weights(model, tiny_tokenizer, tmp_path)
+    expected = theirs.state_dict()
+    assert all(torch.equal(weight, expected[name]) for name, weight in model.state_dict().items())
+
+    tokenizer = extended(tiny_tokenizer, WORDS, AnalyzerOptions())
+    larger = drawn(foreign_config(tokenizer), seed=2)
+    take_weights(larger, tokenizer, tmp_path)
+    size, pieces = tiny_tokenizer.vocab_size, list(tiny_tokenizer.ids_of(WORDS[0]))
+    before = theirs.encoder.token_weight
+    assert torch.equal(larger.encoder.token_weight[:size], before)
+    torch.testing.assert_close(larger.encoder.token_weight[size], before[pieces].mean(0))
+
+
+def test_another_encoder_of_transformers_is_refused(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    save_model(tmp_path, drawn(foreign_config(tiny_tokenizer)), tiny_tokenizer)
+    with pytest.raises(ModelError, match="is another encoder: hidden_size: 32 in the recipe, 16 in the model: change"):
+        take_weights(drawn(foreign_config(tiny_tokenizer, hidden_size=32)), tiny_tokenizer, tmp_path)
+    with pytest.raises(ModelError, match="architecture: 'bert' in the recipe, 'transformers' in the model: change"):
+        take_weights(drawn(config(tiny_tokenizer, architecture="bert")), tiny_tokenizer, tmp_path)

@@ -71,9 +71,9 @@ def assert_equal(ours: Tensor, theirs: Tensor, mask: Tensor | None) -> None:
 
 
 def albert_config(**others: object) -> transformers.AlbertConfig:
-    """Embeddings narrower than the encoder; a group a layer, so that no layers share weights."""
+    """Embeddings narrower than the encoder; if not told otherwise a group a layer, so that no layers share weights."""
     sizes = {"embedding_size": 24, "num_hidden_layers": 4, "num_hidden_groups": 4, "intermediate_size": 160}
-    return transformers.AlbertConfig(hidden_act="gelu", **sizes, **SIZES, **others)
+    return transformers.AlbertConfig(hidden_act="gelu", **{**sizes, **SIZES, **others})
 
 
 @pytest.mark.parametrize(
@@ -81,14 +81,16 @@ def albert_config(**others: object) -> transformers.AlbertConfig:
     [
         ("BertForPreTraining", bert_config(), "seq_relationship_logits", 64),
         ("AlbertForPreTraining", albert_config(), "sop_logits", 24),
+        ("AlbertForPreTraining", albert_config(num_hidden_groups=1), "sop_logits", 24),
+        ("AlbertForPreTraining", albert_config(num_hidden_groups=2), "sop_logits", 24),
     ],
-    ids=["bert", "albert"],
+    ids=["bert", "albert-without-sharing", "albert", "albert-of-two-groups"],
 )
 @torch.inference_mode()
 def test_bert_equals_the_classes_for_pretraining(
     tmp_path: Path, name: str, config: transformers.PretrainedConfig, second: str, width: int
 ) -> None:
-    """With narrow embeddings it is ALBERT without shared layers."""
+    """With narrow embeddings it is ALBERT, which shares layers (Lan et al. 2020, 3.1) or not."""
     theirs = stir(getattr(transformers, name)(config))
     theirs.save_pretrained(tmp_path)
     ours = load_transformers(tmp_path)

@@ -13,8 +13,8 @@ from torch import Tensor
 import korbert
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling import EmbeddingModel, EncoderConfig, PretrainingModel, save_model
-from korbert.modeling.adapter import CLASSES, adapted_config, class_of
 from korbert.modeling.config import AnyConfig
+from korbert.modeling.foreign import CLASSES, adapted_config, class_of
 from korbert.tasks import embedding
 from korbert.tasks.embedding import Embedder, contrastive_loss, ranking_loss
 from korbert.tasks.kinds.embedding import Embedding

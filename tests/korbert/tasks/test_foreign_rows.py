@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from korbert.modeling.adapter import CLASSES
+from korbert.modeling.foreign import CLASSES
 from korbert.tasks.kinds.texts import examples_of
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.reading_settings import ReadingSettings

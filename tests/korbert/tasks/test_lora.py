@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from korbert.errors import SettingsError
 from korbert.huggingface.importing import load_encoder, read_folder
 from korbert.modeling import ClassificationModel, EncoderConfig
-from korbert.modeling.adapter import CLASSES
+from korbert.modeling.foreign import CLASSES
 from korbert.modeling.models import EncoderModel
 from korbert.tasks.classification import classification_loss
 from korbert.tasks.examples import Examples

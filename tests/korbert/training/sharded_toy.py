@@ -28,6 +28,18 @@ from korbert.world import connected
 STEPS, EVERY = 30, 7
 
 
+class Group(nn.Module):
+    """Layers below another layer, as ALBERT of `transformers` has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.ModuleList([nn.Sequential(nn.Linear(15, 15), nn.GELU())])
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        found: Tensor = self.inner[0](hidden)
+        return found
+
+
 class Network(nn.Module):
     """Of tensors that 2 and 3 processes share unevenly, some with nothing for the last one, and a buffer."""
 
@@ -35,13 +47,13 @@ class Network(nn.Module):
         super().__init__()
         torch.manual_seed(0)
         self.words, self.types = nn.Embedding(50, 15), nn.Embedding(2, 15)
-        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(15, 15), nn.GELU()) for _ in range(2))
+        self.layers = nn.ModuleList([nn.ModuleList([nn.Sequential(nn.Linear(15, 15), nn.GELU())]), Group()])
         self.out, self.scale = nn.Linear(15, 50), nn.Parameter(torch.ones(1))
         self.register_buffer("shift", torch.full((3,), 0.5))
 
     def forward(self, ids: Tensor) -> Tensor:
         hidden = self.words(ids) + self.types.weight[1]
-        for layer in self.layers:
+        for layer in (self.layers[0][0], self.layers[1]):
             hidden = hidden + layer(hidden)
         scores: Tensor = self.out(hidden) * self.scale + self.shift.sum()
         return scores

@@ -1,0 +1,145 @@
+"""Configs of `transformers` as configs of ours: of a folder (adapted_config), and as a recipe says one (new_config)."""
+
+import difflib
+import inspect
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from korbert._transformers import quietly, transformers
+from korbert.errors import ModelError
+from korbert.modeling.config import TransformersConfig
+
+__all__ = ["CLASSES", "adapted_config", "class_of", "new_config", "options", "their_config"]
+
+CLASSES: Mapping[str, str] = {  # model_type -> the class without a head
+    "albert": "AlbertModel",
+    "bert": "BertModel",
+    "convbert": "ConvBertModel",
+    "deberta-v2": "DebertaV2Model",
+    "distilbert": "DistilBertModel",
+    "electra": "ElectraModel",
+    "flaubert": "FlaubertModel",
+    "funnel": "FunnelModel",
+    "longformer": "LongformerModel",
+    "modernbert": "ModernBertModel",
+    "roberta": "RobertaModel",
+    "xlm": "XLMModel",
+    "xlm-roberta": "XLMRobertaModel",
+}
+_OFFSET = ("roberta", "xlm-roberta", "longformer")  # positions begin behind the id of padding (Liu et al. 2019's code)
+_NO_TOKEN_TYPES = ("distilbert", "modernbert", "xlm", "flaubert")  # none, or rows of the vocabulary (XLM)
+_NO_LIMIT = 512  # pieces per row of an encoder that names no limit (Funnel): those of BERT
+_OF_THE_VOCABULARY = {  # entries of their configs that our tokenizers decide (korbert/tokenization/vocabulary.py)
+    **dict.fromkeys(("pad_token_id", "pad_index"), 0),
+    **dict.fromkeys(("unk_token_id", "unk_index"), 1),
+    **dict.fromkeys(("bos_token_id", "bos_index", "cls_token_id"), 2),
+    **dict.fromkeys(("eos_token_id", "eos_index", "sep_token_id"), 3),
+    **dict.fromkeys(("mask_token_id", "mask_index"), 4),
+}
+_NOT_KEPT = ("_name_or_path", "architectures", "dtype", "id2label", "label2id", "torch_dtype", "transformers_version")
+
+
+def adapted_config(theirs: Mapping[str, Any], vocab_size: int | None = None) -> TransformersConfig:
+    """Our config of an encoder, from their config.json. ModelError where it is not known here.
+
+    vocab_size: of a tokenizer of ours, for an encoder that is trained from the start: padding is 0 then. None: theirs.
+    """
+    model_type = str(theirs.get("model_type"))
+    class_of(model_type)  # refuses others
+    if theirs.get("is_decoder") or theirs.get("is_encoder_decoder") or theirs.get("causal"):
+        raise ModelError("is a decoder, which sees no pieces behind: take an encoder")
+    kept = {key: value for key, value in theirs.items() if key not in _NOT_KEPT}
+    if vocab_size is not None:
+        own = "n_words" if model_type in ("xlm", "flaubert") else "vocab_size"
+        known = _keys(model_type)
+        ids = {key: id for key, id in _OF_THE_VOCABULARY.items() if key in known}
+        old = ("vocab_size", "n_words", *_OF_THE_VOCABULARY)
+        kept = {key: value for key, value in kept.items() if key not in old} | ids | {own: vocab_size}
+    config = _parsed(model_type, kept)
+    pad = config.pad_token_id if isinstance(config.pad_token_id, int) else 0
+    positions = getattr(config, "max_position_embeddings", None) or _NO_LIMIT
+    types = 0 if model_type in _NO_TOKEN_TYPES else 3 if model_type == "funnel" else config.type_vocab_size
+    width = getattr(config, "embedding_size", config.hidden_size)
+    eps = getattr(config, "norm_eps", None) or getattr(config, "layer_norm_eps", None) or 1e-12
+    return TransformersConfig.parse(
+        {
+            "transformers": json.loads(config.to_json_string(use_diff=False)) | {"model_type": model_type},
+            "vocab_size": config.vocab_size,
+            "hidden_size": config.hidden_size,
+            "embedding_width": width,
+            "num_hidden_layers": config.num_hidden_layers,
+            "max_position_embeddings": positions - (pad + 1 if model_type in _OFFSET else 0),
+            "type_vocab_size": types if types > 1 else 0,
+            "hidden_dropout_prob": _first(config, "hidden_dropout_prob", "hidden_dropout", "dropout", "mlp_dropout"),
+            "layer_norm_eps": eps,
+            "pad_token_id": pad,
+        }
+    )
+
+
+def new_config(theirs: Mapping[str, Any], vocab_size: int) -> TransformersConfig:
+    """Our config of an encoder that a person describes: model_type, and entries of its config where they are not those
+    of `transformers`. ModelError for entries that there are not, and where no encoder can be built of them.
+    """
+    model_type = str(theirs.get("model_type"))
+    class_of(model_type)
+    known = _keys(model_type) - _OF_THE_VOCABULARY.keys() - {"vocab_size", "n_words", *_NOT_KEPT}
+    for key in sorted(theirs.keys() - known - {"model_type"}):
+        if key in ("vocab_size", "n_words", *_OF_THE_VOCABULARY):
+            raise ModelError(f"{key} is no setting: it is the tokenizer's: remove it")
+        near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+        raise ModelError(f"{key}: no entry of a config of {model_type}{f' (did you mean {near[0]}?)' if near else ''}")
+    config = adapted_config(theirs, vocab_size)
+    given = their_config(config)
+    heads = getattr(given, "num_attention_heads", 1)
+    if config.hidden_size % heads and model_type != "funnel":  # which says the size of its heads
+        raise ModelError(f"hidden size {config.hidden_size} is no multiple of {heads} attention heads: change either")
+    try:
+        with quietly(), torch.device("meta"):
+            class_of(model_type)._from_config(given, **options(config))
+    except Exception as error:  # their classes raise errors of many kinds
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise ModelError(f"no encoder can be built of this config of {model_type} ({reason}): mend it") from None
+    return config
+
+
+def class_of(model_type: str) -> Any:
+    """The class of an architecture in `transformers`. ModelError where it is not known here, or not installed."""
+    if model_type not in CLASSES:
+        raise ModelError(f"model_type {model_type!r:.60} is none of {', '.join(CLASSES)}: no other is known here")
+    return getattr(transformers(f"an encoder of architecture {model_type}"), CLASSES[model_type])
+
+
+def their_config(config: TransformersConfig) -> Any:
+    """The config object of `transformers`."""
+    return _parsed(config.model_type, config.transformers)
+
+
+def _keys(model_type: str) -> set[str]:
+    """The entries of a config of that architecture, under all their names."""
+    kind = class_of(model_type).config_class
+    return {*kind().to_dict(), *kind.attribute_map, "max_position_embeddings"}  # some take that one without having it
+
+
+def _parsed(model_type: str, values: Mapping[str, Any]) -> Any:
+    kind = class_of(model_type).config_class
+    try:
+        with quietly():
+            return kind.from_dict(dict(values))
+    except Exception as error:  # its checks raise errors of many kinds
+        reason = " ".join(str(error).split())[:300]
+        raise ModelError(f"is no config of {model_type} ({reason}): mend it") from None
+
+
+def options(config: TransformersConfig) -> dict[str, Any]:
+    """Arguments of their class: float32, no pooler where that can be said."""
+    names = inspect.signature(class_of(config.model_type).__init__).parameters
+    return {"dtype": torch.float32} | ({"add_pooling_layer": False} if "add_pooling_layer" in names else {})
+
+
+def _first(config: Any, *names: str) -> float:
+    """The first of the entries that there is, or 0."""
+    return next((float(value) for name in names if (value := getattr(config, name, None)) is not None), 0.0)

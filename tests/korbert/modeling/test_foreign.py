@@ -1,0 +1,67 @@
+"""Configs of transformers as a recipe says them: what no encoder can be built of is refused by name."""
+
+import sys
+from typing import Any
+
+import pytest
+
+from korbert.errors import ModelError
+from korbert.modeling.foreign import CLASSES, new_config
+
+SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+
+
+@pytest.mark.parametrize("model_type", CLASSES)
+def test_every_architecture_has_defaults_and_the_ids_of_our_tokenizers(model_type: str) -> None:
+    config = new_config({"model_type": model_type}, 102_400)
+    assert config.vocab_size == 102_400
+    offset = model_type in ("roberta", "xlm-roberta", "longformer")
+    default = config.transformers.get("max_position_embeddings", 512)
+    assert config.max_position_embeddings == default - offset
+    expected = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "cls_token_id": 2, "sep_token_id": 3}
+    ids = {name: id for name, id in config.transformers.items() if name in expected}
+    assert ids == {name: expected[name] for name in ids}
+    assert config.pad_token_id == 0
+
+
+def test_entries_have_all_their_names() -> None:
+    own = new_config({"model_type": "distilbert", "dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32}, 50)
+    usual = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    assert new_config({"model_type": "distilbert", "hidden_dim": 32, **usual}, 50) == own
+    assert new_config({"model_type": "funnel", "max_position_embeddings": 2048}, 50).max_position_embeddings == 2048
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"model_type": "gpt2"}, r"^model_type 'gpt2' is none of albert, bert, .*: no other is known here"),
+        ({}, r"^model_type 'None' is none of"),
+        ({"hiden_size": 16}, r"^hiden_size: no entry of a config of bert \(did you mean hidden_size\?\)$"),
+        ({"embedding_size": 16}, r"^embedding_size: no entry of a config of bert"),
+        ({"vocab_size": 100}, r"^vocab_size is no setting: it is the tokenizer's: remove it"),
+        ({"pad_token_id": 1}, r"^pad_token_id is no setting: it is the tokenizer's"),
+        ({"hidden_size": "wide"}, r"^is no config of bert \(.*hidden_size.*\): mend it"),
+        ({"is_decoder": True}, r"^is a decoder, which sees no pieces behind: take an encoder"),
+        ({"num_hidden_layers": 0}, r"^encoder is not as expected: num_hidden_layers: .*greater than or equal to 1"),
+        ({"hidden_act": "nope"}, r"^no encoder can be built of this config of bert \(KeyError: 'nope'\): mend it"),
+        (
+            {"hidden_size": 30, "num_attention_heads": 4},
+            r"^hidden size 30 is no multiple of 4 attention heads: change",
+        ),
+        (
+            {"model_type": "albert", "embedding_size": 8, "hidden_size": 30, "num_attention_heads": 4},
+            r"^hidden size 30 is no multiple of 4 attention heads: change either",
+        ),
+    ],
+)
+def test_what_no_encoder_can_be_built_of_is_refused(given: dict[str, Any], message: str) -> None:
+    theirs = {"model_type": "bert", **SIZES, **given} if given else {}
+    with pytest.raises(ModelError, match=message):
+        new_config(theirs, 500)
+
+
+def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    message = r"an encoder of architecture bert needs transformers: pip install 'korbert\[hf\]'"
+    with pytest.raises(ModelError, match=message):
+        new_config({"model_type": "bert"}, 500)
