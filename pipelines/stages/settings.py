@@ -125,8 +125,7 @@ class TheirConfig(BaseModel, frozen=True, extra="allow"):
     """[pretrain.encoder.transformers]: a config of `transformers`, in its own words."""
 
     model_type: str = Field(
-        description='with architecture = "transformers": the model_type in that library (electra, deberta-v2, ..); any'
-        " entry of its config, such as hidden_size, may stand beside it, and the others keep its defaults"
+        description="electra, deberta-v2, ..; beside it any other entry of that config, such as hidden_size"
     )
 
 
@@ -135,8 +134,7 @@ class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
 
     architecture: Literal["bert", "modern"] = Field(
         "modern",
-        description="bert: Devlin et al. 2018; modern: Warner et al. 2024; transformers: an encoder of that library,"
-        " whose config is the table `transformers`, without any other key here",
+        description="bert: Devlin et al. 2018; modern: Warner et al. 2024; transformers: one of that library",
     )
     vocab_size: int = Field(1, ge=1, le=1, exclude=True, description="not a setting: it is the tokenizer's")
     transformers: TheirConfig | None = None  # of a TransformersSection; here, so that it is listed and refused
