@@ -106,9 +106,16 @@ def _unquoted(sentence: Sentence, phrase: Sequence[Morph]) -> tuple[int, int]:
 def _is_answer(text: str, phrase: Sequence[Morph], frame: Frame, predicate: Predicate, before: Morph | None) -> bool:
     """Whether a phrase is worth asking for, and of the kind that the frame asks for. before: what stands before it."""
     last, possessed = phrase[-1], before is not None and before.tag == "JKG"
-    if any(mark in text for mark in _MARKS) or text in CLASSES or last.form in VAGUE or last.form in TIMES:
+    if any(mark in text for mark in _MARKS) or text in CLASSES or last.form in TIMES:
         return False
-    if DATE.search(text) or _COUNTED.search(text) or (before is not None and text.startswith("대한 ")):
+    if last.form in VAGUE and not class_of(phrase) and frame.word != "어느 학교":
+        return False
+    if (
+        text.endswith("적")
+        or DATE.search(text)
+        or _COUNTED.search(text)
+        or (before is not None and text.startswith("대한 "))
+    ):
         return False
     if frame.word == "누구":
         return not possessed and (is_korean_name(phrase) or (last.tag == "NNP" and may_be_person(phrase)))
@@ -123,7 +130,7 @@ def _is_answer(text: str, phrase: Sequence[Morph], frame: Frame, predicate: Pred
     nouns = [one for one in phrase if one.tag in ("NNG", "NNP", "SL", "SN")]
     single = len(nouns) == 1 and frame.particle == "을" and len(nouns[0].form) >= 3
     named = any(one.tag in ("NNP", "SL", "SSC") for one in phrase)
-    return (len(nouns) >= 2 or single or named) and phrase[0].tag != "SN" and not text.endswith("적")
+    return (len(nouns) >= 2 or single or named) and phrase[0].tag != "SN"
 
 
 def _titles(sentence: Sentence) -> Iterator[Candidate]:
@@ -134,7 +141,7 @@ def _titles(sentence: Sentence) -> Iterator[Candidate]:
         if i >= len(morphs) or morphs[i].start != match.end() or morphs[i].tag not in CASES:
             continue
         predicate = sentence.clause_predicate(i)
-        if predicate is None or not sentence.ends_eojeol(i):
+        if predicate is None or predicate.key == "이" or not sentence.ends_eojeol(i):
             continue
         before = morphs[opening - 1] if opening else None
         class_ = before.form if before and before.tag == "NNG" and CLASSES.get(before.form) == "어떤" else ""
@@ -195,6 +202,8 @@ def _attributes(sentence: Sentence) -> Iterator[Candidate]:
     for predicate in sentence.predicates:
         i = predicate.root
         if morphs[i].tag != "VCP" or i < 3 or not sentence.may_end(predicate) or morphs[i - 1].tag not in NOUNS:
+            continue
+        if morphs[i].start < morphs[i - 1].end or morphs[i].start == morphs[i].end:  # 루블린이지만: read as 루블린이
             continue
         first = phrase_start(sentence, i - 1)
         if first is None or first < 2 or not sentence.is_topic(first - 1):

@@ -80,14 +80,24 @@ class Draft:
         subjects = sum(
             morphs[i].tag in ("JKS", "JKC") and self.sentence.predicate_after(i) == predicate for i in inside
         )
-        earlier = any(one.kind == "EC" and self.begin < one.stop <= predicate.root for one in self.sentence.predicates)
+        introduced = any(_ends_introduction(self.sentence, i) for i in range(1, predicate.root)) and not self.begin
+        earlier = introduced or any(
+            one.kind == "EC" and self.begin < one.stop <= predicate.root for one in self.sentence.predicates
+        )
         return topics + subjects <= 1 and not earlier
 
     @cached_property
     def is_close(self) -> bool:
         """Whether the question would be its own sentence nearly word by word."""
+        if self.sentence.is_completed:
+            return False
         answer = range(self.candidate.first, self.candidate.last)
-        words = {one.eojeol for one in self.sentence.morphs if one.start not in answer}
+        predicate = self.sentence.morphs[self.candidate.predicate.root]
+        others = (
+            *self.sentence.morphs[: self.candidate.predicate.root],
+            *self.sentence.morphs[self.candidate.predicate.stop :],
+        )
+        words = {one.eojeol for one in others if one.start not in answer and one.eojeol != predicate.eojeol}
         return len({one.eojeol for one in self.kept}) > _MAX_KEPT * len(words)
 
     def around(self) -> tuple[str, str]:
@@ -114,7 +124,8 @@ def ask(sentence: Sentence, candidate: Candidate, kiwi: Any, rng: np.random.Gene
     check_words(draft.kept)
     check_clause(sentence, candidate, draft.kept, draft.begin, draft.carried)
 
-    other = SYNONYMS.get(candidate.predicate.key)
+    serial = any(tag == "VX" and form not in ("있", "지") for form, tag in stem)  # 이주해 나가
+    other = None if serial else SYNONYMS.get(candidate.predicate.key)
     changes = other is not None and rng.random() < _CHANGES_VERB
     moves = draft.can_move and rng.random() < _MOVES_ANSWER
     if draft.is_close and not moves and not changes:
@@ -201,7 +212,7 @@ def _draft(sentence: Sentence, candidate: Candidate, rng: np.random.Generator) -
 def _ends_introduction(sentence: Sentence, i: int) -> bool:
     """Whether morpheme i is the 으로 of X는 대한민국의 가수로, ..."""
     morphs = sentence.morphs
-    if (morphs[i].form, morphs[i].tag) != ("으로", "JKB") or morphs[i - 1].tag not in ("NNG", "XSN"):
+    if (morphs[i].form, morphs[i].tag) != ("으로", "JKB") or morphs[i - 1].tag[:2] not in ("NN", "XS", "NR"):
         return False
     if i + 1 == len(morphs) or morphs[i + 1].tag != "SP" or not any(sentence.is_topic(k) for k in range(i)):
         return False

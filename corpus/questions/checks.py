@@ -11,13 +11,13 @@ from corpus.questions.verbs import NEGATIVE, QUOTATIVE, TRANSITIVE
 __all__ = ["CONTENT", "Refused", "check_clause", "check_predicate", "check_words", "subject_of"]
 
 CONTENT = words("NNG NNP SL SH SN XR VV VA QT")  # tags of words that say something
-_MIN_CONTENT = 2
+_MIN_CONTENT = 2  # beside a subject that is asked for
 _MIN_NOUNS = 4  # around a subject that is asked for, where none is a name
 _SPECIFIC = words("ETM NNG NNP NNB JKG SN XSN SL SSC")  # behind these 당시 is when something was
 _PLACED = TIMES | {"위", "다음", "이상", "이하", "중", "동"}
 _ALIKE = ("같", "다르", "이렇", "그렇", "이러하", "그러하")
 _OWN = words("자신 자기 스스로")
-_MARKUP = words("W_URL W_EMAIL W_HASHTAG W_MENTION UN SB")
+_MARKUP = words("Z_CODA W_URL W_EMAIL W_HASHTAG W_MENTION UN SB")
 
 
 class Refused(Exception):
@@ -70,8 +70,9 @@ def check_clause(sentence: Sentence, candidate: Candidate, kept: Sequence[Morph]
     predicate = candidate.predicate
     if sum(one.tag == "JX" and one.form == "은" for one in kept) > 1:
         raise Refused("two_topics")
-    if predicate.key in TRANSITIVE and candidate.particle != "을" and not any(one.tag == "JKO" for one in kept):
-        raise Refused("no_object")
+    objects = [i for i in range(begin, predicate.root) if sentence.morphs[i].tag == "JKO"]
+    if sum(sentence.predicate_after(i) == predicate for i in objects) > 1:
+        raise Refused("two_objects")
     if candidate.kind != "언제" and sentence.text[candidate.last : candidate.last + 1] == ",":
         raise Refused("comma")
     subject = carried - 1 if carried else subject_of(sentence, begin, predicate)
@@ -80,6 +81,9 @@ def check_clause(sentence: Sentence, candidate: Candidate, kept: Sequence[Morph]
 
     own = [i for i in range(begin, predicate.root) if sentence.morphs[i].tag == "JKS"]
     own = [i for i in own if sentence.predicate_after(i) == predicate]
+    has_object = candidate.particle == "을" or any(one.tag == "JKO" for one in kept)
+    if predicate.key in TRANSITIVE and not has_object and (not own or subject in own):  # 주연은 송강호가: an object
+        raise Refused("no_object")
     following = sentence.predicate_after(predicate.stop)
     if following is not None and following.kind == "ETM":  # 만들고 연출한 영화: a clause of 영화
         past = sentence.morphs[predicate.stop - 2].tag == "EP"
@@ -95,7 +99,7 @@ def check_clause(sentence: Sentence, candidate: Candidate, kept: Sequence[Morph]
         named = named or sum(one.tag == "NNG" for one in kept) >= _MIN_NOUNS
     if not named:
         raise Refused("vague_subject")
-    if sum(one.tag in CONTENT for one in kept) < _MIN_CONTENT:
+    if asks_subject and sum(one.tag in CONTENT for one in kept) < _MIN_CONTENT:
         raise Refused("too_little_said")
 
 

@@ -30,7 +30,9 @@ def ask_definition(sentence: Sentence, kiwi: Any) -> Question | None:
         raise Refused("vague_subject")
     defined = morphs[topic + 1 : root]
     check_words(defined)
-    if any(one.tag in ("JX", "SP", "JC") or one.form in _ONE_OF_MANY for one in defined):
+    if any(
+        one.tag in ("SP", "JC") or (one.form, one.tag) == ("은", "JX") or one.form in _ONE_OF_MANY for one in defined
+    ):
         raise Refused("not_the_only_one")
     relative = any(topic < one.root < root and one.kind == "ETM" for one in sentence.predicates)
     marked = any(one.form in UNIQUE for one in defined)

@@ -28,7 +28,9 @@ _MIN_ANSWER, _MAX_ANSWER = 2, 30
 _SENTENCES_BACK = 5  # in which the topic of a sentence without subject is looked for
 _TRIES_DEFINITION = 0.5  # how often, before other answers of the sentence
 _STATEMENT = re.compile(r"[다요죠][.]?$")
-_SCAR = re.compile(r"[《〈「『\"'“‘]\s*[》〉」』\"'”’]|[(]\s*,|&#?\w+;|formula_|https?:|[\[\]{}|=\\]|\s[.,]")
+_SCAR = re.compile(
+    r"[《〈「『\"'“‘]\s*[》〉」』\"'”’]|[(]\s*,|&#?\w+;|formula_|https?:|[\[\]{}|=\\]|\s[.,]|\s[은는을를과와의] "
+)
 
 
 class Made(NamedTuple):
@@ -126,7 +128,8 @@ class Maker:
         return None
 
     def _analyzed(self, bare: Stripped) -> Sentence:
-        return Sentence.of(bare.text, analyze(bare.text, self._kiwi, self._calling))
+        analysis = analyze(bare.text, self._kiwi, self._calling)
+        return Sentence.of(bare.text, analysis, is_completed=bare.places[0] < 0)
 
     def _topic_before(self, paragraph: str, spans: Sequence[tuple[int, int]]) -> str:
         """The topic (세종) that the sentence before the last one has, or goes on with; "" for none."""

@@ -106,7 +106,11 @@ PLACES = words(
     "저수지 행정구역 자치구 코무네 기초자치단체 정 촌 계곡 폭포 동굴 해변 해수욕장 봉우리 화산 식물원 동물원 "
     "묘지 능 무덤 유적 교구 놀이공원 기념관 연구소 본사"
 )
-DEFINED_AS = {**dict.fromkeys(PERSONS, "누구"), **dict.fromkeys(PLACES, "어디")}
+DEFINED_AS = {
+    **{noun: word for noun, word in ATTRIBUTES.items() if word == "누구"},
+    **dict.fromkeys(PERSONS | words("손자 손녀 조카 사위 며느리 약혼자 후손 후예"), "누구"),
+    **dict.fromkeys(PLACES, "어디"),
+}
 
 # Nouns that say of what kind a name is: 영화 《…》 and … 대학교 become 어떤 영화, 어느 대학교.
 CLASSES = {

@@ -77,7 +77,13 @@ def numbers(sentence: Sentence) -> Iterator[Candidate]:
             counted = _counted(sentence, following) if after.form == "의" and word != "얼마" else None
             if counted:
                 last, noun, particle = counted
-                yield found._replace(last=last, word=f"{word}의 {noun}", particle=particle, head=noun, asked=word)
+                yield found._replace(
+                    last=last,
+                    word=f"{word}의 {noun}",
+                    particle=particle,
+                    head=noun if _is_free(sentence, start) else "",
+                    asked=word,
+                )
             elif word != "얼마":
                 yield found
             elif after.start == end:
@@ -96,7 +102,7 @@ def _stands_alone(sentence: Sentence, match: re.Match[str]) -> bool:
     word_before = (text[:start].split() or [""])[-1]
     if text[max(start - 1, 0) : start] not in ("", " ") or _BEFORE_NUMBER.search(word_before):
         return False
-    if text[end : end + 1] in "~∼-–" or re.match(r"[가-힣]*,|의 \d", text[end:]):
+    if text[end : end + 1] in "~∼-–" or re.match(r"(?:으?로)?,|의 \d", text[end:]):
         return False
     if (joined and (after.form, after.tag) == ("은", "JX")) or after.form in TIMES - BARE_AFTER_NUMBER:
         return False
@@ -121,6 +127,12 @@ def _counted(sentence: Sentence, genitive: int) -> tuple[int, str, str] | None:
     if stop + 1 < len(morphs) and morphs[stop + 1].eojeol == morphs[stop].eojeol:
         return None
     return morphs[stop].end, sentence.text[morphs[genitive + 1].start : morphs[stop - 1].end], morphs[stop].form
+
+
+def _is_free(sentence: Sentence, start: int) -> bool:
+    """Whether a number can leave its place: neither modified nor behind a bare noun (대표자 56인의 서명을)."""
+    before = sentence.morphs[sentence.at(start) - 1].tag if start else "JX"
+    return before in ("JX", "JKS", "JKO", "JKB", "EC", "SP")
 
 
 def has_same_unit(word: str, text: str) -> bool:

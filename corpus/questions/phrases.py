@@ -20,7 +20,7 @@ __all__ = [
 CASES = words("JKS JKO JKB JX JKG JKQ")
 _JOINING = words("및 또는 혹은 겸 등 내지 이나 과 하고")
 _OPEN = ("따르", "대하", "위하", "통하", "관하", "비하", "인하", "비롯하", "포함하", "향하")
-_NO_NAME_ENDS = tuple(words("시 군 구 도 강 산 원 국 대 사 성 전 교 문 당 균"))
+_NO_NAME_ENDS = tuple(words("시 군 구 도 강 산 원 국 대 사 성 전 교 문 당 균 소 관"))
 
 
 class Candidate(NamedTuple):

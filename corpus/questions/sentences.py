@@ -85,13 +85,14 @@ class Predicate(NamedTuple):
 
 @dataclass(frozen=True)
 class Sentence:
-    """morphs: of `text`, without its final punctuation."""
+    """morphs: of `text`, without its final punctuation. is_completed: `text` begins with words of another sentence."""
 
     text: str
     morphs: Sequence[Morph]
+    is_completed: bool = False
 
     @classmethod
-    def of(cls, text: str, analysis: Analysis) -> "Sentence":
+    def of(cls, text: str, analysis: Analysis, *, is_completed: bool = False) -> "Sentence":
         fields = analysis.forms, analysis.tags, analysis.starts, analysis.ends, analysis.eojeols
         morphs = []
         quoted = {place for match in _QUOTED.finditer(text) for place in range(match.start() + 1, match.end() - 1)}
@@ -102,7 +103,7 @@ class Sentence:
             morphs.append(Morph(form, tag, start, end, eojeol, full_tag))
         while morphs and morphs[-1].tag == "SF":
             morphs.pop()
-        return cls(text, morphs)
+        return cls(text, morphs, is_completed)
 
     @cached_property
     def predicates(self) -> list[Predicate]:

@@ -15,6 +15,8 @@ _MAX_TOPIC = 30  # characters
 def is_named(sentence: Sentence, start: int, stop: int) -> bool:
     """Whether morphemes [start, stop) have a name, or enough common nouns to be one (개인정보 보호 위원회)."""
     morphs = sentence.morphs[start:stop]
+    if morphs and morphs[-1].tag == "NNG" and morphs[-1].form in ATTRIBUTES:  # 본명은: whose is to be said
+        return any(one.tag == "JKG" for one in morphs)
     if any(one.tag in ("NNP", "SL", "SH", "SSC") for one in morphs):
         return True
     nouns = [one.form for one in morphs if one.tag == "NNG"]
@@ -30,6 +32,8 @@ def opening_topic(sentence: Sentence) -> str | None:
         return None if any(one.tag == "JKS" or sentence.is_topic(i) for i, one in enumerate(morphs)) else ""
     if morphs[0].form in _PRONOUNS or _is_attribute(sentence, 0, opening) or _points_back(sentence, opening):
         return ""
+    if morphs[opening - 1].form in ATTRIBUTES:
+        return None
     plain = not any(one.tag in ("NP", "MM", "NNB", "MAJ", "MAG", "SN", "NR") for one in morphs[:opening])
     text = sentence.text[morphs[0].start : morphs[opening].start]
     return text if plain and len(text) <= _MAX_TOPIC and is_named(sentence, 0, opening) else None
