@@ -121,6 +121,8 @@ def _is_answer(text: str, phrase: Sequence[Morph], frame: Frame, predicate: Pred
         return not possessed and (is_korean_name(phrase) or (last.tag == "NNP" and may_be_person(phrase)))
     if frame.word == "어느 학교":
         return text.endswith(_SCHOOLS)
+    if frame.word == "어디" and any(one.tag == "SN" for one in phrase):
+        return False
     if frame.word == "어디":
         place = last.tag in ("NNP", "SL") or (len(phrase) > 1 and last.form in PLACES) or bool(class_of(phrase))
         return place and not (possessed and phrase[0].tag == "NNG")
@@ -216,7 +218,7 @@ def _attributes(sentence: Sentence) -> Iterator[Candidate]:
             continue
         if word == "누구" and not (is_korean_name(phrase) or may_be_person(phrase)):
             continue
-        if phrase[-1].form not in VAGUE and phrase[-1].form != attribute:
+        if phrase[-1].form not in VAGUE and phrase[-1].form != attribute and not text.endswith("적"):
             yield Candidate(word, start, end, phrase[0].start, phrase[-1].end, word, predicate)
 
 

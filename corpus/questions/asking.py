@@ -73,7 +73,7 @@ class Draft:
     def can_move(self) -> bool:
         """Whether the clause can modify a noun: a verb with at most one subject, and no clause before it."""
         morphs, predicate = self.sentence.morphs, self.candidate.predicate
-        if not self.candidate.head or morphs[predicate.root].tag == "VCP":
+        if not self.candidate.head or morphs[predicate.root].tag == "VCP" or predicate.key in ("있", "없"):
             return False
         inside = range(self.begin, predicate.root)
         topics = sum((morphs[i].form, morphs[i].tag) == ("은", "JX") for i in inside)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from corpus.questions.nouns import DEICTIC, MODIFIERS, TIMES, words
+from corpus.questions.nouns import ATTRIBUTES, DEICTIC, MODIFIERS, TIMES, words
 from corpus.questions.phrases import Candidate
 from corpus.questions.sentences import Morph, Predicate, Sentence
 from corpus.questions.topics import is_named
@@ -12,6 +12,7 @@ __all__ = ["CONTENT", "Refused", "check_clause", "check_predicate", "check_words
 
 CONTENT = words("NNG NNP SL SH SN XR VV VA QT")  # tags of words that say something
 _MIN_CONTENT = 2  # beside a subject that is asked for
+_MIN_COMMON = 5  # common nouns in a question without any name
 _MIN_NOUNS = 4  # around a subject that is asked for, where none is a name
 _SPECIFIC = words("ETM NNG NNP NNB JKG SN XSN SL SSC")  # behind these 당시 is when something was
 _PLACED = TIMES | {"위", "다음", "이상", "이하", "중", "동"}
@@ -81,8 +82,9 @@ def check_clause(sentence: Sentence, candidate: Candidate, kept: Sequence[Morph]
 
     own = [i for i in range(begin, predicate.root) if sentence.morphs[i].tag == "JKS"]
     own = [i for i in own if sentence.predicate_after(i) == predicate]
-    has_object = candidate.particle == "을" or any(one.tag == "JKO" for one in kept)
-    if predicate.key in TRANSITIVE and not has_object and (not own or subject in own):  # 주연은 송강호가: an object
+    has_object = candidate.particle == "을" or any(sentence.is_object(i) for i in objects)
+    transitive = predicate.key in TRANSITIVE or predicate.key.endswith("시키")
+    if transitive and not has_object and (not own or subject in own):  # 주연은 송강호가: an object
         raise Refused("no_object")
     following = sentence.predicate_after(predicate.stop)
     if following is not None and following.kind == "ETM":  # 만들고 연출한 영화: a clause of 영화
@@ -97,10 +99,20 @@ def check_clause(sentence: Sentence, candidate: Candidate, kept: Sequence[Morph]
     if asks_subject:
         named = any(one.tag in ("NNP", "SL", "SH", "SSC") for one in kept)
         named = named or sum(one.tag == "NNG" for one in kept) >= _MIN_NOUNS
-    if not named:
+    if not named or (
+        sentence.morphs[subject - 1].form in ATTRIBUTES and _is_behind_clause(sentence, subject, predicate)
+    ):
+        raise Refused("vague_subject")
+    has_name = any(one.tag in ("NNP", "SL", "SH", "SSC") for one in kept)
+    if not has_name and sum(one.tag in ("NNG", "SN") for one in kept) < _MIN_COMMON:
         raise Refused("vague_subject")
     if asks_subject and sum(one.tag in CONTENT for one in kept) < _MIN_CONTENT:
         raise Refused("too_little_said")
+
+
+def _is_behind_clause(sentence: Sentence, subject: int, predicate: Predicate) -> bool:
+    """Whether another clause stands between a subject and the predicate: 본명은 이대향이고, 평양에서 태어났다."""
+    return any(one.kind == "EC" and subject < one.root and one.stop <= predicate.root for one in sentence.predicates)
 
 
 def _subject_start(sentence: Sentence, begin: int, subject: int) -> int:

@@ -11,6 +11,7 @@ from corpus.questions.verbs import COPULA
 
 __all__ = ["ask_definition"]
 
+_NO_HEAD = words("예정 계획 상태 경우 정도 이유 결과 과정 문제 방식 내용 수 대부분 사실 부분")
 _ONE_OF_MANY = words("겸 중 하나 일종 것 등 일부 가운데")
 _MIN_CONTENT = 5  # words that say something, in a definition that fits one thing; one less with 최초 and the like
 
@@ -20,6 +21,8 @@ def ask_definition(sentence: Sentence, kiwi: Any) -> Question | None:
     morphs, last = sentence.morphs, sentence.predicates[-1]
     root = last.root
     if morphs[root].tag != "VCP" or root < 2 or morphs[root - 1].tag not in ("NNG", "XSN"):
+        return None
+    if morphs[root - 1].form in _NO_HEAD:
         return None
     topic = next((i for i in range(1, root) if sentence.is_topic(i)), None)
     if topic is None or any(one.kind == "EC" for one in sentence.predicates):

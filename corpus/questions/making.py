@@ -28,8 +28,11 @@ _MIN_ANSWER, _MAX_ANSWER = 2, 30
 _SENTENCES_BACK = 5  # in which the topic of a sentence without subject is looked for
 _TRIES_DEFINITION = 0.5  # how often, before other answers of the sentence
 _STATEMENT = re.compile(r"[다요죠][.]?$")
-_SCAR = re.compile(
-    r"[《〈「『\"'“‘]\s*[》〉」』\"'”’]|[(]\s*,|&#?\w+;|formula_|https?:|[\[\]{}|=\\]|\s[.,]|\s[은는을를과와의] "
+_SCAR = re.compile(  # of markup, of what was taken out, and of sentences without a space between
+    r"[《〈「『\"'“‘]\s*[》〉」』\"'”’]|[(]\s*,|&#?\w+;|formula_|https?:|[\[\]{}|=\\]|\s[.,:]"
+    r"|다\.[가-힣]|\s[은는을를과와의] "
+)
+    r"[《〈「『\"'“‘]\s*[》〉」』\"'”’]|[(]\s*,|&#?\w+;|formula_|https?:|[\[\]{}|=\\]|\s[.,:]|다\.[가-힣]|\s[은는을를과와의] "
 )
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from corpus.questions.nouns import BARE_AFTER_NUMBER, COUNTERS, MONEY, NATIVE, TIMES
+from corpus.questions.nouns import BARE_AFTER_NUMBER, COUNTERS, MONEY, NATIVE, NATIVE_UNITS, PERSONS, TIMES
 from corpus.questions.phrases import CASES, Candidate
 from corpus.questions.sentences import Sentence
 
@@ -19,9 +19,9 @@ _NO_DATE_BEFORE = re.compile(r"\d(년|월|세기)$|음력|양력|기원전|서�
 _HEADS = (("년", "해"), ("일", "날짜"), ("월", "때"), ("", "시기"))  # ending of a date -> … 해는 언제인가?
 
 _DIGITS = r"(?<![\d.,~:A-Za-z-])\d[\d,.]*(?:(?:천만|백만|억|만|천|조)(?: \d[\d,.]*(?:만|천)?)?)? ?"
-_NATIVE_DIGITS = rf"(?<![가-힣])(?:{'|'.join(sorted(NATIVE, key=len, reverse=True))}) ?"
+_NATIVE = rf"(?<![가-힣])(?:{'|'.join(sorted(NATIVE, key=len, reverse=True))}) ?(?=(?:{'|'.join(NATIVE_UNITS)}))"
 _UNITS = "|".join(sorted(COUNTERS | MONEY, key=lambda unit: (-len(unit), unit)))
-_COUNTED = re.compile(rf"(?P<ordinal>제)?(?P<number>{_DIGITS}|{_NATIVE_DIGITS})(?P<unit>{_UNITS})(?![a-z])")
+_COUNTED = re.compile(rf"(?P<ordinal>제)?(?P<number>{_DIGITS}|{_NATIVE})(?P<unit>{_UNITS})(?![a-z])")
 _DURATION = re.compile(rf"(?P<ordinal>)(?P<number>{_DIGITS})(?P<unit>년|일|주)(?= ?(?:동안|만에|간(?![가-힣])))")
 _ORDINAL = re.compile(r"(?<![가-힣\d])(?P<ordinal>제)?(?P<number>\d+ ?)(?P<unit>대|회|차|기|번째|위)(?![가-힣])")
 _BEFORE_NUMBER = re.compile(r"(\d|십|백|천|만|억)(년|월|일|시|분|세기|억|만|천|대|회|위|번째)?$|^(매|각|각각)$|[~∼–-]$")
@@ -112,6 +112,8 @@ def _stands_alone(sentence: Sentence, match: re.Match[str]) -> bool:
     if joined:
         return after.tag in CASES or after.tag == "VCP" or match.re is _DURATION
     if match.re is _ORDINAL and match["unit"] in ("대", "회", "번째") and after.tag in ("NNG", "NNP"):
+        if match["unit"] == "대":
+            return after.form in PERSONS  # 제39대 대통령
         return not (match["ordinal"] and match["unit"] == "회")
     return match.re is _DURATION or after.form in BARE_AFTER_NUMBER
 

@@ -83,7 +83,7 @@ def arguments(sentence: Sentence) -> Iterator[tuple[int, str, int]]:
             if one.form == "에" and following is not None and following.form == "의하":
                 if i + 2 < len(morphs) and (morphs[i + 2].form, morphs[i + 2].tag) == ("어", "EC"):
                     yield i, "에 의해", morphs[i + 2].end
-            elif following is None or following.form not in _OPEN:
+            elif (following is None or following.form not in _OPEN) and (one.tag != "JKO" or sentence.is_object(i)):
                 yield i, one.form, one.end
         elif following.form == "도" and one.form in ("이라고", "으로"):  # 이라고도 불린다
             yield i, one.form, following.end

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from corpus.questions.nouns import words
+from corpus.questions.nouns import BASES, words
 from corpus.questions.verbs import DECLARATIVE, PARTICLES, POSTPOSITIONS, SERIAL, SPLITTING
 from korbert.tokenization.morphemes import Analysis
 
@@ -153,7 +153,8 @@ class Sentence:
     def is_topic(self, place: int) -> bool:
         """Whether a morpheme is 은/는 directly behind a noun."""
         one = self.morphs[place]
-        return one.tag == "JX" and one.form == "은" and place > 0 and self.morphs[place - 1].tag[0] in "NSX"
+        behind_noun = place > 0 and self.morphs[place - 1].tag[0] in "NSX"
+        return one.tag == "JX" and one.form == "은" and behind_noun and self.ends_eojeol(place)
 
     def at(self, char: int) -> int:
         """The first morpheme that begins at or behind a character; the number of morphemes where none does."""
@@ -163,6 +164,12 @@ class Sentence:
         """Whether a morpheme is the last one of its eojeol, but for a comma."""
         following = self.morphs[place + 1] if place + 1 < len(self.morphs) else None
         return following is None or following.eojeol > self.morphs[place].eojeol or following.tag == "SP"
+
+    def is_object(self, place: int) -> bool:
+        """Whether a morpheme is the 을 of an object of a verb, not of 회고록을 기반으로."""
+        base = self.morphs[place + 1 : place + 3]
+        based = len(base) == 2 and base[0].form in BASES and (base[1].form, base[1].tag) == ("으로", "JKB")
+        return self.morphs[place].tag == "JKO" and not based
 
     def is_date_before(self, place: int) -> bool:
         """Whether the eojeol before a morpheme is 1998년, 5월 or 3일."""

@@ -72,6 +72,8 @@ def in_full(bare: Stripped, sentence: Sentence, topic: str) -> Stripped | None:
     morphs = sentence.morphs
     subject = any(one.tag == "JKS" or sentence.is_topic(i) for i, one in enumerate(morphs))
     particle = "은" if _closes(topic) else "는"
+    if bare.text.startswith(topic):
+        return None
     if not subject:
         return _prefixed(bare, f"{topic}{particle} ", 0)
     opening = _opening(sentence)
