@@ -32,8 +32,6 @@ _SCAR = re.compile(  # of markup, of what was taken out, and of sentences withou
     r"[《〈「『\"'“‘]\s*[》〉」』\"'”’]|[(]\s*,|&#?\w+;|formula_|https?:|[\[\]{}|=\\]|\s[.,:]"
     r"|다\.[가-힣]|\s[은는을를과와의] "
 )
-    r"[《〈「『\"'“‘]\s*[》〉」』\"'”’]|[(]\s*,|&#?\w+;|formula_|https?:|[\[\]{}|=\\]|\s[.,:]|다\.[가-힣]|\s[은는을를과와의] "
-)
 
 
 class Made(NamedTuple):
