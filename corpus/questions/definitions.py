@@ -22,7 +22,7 @@ def ask_definition(sentence: Sentence, kiwi: Any) -> Question | None:
     root = last.root
     if morphs[root].tag != "VCP" or root < 2 or morphs[root - 1].tag not in ("NNG", "XSN"):
         return None
-    if morphs[root - 1].form in _NO_HEAD:
+    if morphs[root - 1].form in _NO_HEAD or morphs[root - 1].form.endswith("적"):
         return None
     topic = next((i for i in range(1, root) if sentence.is_topic(i)), None)
     if topic is None or any(one.kind == "EC" for one in sentence.predicates):

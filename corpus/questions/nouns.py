@@ -13,6 +13,7 @@ __all__ = [
     "DEICTIC",
     "GIVEN_NAME",
     "GROUPS",
+    "KIN",
     "MEASURES",
     "MODIFIERS",
     "MONEY",
@@ -194,6 +195,8 @@ MODIFIERS = words(
 )
 # Words that leave only one thing to be meant.
 UNIQUE = words("가장 최초 최대 최고 최장 최다 유일 유일하 첫 번째 최연소 초대 마지막 본명 수도 원작 주제가")
+# … 사이에서 …의 딸로 태어났다.
+KIN = words("아들 딸 장남 차남 삼남 장녀 차녀 막내 째 자녀 손자 손녀 막내딸 외아들 외동딸 맏아들 둘째 셋째 넷째")
 # Endings of names that are no person's.
 GROUPS = (
     "팀",

@@ -15,6 +15,7 @@ __all__ = [
     "INTERROGATIVE",
     "NAMING",
     "NEGATIVE",
+    "ONCE",
     "PARTICLES",
     "POSTPOSITIONS",
     "QUOTATIVE",
@@ -61,6 +62,13 @@ PARTICLES = {
 
 # Verbs that make a particle with the one before them: 에 의해, 에 따라, 을 통해.
 POSTPOSITIONS = words("의하 대하 위하 통하 따르 비하 인하 관하 비롯하 비롯되 포함하 제외하 향하 두르 말미암 더불")
+
+# What happens once: when and where of it need not both be in the question.
+ONCE = words(
+    "태어나 출생하 사망하 별세하 서거하 죽 숨지 전사하 순교하 처형되 창립되 설립되 창단되 창설되 "
+    "결성되 건립되 건설되 완공되 준공되 개교하 개통되 개통하 개장하 개관하 "
+    "개업하 창간되 개봉하 개봉되 발매되 출시되 출간되 출판되 즉위하 암살되"
+)
 
 # Verbs by which things are named: even a single noun is worth a question.
 NAMING = words("뜻하 의미하 상징하 가리키 불리 부르 전공하 가르치 명명되 알려지 개칭되 개명하")
