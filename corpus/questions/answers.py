@@ -25,6 +25,7 @@ _TITLE = re.compile(r"《([^《》]+)》|〈([^〈〉]+)〉|『([^『』]+)』|�
 _NAMED = re.compile(rf"[\"'‘“]([^\"'‘“’”,]+)[\"'’”](이?라는|이?란) (?={'|'.join(NAMES)})")
 _PLACE = re.compile(r"..(시|군|구|섬|산|강|(?<![속온정밀])도|특별시|광역시|공항|호텔|공원|광장)$")
 _SCHOOLS = ("학교", "대학", "대학원", "학원")
+_INSIDE = ("에", "에서", "을", "를", "으로", "에게")
 _COUNTED = re.compile(r"\d(명|개|년|월|일|회|위|%|m|km)?$")
 _BY_VERB: dict[tuple[str, str], Frame] = {
     (frame.particle, verb): frame for frame in reversed(FRAMES) for verb in frame.verbs.split()
@@ -107,6 +108,8 @@ def _is_answer(text: str, phrase: Sequence[Morph], frame: Frame, predicate: Pred
     """Whether a phrase is worth asking for, and of the kind that the frame asks for. before: what stands before it."""
     last, possessed = phrase[-1], before is not None and before.tag == "JKG"
     if any(mark in text for mark in _MARKS) or text in CLASSES or last.form in TIMES:
+        return False
+    if any(word.endswith(_INSIDE) for word in text.split()[:-1]):  # Kiwi took a particle for a part of a name
         return False
     if last.form in VAGUE and not class_of(phrase) and frame.word != "어느 학교":
         return False

@@ -28,9 +28,10 @@ _MIN_ANSWER, _MAX_ANSWER = 2, 30
 _SENTENCES_BACK = 5  # in which the topic of a sentence without subject is looked for
 _TRIES_DEFINITION = 0.5  # how often, before other answers of the sentence
 _STATEMENT = re.compile(r"[다요죠][.]?$")
+_GOES_ON = ("뿐만", "그러자", "그러던", "이에 ", "이로써", "이때", "그중", "이 중")  # with the sentence before
 _SCAR = re.compile(  # of markup, of what was taken out, and of sentences without a space between
     r"[《〈「『\"'“‘]\s*[》〉」』\"'”’]|[(]\s*,|&#?\w+;|formula_|https?:|[\[\]{}|=\\]|\s[.,:]"
-    r"|다\.[가-힣]|\s[은는을를과와의] "
+    r"|다\.[가-힣《〈「『\"“‘]|\s[은는을를과와의] "
 )
 
 
@@ -171,7 +172,7 @@ def _unfit(sentence: str) -> str | None:
         return "no_statement"
     if not _MIN_SENTENCE <= len(sentence) <= _MAX_SENTENCE:
         return "too_short" if len(sentence) < _MIN_SENTENCE else "too_long"
-    return "scars" if _SCAR.search(sentence) else None
+    return "scars" if _SCAR.search(sentence) or sentence.startswith(_GOES_ON) else None
 
 
 def _fault(question: str, span: tuple[int, int], paragraph: str) -> str | None:

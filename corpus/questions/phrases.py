@@ -98,7 +98,7 @@ def is_korean_name(phrase: Sequence[Morph]) -> bool:
         and len(name) == 3
         and name[0] in SURNAMES
         and all(char in GIVEN_NAME for char in name[1:])
-        and not name.endswith(_NO_NAME_ENDS)
+        and not name.endswith((*_NO_NAME_ENDS, "나라"))
     )
 
 

@@ -192,6 +192,8 @@ class Sentence:
         if predicate.kind != "EC" or predicate.ending not in SPLITTING or predicate.stop == len(self.morphs):
             return False
         following = self.morphs[predicate.stop].tag
+        if predicate.ending in ("나", "으나") and self.morphs[predicate.root].tag == "VCP":  # 저체온증이나 영양실조로
+            return False
         if predicate.ending == "어":  # 졸업하여, 입단했다: but not 전해져 내려왔다
             return following == "SP"
         if predicate.ending == "고" and self.morphs[predicate.stop - 2].tag != "EP":  # 데리고 나가
