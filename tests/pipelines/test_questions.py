@@ -57,6 +57,12 @@ def test_count_stops_and_says_what_it_left_out(here, capsys):
     assert "2 more were made of the last part and left out: --count" in said
 
 
+def test_count_stops_the_work(here, capsys, monkeypatch):
+    monkeypatch.setattr("corpus.questions.generate._PART_BYTES", 500)
+    assert _run("poets.txt", "--output", "made.json", "--count", "1") == 0
+    assert "from 5 documents" not in capsys.readouterr().out
+
+
 def test_the_same_command_gives_the_same_bytes(here):
     for name, seed in (("a.json", "1"), ("b.json", "1"), ("c.json", "2")):
         assert _run("poets.txt", "--output", name, "--seed", seed) == 0

@@ -54,6 +54,18 @@ def test_workers_do_not_matter(corpus):
     assert places == sorted(places)
 
 
+def test_parts_are_given_out_in_their_order(corpus, monkeypatch):
+    """Whichever is finished first."""
+    expected = _made(corpus, 1)
+
+    def last_first(function, units, *, initializer, initargs, **_):
+        initializer(*initargs)
+        yield from [Outcome(unit, [function(unit)]) for unit in units][::-1]
+
+    monkeypatch.setattr(module, "run_units", last_first)
+    assert _made(corpus, 1) == expected
+
+
 def test_another_seed_asks_otherwise(corpus):
     assert _made(corpus, 1, seed=1)[0] != _made(corpus, 1, seed=2)[0]
 

@@ -120,6 +120,19 @@ def test_paragraphs_hold_all_visible_text_in_bounds(text):
     assert all(len(one) <= 1_500 for one in found)
 
 
+@pytest.mark.parametrize(
+    ("lengths", "expected"),
+    [
+        ((250, 1_400), [250, 1_400]),  # together too long
+        ((100, 100, 250, 400), [452, 400]),
+        ((3_200,), [1_500, 1_500, 200]),
+        ((100,), [100]),
+    ],
+)
+def test_lines_are_joined_and_cut(lengths, expected):
+    assert [len(one) for one in paragraphs("\n".join("가" * length for length in lengths))] == expected
+
+
 PIECES = [
     *SENTENCES,
     "(",
