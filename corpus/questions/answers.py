@@ -77,7 +77,7 @@ def _frame(phrase: Sequence[Morph], role: str, predicate: Predicate) -> Frame | 
     """What to ask for a phrase in a role (its particle; 이 for 은)."""
     if (frame := _BY_VERB.get((role, predicate.key))) is not None:
         return frame
-    if predicate.key == "이":
+    if predicate.key in ("이", "하"):
         return None
     if role in ("이", "에게", "에 의해", "과") and is_korean_name(phrase):
         return Frame(role, "", "누구", "" if role == "에 의해" else "사람")

@@ -84,7 +84,7 @@ NAMES = words(
 
 # Nouns of persons and places, by which a definition (… 배우이다) is asked for: 누구, 어디.
 PERSONS = words(
-    "대장 중장 소장 준장 대령 중령 소령 대위 사단장 최고경영자 경영자 "
+    "칸 대장 중장 소장 준장 대령 중령 소령 대위 사단장 최고경영자 경영자 "
     "배우 왕세자 후보 후보자 불사신 등장인물 멤버 회원 단원 일원 초인 거장 "
     "영웅 스타 정치가 연예인 모험가 발명자 공학자 천문학자 "
     "사회학자 심리학자 생리학자 사상가 관료 문관 무관 무장 기사 귀족 추장 족장 여배우 영화배우 가수 감독 작가 "
@@ -183,7 +183,7 @@ DEICTIC = words(
 )
 # Adverbs that a question leaves out: at the beginning of a sentence, anywhere.
 CONNECTORS = words(
-    "그러나 하지만 그리고 그래서 따라서 또한 또 그런데 한편 즉 반면 반면에 결국 실제로 마침내 드디어 아울러 "
+    "그리곤 그러나 하지만 그리고 그래서 따라서 또한 또 그런데 한편 즉 반면 반면에 결국 실제로 마침내 드디어 아울러 "
     "물론 다만 오히려 사실 예컨대 특히 그럼에도 그러므로 그러자 게다가 더욱이 때문에 덕분에"
 )
 ADVERBS = words(

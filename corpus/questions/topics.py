@@ -29,7 +29,8 @@ def opening_topic(sentence: Sentence) -> str | None:
     before, None where it is another one."""
     morphs = sentence.morphs
     if (opening := _opening(sentence)) is None:
-        return None if any(one.tag == "JKS" or sentence.is_topic(i) for i, one in enumerate(morphs)) else ""
+        other = any(one.tag == "JKS" or one.form == "도" or sentence.is_topic(i) for i, one in enumerate(morphs))
+        return None if other else ""
     if morphs[0].form in _PRONOUNS or _is_attribute(sentence, 0, opening) or _points_back(sentence, opening):
         return ""
     if morphs[opening - 1].form in ATTRIBUTES:
@@ -70,7 +71,7 @@ def _points_back(sentence: Sentence, opening: int) -> bool:
 def in_full(bare: Stripped, sentence: Sentence, topic: str) -> Stripped | None:
     """The sentence with the topic of the one before (세종), where it goes on with it; None where it does not."""
     morphs = sentence.morphs
-    subject = any(one.tag == "JKS" or sentence.is_topic(i) for i, one in enumerate(morphs))
+    subject = any(one.tag == "JKS" or one.form == "도" or sentence.is_topic(i) for i, one in enumerate(morphs))
     particle = "은" if _closes(topic) else "는"
     if bare.text.startswith(topic):
         return None

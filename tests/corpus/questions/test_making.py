@@ -66,13 +66,14 @@ def test_the_topic_of_the_sentence_before_goes_on(kiwi, calling, text, answer, e
     assert all(expected in question and "그는" not in question for question in questions)
 
 
-def test_another_topic_between_ends_it(kiwi, calling):
-    text = (
-        "윤동주는 시인이다. 그 뒤에 큰 전쟁이 있었다. 1938년에 연희전문학교에 입학하였다." + " 많은 사람이 왔다." * 15
-    )
+@pytest.mark.parametrize(
+    "between", ["그 뒤에 큰 전쟁이 있었다. 1938년에", "송몽규도 1938년에", "그것은 옛 일이다. 1938년에"]
+)
+def test_another_topic_between_ends_it(kiwi, calling, between):
+    text = f"윤동주는 시인이다. {between} 연희전문학교에 입학하였다." + " 많은 사람이 왔다." * 15
     maker = Maker(kiwi, calling, per_paragraph=9, seed=0)
-    assert not maker.questions(text)
-    assert maker.counts["refused_no_subject"]
+    assert not [one for one in maker.questions(text) if "윤동주" in one.question]
+    assert maker.counts["sentence_all_refused"]
 
 
 def test_counts_say_what_became_of_each_sentence(maker):
