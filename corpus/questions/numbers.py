@@ -73,7 +73,7 @@ def numbers(sentence: Sentence) -> Iterator[Candidate]:
             after = morphs[following]
             unit = match["unit"]
             word = "얼마" if unit in MONEY else f"{match['ordinal'] or ''}몇 {unit}"
-            found = Candidate(word.split()[0], start, end, start, end, word, predicate)
+            found = Candidate("얼마" if word == "얼마" else "몇", start, end, start, end, word, predicate)
             counted = _counted(sentence, following) if after.form == "의" and word != "얼마" else None
             if counted:
                 last, noun, particle = counted
