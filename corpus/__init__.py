@@ -9,7 +9,8 @@ The way of a document:
 5. `shards.py`: morphemes become ids and boundaries in Arrow files for training (shard).
 
 `settings.py` holds the settings of all stages, `documents.py` ids and the rule of held-out documents, `execution/` runs
-the work in parts. `overlap.py` looks up which texts of a task the corpus contains.
+the work in parts. `overlap.py` looks up which texts of a task the corpus contains. `questions/` makes questions with
+answers from text.
 """
 
 from typing import TYPE_CHECKING

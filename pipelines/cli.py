@@ -14,7 +14,7 @@ from korbert.errors import EndedElsewhere, KorbertError
 from korbert.interruption import Interrupted, raised_signals
 from korbert.terminal import printable
 from korbert.world import is_silent, world
-from pipelines.commands import models, planning, scoring, stages, tasks
+from pipelines.commands import data, models, planning, scoring, stages, tasks
 from pipelines.stages.table import STAGES
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -126,5 +126,12 @@ def cli() -> None:
     """
 
 
-for _command in (*stages.COMMANDS, *planning.COMMANDS, *tasks.COMMANDS, *scoring.COMMANDS, *models.COMMANDS):
+for _command in (
+    *stages.COMMANDS,
+    *planning.COMMANDS,
+    *data.COMMANDS,
+    *tasks.COMMANDS,
+    *scoring.COMMANDS,
+    *models.COMMANDS,
+):
     cli.add_command(_command)

@@ -2,7 +2,7 @@
 
 1. The files of the task are read, or one file is cut in two by article.
 2. Contexts and questions are analysed once and kept as pieces (korbert/tasks/passages.py).
-3. Windows over them are learned (korbert/tasks/windows.py); the model is written.
+3. Windows over them are learned (korbert/tasks/windows.py), those of the warm-up first; the model is written.
 4. The model answers the questions held back (korbert/tasks/reading.py); answers are scored, misses explained
    (korbert/tasks/misses.py).
 5. A folder to hand in is written (submission.py).
@@ -26,7 +26,7 @@ from korbert.tasks.reading_settings import ReadingTaskSettings
 from korbert.tasks.seen import learning_seen
 from korbert.tasks.windows import Window, collate, cut_windows, reading_loss, training_batches
 from korbert.tokenization import Tokenizer
-from korbert.training import TrainingOutput, TrainingPlan, choose_device, fit
+from korbert.training import Checkpointing, TrainingOutput, TrainingPlan, choose_device, fit
 from korbert.world import connected, require_rows
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
@@ -49,44 +49,28 @@ _FILES_NOTE = (
 def run(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
     """Writes model/, metrics.jsonl, predictions.json, nbest.json, scores.json and submission/ (docs/formats.md).
 
-    Of several connected processes all train, and rank 0 does the rest.
+    With a warm-up also warm_up.jsonl, its metrics. Of several connected processes all train, and rank 0 does the rest.
     """
     require_rows(f"{task.name}.batch_size", settings.batch_size)
     tokenizer = Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
     train, valid = _datasets(task, settings, inputs)
     model = _new_model(task, settings, inputs, tokenizer)
     encoded = inputs.encoded or output / "work"
+    torch.set_num_threads(settings.threads)
+    warm_up: Counts = {}
+    if settings.warm_up:
+        made = join({str(path): task.read(path) for path in inputs.files["warm_up"]})
+        pairs = question_pairs(made, tokenizer, encoded, workers=runtime.workers)
+        scratch = output / "work" / "warm_up"  # a warm-up that is done is resumed at its last checkpoint
+        kept = Checkpointing(scratch / "checkpoints", settings.checkpoint_every)
+        files = TrainingOutput(kept, output / "warm_up.jsonl", scratch / "timing.jsonl")
+        name, epochs = f"{task.name}: warm up", settings.warm_up_epochs
+        steps, _ = _learn(name, settings, epochs, made, pairs, model, tokenizer, files, runtime)
+        warm_up = {"warm_up_questions": len(made.questions), "warm_up_steps": steps}
     learned = question_pairs(train, tokenizer, encoded, workers=runtime.workers)
     asked = question_pairs(valid, tokenizer, encoded, workers=runtime.workers)
-
-    # Of several right answers the first one is learned.
-    windows = [
-        window
-        for question, pair in zip(train.questions, learned, strict=True)
-        for window in cut_windows(*pair, settings, answer=question.answers[0].span)
-    ]
-    _log_sample(windows, tokenizer)
-    torch.set_num_threads(settings.threads)
-    steps = max(1, round(settings.epochs * len(windows) / settings.batch_size))
-    parts = (collate(windows[first : first + 64], tokenizer, settings) for first in range(0, len(windows), 64))
-    with learning_seen(model, parts):
-        fit(
-            model,
-            training_batches(
-                windows,
-                tokenizer,
-                settings,
-                batch_size=settings.batch_size,
-                micro_batches=settings.micro_batches,
-                seed=settings.seed,
-            ),
-            reading_loss,
-            TrainingPlan(steps, settings.optimizer, settings.seed, settings.precision, settings.log_every),
-            device=choose_device(runtime.device),
-            output=TrainingOutput.below(output, settings.checkpoint_every),
-            description=task.name,
-            anomaly=runtime.anomaly,
-        )
+    files = TrainingOutput.below(output, settings.checkpoint_every)
+    steps, windows = _learn(task.name, settings, settings.epochs, train, learned, model, tokenizer, files, runtime)
     if not connected().writes:
         return {}
     save_model(output / "model", model, tokenizer, task=settings.reading().model_dump())
@@ -105,6 +89,7 @@ def run(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs, output
         shutil.rmtree(output / "submission", ignore_errors=True)  # begun by a run that was cut off
         write_submission(output / "model", output / "submission")
     return {
+        **warm_up,
         "train_questions": len(train.questions),
         "train_questions_cut": _questions_cut(settings, learned),
         "train_windows": len(windows),
@@ -112,6 +97,50 @@ def run(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs, output
         "steps": steps,
         **{key: scores[key] for key in ("count", "questions_cut", "windows", "gold_unreachable", "exact_match", "f1")},
     }
+
+
+def _learn(
+    description: str,
+    settings: ReadingTaskSettings,
+    epochs: float,
+    dataset: Dataset,
+    pairs: Sequence[tuple[Passage, Passage]],
+    model: ReadingModel,
+    tokenizer: Tokenizer,
+    output: TrainingOutput,
+    runtime: Runtime,
+) -> tuple[int, list[Window]]:
+    """Trains the model on the questions of a data set; of several right answers the first one is learned.
+
+    pairs: question and context of each as pieces. Returns the number of steps and the windows.
+    """
+    windows = [
+        window
+        for question, pair in zip(dataset.questions, pairs, strict=True)
+        for window in cut_windows(*pair, settings, answer=question.answers[0].span)
+    ]
+    _log_sample(windows, tokenizer)
+    steps = max(1, round(epochs * len(windows) / settings.batch_size))
+    parts = (collate(windows[first : first + 64], tokenizer, settings) for first in range(0, len(windows), 64))
+    with learning_seen(model, parts):
+        fit(
+            model,
+            training_batches(
+                windows,
+                tokenizer,
+                settings,
+                batch_size=settings.batch_size,
+                micro_batches=settings.micro_batches,
+                seed=settings.seed,
+            ),
+            reading_loss,
+            TrainingPlan(steps, settings.optimizer, settings.seed, settings.precision, settings.log_every),
+            device=choose_device(runtime.device),
+            output=output,
+            description=description,
+            anomaly=runtime.anomaly,
+        )
+    return steps, windows
 
 
 def _datasets(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs) -> tuple[Dataset, Dataset]:

@@ -86,6 +86,12 @@ class ReadingTaskSettings(WindowSettings, frozen=True, extra="forbid"):
     encoder: EncoderConfig | None = Field(
         None, description='only with init = "scratch"; its vocab_size is always the tokenizer\'s'
     )
+    warm_up: str = Field(
+        "",
+        description="a file of questions learned before those of train, as `korbert questions` makes one, of text that "
+        'valid does not have; "": none',
+    )
+    warm_up_epochs: float = Field(1.0, gt=0, description="passes over the windows of warm_up")
     epochs: float = Field(3.0, gt=0, description="passes over all training windows")
     batch_size: int = Field(32, ge=1, description="windows per step")
     micro_batches: int = Field(
@@ -116,10 +122,18 @@ class ReadingTaskSettings(WindowSettings, frozen=True, extra="forbid"):
             )
         return self
 
+    @model_serializer(mode="wrap")
+    def _without_what_is_off(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without a warm-up the record is as it was before there was one: artifacts keep their digest."""
+        fields: dict[str, Any] = written(self)
+        off = () if self.warm_up else ("warm_up", "warm_up_epochs")
+        return {name: value for name, value in fields.items() if name not in off}
+
     def reading(self) -> ReadingSettings:
         """The part that a model needs to answer."""
         return ReadingSettings(**{name: getattr(self, name) for name in WindowSettings.model_fields})
 
     def patterns(self) -> dict[str, str]:
         """Role -> file pattern, relative to the data folder, of what the task reads."""
-        return {"official": self.official} if self.split_by_article else {"train": self.train, "valid": self.valid}
+        own = {"official": self.official} if self.split_by_article else {"train": self.train, "valid": self.valid}
+        return own | ({"warm_up": self.warm_up} if self.warm_up else {})

@@ -230,6 +230,58 @@ def test_a_run_that_was_cut_off_behind_training_is_finished(made, root):
     assert digests(output) == digests(made[0])
 
 
+@pytest.fixture(scope="module")
+def warmed(root):
+    """An artifact with a warm-up, and its counts."""
+    (root / "made.json").write_text(json.dumps(document(ARTICLES[:2]), ensure_ascii=False), encoding="utf-8")
+    output = root / "warmed"
+    output.mkdir()
+    return output, KORQUAD.run(WARM, inputs(root, **WARM_FILES), output, runtime(root))
+
+
+WARM_FILES = {"train": "train.json", "valid": "valid.json", "warm_up": "made.json"}
+WARM = KorquadSettings.model_validate(
+    {**SETTINGS.model_dump(), "epochs": 2.0, "warm_up": "made.json", "warm_up_epochs": 20.0}
+)
+
+
+def test_a_warm_up_is_learned_first(warmed, root, tmp_path):
+    output, counts = warmed
+    assert counts["warm_up_questions"] == 5
+    warm, own = (
+        [json.loads(line)["loss"] for line in (output / name).read_text().splitlines()]
+        for name in ("warm_up.jsonl", "metrics.jsonl")
+    )
+    assert warm[-1] < warm[0] / 2
+    cold = WARM.model_copy(update={"warm_up": ""})
+    KORQUAD.run(cold, inputs(root), tmp_path, runtime(root))
+    first = json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[0])["loss"]
+    assert own[0] < first  # some of the questions are known by now
+    assert not (tmp_path / "warm_up.jsonl").exists()
+
+
+def test_a_run_killed_behind_its_warm_up_goes_on_to_the_same_bytes(warmed, root):
+    output, counts = warmed
+    total = counts["warm_up_steps"]
+    for name, after in (("during", total - 3), ("behind", total + 2)):
+        killed = root / f"killed-{name}"
+        killed.mkdir()
+        code = KILLED.replace("steps > 15", f"steps > {after}").replace("SETTINGS, inputs(root), root / \"killed\"",
+                              f"WARM, inputs(root, **WARM_FILES), root / 'killed-{name}'")  # fmt: skip
+        code = code.replace("import SETTINGS,", "import WARM, WARM_FILES,")
+        command = [sys.executable, "-c", code, str(root), str(Path(__file__).parent)]
+        assert subprocess.run(command, timeout=120, check=False).returncode == -signal.SIGKILL
+        KORQUAD.run(WARM, inputs(root, **WARM_FILES), killed, runtime(root))
+        assert digests(killed) == digests(output)
+
+
+def test_without_a_warm_up_the_record_is_as_it_was():
+    assert not {"warm_up", "warm_up_epochs"} & SETTINGS.model_dump().keys()
+    assert WARM.model_dump()["warm_up_epochs"] == 20.0
+    assert "warm_up" not in SETTINGS.patterns()
+    assert WARM.patterns() == {"train": SETTINGS.train, "valid": SETTINGS.valid, "warm_up": "made.json"}
+
+
 FEW = SETTINGS.model_copy(update={"epochs": 1.0})
 
 

@@ -1,0 +1,237 @@
+"""The answers that a sentence has, and what asks for each."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from corpus.questions.nouns import ATTRIBUTES, CLASSES, NAMES, PERSONS, PLACES, TIMES, TITLES, VAGUE
+from corpus.questions.numbers import DATE, dates, numbers
+from corpus.questions.phrases import (
+    CASES,
+    Candidate,
+    arguments,
+    class_of,
+    is_korean_name,
+    is_loose,
+    may_be_person,
+    phrase_start,
+)
+from corpus.questions.sentences import NOUNS, Morph, Predicate, Sentence
+from corpus.questions.verbs import FRAMES, NAMING, Frame
+
+__all__ = ["candidates"]
+
+_MARKS = "《》〈〉「」『』“”‘’\"'"
+_TITLE = re.compile(r"《([^《》]+)》|〈([^〈〉]+)〉|『([^『』]+)』|「([^「」]+)」")
+_NAMED = re.compile(rf"[\"'‘“]([^\"'‘“’”,]+)[\"'’”](이?라는|이?란) (?={'|'.join(NAMES)})")
+_PLACE = re.compile(r"..(시|군|구|섬|산|강|(?<![속온정밀])도|특별시|광역시|공항|호텔|공원|광장)$")
+_SCHOOLS = ("학교", "대학", "대학원", "학원")
+_INSIDE = ("에", "에서", "을", "를", "으로", "에게")
+_COUNTED = re.compile(r"\d(명|개|년|월|일|회|위|%|m|km)?$")
+_BY_VERB: dict[tuple[str, str], Frame] = {
+    (frame.particle, verb): frame for frame in reversed(FRAMES) for verb in frame.verbs.split()
+}
+
+
+def candidates(sentence: Sentence) -> list[Candidate]:
+    """All answers of a sentence whose predicate may end a question, in a fixed order."""
+    found = (
+        *dates(sentence),
+        *numbers(sentence),
+        *_phrases(sentence),
+        *_titles(sentence),
+        *_titled_persons(sentence),
+        *_attributes(sentence),
+        *_names(sentence),
+    )
+    return sorted(set(found))
+
+
+def _phrases(sentence: Sentence) -> Iterator[Candidate]:
+    """Noun phrases for which verb and particle tell what to ask, names of Koreans, and names that say their class."""
+    morphs = sentence.morphs
+    for i, particle, last in arguments(sentence):
+        predicate = sentence.clause_predicate(i + 1)
+        first = phrase_start(sentence, i - 1)
+        if predicate is None or first is None:
+            continue
+        phrase = morphs[first:i]
+        role = "이" if particle == "은" else particle
+        if (frame := _frame(phrase, role, predicate)) is None:
+            continue
+        start, end = _unquoted(sentence, phrase)
+        text = sentence.text[start:end]
+        before = morphs[first - 1] if first else None
+        if not _is_answer(text, phrase, frame, predicate, before):
+            continue
+        word, head = frame.word, frame.head
+        class_ = class_of(phrase) if frame.word in ("어디", "무엇", "어느 학교") else ""
+        if class_:
+            word, head = f"{CLASSES[class_]} {class_}", class_
+        kind = frame.word.split()[0]
+        asked = kind if kind == "누구" or (kind == "어디" and (not class_ or class_ in PLACES)) else "무엇"
+        head = head if is_loose(sentence, first) else ""
+        yield Candidate(kind, start, end, phrase[0].start, last, word, predicate, role, head, asked)
+
+
+def _frame(phrase: Sequence[Morph], role: str, predicate: Predicate) -> Frame | None:
+    """What to ask for a phrase in a role (its particle; 이 for 은)."""
+    if (frame := _BY_VERB.get((role, predicate.key))) is not None:
+        return frame
+    if predicate.key in ("이", "하"):
+        return None
+    if role in ("이", "에게", "에 의해", "과") and is_korean_name(phrase):
+        return Frame(role, "", "누구", "" if role == "에 의해" else "사람")
+    names = [one.tag in ("NNP", "SL") for one in phrase]
+    if (
+        role == "에서"
+        and all(one.tag == "NNP" for one in phrase)
+        and _PLACE.search("".join(one.form for one in phrase))
+    ):
+        return Frame(role, "", "어디", "곳")
+    # 베를린 장벽을: a name that ends in a common noun is a thing, whatever the verb.
+    last = phrase[-1]
+    if len(phrase) < 2 or not any(names) or last.tag != "NNG" or len(last.form) < 2 or last.form in PERSONS | PLACES:
+        return None
+    if role == "을" or (role == "이" and (predicate.key.endswith(("되", "지")) or class_of(phrase))):
+        return Frame(role, "", "무엇", "것")
+    return None
+
+
+def _unquoted(sentence: Sentence, phrase: Sequence[Morph]) -> tuple[int, int]:
+    """The span of a phrase, without the quotation marks around it."""
+    start, end = phrase[0].start, phrase[-1].end
+    inside = (phrase[0].tag, phrase[-1].tag) == ("SSO", "SSC") and len(phrase) > 2
+    return (start + 1, end - 1) if inside else (start, end)
+
+
+def _is_answer(text: str, phrase: Sequence[Morph], frame: Frame, predicate: Predicate, before: Morph | None) -> bool:
+    """Whether a phrase is worth asking for, and of the kind that the frame asks for. before: what stands before it."""
+    last, possessed = phrase[-1], before is not None and before.tag == "JKG"
+    if any(mark in text for mark in _MARKS) or text in CLASSES or last.form in TIMES:
+        return False
+    if any(word.endswith(_INSIDE) for word in text.split()[:-1]):  # Kiwi took a particle for a part of a name
+        return False
+    if last.form in VAGUE and not class_of(phrase) and frame.word != "어느 학교":
+        return False
+    if (
+        text.endswith("적")
+        or DATE.search(text)
+        or _COUNTED.search(text)
+        or (before is not None and text.startswith("대한 "))
+    ):
+        return False
+    if frame.word == "누구":
+        return not possessed and (is_korean_name(phrase) or (last.tag == "NNP" and may_be_person(phrase)))
+    if frame.word == "어느 학교":
+        return text.endswith(_SCHOOLS)
+    if frame.word == "어디" and any(one.tag == "SN" for one in phrase):
+        return False
+    if frame.word == "어디":
+        place = last.tag in ("NNP", "SL") or (len(phrase) > 1 and last.form in PLACES) or bool(class_of(phrase))
+        return place and not (possessed and phrase[0].tag == "NNG")
+    if frame.word != "무엇" or frame.particle == "이라고" or predicate.key in NAMING:
+        return True
+    # A thing: a name, several nouns, or at least a long one.
+    nouns = [one for one in phrase if one.tag in ("NNG", "NNP", "SL", "SN")]
+    single = len(nouns) == 1 and frame.particle == "을" and len(nouns[0].form) >= 3
+    named = any(one.tag in ("NNP", "SL", "SSC") for one in phrase)
+    return (len(nouns) >= 2 or single or named) and phrase[0].tag != "SN"
+
+
+def _titles(sentence: Sentence) -> Iterator[Candidate]:
+    """영화 《기생충》을 -> 어떤 영화를; without a class noun 무엇을."""
+    morphs = sentence.morphs
+    for match in _TITLE.finditer(sentence.text):
+        i, opening = sentence.at(match.end()), sentence.at(match.start())
+        if i >= len(morphs) or morphs[i].start != match.end() or morphs[i].tag not in CASES:
+            continue
+        predicate = sentence.clause_predicate(i)
+        if predicate is None or predicate.key == "이" or not sentence.ends_eojeol(i):
+            continue
+        before = morphs[opening - 1] if opening else None
+        class_ = before.form if before and before.tag == "NNG" and CLASSES.get(before.form) == "어떤" else ""
+        first = opening - 1 if class_ else opening
+        ahead = morphs[first - 1] if first else None
+        if class_ and ahead is not None and ahead.tag in (*NOUNS, "NNB", "JC", "SP", "MM"):
+            continue
+        if not class_ and ahead is not None and ahead.tag not in ("JX", "JKS", "JKO", "JKB", "EC", "MAG", "MAJ"):
+            continue
+        if not class_ and morphs[i].tag in ("JKG", "JKB", "JKQ"):
+            continue
+        particle = "이" if morphs[i].form == "은" else morphs[i].form
+        head = (class_ or "것") if particle in ("이", "을") and is_loose(sentence, first) else ""
+        word = f"어떤 {class_}" if class_ else "무엇"
+        yield Candidate(
+            word.split()[0],
+            match.start() + 1,
+            match.end() - 1,
+            morphs[first].start,
+            morphs[i].end,
+            word,
+            predicate,
+            particle,
+            head,
+            "무엇",
+        )
+
+
+def _titled_persons(sentence: Sentence) -> Iterator[Candidate]:
+    """배우 송강호가, 송강호 배우가 -> 어느 배우가"""
+    morphs = sentence.morphs
+    for i, particle, last in arguments(sentence):
+        predicate = sentence.clause_predicate(i + 1)
+        if predicate is None:
+            continue
+        if morphs[i - 1].form in TITLES and i > 1 and is_korean_name([morphs[i - 2]]):
+            first, title, name = i - 2, morphs[i - 1].form, (morphs[i - 2].start, morphs[i - 2].end)
+        else:
+            first = i - 1
+            while first > 0 and morphs[first].tag == "NNP":
+                first -= 1
+            title = morphs[first].form
+            if first == i - 1 or title not in TITLES or morphs[first].eojeol == morphs[first + 1].eojeol:
+                continue
+            name = morphs[first + 1].start, morphs[i - 1].end
+        before = morphs[first - 1] if first else None
+        if before is not None and before.tag not in ("JKB", "JX", "JKS", "JKO", "JKG", "EC", "MAG"):
+            continue
+        role = "이" if particle == "은" else particle
+        head = title if role in ("이", "을") and is_loose(sentence, first) else ""
+        word = f"어느 {title}"
+        yield Candidate("누구", *name, morphs[first].start, last, word, predicate, role, head, "누구")
+
+
+def _attributes(sentence: Sentence) -> Iterator[Candidate]:
+    """대한민국의 수도는 서울이다 -> 대한민국의 수도는 어디인가?"""
+    morphs = sentence.morphs
+    for predicate in sentence.predicates:
+        i = predicate.root
+        if morphs[i].tag != "VCP" or i < 3 or not sentence.may_end(predicate) or morphs[i - 1].tag not in NOUNS:
+            continue
+        if morphs[i].start < morphs[i - 1].end or morphs[i].start == morphs[i].end:  # 루블린이지만: read as 루블린이
+            continue
+        first = phrase_start(sentence, i - 1)
+        if first is None or first < 2 or not sentence.is_topic(first - 1):
+            continue
+        attribute, phrase = morphs[first - 2].form, morphs[first:i]
+        word = ATTRIBUTES.get(attribute)
+        start, end = _unquoted(sentence, phrase)
+        text = sentence.text[start:end]
+        if word is None or any(mark in text for mark in _MARKS) or DATE.search(text):
+            continue
+        if word == "누구" and not (is_korean_name(phrase) or may_be_person(phrase)):
+            continue
+        if phrase[-1].form not in VAGUE and phrase[-1].form != attribute and not text.endswith("적"):
+            yield Candidate(word, start, end, phrase[0].start, phrase[-1].end, word, predicate)
+
+
+def _names(sentence: Sentence) -> Iterator[Candidate]:
+    """'토이'라는 이름으로 -> 무엇이라는 이름으로"""
+    morphs = sentence.morphs
+    for match in _NAMED.finditer(sentence.text):
+        i, first = sentence.at(match.end()), sentence.at(match.start())
+        predicate = sentence.clause_predicate(i)
+        if predicate is None or i >= len(morphs) or morphs[i].tag[0] != "J":
+            continue
+        if not first or morphs[first - 1].tag in ("JX", "JKS", "JKO", "JKB", "EC", "MAG"):
+            yield Candidate("무엇", *match.span(1), match.start(), match.end(2), "무엇이라는", predicate)

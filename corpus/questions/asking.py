@@ -1,0 +1,163 @@
+"""An answer of a sentence -> the question for it.
+
+1. The clause of the answer is cut out; a clause before it is left out where the topic can be carried over.
+2. The question word takes the answer's place (세종은 언제 한글을 만들었는가?), or the answer moves to
+   the end (세종이 한글을 만든 때는 언제인가?).
+3. The verb may become another of the same meaning; Kiwi conjugates it.
+"""
+
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from corpus.questions.checks import Refused, check_clause, check_predicate, check_words
+from corpus.questions.drafts import Draft, drafted
+from corpus.questions.numbers import DATE, has_same_unit
+from corpus.questions.phrases import Candidate
+from corpus.questions.sentences import Predicate, Sentence
+from corpus.questions.verbs import COPULA, INTERROGATIVE, SYNONYMS
+
+__all__ = ["Question", "ask", "tidy"]
+
+_ONLY_GAPS = 0.3  # share that is kept of questions whose answer is all that they leave out of their sentence
+_MOVES_ANSWER, _CHANGES_VERB = 0.5, 0.5  # how often, where it is possible
+_CONTRACTED = (("하였", "했"), ("되었", "됐"), ("하여", "해"), ("되어", "돼"), ("이었", "였"), (" ", ""))
+_PARTICLE_TAGS = {"이": "JKS", "을": "JKO", "은": "JX", "의": "JKG", "이라고": "JKQ"}  # JKB otherwise
+
+Stem = list[tuple[str, str]]  # form and tag of each morpheme of a predicate, without its ending
+
+
+class Question(NamedTuple):
+    """text, and its answer: characters [start, end) of the stripped sentence. kind: the question word."""
+
+    text: str
+    start: int
+    end: int
+    kind: str
+
+
+def ask(sentence: Sentence, candidate: Candidate, kiwi: Any, rng: np.random.Generator) -> Question:
+    """Raises Refused where no good question comes of it."""
+    check_predicate(sentence, candidate.predicate)
+    stem = _stem(sentence, candidate.predicate, kiwi)
+    draft = drafted(sentence, candidate, rng)
+    if draft.fills_the_only_gap and rng.random() >= _ONLY_GAPS:
+        raise Refused("only_gap")
+    check_words(draft.kept)
+    check_clause(sentence, candidate, draft.kept, draft.begin, draft.carried)
+
+    serial = any(tag == "VX" and form not in ("있", "지") for form, tag in stem)  # 이주해 나가
+    other = None if serial else SYNONYMS.get(candidate.predicate.key)
+    changes = other is not None and rng.random() < _CHANGES_VERB
+    moves = draft.can_move and rng.random() < _MOVES_ANSWER
+    if draft.is_close and not moves and not changes:
+        moves = draft.can_move
+        changes = not moves and other is not None
+        if not moves and not changes:
+            raise Refused("too_close")
+    if changes and other is not None:
+        simple = sentence.morphs[candidate.predicate.root].tag in ("VV", "VA")
+        stem = [(other, "VV"), *stem[1 if simple else 2 :]]
+    register = sentence.register or "plain"
+    text = tidy(_moved(draft, stem, register, kiwi) if moves else _in_place(draft, stem, register, kiwi, rng))
+
+    if candidate.kind == "언제" and DATE.search(text):
+        raise Refused("another_date")
+    if candidate.kind in ("몇", "얼마") and has_same_unit(candidate.asked or candidate.word, text):
+        raise Refused("another_number")
+    return Question(text, candidate.start, candidate.end, candidate.kind)
+
+
+def tidy(text: str) -> str:
+    """The question with single spaces and a question mark."""
+    text = re.sub(r"\s+", " ", text).strip(" ,")
+    return re.sub(r" ([,?])", r"\1", text) + "?"
+
+
+def _stem(sentence: Sentence, predicate: Predicate, kiwi: Any) -> Stem:
+    """The predicate without its ending; 만들고 (... 반포하였다) gets the past of the next predicate that has one.
+
+    Refused where Kiwi would not write the predicate as the sentence does.
+    """
+    morphs = sentence.morphs[predicate.root : predicate.stop]
+    given = [(one.form, one.full_tag) for one in morphs]
+    written = sentence.text[morphs[0].start : morphs[-1].end]
+    if morphs[0].tag != "VCP" and _contracted(kiwi.join(given)) != _contracted(written):
+        raise Refused("conjugation")
+    stem = given[:-1]
+    for other in sentence.predicates[sentence.predicates.index(predicate) :]:
+        markers = [one.form for one in sentence.morphs[other.root : other.stop] if one.tag == "EP"]
+        if other.kind == "EF" or (other.kind == "EC" and markers):
+            if other is not predicate and any(form.startswith("었") for form in markers):
+                stem.append(("었", "EP"))
+            break
+    return stem
+
+
+def _contracted(text: str) -> str:
+    for long, short in _CONTRACTED:
+        text = text.replace(long, short)
+    return text
+
+
+def _in_place(draft: Draft, stem: Stem, register: str, kiwi: Any, rng: np.random.Generator) -> str:
+    """세종은 언제 한글을 만들었는가"""
+    candidate, text = draft.candidate, draft.sentence.text
+    before, behind = draft.around()
+    gap = " " if text[candidate.last : candidate.last + 1] == " " else ""
+    ahead = f"{before}{_with_particle(candidate.word, candidate.particle, kiwi)}{gap}{behind}"
+    endings = INTERROGATIVE[register]
+    verb, adjective = endings[rng.integers(len(endings))]
+    if verb == "나" and stem[-1] != ("었", "EP"):  # 하나 would be read as one
+        verb = "는가"
+    ending = adjective if _is_adjective(stem) else verb
+    if stem[0][1] != "VCP":
+        return f"{ahead}{kiwi.join([*stem, (ending, 'EF')])}"
+    # 이다 depends on the last syllable before it.
+    last = ahead[-1] if "가" <= ahead[-1] <= "힣" else "것"
+    joined = str(kiwi.join([(last, "NNG"), *stem, (ending, "EF")]))
+    return ahead + joined.removeprefix(last)
+
+
+def _is_adjective(stem: Stem) -> bool:
+    form, tag = stem[-1]
+    return tag.split("-")[0] in ("VA", "XSA", "VCP") and form not in ("있", "없", "계시")
+
+
+def _with_particle(word: str, particle: str, kiwi: Any) -> str:
+    """누구 + 이 -> 누가, 어느 학교 + 을 -> 어느 학교를"""
+    if not particle:
+        return word
+    *ahead, last = word.split(" ")
+    first, *more = particle.split(" ")
+    tag = "NP" if last in ("누구", "무엇", "어디", "언제") else "NNG"
+    joined = str(kiwi.join([(last, tag), (first, _PARTICLE_TAGS.get(first, "JKB"))]))
+    return " ".join((*ahead, joined, *more))
+
+
+def _moved(draft: Draft, stem: Stem, register: str, kiwi: Any) -> str:
+    """세종이 한글을 만든 때는 언제인가"""
+    sentence, candidate = draft.sentence, draft.candidate
+    before, behind = draft.around()
+    # A topic inside a clause that modifies a noun is its subject.
+    for one, noun in zip(draft.kept[1:], draft.kept, strict=False):
+        if (one.form, one.tag) == ("은", "JX") and noun.end == one.start:
+            topic = sentence.text[noun.start : one.end]
+            subject = topic[:-1] + ("가" if topic.endswith("는") else "이")
+            if topic in before:
+                before = before.replace(topic, subject, 1)
+            else:
+                behind = behind.replace(topic, subject, 1)
+
+    past = stem[-1] == ("었", "EP")
+    plain = stem[:-1] if past else stem
+    if any(tag == "EP" for _, tag in plain):
+        raise Refused("tense")
+    if past and (plain[-1][0] in ("있", "없") or _is_adjective(plain)):
+        relative = kiwi.join([*stem, ("던", "ETM")])
+    else:
+        relative = kiwi.join([*plain, ("은" if past or _is_adjective(plain) else "는", "ETM")])
+    gap = "" if before.endswith(" ") else " "
+    head = kiwi.join([(candidate.head, "NNG"), ("은", "JX")])
+    return f"{before}{gap}{behind}{relative} {head} {candidate.asked}{COPULA[register]}"

@@ -1,0 +1,189 @@
+"""A paragraph -> questions on it: a pure function of the text and the seed.
+
+Sentences are tried in an order drawn by the hash of seed and paragraph; each is analysed only when its turn comes.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from corpus.questions.answers import candidates
+from corpus.questions.asking import Question, ask
+from corpus.questions.checks import Refused
+from corpus.questions.definitions import ask_definition
+from corpus.questions.sentences import Sentence, Stripped, sentence_spans, stripped
+from corpus.questions.topics import in_full, opening_topic, owned
+from korbert.tokenization.morphemes import analyze
+
+__all__ = ["Made", "Maker", "paragraphs"]
+
+_MIN_PARAGRAPH, _USUAL_PARAGRAPH, _MAX_PARAGRAPH = 150, 300, 1_500  # characters
+_MIN_SENTENCE, _MAX_SENTENCE = 15, 160
+_MIN_QUESTION, _MAX_QUESTION = 12, 90
+_MIN_ANSWER, _MAX_ANSWER = 2, 30
+_SENTENCES_BACK = 5  # in which the topic of a sentence without subject is looked for
+_TRIES_DEFINITION = 0.5  # how often, before other answers of the sentence
+_STATEMENT = re.compile(r"[다요죠][.]?$")
+_GOES_ON = ("뿐만", "그러자", "그러던", "이에 ", "이로써", "이때", "그중", "이 중")  # with the sentence before
+_SCAR = re.compile(  # of markup, of what was taken out, and of sentences without a space between
+    r"[《〈「『\"'“‘]\s*[》〉」』\"'”’]|[(]\s*,|&#?\w+;|formula_|https?:|[\[\]{}|=\\]|\s[.,:]"
+    r"|다\.[가-힣《〈「『\"“‘]|\s[은는을를과와의] "
+)
+
+
+class Made(NamedTuple):
+    """A question on a paragraph. start: character of the answer there. kind: the question word."""
+
+    question: str
+    answer: str
+    start: int
+    kind: str
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """The lines of a document: short ones joined up to 300 characters, those beyond 1,500 cut between sentences."""
+    held = ""
+    for line in map(str.strip, text.split("\n")):
+        while len(line) > _MAX_PARAGRAPH:
+            end = max((end for _, end in sentence_spans(line) if end <= _MAX_PARAGRAPH), default=_MAX_PARAGRAPH)
+            if held:
+                yield held
+            yield line[:end]
+            held, line = "", line[end:].lstrip()
+        if held and len(held) + len(line) > _MAX_PARAGRAPH:
+            yield held
+            held = ""
+        held = f"{held}\n{line}" if held and line else held or line
+        if len(held) >= _USUAL_PARAGRAPH:
+            yield held
+            held = ""
+    if held:
+        yield held
+
+
+class Maker:
+    """Questions by one Kiwi. per_paragraph: maximum number of questions, each of another sentence.
+
+    counts: what became of paragraphs and sentences, and why answers were refused.
+    """
+
+    def __init__(self, kiwi: Any, calling: Mapping[str, Any], *, per_paragraph: int, seed: int) -> None:
+        self.counts: Counter[str] = Counter()
+        self._kiwi = kiwi
+        self._calling = calling
+        self._per_paragraph = per_paragraph
+        self._seed = seed
+
+    def questions(self, paragraph: str) -> list[Made]:
+        """In the order of their answers."""
+        self.counts["paragraphs"] += 1
+        if len(paragraph) < _MIN_PARAGRAPH:
+            self.counts["paragraph_too_short"] += 1
+            return []
+        digest = blake2b(f"{self._seed}:{paragraph}".encode(), digest_size=8).digest()
+        rng = np.random.default_rng(int.from_bytes(digest, "big"))
+        spans = list(sentence_spans(paragraph))
+        made: dict[int, Made] = {}
+        for place in rng.permutation(len(spans)).tolist():
+            if len(made) == self._per_paragraph:
+                break
+            self.counts["sentences"] += 1
+            one = self._of_sentence(paragraph, spans[: place + 1], rng)
+            if one is not None:
+                self.counts["questions"] += 1
+                self.counts[f"question_{one.kind}"] += 1
+                made[place] = one
+        return [made[place] for place in sorted(made)]
+
+    def _of_sentence(self, paragraph: str, spans: Sequence[tuple[int, int]], rng: np.random.Generator) -> Made | None:
+        """A question on the last one of the sentences."""
+        start, end = spans[-1]
+        bare = stripped(paragraph, start, end)
+        reason = "unpaired_brackets" if bare is None else _unfit(paragraph[start:end])
+        if bare is None or reason is not None:
+            self.counts[f"sentence_{reason}"] += 1
+            return None
+        sentence = self._analyzed(bare)
+        if sentence.register is None:
+            self.counts["sentence_no_statement"] += 1
+            return None
+        topic = "" if opening_topic(sentence) else self._topic_before(paragraph, spans)
+        if topic and (full := in_full(bare, sentence, topic)) is not None:
+            bare, sentence = full, self._analyzed(full)
+        versions = [*((one, self._analyzed(one)) for one in owned(bare, sentence)), (bare, sentence)]
+
+        tried = 0
+        for version, its_sentence in versions:
+            for question in self._asked(its_sentence, rng):
+                tried += 1
+                if isinstance(question, Question):
+                    span = version.span(question.start, question.end)
+                    fault = "answer_with_bracket" if span is None else _fault(question.text, span, paragraph)
+                    if span is not None and fault is None:
+                        return Made(question.text, paragraph[slice(*span)], span[0], question.kind)
+                    self.counts[f"refused_{fault}"] += 1
+        self.counts["sentence_all_refused" if tried else "sentence_no_answer"] += 1
+        return None
+
+    def _analyzed(self, bare: Stripped) -> Sentence:
+        analysis = analyze(bare.text, self._kiwi, self._calling)
+        return Sentence.of(bare.text, analysis, is_completed=bare.places[0] < 0)
+
+    def _topic_before(self, paragraph: str, spans: Sequence[tuple[int, int]]) -> str:
+        """The topic (세종) that the sentence before the last one has, or goes on with; "" for none."""
+        start, _ = spans[-1]
+        for begin, end in reversed(spans[-1 - _SENTENCES_BACK : -1]):
+            bare = stripped(paragraph, begin, end)
+            if bare is None or "\n" in paragraph[end:start] or len(bare.text) > _MAX_SENTENCE:
+                return ""
+            topic = opening_topic(self._analyzed(bare))
+            if topic != "":
+                return topic or ""
+        return ""
+
+    def _asked(self, sentence: Sentence, rng: np.random.Generator) -> Iterator[Question | None]:
+        """Questions in a drawn order, one question word after the other; None for each that was refused."""
+        found = candidates(sentence)
+        if not found or rng.random() < _TRIES_DEFINITION:
+            try:
+                if (definition := ask_definition(sentence, self._kiwi)) is not None:
+                    yield definition
+            except Refused as why:
+                self.counts[f"refused_{why}"] += 1
+                yield None
+        kinds = sorted({one.kind for one in found})
+        draws = dict(zip(kinds, rng.random(len(kinds)).tolist(), strict=True))
+        shuffled = [found[i] for i in rng.permutation(len(found)).tolist()]
+        for candidate in sorted(shuffled, key=lambda one: draws[one.kind]):
+            try:
+                yield ask(sentence, candidate, self._kiwi, rng)
+            except Refused as why:
+                self.counts[f"refused_{why}"] += 1
+                yield None
+
+
+def _unfit(sentence: str) -> str | None:
+    """Why a sentence is not analysed, or None."""
+    if not _STATEMENT.search(sentence):
+        return "no_statement"
+    if not _MIN_SENTENCE <= len(sentence) <= _MAX_SENTENCE:
+        return "too_short" if len(sentence) < _MIN_SENTENCE else "too_long"
+    return "scars" if _SCAR.search(sentence) or sentence.startswith(_GOES_ON) else None
+
+
+def _fault(question: str, span: tuple[int, int], paragraph: str) -> str | None:
+    """Why a question with its answer is refused, or None."""
+    answer = paragraph[slice(*span)]
+    if not _MIN_ANSWER <= len(answer) <= _MAX_ANSWER or answer != answer.strip():
+        return "answer_length"
+    if paragraph.count(answer) != 1:
+        return "answer_repeated"
+    if not _MIN_QUESTION <= len(question) <= _MAX_QUESTION:
+        return "question_length"
+    if all(word in question for word in answer.split()):
+        return "answer_in_question"
+    return None

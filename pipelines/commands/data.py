@@ -1,0 +1,85 @@
+"""The command that makes data to learn from."""
+
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from korbert.processor import cores
+from korbert.terminal import printable
+from pipelines.commands import options
+
+__all__ = ["COMMANDS"]
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("corpus")
+@click.option("--output", type=_FILE, required=True, help="File to write: .json (KorQuAD's form) or .jsonl.")
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after the first N questions.")
+@click.option(
+    "--per-paragraph",
+    type=click.IntRange(1, 100),
+    default=2,
+    show_default=True,
+    help="Maximum questions of a paragraph.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the choice of sentences, answers and forms.",
+)
+@click.option(
+    "--text",
+    default="text",
+    show_default=True,
+    metavar="NAME",
+    help="Field or column of the text (JSON lines, tables).",
+)
+@click.option(
+    "--documents",
+    type=click.Choice(["line", "blank", "file"]),
+    default="line",
+    show_default=True,
+    help="A document of a text file: a line, a block between blank lines, or the file.",
+)
+@options.workers
+@options.debug
+def questions(
+    corpus: str,
+    output: Path,
+    count: int | None,
+    per_paragraph: int,
+    seed: int,
+    text: str,
+    documents: Literal["line", "blank", "file"],
+    workers: int | None,
+    debug: bool,
+) -> None:
+    """Make questions with answers from text, for a reader to learn before it sees real ones.
+
+    CORPUS is a file, a folder or a glob: text, JSON lines, CSV, Parquet, compressed or not, or documents/ of a clean
+    artifact. Each question asks for a name, a date, a number, a place or a thing of one sentence; the answer stands
+    once in its paragraph. The korquad stage and `korbert finetune --kind reading` read the output. The same seed and
+    text give the same file, whatever the workers.
+
+    \b
+    Example:
+      korbert questions wiki.jsonl.zst --count 100000 --output made.json
+    """
+    from corpus.questions.generate import QuestionSettings
+    from corpus.settings import SourceSettings
+    from pipelines.questions import described, write_questions
+
+    options.show_progress()
+    settings = QuestionSettings(per_paragraph=per_paragraph, seed=seed)
+    source = SourceSettings(name="corpus", path=corpus, id="", text=text, documents=documents)
+    counts = write_questions(corpus, output, settings, source, count=count, workers=workers or cores())
+    for line in described(output, counts):
+        click.echo(printable(line))
+
+
+COMMANDS = [questions]

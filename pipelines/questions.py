@@ -1,0 +1,128 @@
+"""Questions made from text, as a file to learn from: KorQuAD's JSON, or a row of JSON for each question."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from hashlib import blake2b
+from itertools import groupby
+from pathlib import Path
+
+from corpus.questions.generate import Asked, QuestionSettings, generate
+from corpus.readers.files import find_files
+from corpus.settings import SourceSettings
+from korbert.durable import check_output, write_aside
+from korbert.errors import CorpusError, SettingsError
+
+__all__ = ["described", "write_questions"]
+
+_ENDINGS = (".json", ".jsonl")
+_GROUPS = {  # beginning of a count -> what its numbers are
+    "question_": "questions by question word",
+    "document_": "documents left out",
+    "paragraph_": "paragraphs left out",
+    "sentence_": "sentences without question",
+    "refused_": "answers without question, several a sentence",
+}
+
+
+def write_questions(
+    corpus: str, output: Path, settings: QuestionSettings, source: SourceSettings, *, count: int | None, workers: int
+) -> Counter[str]:
+    """Writes questions on the text of a file, a folder or a glob, in its order; returns the counts of `generate`.
+
+    output: .json gets KorQuAD's form, .jsonl rows with id, title, context, question and answers. count: stop after the
+    first so many questions. `written` in the counts is their number; the last part may have made more `questions`.
+    Memory does not grow with the corpus. Raises SettingsError for another ending or an output that cannot be written,
+    CorpusError where there is no file or no question.
+    """
+    if output.suffix not in _ENDINGS:
+        raise SettingsError(
+            f"{output}: ends in {output.suffix or 'nothing'}: name a .json (KorQuAD's form) or a .jsonl"
+        )
+    files = find_files(corpus, Path())
+    if not files:
+        raise CorpusError(f"{corpus}: no such file, and no file in it: name a file, a folder, or a glob in quotes")
+    check_output(output, *(path for path in files if isinstance(path, Path)))
+    counts: Counter[str] = Counter()
+
+    def write(aside: Path) -> None:
+        made = generate(settings, source, files, workers=workers, counts=counts)
+        with closing(made), aside.open("w", encoding="utf-8") as file:
+            chosen = _first(made, count, counts)
+            file.writelines(_squad(chosen) if output.suffix == ".json" else _rows(chosen))
+        if not counts["written"]:
+            raise CorpusError(_why_none(corpus, source, counts))
+
+    write_aside(output, write, output.with_name(f".{output.name}.tmp"))
+    return counts
+
+
+def _first(made: Iterable[Asked], count: int | None, counts: Counter[str]) -> Iterator[Asked]:
+    """The first `count` questions, all where it is None; counts them as written."""
+    for asked in made:
+        left = None if count is None else count - counts["written"]
+        questions = asked.questions[:left]
+        counts["written"] += len(questions)
+        yield replace(asked, questions=questions)
+        if counts["written"] == count:
+            return
+
+
+def _squad(made: Iterable[Asked]) -> Iterator[str]:
+    """The text of a KorQuAD file. An article is a document, on a line of its own."""
+    yield '{"version": "korbert questions", "data": ['
+    for number, (place, of_document) in enumerate(groupby(made, key=lambda asked: asked.place)):
+        paragraphs = [
+            {
+                "context": asked.paragraph,
+                "qas": [
+                    {"id": id, "question": one.question, "answers": [{"text": one.answer, "answer_start": one.start}]}
+                    for id, one in zip(_ids(asked), asked.questions, strict=True)
+                ],
+            }
+            for asked in of_document
+        ]
+        article = json.dumps({"title": place, "paragraphs": paragraphs}, ensure_ascii=False)
+        yield f"{',' if number else ''}\n{article}"
+    yield "\n]}\n"
+
+
+def _rows(made: Iterable[Asked]) -> Iterator[str]:
+    """Lines of JSON, one a question, with the columns that a reading task looks for."""
+    for asked in made:
+        for id, one in zip(_ids(asked), asked.questions, strict=True):
+            answers = [{"text": one.answer, "answer_start": one.start}]
+            row = {"id": id, "title": asked.place, "context": asked.paragraph, "question": one.question}
+            yield json.dumps({**row, "answers": answers}, ensure_ascii=False) + "\n"
+
+
+def _ids(asked: Asked) -> list[str]:
+    """Ids that no other paragraph has, however files are put together."""
+    digest = blake2b(f"{asked.place}\n{asked.paragraph}".encode(), digest_size=10).hexdigest()
+    return [f"{digest}-{number}" for number in range(len(asked.questions))]
+
+
+def _why_none(corpus: str, source: SourceSettings, counts: Counter[str]) -> str:
+    faults = sum(number for name, number in counts.items() if name.startswith("document_"))
+    if faults and faults == counts["documents"]:
+        return f"{corpus}: none of {faults:,} records has a text in {source.text!r}: name its field with --text"
+    paragraphs, short = counts["paragraphs"], counts["paragraph_too_short"]
+    return (
+        f"{corpus}: no question on {paragraphs:,} paragraphs, of which {short:,} are too short: give running text, and "
+        "for a text file whose documents span lines --documents blank or file"
+    )
+
+
+def described(output: Path, counts: Counter[str]) -> Iterator[str]:
+    """Lines that say how many questions were made of what, and what was left out and why."""
+    yield f"{counts['written']:,} questions in {output}"
+    read = ", ".join(f"{counts[name]:,} {name}" for name in ("documents", "paragraphs", "sentences"))
+    yield f"from {read} looked at"
+    if beyond := counts["questions"] - counts["written"]:
+        yield f"{beyond:,} more were made of the last part and left out: --count"
+    for beginning, what in _GROUPS.items():
+        of_group = {name: number for name, number in counts.most_common() if name.startswith(beginning)}
+        if of_group:
+            yield f"{what}: " + ", ".join(f"{name[len(beginning) :]} {number:,}" for name, number in of_group.items())

@@ -1,0 +1,70 @@
+"""Kiwi, loaded once for the tests of questions."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from corpus.questions.answers import candidates
+from corpus.questions.asking import ask
+from corpus.questions.checks import Refused
+from corpus.questions.definitions import ask_definition
+from corpus.questions.making import Maker
+from corpus.questions.sentences import Sentence
+from korbert.tokenization.morphemes import analyze, call_options, load_kiwi
+from korbert.tokenization.settings import AnalyzerOptions
+
+OPTIONS = AnalyzerOptions().model_dump()
+
+
+@pytest.fixture(scope="session")
+def kiwi() -> Any:
+    return load_kiwi(OPTIONS, 1)
+
+
+@pytest.fixture(scope="session")
+def calling() -> dict[str, Any]:
+    return call_options(OPTIONS)
+
+
+class Asker:
+    """All that can be asked of a sentence: over the draws of some seeds, the questions by answer, and refusals."""
+
+    def __init__(self, kiwi: Any, calling: dict[str, Any]) -> None:
+        self._kiwi, self._calling = kiwi, calling
+
+    def sentence(self, text: str) -> Sentence:
+        return Sentence.of(text, analyze(text, self._kiwi, self._calling))
+
+    def answers(self, text: str) -> dict[str, str]:
+        """Answer -> the word that asks for it."""
+        return {text[one.start : one.end]: one.word for one in candidates(self.sentence(text))}
+
+    def asked(self, text: str) -> tuple[set[tuple[str, str]], Counter[str]]:
+        """(answer, question) of all draws, and the reasons of refusals."""
+        sentence = self.sentence(text)
+        found: set[tuple[str, str]] = set()
+        refused: Counter[str] = Counter()
+        for candidate in candidates(sentence):
+            for seed in range(25):  # form, ending and verb are drawn
+                try:
+                    one = ask(sentence, candidate, self._kiwi, np.random.default_rng(seed))
+                    found.add((text[one.start : one.end], one.text))
+                except Refused as why:
+                    refused[str(why)] += 1
+        return found, refused
+
+    def defined(self, text: str) -> tuple[str, str] | None:
+        one = ask_definition(self.sentence(text), self._kiwi)
+        return None if one is None else (text[one.start : one.end], one.text)
+
+
+@pytest.fixture(scope="session")
+def asker(kiwi: Any, calling: dict[str, Any]) -> Asker:
+    return Asker(kiwi, calling)
+
+
+@pytest.fixture
+def maker(kiwi: Any, calling: dict[str, Any]) -> Maker:
+    return Maker(kiwi, calling, per_paragraph=3, seed=0)

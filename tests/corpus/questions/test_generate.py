@@ -1,0 +1,105 @@
+"""Files to questions: the same with any number of workers, and every record accounted for."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from corpus.execution.workers import Lost, Outcome
+from corpus.questions import generate as module
+from corpus.questions.generate import QuestionSettings, generate
+from corpus.readers import chunks
+from corpus.settings import SourceSettings
+from korbert.errors import CorpusError
+
+SOURCE = SourceSettings(name="corpus", path="x", id="")
+PEOPLE = ("윤동주", "서정주", "박경리", "최인호", "나태주", "김남주")
+
+
+def _document(number: int) -> str:
+    name, year = PEOPLE[number % len(PEOPLE)], 1900 + number
+    return (
+        f"{name}는 대한민국의 시인이다. {year}년에 평양에서 태어났다. 많은 사람이 그 시를 읽었다고 한다. "
+        f"{name}는 {year + 30}년 5월 {number % 28 + 1}일 서울 시인협회에 가입하였다. 사람들은 오래 이야기했다. "
+        "그 뒤로도 오랫동안 쉬지 않고 썼다. 그 밖에도 여러 일이 있었으나 자세한 것은 아무도 모른다. 아무도 없다."
+    )
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Thirty documents in some parts."""
+    monkeypatch.setattr(module, "_PART_BYTES", 4_000)
+    path = tmp_path / "corpus.jsonl"
+    rows = [json.dumps({"text": _document(i)}, ensure_ascii=False) for i in range(30)]
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+def _made(path: Path, workers: int, **settings: int) -> tuple[list[module.Asked], Counter[str]]:
+    counts: Counter[str] = Counter()
+    asked = generate(QuestionSettings(**settings), SOURCE, [path], workers=workers, counts=counts)
+    return list(asked), counts
+
+
+def test_workers_do_not_matter(corpus):
+    one, counts = _made(corpus, 1)
+    two, counts_of_two = _made(corpus, 2)
+    assert one == two
+    assert counts == counts_of_two
+    assert counts["parts"] > 2
+    assert counts["documents"] == 30
+    assert counts["questions"] == sum(len(asked.questions) for asked in one) > 20
+    places = [int(asked.place.split()[-1]) for asked in one]
+    assert places == sorted(places)
+
+
+def test_parts_are_given_out_in_their_order(corpus, monkeypatch):
+    """Whichever is finished first."""
+    expected = _made(corpus, 1)
+
+    def last_first(function, units, *, initializer, initargs, **_):
+        initializer(*initargs)
+        yield from [Outcome(unit, [function(unit)]) for unit in units][::-1]
+
+    monkeypatch.setattr(module, "run_units", last_first)
+    assert _made(corpus, 1) == expected
+
+
+def test_another_seed_asks_otherwise(corpus):
+    assert _made(corpus, 1, seed=1)[0] != _made(corpus, 1, seed=2)[0]
+
+
+def test_faulty_records_are_counted(tmp_path):
+    path = tmp_path / "corpus.jsonl"
+    good = json.dumps({"text": _document(3)}, ensure_ascii=False)
+    path.write_text(f'{good}\n{{"text": 5}}\nnot json\n{good}\n', encoding="utf-8")
+    asked, counts = _made(path, 1)
+    assert counts["documents"] == 4
+    assert counts["document_bad_text"] == counts["document_bad_json"] == 1
+    assert {one.place for one in asked} == {"corpus.jsonl line 1", "corpus.jsonl line 4"}
+
+
+def test_a_truncated_file_is_an_error(tmp_path):
+    path = tmp_path / "corpus.jsonl.zst"
+    path.write_bytes(b"\x28\xb5\x2f\xfd\x24")
+    with pytest.raises(CorpusError, match=r"corpus\.jsonl\.zst"):
+        _made(path, 1)
+
+
+def test_a_part_is_halved_down_to_the_document_that_is_lost(corpus):
+    """What run_units does with a worker that dies is tested with it; this is what the parts make of it."""
+    chunk = next(chunks(SOURCE, [corpus], 10_000))
+    unit = module._Unit(0, chunk, chunk.size)
+    first, second = module._halves(unit)
+    assert (first.first, first.stop) == (0, second.first)
+    while (halves := module._halves(second)) is not None:
+        second = halves[1]
+    assert second.stop - second.first == 1
+    result = module._Result([], Counter(documents=3, questions=2))
+    lost = Lost(second, "crashed", "its worker process ended")
+    assert module._joined(Outcome(unit, [result, result], [lost], halved=True)).counts == {
+        "documents": 7,
+        "questions": 4,
+        "document_kiwi_crashed": 1,
+    }

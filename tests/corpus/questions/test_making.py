@@ -1,0 +1,167 @@
+"""Paragraphs and the questions on them: laws, and what the sentence before says."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from corpus.questions.making import Maker, paragraphs
+from corpus.questions.sentences import sentence_spans, stripped
+
+TEXT = (
+    "윤동주(尹東柱, 1917년 12월 30일 ~ )는 일제 강점기의 시인이다. 1938년에 연희전문학교에 입학하였다. "
+    "그는 1941년 12월 27일 연희전문학교를 졸업하였다. 이중섭은 1956년 9월 6일 서울 적십자병원에서 사망했다. "
+    "본명은 이대향이다. 그 뒤에 많은 사람이 왔다. 베토벤은 1808년에 운명 교향곡을 작곡하였다. "
+    "한라산은 제주도에 있는 산으로, 1950년에 국립공원으로 지정되었다. 뉴욕은 '빅 애플'이라고 불린다."
+)
+SENTENCES = [TEXT[slice(*span)] for span in sentence_spans(TEXT)]
+
+
+def test_answers_stand_where_the_questions_say(maker):
+    made = maker.questions(TEXT)
+    assert len(made) == 3
+    for one in made:
+        assert TEXT[one.start : one.start + len(one.answer)] == one.answer
+        assert TEXT.count(one.answer) == 1
+        assert one.answer not in one.question
+        assert one.question.endswith("?")
+    assert [one.start for one in made] == sorted(one.start for one in made)
+
+
+def test_same_seed_same_questions_another_seed_others(kiwi, calling):
+    def made(seed):
+        return Maker(kiwi, calling, per_paragraph=2, seed=seed).questions(TEXT)
+
+    assert made(0) == made(0)
+    assert len({tuple(made(seed)) for seed in range(5)}) > 1
+
+
+def test_one_question_a_sentence_and_a_bound(kiwi, calling):
+    for bound in (1, 2, 100):
+        made = Maker(kiwi, calling, per_paragraph=bound, seed=0).questions(TEXT)
+        assert len(made) <= bound
+        places = [next(i for i, s in enumerate(SENTENCES) if one.answer in s) for one in made]
+        assert len(set(places)) == len(places)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "expected"),
+    [
+        ("윤동주는 시인이다. 1938년에 연희전문학교에 입학하였다.", "1938년", "윤동주"),  # no subject
+        ("윤동주는 시인이다. 그는 1938년에 연희전문학교에 입학하였다.", "1938년", "윤동주"),
+        ("《기생충》은 유명하다. 이 영화는 2019년 5월 30일 서울에서 개봉하였다.", "2019년 5월 30일", "《기생충》"),
+        ("한라산은 화산이다. 높이는 해발 1,950m에 이른다.", "1,950m", "한라산의 높이"),
+        ("나도생강은 여러해살이풀로, 원산지는 일본이다.", "일본", "나도생강의 원산지"),
+    ],
+)
+def test_the_topic_of_the_sentence_before_goes_on(kiwi, calling, text, answer, expected):
+    """The rest of the paragraph makes it long enough, and says nothing to ask for."""
+    paragraph = text + " 많은 사람이 왔다." * 15
+    found = {
+        (one.answer, one.question)
+        for seed in range(8)
+        for one in Maker(kiwi, calling, per_paragraph=9, seed=seed).questions(paragraph)
+    }
+    questions = [question for its, question in found if its == answer]
+    assert questions
+    assert all(expected in question and "그는" not in question for question in questions)
+
+
+@pytest.mark.parametrize(
+    "between", ["그 뒤에 큰 전쟁이 있었다. 1938년에", "송몽규도 1938년에", "그것은 옛 일이다. 1938년에"]
+)
+def test_another_topic_between_ends_it(kiwi, calling, between):
+    text = f"윤동주는 시인이다. {between} 연희전문학교에 입학하였다." + " 많은 사람이 왔다." * 15
+    maker = Maker(kiwi, calling, per_paragraph=9, seed=0)
+    assert not [one for one in maker.questions(text) if "윤동주" in one.question]
+    assert maker.counts["sentence_all_refused"]
+
+
+def test_counts_say_what_became_of_each_sentence(maker):
+    maker.questions(TEXT)
+    counts = maker.counts
+    lost = sum(number for name, number in counts.items() if name.startswith("sentence_"))
+    assert counts["sentences"] == lost + counts["questions"]
+    assert counts["questions"] == sum(number for name, number in counts.items() if name.startswith("question_"))
+    assert counts["paragraphs"] == 1
+
+
+def test_a_short_paragraph_is_left_out(maker):
+    assert maker.questions("세종은 1443년에 한글을 만들었다.") == []
+    assert maker.counts == {"paragraphs": 1, "paragraph_too_short": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        ("세종(世宗, 1397년)은 왕이다.", "세종은 왕이다."),
+        ("세종 (世宗)은 왕이다.", "세종은 왕이다."),
+        ("세종（世宗）은 왕[1]이다.", "세종은 왕이다."),
+        ("세종(世宗은 왕이다.", None),
+        ("세종은 '왕이다.", None),
+        ("《세종은 왕이다.", None),
+    ],
+)
+def test_brackets_are_taken_out(text, bare):
+    found = stripped(text, 0, len(text))
+    assert (found.text if found else None) == bare
+    if found:
+        assert "".join(text[place] for place in found.places) == bare
+
+
+def test_an_answer_with_a_bracket_has_no_span():
+    found = stripped("윤동주(시인) 기념관", 0, 11)
+    assert found.span(0, 3) == (0, 3)
+    assert found.span(0, 7) is None
+
+
+@given(st.lists(st.text("가나다. \n", max_size=600), max_size=5).map("\n".join))
+def test_paragraphs_hold_all_visible_text_in_bounds(text):
+    found = list(paragraphs(text))
+    assert "".join("".join(found).split()) == "".join(text.split())
+    assert all(len(one) <= 1_500 for one in found)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "expected"),
+    [
+        ((250, 1_400), [250, 1_400]),  # together too long
+        ((100, 100, 250, 400), [452, 400]),
+        ((3_200,), [1_500, 1_500, 200]),
+        ((100,), [100]),
+    ],
+)
+def test_lines_are_joined_and_cut(lengths, expected):
+    assert [len(one) for one in paragraphs("\n".join("가" * length for length in lengths))] == expected
+
+
+PIECES = [
+    *SENTENCES,
+    "(",
+    ")",
+    "'",
+    "그는",
+    "1998년",
+    "12명",
+    "《",
+    "》",
+    "\n",
+    "은",
+    "에서",
+    "하였다.",
+    "ㅋㅋ",
+    "\u200b",
+    "é",
+]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pieces=st.lists(st.sampled_from(PIECES), min_size=4, max_size=14), seed=st.integers(0, 3))
+def test_any_text_gives_questions_that_keep_the_law(kiwi, calling, pieces, seed):
+    text = " ".join(pieces)
+    made = Maker(kiwi, calling, per_paragraph=4, seed=seed).questions(text)
+    assert made == Maker(kiwi, calling, per_paragraph=4, seed=seed).questions(text)
+    for one in made:
+        assert text[one.start : one.start + len(one.answer)] == one.answer
+        assert text.count(one.answer) == 1
+        assert 12 <= len(one.question) <= 90
+        assert not set("()[]{}") & set(one.question)

@@ -1,0 +1,103 @@
+"""`korbert questions`, as a user types it, and what reads its files."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from korbert.tasks import korquad
+from korbert.tasks.files.rows import read_rows
+from korbert.tasks.kinds.reading import Reading
+from pipelines.cli import run_command
+
+LINES = [
+    f"{name}는 대한민국의 시인이다. {1900 + i}년에 평양에서 태어났다. 많은 사람이 그 시를 읽었다고 한다. "
+    f"{name}는 {1930 + i}년 5월 {i + 1}일 서울 시인협회에 가입하였다. 사람들은 그 일을 오래 이야기했다. "
+    "그 뒤로도 오랫동안 쉬지 않고 썼다. 그 밖에도 여러 일이 있었으나 자세한 것은 아무도 모른다. 아무도 없다."
+    for i, name in enumerate(("윤동주", "서정주", "박경리", "최인호", "나태주"))
+]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "poets.txt").write_text("\n".join(LINES), encoding="utf-8")
+    return tmp_path
+
+
+def _run(*arguments: str) -> int:
+    return run_command(["questions", *arguments, "--workers", "1"])
+
+
+def test_both_forms_hold_the_same_questions_and_can_be_read(here, capsys):
+    assert _run("poets.txt", "--output", "made.json") == 0
+    said = capsys.readouterr().out
+    assert _run("poets.txt", "--output", "made.jsonl") == 0
+    dataset = korquad.read(here / "made.json")
+    assert f"{len(dataset.questions)} questions in made.json" in said
+    assert "5 documents, 5 paragraphs" in said
+    assert "questions by question word: " in said
+    assert set(dataset.contexts) <= set(LINES)
+    assert all(
+        dataset.contexts[one.context][slice(*one.answers[0].span)] == one.answers[0].text for one in dataset.questions
+    )
+
+    rows = [json.loads(line) for line in (here / "made.jsonl").read_text("utf-8").splitlines()]
+    assert [(row["id"], row["question"]) for row in rows] == [(one.id, one.text) for one in dataset.questions]
+    for name in ("made.json", "made.jsonl"):
+        table = read_rows(here / name, Reading.roles())
+        assert len(table) == len(rows)
+
+
+def test_count_stops_and_says_what_it_left_out(here, capsys):
+    assert _run("poets.txt", "--output", "made.json", "--count", "3", "--per-paragraph", "1") == 0
+    assert len(korquad.read(here / "made.json").questions) == 3
+    said = capsys.readouterr().out
+    assert "3 questions in made.json" in said
+    assert "2 more were made of the last part and left out: --count" in said
+
+
+def test_count_stops_the_work(here, capsys, monkeypatch):
+    monkeypatch.setattr("corpus.questions.generate._PART_BYTES", 500)
+    assert _run("poets.txt", "--output", "made.json", "--count", "1") == 0
+    assert "from 5 documents" not in capsys.readouterr().out
+
+
+def test_the_same_command_gives_the_same_bytes(here):
+    for name, seed in (("a.json", "1"), ("b.json", "1"), ("c.json", "2")):
+        assert _run("poets.txt", "--output", name, "--seed", seed) == 0
+    a, b, c = ((here / name).read_bytes() for name in ("a.json", "b.json", "c.json"))
+    assert a == b != c
+
+
+def test_a_field_of_another_name(here):
+    rows = [json.dumps({"본문": line}, ensure_ascii=False) for line in LINES]
+    (here / "rows.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    assert _run("rows.jsonl", "--text", "본문", "--output", "made.jsonl") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("nowhere.txt", "--output", "made.json"), 1, "nowhere.txt: no such file"),
+        (("poets.txt", "--output", "made.csv"), 2, "made.csv: ends in .csv: name a .json"),
+        (("poets.txt", "--output", "poets.txt"), 2, "poets.txt: ends in .txt"),
+        (("poets.txt", "--output", "absent/made.json"), 2, "there is no folder absent"),
+        (("short.txt", "--output", "made.json"), 1, "short.txt: no question on 1 paragraphs, of which 1 are too short"),
+        (
+            ("other.jsonl", "--output", "made.json"),
+            1,
+            "none of 2 records has a text in 'text': name its field with --text",
+        ),
+        (("same.jsonl", "--output", "same.jsonl"), 2, "same.jsonl: is the file that is read"),
+        (("poets.txt", "--output", "made.json", "--count", "0"), 2, "0 is not in the range"),
+    ],
+)
+def test_errors(here, capsys, arguments, code, said):
+    (here / "short.txt").write_text("세종은 1443년에 한글을 만들었다.", encoding="utf-8")
+    (here / "other.jsonl").write_text('{"body": "가"}\n{"body": "나"}\n', encoding="utf-8")
+    (here / "same.jsonl").write_text('{"text": "가"}\n', encoding="utf-8")
+    assert _run(*arguments) == code
+    assert said in capsys.readouterr().err
+    assert not (here / "made.json").exists()
+    assert not list(here.glob(".*.tmp"))
