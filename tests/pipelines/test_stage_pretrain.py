@@ -48,12 +48,12 @@ def test_objectives_that_fit_together(objectives: list[str], causal: bool) -> No
 @pytest.mark.parametrize(
     ("objectives", "more", "message"),
     [
-        (["nsp"], {}, "do not fit together"),
-        (["mlm", "rtd"], {}, "do not fit together"),
-        (["mlm", "mlm"], {}, "do not fit together"),
-        (["mlm", "nsp", "sop"], {}, "do not fit together"),
-        (["rtd", "spans"], {}, "do not fit together"),
-        (["clm", "nsp"], {}, "do not fit together"),
+        (["nsp"], {}, "do not go together"),
+        (["mlm", "rtd"], {}, "do not go together"),
+        (["mlm", "mlm"], {}, "do not go together"),
+        (["mlm", "nsp", "sop"], {}, "do not go together"),
+        (["rtd", "spans"], {}, "do not go together"),
+        (["clm", "nsp"], {}, "do not go together"),
         (["clm"], {}, "clm needs an encoder that reads from left to right"),
         (["rtd"], {"init": "a"}, "init begins no generator"),
     ],
