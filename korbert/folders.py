@@ -4,14 +4,16 @@ from pathlib import Path
 
 from korbert.errors import ModelError
 
-__all__ = ["model_folder", "tokenizer_folder"]
+__all__ = ["BOX", "model_folder", "tokenizer_folder"]
+
+BOX = Path(__file__).parent / "box"  # models that come with the package, packed (korbert.modeling.packing)
 
 
 def model_folder(given: str | Path) -> Path:
     """The folder itself, or `model/` of an artifact: artifacts/demo/pretrain -> artifacts/demo/pretrain/model.
 
-    A folder without a model is returned as it is, for its reader to refuse. ModelError for a folder of artifacts,
-    naming those that hold a model.
+    A bare name that is no folder here is that of a model in the box. A folder without a model is returned as it is, for
+    its reader to refuse. ModelError for a folder of artifacts, naming those that hold a model.
     """
     return _find(Path(given), ("", "model"), "config.json", "model")
 
@@ -25,6 +27,8 @@ def tokenizer_folder(given: str | Path) -> Path:
 
 
 def _find(given: Path, below: tuple[str, ...], file: str, kind: str) -> Path:
+    if len(given.parts) == 1 and not given.exists() and (BOX / given / "config.json").is_file():
+        given = BOX / given
     for place in below:
         if (given / place / file).is_file():
             return given / place

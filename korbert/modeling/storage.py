@@ -34,9 +34,10 @@ from korbert.modeling.models import (
 )
 from korbert.tokenization import AnyTokenizer, load_tokenizer
 
-__all__ = ["FORMAT", "load_model", "read_config", "save_model", "serialize", "without_weights"]
+__all__ = ["FORMAT", "SCALE", "load_model", "read_config", "save_model", "serialize", "without_weights"]
 
 FORMAT = 1
+SCALE = ":scale"  # behind the name of an 8-bit matrix: the factors of its rows
 
 _CLASSES: Mapping[str, type[Model]] = {cls.kind: cls for cls in get_args(Model)}
 
@@ -93,6 +94,13 @@ _HEADS: Mapping[str, type[_Strict]] = {  # others: _NoHead
 }
 
 
+class _Packed(_Strict):
+    """Of a folder that packing.pack has written: its base, a folder of that name beside it, and the base's weights."""
+
+    base: Annotated[str, StringConstraints(pattern=r"^[\w-][\w.-]*$")] | None
+    base_sha256: _Digest | None = None
+
+
 class _Config(_Strict):
     """config.json without `korbert_format` and `kind`."""
 
@@ -101,6 +109,7 @@ class _Config(_Strict):
     task: dict[str, Any]
     tokenizer_digest: _Digest
     weights_sha256: _Digest
+    packed: _Packed | None = None
 
 
 def save_model(
@@ -236,9 +245,18 @@ def load_model(
     if kind is not None and config["kind"] != kind:
         raise ModelError(f"{folder}: a {config['kind']} model, a {kind} model is needed: name another folder")
     tensors = _read_weights(folder / "model.safetensors", config["weights_sha256"])
+    home = folder  # of the tokenizer
+    if "packed" in config:
+        base = config["packed"]["base"]
+        if base is not None:
+            home = folder.absolute().parent / base
+            tensors = _read_weights(home / "model.safetensors", config["packed"]["base_sha256"]) | tensors
+        tensors = _unpacked(tensors)
     model = _build(folder, config, len(tensors))
+    if home is not folder:  # the base has heads of its own
+        tensors = {name: tensor for name, tensor in tensors.items() if name in model.state_dict()}
     _fill(folder / "model.safetensors", model, tensors)
-    tokenizer = load_tokenizer(folder / "tokenizer")
+    tokenizer = load_tokenizer(home / "tokenizer")
     if tokenizer.digest != config.get("tokenizer_digest"):
         raise ModelError(
             f"{folder / 'tokenizer'}: digest {tokenizer.digest[:12]}, the model was trained with"
@@ -261,6 +279,15 @@ def _read_weights(path: Path, expected: str) -> dict[str, Tensor]:
         raise ModelError(f"{path}: no such file: the model folder is incomplete") from None
     except (OSError, SafetensorError) as error:
         raise ModelError(f"{path}: cannot be read ({error}): the file is broken, write the model anew") from None
+
+
+def _unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The float32 weights of a packed file."""
+    return {
+        name: tensor.float() * tensors[name + SCALE][:, None] if name + SCALE in tensors else tensor.float()
+        for name, tensor in tensors.items()
+        if not name.endswith(SCALE)
+    }
 
 
 def _build(folder: Path, config: Mapping[str, Any], num_tensors: int) -> Model:

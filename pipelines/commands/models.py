@@ -233,4 +233,24 @@ def import_(folder: Path, target: Path, debug: bool) -> None:
     click.echo(target)
 
 
-COMMANDS = [tokenize, oracle, predict, fill, export, import_]
+@click.command()
+@_MODEL
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--base", type=click.Path(path_type=Path), help="Packed folder beside FOLDER; what is equal is kept there."
+)
+@options.accept_kiwi
+@options.debug
+def pack(model: Path, folder: Path, base: Path | None, debug: bool) -> None:
+    """Write MODEL small: 8 bits for the embeddings, 16 for the rest.
+
+    FOLDER is made and used like any other model; in memory its weights have 32 bits again. Fine-tuned models that left
+    the embeddings as they were (frozen_layers) need a tenth with the pretrained one as their base.
+    """
+    from korbert.modeling.packing import pack as write
+
+    written = write(model, folder, base)
+    click.echo(f"{folder}: {written / 1e6:.1f} MB")
+
+
+COMMANDS = [tokenize, oracle, predict, fill, export, import_, pack]

@@ -1,0 +1,76 @@
+"""Packed model folders: weights in 16 bits, large matrices in 8, and without what a base beside them already has.
+
+A packed folder is read like any other (storage.load_model); in memory its weights are float32 again.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from korbert.errors import ModelError
+from korbert.folders import model_folder
+from korbert.modeling.storage import SCALE, load_model, read_config, serialize
+
+__all__ = ["pack", "packed"]
+
+_LARGE = 1 << 20  # numbers of a matrix that is kept in 8 bits: the embeddings
+
+
+def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """float16 for each tensor; for a large matrix int8, and the float32 by which each of its rows is multiplied.
+
+    A row's largest number becomes 127, so that the error of a number is at most 1/254 of it.
+    """
+    found: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        if tensor.ndim == 2 and tensor.numel() >= _LARGE:
+            scale = (tensor.abs().amax(dim=1) / 127).clamp(min=torch.finfo(torch.float32).tiny)
+            found[name] = (tensor / scale[:, None]).round().to(torch.int8)
+            found[name + SCALE] = scale
+        else:
+            found[name] = tensor.to(torch.float16)
+    return found
+
+
+def pack(source: str | Path, folder: str | Path, base: str | Path | None = None) -> int:
+    """Writes the model of `source` packed into `folder`, which must not be there. Returns its bytes.
+
+    base: a packed folder beside `folder`; tensors and tokenizer that are equal in both are in the base alone.
+    ModelError where the base lies elsewhere, is not packed, or has another encoder or tokenizer, and for a weight that
+    float16 cannot hold.
+    """
+    source, folder = model_folder(source), Path(folder)
+    if folder.exists():
+        raise ModelError(f"{folder}: is there already: name a new folder")
+    model, tokenizer = load_model(source)
+    config, tensors = read_config(source), packed(model.state_dict())
+    if broken := [name for name, tensor in tensors.items() if not torch.isfinite(tensor.float()).all()]:
+        raise ModelError(f"{source}: {broken[0]} has numbers beyond 65,504, the most that 16 bits hold")
+    record: dict[str, str | None] = {"base": None}
+    if base is not None:
+        base = Path(base)
+        theirs = read_config(base)
+        if base.absolute().parent != folder.absolute().parent or "packed" not in theirs or theirs["packed"]["base"]:
+            raise ModelError(f"{base}: a base is a packed folder without a base of its own, beside {folder}")
+        if theirs["tokenizer_digest"] != config["tokenizer_digest"]:
+            raise ModelError(f"{base}: has another tokenizer than {source}: pack without this base")
+        there = safetensors.torch.load_file(base / "model.safetensors")
+        shared = {name for name in tensors.keys() & there.keys() if torch.equal(tensors[name], there[name])}
+        shared -= {name for name in shared if name + SCALE in tensors and name + SCALE not in shared}
+        shared -= {name for name in shared if name.endswith(SCALE) and name.removesuffix(SCALE) not in shared}
+        tensors = {name: tensor for name, tensor in tensors.items() if name not in shared}
+        record = {"base": base.name, "base_sha256": theirs["weights_sha256"]}
+
+    folder.mkdir(parents=True)
+    weights = serialize(tensors)
+    config |= {"weights_sha256": hashlib.sha256(weights).hexdigest(), "packed": record}
+    (folder / "config.json").write_text(json.dumps(config, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    (folder / "model.safetensors").write_bytes(weights)
+    if base is None:
+        tokenizer.save(folder / "tokenizer")
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

@@ -1,0 +1,138 @@
+"""Packed folders: half or a quarter of the bytes, nearly the same numbers, and what a base has is not there twice."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import korbert
+from korbert import folders
+from korbert.errors import ModelError
+from korbert.modeling import (
+    ClassificationModel,
+    EncoderConfig,
+    PretrainingModel,
+    init_encoder_from,
+    load_model,
+    packing,
+    save_model,
+)
+from korbert.modeling.packing import pack, packed
+from korbert.modeling.storage import _unpacked
+from korbert.tokenization import Tokenizer
+
+
+@pytest.fixture(autouse=True)
+def _small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Embeddings of the toys are kept in 8 bits, as those of 102,400 entries."""
+    monkeypatch.setattr(packing, "_LARGE", 10_000)
+
+
+@pytest.fixture
+def models(tiny_tokenizer: Tokenizer, tmp_path: Path) -> tuple[Path, Path]:
+    """Folders of a pretrained model, and of a classifier that changed all but the embeddings."""
+    config = EncoderConfig(
+        vocab_size=tiny_tokenizer.vocab_size,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=48,
+    )
+    pretrained = PretrainingModel(config, torch.Generator().manual_seed(0))
+    classifier = ClassificationModel(config, generator=torch.Generator().manual_seed(1))
+    init_encoder_from(classifier, pretrained)
+    with torch.no_grad():
+        for name, parameter in classifier.named_parameters():
+            if "embeddings" not in name:
+                parameter.mul_(1.01)
+    save_model(tmp_path / "pretrained", pretrained, tiny_tokenizer)
+    save_model(tmp_path / "classifier", classifier, tiny_tokenizer)
+    return tmp_path / "pretrained", tmp_path / "classifier"
+
+
+def size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**31), st.floats(1e-3, 1e3))
+def test_numbers_stay_within_their_error(seed: int, width: float) -> None:
+    matrix = width * torch.randn(400, 32, generator=torch.Generator().manual_seed(seed))
+    vector = matrix[0]
+    found = _unpacked(packed({"a": matrix, "b": vector, "c": torch.zeros(400, 32)}))
+    most = matrix.abs().amax(dim=1, keepdim=True)
+    assert ((found["a"] - matrix).abs() <= most / 254 * 1.001).all()  # half a step
+    torch.testing.assert_close(found["b"], vector, rtol=1e-3, atol=1e-7)
+    assert not found["c"].any()
+
+
+def test_a_packed_model_answers_as_the_model(models: tuple[Path, Path], tmp_path: Path) -> None:
+    source, _ = models
+    written = pack(source, tmp_path / "packed")
+    assert written == size(tmp_path / "packed") < 0.6 * size(source)
+    ours, tokenizer = load_model(source, "pretraining")
+    theirs, same = load_model(tmp_path / "packed", "pretraining")
+    assert same.digest == tokenizer.digest
+    assert {parameter.dtype for parameter in theirs.parameters()} == {torch.float32}
+    ids = torch.randint(400, tokenizer.vocab_size, (4, 20))
+    with torch.inference_mode():
+        torch.testing.assert_close(theirs.encoder(ids), ours.encoder(ids), rtol=0.05, atol=0.05)
+    assert len(korbert.load(tmp_path / "packed").fill("오늘 [MASK] 좋다")[0]) == 5
+
+
+def test_what_the_base_has_is_not_there_twice(models: tuple[Path, Path], tmp_path: Path) -> None:
+    pretrained, classifier = models
+    pack(pretrained, tmp_path / "base")
+    alone, beside = pack(classifier, tmp_path / "alone"), pack(classifier, tmp_path / "beside", tmp_path / "base")
+    assert beside < 0.3 * alone
+    assert not (tmp_path / "beside" / "tokenizer").exists()
+    one, _ = load_model(tmp_path / "alone", "classification")
+    two, tokenizer = load_model(tmp_path / "beside", "classification")
+    assert two.state_dict().keys() == one.state_dict().keys()
+    for name, tensor in one.state_dict().items():
+        assert two.state_dict()[name].equal(tensor), name
+    assert tokenizer.digest == load_model(pretrained)[1].digest
+
+    # Another base is no base.
+    config = tmp_path / "base" / "config.json"
+    weights = tmp_path / "base" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\0")
+    with pytest.raises(ModelError, match=r"base.*the file was changed or is damaged"):
+        load_model(tmp_path / "beside")
+    shutil.rmtree(tmp_path / "base")
+    with pytest.raises(ModelError, match=r"base.*no such file"):
+        load_model(tmp_path / "beside")
+    assert not config.exists()
+
+
+def test_a_base_elsewhere_is_refused(models: tuple[Path, Path], tmp_path: Path) -> None:
+    pretrained, classifier = models
+    pack(pretrained, tmp_path / "other" / "base")
+    with pytest.raises(ModelError, match="a base is a packed folder"):
+        pack(classifier, tmp_path / "packed", tmp_path / "other" / "base")
+    with pytest.raises(ModelError, match="a base is a packed folder"):
+        pack(classifier, tmp_path / "packed", pretrained)
+    with pytest.raises(ModelError, match="is there already"):
+        pack(classifier, tmp_path / "other" / "base")
+    pack(classifier, tmp_path / "packed")
+    record = json.loads((tmp_path / "packed" / "config.json").read_text())
+    record["packed"]["base"] = "../elsewhere"
+    (tmp_path / "packed" / "config.json").write_text(json.dumps(record))
+    with pytest.raises(ModelError, match=r"packed\.base"):
+        load_model(tmp_path / "packed")
+
+
+def test_a_name_is_that_of_a_model_in_the_box(
+    models: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack(models[0], tmp_path / "box" / "toy-mini")
+    monkeypatch.setattr(folders, "BOX", tmp_path / "box")
+    monkeypatch.chdir(tmp_path)
+    assert len(korbert.load("toy-mini").fill("오늘 [MASK] 좋다")[0]) == 5
+    (tmp_path / "toy-mini").mkdir()  # a folder here goes before
+    with pytest.raises(ModelError, match="no such file"):
+        korbert.load("toy-mini")

@@ -1,0 +1,27 @@
+"""korbert pack."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from korbert.modeling import EncoderConfig, PretrainingModel, save_model
+from korbert.tokenization import Tokenizer
+from pipelines.cli import run_command
+
+
+def test_the_command(tiny_tokenizer: Tokenizer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = EncoderConfig(
+        vocab_size=tiny_tokenizer.vocab_size,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+    )
+    save_model(tmp_path / "model", PretrainingModel(config, torch.Generator().manual_seed(0)), tiny_tokenizer)
+    assert run_command(["pack", str(tmp_path / "model"), str(tmp_path / "base")]) == 0
+    assert run_command(["pack", str(tmp_path / "model"), str(tmp_path / "own"), "--base", str(tmp_path / "base")]) == 0
+    assert [line.split(": ")[1][-3:] for line in capsys.readouterr().out.splitlines()] == [" MB"] * 2
+    assert run_command(["fill", str(tmp_path / "own"), "오늘 [MASK] 좋다"]) == 0
+    assert run_command(["pack", str(tmp_path / "model"), str(tmp_path / "base")]) != 0
+    assert "is there already: name a new folder" in capsys.readouterr().err
