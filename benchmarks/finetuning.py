@@ -66,7 +66,7 @@ def ours(options: argparse.Namespace) -> float:
     plan = TrainingPlan(1_000_000, OptimizerSettings(learning_rate=1e-4), 0, options.precision)
     batches = Batches(rows, BATCH, seed=0)
     pieces, step = 0, 0
-    with learning_seen(model, (rows.batch(part) for part in rows.by_length(256))), memory_kept(device):
+    with learning_seen(model, rows), memory_kept(device):
         updates = Updates(model.train().to(device), classification_loss, plan, device, World())
         for step in range(3):
             updates.update(step, batches(step))

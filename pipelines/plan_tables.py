@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from korbert.modeling.arithmetic import HEADS
+from korbert.modeling.arithmetic import encoder_parameters
 from pipelines.forecasting import Forecast
 from pipelines.planning import Outlook, Plan
 
@@ -20,7 +20,7 @@ def lines(plan: Plan) -> Iterator[str]:
     yield from ("", "parameters")
     yield from (_line(name, f"{count:,}") for name, count in plan.parameters.items())
     yield _line("all", f"{sum(plan.parameters.values()):,}")
-    yield _line("encoder and pooler", f"{_encoder_parameters(plan):,}", "as Devlin et al. 2018 count them")
+    yield _line("encoder and pooler", f"{encoder_parameters(plan.parameters):,}", "as Devlin et al. 2018 count them")
 
     # A column for each phase.
     yield from ("", "arithmetic, million operations a piece, forward and backward (a multiply-add is two)")
@@ -98,11 +98,9 @@ def as_json(plan: Plan) -> dict[str, Any]:
     """The same figures: seconds, bytes, operations; `outlook` is null without a trial."""
     plain = {field.name: getattr(plan, field.name) for field in dataclasses.fields(plan)}
     plain |= {"folder": str(plan.folder), "config": plan.config.model_dump()}
-    return {name: _plain(value) for name, value in plain.items()} | {"encoder_parameters": _encoder_parameters(plan)}
-
-
-def _encoder_parameters(plan: Plan) -> int:
-    return sum(count for name, count in plan.parameters.items() if name not in HEADS)
+    return {name: _plain(value) for name, value in plain.items()} | {
+        "encoder_parameters": encoder_parameters(plan.parameters)
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -24,7 +24,7 @@ from korbert.tasks.questions import Dataset, join, split_by_article
 from korbert.tasks.reading import Reader, question_pairs
 from korbert.tasks.reading_settings import ReadingTaskSettings
 from korbert.tasks.seen import learning_seen
-from korbert.tasks.windows import Window, collate, cut_windows, reading_loss, training_batches
+from korbert.tasks.windows import Window, WindowExamples, cut_windows, reading_loss, training_batches
 from korbert.tokenization import Tokenizer
 from korbert.training import Checkpointing, TrainingOutput, TrainingPlan, choose_device, fit
 from korbert.world import connected, require_rows
@@ -114,15 +114,11 @@ def _learn(
 
     pairs: question and context of each as pieces. Returns the number of steps and the windows.
     """
-    windows = [
-        window
-        for question, pair in zip(dataset.questions, pairs, strict=True)
-        for window in cut_windows(*pair, settings, answer=question.answers[0].span)
-    ]
+    examples = WindowExamples.of_dataset(dataset, pairs, tokenizer, settings)
+    windows = list(examples.windows)
     _log_sample(windows, tokenizer)
     steps = max(1, round(epochs * len(windows) / settings.batch_size))
-    parts = (collate(windows[first : first + 64], tokenizer, settings) for first in range(0, len(windows), 64))
-    with learning_seen(model, parts):
+    with learning_seen(model, examples):
         fit(
             model,
             training_batches(

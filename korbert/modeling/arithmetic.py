@@ -3,6 +3,7 @@
 Letters: D hidden size, E width of the embeddings, I intermediate size, V vocabulary, T pieces of a row.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from korbert.modeling.config import BOUNDARY_LEVELS, EncoderConfig
@@ -49,9 +50,12 @@ def parameters(config: EncoderConfig) -> dict[str, int]:
     return {name: count for name, count in parts.items() if count}
 
 
-def encoder_parameters(config: EncoderConfig) -> int:
-    """Parameters of the encoder with its pooler, without heads, as Devlin et al. 2018 count them (3)."""
-    return sum(count for name, count in parameters(config).items() if name not in HEADS)
+def encoder_parameters(parts: Mapping[str, int]) -> int:
+    """Parameters of the encoder with its pooler, without heads, as Devlin et al. 2018 count them (3).
+
+    parts: of `parameters`.
+    """
+    return sum(count for name, count in parts.items() if name not in HEADS)
 
 
 def visible(config: EncoderConfig, length: float) -> dict[bool, float]:

@@ -24,7 +24,7 @@ Rotation = tuple[Tensor, Tensor]
 
 
 class View(NamedTuple):
-    """What a layer's attention sees, which is no weight: layers that share weights may differ in it.
+    """Which pieces a layer attends to. It has no weights: layers that share weights may differ in it.
 
     turn: rotary positions; None: none. reach: pieces seen to each side; None: the whole row.
     """

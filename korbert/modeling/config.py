@@ -18,10 +18,7 @@ __all__ = ["BOUNDARY_LEVELS", "AnyConfig", "EncoderConfig", "TransformersConfig"
 
 BOUNDARY_LEVELS = 4  # nothing, a morpheme, an eojeol or a sentence begins (korbert.tokenization.encoding)
 
-_LATER: Mapping[str, Any] = {
-    "causal": False,
-    "layer_groups": None,
-}  # settings that older versions have not, and their defaults
+_LATER: Mapping[str, Any] = {"causal": False, "layer_groups": None}  # newer settings, and their defaults
 
 _BERT_DEFAULTS: Mapping[str, Any] = {
     "type_vocab_size": 2,
@@ -92,7 +89,7 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
     )
     causal: bool = Field(
         False,
-        description="each piece sees itself and those before it alone (left to right), as clm needs",
+        description="causal attention: each piece sees only itself and earlier ones; clm needs it",
     )
     boundary_embedding: bool = Field(
         False, description="add an embedding of what begins at a piece (nothing, morpheme, eojeol, sentence)"
@@ -128,7 +125,7 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
 
     @model_serializer(mode="wrap")
     def _as_older_versions(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without the settings that came later where they are unused: records and model folders keep their bytes."""
+        """Omits newer settings at their defaults, so that records and model folders keep their bytes."""
         record: dict[str, Any] = serialize(self)
         return {name: value for name, value in record.items() if name not in _LATER or value != _LATER[name]}
 

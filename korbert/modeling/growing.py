@@ -20,7 +20,7 @@ _THEIRS_MAY_DIFFER = {"vocab_size", "n_words", "transformers_version", "layerdro
 
 
 def take_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) -> None:
-    """Replaces all weights by those of the pretraining model in `folder`; a head that it has not stays as drawn.
+    """Replaces all weights by those of the pretraining model in `folder`; heads that it lacks stay as they are.
 
     tokenizer: of `model`: that of the folder, or that with more words, as extending.extended adds them. Raises
     ModelError for another tokenizer, for an encoder that differs in more than dropout, and as load_model.

@@ -47,7 +47,7 @@ class PredictionHead(nn.Module):
 
 
 class Transform(nn.Module):
-    """Dense layer and GELU, as ELECTRA has them before it tells pieces apart. (..., D) -> (..., D)."""
+    """Dense layer and GELU, the transform of ELECTRA's discriminator. (..., D) -> (..., D)."""
 
     def __init__(self, config: AnyConfig) -> None:
         super().__init__()

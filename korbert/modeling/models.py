@@ -43,7 +43,47 @@ Pooling = Literal["mean", "first"]
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
 
 
-class EncoderModel(nn.Module):
+class _EncoderWithHead(nn.Module):
+    """What all models share. `scores` computes the outputs from the encoder's vectors.
+
+    encoder: with weights; None: a new one of `config`, which draws from `generator` if it is one of `transformers`.
+    """
+
+    kind: ClassVar[str]
+
+    def __init__(
+        self,
+        config: AnyConfig,
+        generator: torch.Generator | None = None,
+        encoder: Encoder | TransformersEncoder | None = None,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = encoder_of(config, generator) if encoder is None else encoder
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        boundaries: Tensor | None = None,
+        *,
+        lengths: Sequence[int] | None = None,
+    ) -> Any:
+        """Arguments as Encoder.forward. Returns what `scores` returns."""
+        hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries, lengths=lengths)
+        return self.scores(hidden, attention_mask)
+
+    def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Any:
+        """The outputs, from the encoder's vectors (B, T, D) and the mask that it was given."""
+        raise NotImplementedError
+
+    def head_settings(self) -> dict[str, Any]:
+        """What building this model needs besides the config of its encoder."""
+        return {}
+
+
+class EncoderModel(_EncoderWithHead):
     """An encoder without a head, as it is imported: tasks begin with its weights.
 
     encoder: with weights; None: drawn from `generator`, of torch's global one without.
@@ -57,36 +97,21 @@ class EncoderModel(nn.Module):
         generator: torch.Generator | None = None,
         encoder: Encoder | TransformersEncoder | None = None,
     ) -> None:
-        super().__init__()
-        self.config = config
-        self.encoder = encoder_of(config, generator) if encoder is None else encoder
+        super().__init__(config, generator, encoder)
         if encoder is None:
             initialize(self, config, generator)
 
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        boundaries: Tensor | None = None,
-        *,
-        lengths: Sequence[int] | None = None,
-    ) -> Tensor:
-        """As Encoder.forward."""
-        hidden: Tensor = self.encoder(input_ids, attention_mask, token_type_ids, boundaries, lengths=lengths)
+    def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
+        """The vectors as they are."""
         return hidden
 
-    def head_settings(self) -> dict[str, Any]:
-        """What building this model needs besides the config of its encoder."""
-        return {}
 
-
-class PretrainingModel(nn.Module):
-    """An encoder that predicts pieces (MLM) and tells two kinds of pairs apart (NSP).
+class PretrainingModel(_EncoderWithHead):
+    """An encoder with heads that predict pieces (MLM) and classify pairs (NSP).
 
     Training calls `encoder`, and the heads only where there are labels: a large vocabulary makes `mlm_head` expensive.
-    generator: draws the initial weights; None: torch's global generator. objectives: with "spans" it has the head of a
-    ReadingModel, too (`reader`).
+    generator: draws the initial weights; None: torch's global generator. objectives: "spans" adds the head of a
+    ReadingModel (`reader`).
     """
 
     kind: ClassVar[str] = "pretraining"
@@ -94,24 +119,15 @@ class PretrainingModel(nn.Module):
     def __init__(
         self, config: AnyConfig, generator: torch.Generator | None = None, objectives: Sequence[str] = ("mlm", "nsp")
     ) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config, generator)
         self.objectives = tuple(objectives)
-        self.encoder = encoder_of(config, generator)
         self.mlm = VocabularyHead(config)
         self.nsp = NextSentenceHead(config)
         self.reader = SpanHead(config) if "spans" in objectives else None
         initialize(self, config, generator)
 
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        boundaries: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Arguments as Encoder.forward. Returns the scores of MLM at all positions (B, T, V), and of NSP (B, 2)."""
-        hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries)
+    def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The scores of MLM at all positions (B, T, V), and of NSP (B, 2)."""
         return self.mlm_head(hidden), self.nsp_head(hidden[:, 0])
 
     def mlm_hidden(self, rows: Tensor) -> Tensor:
@@ -144,8 +160,8 @@ class PretrainingModel(nn.Module):
         return {"objectives": list(self.objectives)} if self.reader else {}
 
 
-class DetectionModel(nn.Module):
-    """An encoder that tells for each piece whether another model has put it there (Clark et al. 2020), and pairs apart.
+class DetectionModel(_EncoderWithHead):
+    """An encoder with heads that detect replaced pieces (Clark et al. 2020) and classify pairs.
 
     generator: draws the initial weights; None: torch's global generator.
     """
@@ -153,23 +169,15 @@ class DetectionModel(nn.Module):
     kind: ClassVar[str] = "detection"
 
     def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
-        super().__init__()
-        self.config = config
-        self.encoder = encoder_of(config, generator)
+        super().__init__(config, generator)
         self.head = PredictionHead(config) if config.architecture == "modern" else Transform(config)
         self.classifier = nn.Linear(config.hidden_size, 1)
         self.nsp = NextSentenceHead(config)
         initialize(self, config, generator)
 
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        boundaries: Tensor | None = None,
-    ) -> Tensor:
-        """Arguments as Encoder.forward. Returns scores (B, T): above 0, a piece is more likely replaced than not."""
-        return self.detect(self.encoder(input_ids, attention_mask, token_type_ids, boundaries))
+    def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
+        """Scores of all pieces, (B, T): above 0, a piece is more likely replaced than not."""
+        return self.detect(hidden)
 
     def detect(self, hidden: Tensor) -> Tensor:
         """Those scores from vectors of pieces: (..., D) -> (...)."""
@@ -181,12 +189,8 @@ class DetectionModel(nn.Module):
         scores: Tensor = self.nsp(first)
         return scores
 
-    def head_settings(self) -> dict[str, Any]:
-        """What building this model needs besides the config of its encoder."""
-        return {}
 
-
-class ClassificationModel(nn.Module):
+class ClassificationModel(_EncoderWithHead):
     """An encoder that classifies a text or a pair of texts, or gives it a number.
 
     pooling: the vector of the text: the mean over its pieces, or that of the first piece.
@@ -207,14 +211,8 @@ class ClassificationModel(nn.Module):
         generator: torch.Generator | None = None,
         problem_type: ProblemType = "single_label_classification",
     ) -> None:
-        super().__init__()
-        self.config = config
-        self.num_labels = num_labels
-        self.problem_type: ProblemType = problem_type
-        self.pooling: Pooling = pooling
-        self.labels = tuple(map(str, range(num_labels))) if labels is None else tuple(labels)
-        if len(self.labels) != num_labels:
-            raise ModelError(f"{len(self.labels)} names for {num_labels} labels: give one for each")
+        if labels is not None and len(labels) != num_labels:
+            raise ModelError(f"{len(labels)} names for {num_labels} labels: give one for each")
         if problem_type == "regression" and num_labels != 1:
             raise ModelError(f"regression with {num_labels} labels: give it one, the number that it predicts")
         if problem_type == "single_label_classification" and num_labels == 1:
@@ -222,23 +220,18 @@ class ClassificationModel(nn.Module):
                 "single_label_classification with 1 label: give two at least, or another problem_type (regression,"
                 " multi_label_classification)"
             )
-        self.encoder = encoder_of(config, generator)
+        super().__init__(config, generator)
+        self.num_labels = num_labels
+        self.problem_type: ProblemType = problem_type
+        self.pooling: Pooling = pooling
+        self.labels = tuple(map(str, range(num_labels))) if labels is None else tuple(labels)
         self.head = PredictionHead(config) if config.architecture == "modern" else Pooler(config)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.classifier = nn.Linear(config.hidden_size, num_labels)
         initialize(self, config, generator)
 
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        boundaries: Tensor | None = None,
-        *,
-        lengths: Sequence[int] | None = None,
-    ) -> Tensor:
-        """Arguments as Encoder.forward. Returns scores of the labels, (B, num_labels)."""
-        hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries, lengths=lengths)
+    def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
+        """Scores of the labels, (B, num_labels)."""
         pooled = hidden[:, 0] if self.pooling == "first" else mean_of_pieces(hidden, attention_mask)
         scores: Tensor = self.classifier(self.dropout(self.head(pooled)))
         return scores
@@ -269,47 +262,32 @@ class ChoiceModel(ClassificationModel):
         return {"pooling": self.pooling}
 
 
-class ReadingModel(nn.Module):
+class ReadingModel(_EncoderWithHead):
     """An encoder that finds the first and the last piece of an answer."""
 
     kind: ClassVar[str] = "reading"
 
     def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
-        super().__init__()
-        self.config = config
-        self.encoder = encoder_of(config, generator)
+        super().__init__(config, generator)
         span = SpanHead(config)
         self.head, self.dropout, self.classifier = span.head, span.dropout, span.classifier
         initialize(self, config, generator)
 
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        boundaries: Tensor | None = None,
-        *,
-        lengths: Sequence[int] | None = None,
-    ) -> tuple[Tensor, ...]:
-        """Arguments as Encoder.forward. Returns each piece's scores as the first and as the last one, (B, T) both.
+    def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, ...]:
+        """Each piece's scores as the first and as the last one, (B, T) both.
 
         Padding and pieces of the question have scores, too; the caller masks them.
         """
-        hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries, lengths=lengths)
-        return self.scores(self.dropout(self.head(hidden)))
+        return self.of_vectors(self.dropout(self.head(hidden)))
 
-    def scores(self, hidden: Tensor) -> tuple[Tensor, ...]:
-        """What forward returns, from the head's vectors (B, T, D)."""
-        ends: Tensor = self.classifier(hidden)  # (B, T, 2)
+    def of_vectors(self, vectors: Tensor) -> tuple[Tensor, ...]:
+        """What `scores` returns, from the head's vectors (B, T, D)."""
+        ends: Tensor = self.classifier(vectors)  # (B, T, 2)
         return ends[..., 0], ends[..., 1]
-
-    def head_settings(self) -> dict[str, Any]:
-        """What building this model needs besides the config of its encoder."""
-        return {}
 
 
 class SlotsModel(ReadingModel):
-    """A reading model with a gate: is there a value for the slot whose description stands before the text, and where.
+    """A reading model with a gate: whether the slot described before the text has a value, and where.
 
     forward: each piece's scores as the first and as the last one, (B, T) both, and the scores of no value, any value
     and a span of the text, (B, 3), from the first piece's vector.
@@ -322,11 +300,11 @@ class SlotsModel(ReadingModel):
         self.gate = nn.Linear(config.hidden_size, 3)
         initialize(self.gate, config, generator)
 
-    def scores(self, hidden: Tensor) -> tuple[Tensor, ...]:
-        return *super().scores(hidden), self.gate(hidden[:, 0])
+    def of_vectors(self, vectors: Tensor) -> tuple[Tensor, ...]:
+        return *super().of_vectors(vectors), self.gate(vectors[:, 0])
 
 
-class TaggingModel(nn.Module):
+class TaggingModel(_EncoderWithHead):
     """An encoder that labels each piece.
 
     labels: their names, such as O, B-PS, I-PS, or parts of speech; their order is that of the scores.
@@ -336,31 +314,20 @@ class TaggingModel(nn.Module):
     kind: ClassVar[str] = "tagging"
 
     def __init__(self, config: AnyConfig, labels: Sequence[str], generator: torch.Generator | None = None) -> None:
-        super().__init__()
-        self.config = config
+        if not labels or len(set(labels)) < len(labels):
+            raise ModelError(f"labels {list(labels)}: name at least one, and each once")
+        super().__init__(config, generator)
         self.labels = tuple(labels)
-        if not self.labels or len(set(self.labels)) < len(self.labels):
-            raise ModelError(f"labels {list(self.labels)}: name at least one, and each once")
-        self.encoder = encoder_of(config, generator)
         self.head = PredictionHead(config) if config.architecture == "modern" else nn.Identity()
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.classifier = nn.Linear(config.hidden_size, len(self.labels))
         initialize(self, config, generator)
 
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        boundaries: Tensor | None = None,
-        *,
-        lengths: Sequence[int] | None = None,
-    ) -> Tensor:
-        """Arguments as Encoder.forward. Returns each piece's scores of the labels, (B, T, C).
+    def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
+        """Each piece's scores of the labels, (B, T, C).
 
         Special tokens and padding have scores, too; the caller leaves them out.
         """
-        hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries, lengths=lengths)
         scores: Tensor = self.classifier(self.dropout(self.head(hidden)))
         return scores
 
@@ -369,7 +336,7 @@ class TaggingModel(nn.Module):
         return {"labels": list(self.labels)}
 
 
-class EmbeddingModel(nn.Module):
+class EmbeddingModel(_EncoderWithHead):
     """An encoder whose vectors of pieces become one vector a text: its mean over all pieces, or that of the first one.
 
     normalize: scale each vector to length 1. There are no weights but the encoder's, as in sentence-transformers
@@ -385,24 +352,13 @@ class EmbeddingModel(nn.Module):
         normalize: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config, generator)
         self.pooling: Pooling = pooling
         self.normalize = normalize
-        self.encoder = encoder_of(config, generator)
         initialize(self, config, generator)
 
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        boundaries: Tensor | None = None,
-        *,
-        lengths: Sequence[int] | None = None,
-    ) -> Tensor:
-        """Arguments as Encoder.forward. Returns a vector a row, (B, D)."""
-        hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries, lengths=lengths)
+    def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
+        """A vector a row, (B, D)."""
         pooled: Tensor = hidden[:, 0] if self.pooling == "first" else mean_of_pieces(hidden, attention_mask)
         return F.normalize(pooled, dim=-1) if self.normalize else pooled
 

@@ -1,10 +1,8 @@
-"""Packed model folders: weights in 16 bits, large matrices in 8, and without what a base beside them already has.
+"""Packed model folders: 16-bit weights, 8-bit embeddings, and no copy of what a base beside them holds.
 
 A packed folder is read like any other (storage.load_model); in memory its weights are float32 again.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from torch import Tensor
 
 from korbert.errors import ModelError
 from korbert.folders import model_folder
-from korbert.modeling.storage import SCALE, load_model, read_config, serialize
+from korbert.modeling.storage import SCALE, load_model, read_config, write_files
 
 __all__ = ["pack", "packed"]
 
@@ -38,9 +36,9 @@ def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def pack(source: str | Path, folder: str | Path, base: str | Path | None = None) -> int:
-    """Writes the model of `source` packed into `folder`, which must not be there. Returns its bytes.
+    """Packs the model in `source` into a new `folder`. Returns its size in bytes.
 
-    base: a packed folder beside `folder`; tensors and tokenizer that are equal in both are in the base alone.
+    base: a packed folder beside `folder`; the tokenizer and the tensors that are equal in both are kept there alone.
     ModelError where the base lies elsewhere, is not packed, or has another encoder or tokenizer, and for a weight that
     float16 cannot hold.
     """
@@ -66,11 +64,7 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
         tensors = {name: tensor for name, tensor in tensors.items() if name not in shared}
         record = {"base": base.name, "base_sha256": theirs["weights_sha256"]}
 
-    folder.mkdir(parents=True)
-    weights = serialize(tensors)
-    config |= {"weights_sha256": hashlib.sha256(weights).hexdigest(), "packed": record}
-    (folder / "config.json").write_text(json.dumps(config, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    (folder / "model.safetensors").write_bytes(weights)
+    write_files(folder, config | {"packed": record}, tensors)
     if base is None:
         tokenizer.save(folder / "tokenizer")
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

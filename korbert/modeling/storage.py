@@ -34,7 +34,7 @@ from korbert.modeling.models import (
 )
 from korbert.tokenization import AnyTokenizer, load_tokenizer
 
-__all__ = ["FORMAT", "SCALE", "load_model", "read_config", "save_model", "serialize", "without_weights"]
+__all__ = ["FORMAT", "SCALE", "load_model", "read_config", "save_model", "serialize", "without_weights", "write_files"]
 
 FORMAT = 1
 SCALE = ":scale"  # behind the name of an 8-bit matrix: the factors of its rows
@@ -95,7 +95,7 @@ _HEADS: Mapping[str, type[_Strict]] = {  # others: _NoHead
 
 
 class _Packed(_Strict):
-    """Of a folder that packing.pack has written: its base, a folder of that name beside it, and the base's weights."""
+    """The base of a packed folder (packing.py): the name of a folder beside it, and the digest of its weights."""
 
     base: Annotated[str, StringConstraints(pattern=r"^[\w-][\w.-]*$")] | None
     base_sha256: _Digest | None = None
@@ -121,8 +121,6 @@ def save_model(
     """
     folder = Path(folder)
     _check_vocabulary(model.config, tokenizer, folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    weights = serialize(model.state_dict())
     config = {
         "korbert_format": FORMAT,
         "kind": model.kind,
@@ -130,11 +128,18 @@ def save_model(
         "head": model.head_settings(),
         "task": dict(task or {}),
         "tokenizer_digest": tokenizer.digest,
-        "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
-    (folder / "config.json").write_text(json.dumps(config, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    (folder / "model.safetensors").write_bytes(weights)
+    write_files(folder, config, model.state_dict())
     tokenizer.save(folder / "tokenizer")
+
+
+def write_files(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    """Writes model.safetensors, and config.json with its digest. folder: made where it is not there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = serialize(tensors)
+    whole = {**config, "weights_sha256": hashlib.sha256(weights).hexdigest()}
+    (folder / "config.json").write_text(json.dumps(whole, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    (folder / "model.safetensors").write_bytes(weights)
 
 
 def serialize(tensors: Mapping[str, Tensor]) -> bytes:
@@ -316,7 +321,7 @@ def _build(folder: Path, config: Mapping[str, Any], num_tensors: int) -> Model:
 
 @contextmanager
 def without_weights() -> Iterator[None]:
-    """Models of ours that are built within have no weights yet: load_state_dict(.., assign=True) gives them some."""
+    """Builds our models without weights; load_state_dict(.., assign=True) fills them."""
     with torch.device("meta"), _NoFilling():
         yield
 

@@ -1,4 +1,4 @@
-"""Shares of the sources in what is trained on: reviews beside an encyclopedia, in whatever measure helps."""
+"""Sampling of training rows by source: so many reviews, so much of an encyclopedia."""
 
 from collections.abc import Mapping
 
@@ -39,20 +39,19 @@ class Mixture:
         self._ends = np.round(np.cumsum(wanted) * self._size).astype(np.int64)  # of each source in an epoch
 
     def rows(self, epoch: int, places: NDArray[np.int64]) -> list[tuple[int, int]]:
-        """For places in an epoch, (epoch of the row's source, number of the row); of a whole corpus that epoch."""
+        """The rows at these places of an epoch: (epoch of the row's source, number of the row)."""
         shuffled = permuted(places, self._size, derived_seed(self._key, epoch))
         if not self._runs:
             return [(epoch, number) for number in shuffled.tolist()]
-        found: list[tuple[int, int]] = []
+        epochs, numbers = np.zeros_like(shuffled), np.zeros_like(shuffled)
         sources = self._ends.searchsorted(shuffled, side="right")
-        names = list(self._runs)
-        for place, which in zip(shuffled.tolist(), sources.tolist(), strict=True):
-            firsts, ranks = self._runs[names[which]]
-            begin = int(self._ends[which - 1]) if which else 0
-            count, size = int(self._ends[which]) - begin, int(ranks[-1])
-            its_epoch, rank = divmod(epoch * count + place - begin, size)
-            key = derived_seed(self._key, names[which], its_epoch)
-            rank = int(permuted(np.array([rank]), size, key)[0])
-            run = int(ranks.searchsorted(rank, side="right")) - 1
-            found.append((its_epoch, int(firsts[run] + rank - ranks[run])))
-        return found
+        for which, (source, (firsts, ranks)) in enumerate(self._runs.items()):
+            begin, end = (int(self._ends[which - 1]) if which else 0), int(self._ends[which])
+            own, size = sources == which, int(ranks[-1])
+            epochs[own], drawn = np.divmod(epoch * (end - begin) + shuffled[own] - begin, size)
+            for its_epoch in np.unique(epochs[own]).tolist():
+                now = epochs[own] == its_epoch
+                drawn[now] = permuted(drawn[now], size, derived_seed(self._key, source, its_epoch))
+            run = ranks.searchsorted(drawn, side="right") - 1
+            numbers[own] = firsts[run] + drawn - ranks[run]
+        return list(zip(epochs.tolist(), numbers.tolist(), strict=True))

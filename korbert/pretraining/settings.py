@@ -88,13 +88,13 @@ class SpanSettings(BaseModel, frozen=True, extra="forbid"):
     """Recurring span selection (Ram et al. 2021): which spans are hidden and found again."""
 
     share: float = Field(1.0, gt=0, le=1, description="share of the rows with a recurring span that ask for it")
-    min_morphemes: int = Field(2, ge=1, description="morphemes of a span, at least")
-    max_pieces: int = Field(10, ge=1, description="pieces of a span, at most")
-    max_query_pieces: int = Field(64, ge=8, description="pieces of the sentence that asks, at most")
+    min_morphemes: int = Field(2, ge=1, description="minimum morphemes of a span")
+    max_pieces: int = Field(10, ge=1, description="maximum pieces of a span")
+    max_query_pieces: int = Field(64, ge=8, description="maximum pieces of the sentence that asks")
     rarity: float = Field(
         8.0,
         ge=0,
-        description="a span has a piece at least this rare: minus the log of its share of the text, in nats",
+        description="minimum rarity of a span's rarest piece: minus the log of its share of the text, in nats",
     )
 
 
@@ -108,13 +108,13 @@ class ReplacementSettings(BaseModel, frozen=True, extra="forbid"):
 
 
 class DistillationSettings(BaseModel, frozen=True, extra="forbid"):
-    """Distillation from a teacher (Sanh et al. 2019): who teaches, and what weighs how much beside the MLM loss.
+    """Distillation from a teacher (Sanh et al. 2019), and the weights of its losses beside that of MLM.
 
     The paper's weights are 5 for the soft targets, 2 for MLM, 1 for the cosine.
     """
 
     teacher: str = Field("", description="folder of the pretrained model to learn from; the tokenizer must be its own")
     begin: bool = Field(True, description="begin with the teacher's embeddings, heads and evenly spaced layers")
-    temperature: float = Field(2.0, gt=0, description="by which both distributions are softened")
+    temperature: float = Field(2.0, gt=0, description="temperature of both distributions")
     soft: float = Field(2.5, ge=0, description="weight of the teacher's distribution over pieces")
     cosine: float = Field(0.5, ge=0, description="weight of the direction of the teacher's vectors; 0 for other widths")

@@ -78,7 +78,7 @@ def finetune(
         return settings.patience is not None and best is not None and heldout["epoch"] - best.epoch >= settings.patience
 
     checkpoints = Checkpointing(work / "checkpoints", settings.checkpoint_every)
-    with learning_seen(model, (examples.batch(rows) for rows in examples.by_length(256))):
+    with learning_seen(model, examples):
         fit(
             model,
             batches,

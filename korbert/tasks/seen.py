@@ -4,7 +4,7 @@ Of 102,400 entries, 20,000 reviews hold a fifth. The others get no gradient, but
 every step, which takes longer than the layers of a small encoder. They keep their vectors: no weight decay either.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,16 +13,18 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from korbert.modeling.encoder import Encoder
-from korbert.training.devices import Batch
+from korbert.tasks.examples import Learnable
 
 __all__ = ["SeenEmbedding", "learning_seen", "seen_pieces"]
 
+_ROWS_AT_ONCE = 256
 
-def seen_pieces(batches: Iterable[Batch]) -> Tensor:
-    """The ids that occur in these batches, ascending, (U,) int64."""
+
+def seen_pieces(examples: Learnable) -> Tensor:
+    """The ids in the batches of these examples, ascending, (U,) int64."""
     found = torch.zeros(0, dtype=torch.int64)
-    for batch in batches:
-        found = torch.unique(torch.cat([found, batch["input_ids"].flatten()]))
+    for rows in examples.by_length(_ROWS_AT_ONCE):
+        found = torch.unique(torch.cat([found, examples.batch(rows)["input_ids"].flatten()]))
     return found
 
 
@@ -71,8 +73,8 @@ class SeenEmbedding(nn.Module):
 
 
 @contextmanager
-def learning_seen(model: Any, batches: Iterable[Batch]) -> Iterator[None]:
-    """Within, the embedding of the model's encoder is one of the pieces in these batches; afterwards the whole again.
+def learning_seen(model: Any, examples: Learnable) -> Iterator[None]:
+    """Restricts training to the embeddings of the pieces in these examples; restores the full matrix afterwards.
 
     An encoder of `transformers`, or one whose embedding does not learn, stays as it is.
     """
@@ -81,7 +83,7 @@ def learning_seen(model: Any, batches: Iterable[Batch]) -> Iterator[None]:
         yield
         return
     embeddings = encoder.embeddings
-    embeddings.token = SeenEmbedding(embeddings.token, seen_pieces(batches))  # type: ignore[assignment]
+    embeddings.token = SeenEmbedding(embeddings.token, seen_pieces(examples))  # type: ignore[assignment]
     try:
         yield
     finally:

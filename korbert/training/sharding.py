@@ -7,6 +7,7 @@ What this needs of PyTorch takes a while to import, so one process alone does no
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
@@ -23,9 +24,8 @@ def shard(module: nn.Module, device: torch.device) -> None:
 
     mesh = init_device_mesh(device.type, (connected().size,))
     lists = [one for one in module.modules() if isinstance(one, nn.ModuleList)]
-    for layer in [
-        layer for layers in reversed(lists) for layer in layers
-    ]:  # in encoders of transformers lists of lists
+    # Encoders of transformers have lists of lists: the inner ones come first.
+    for layer in chain.from_iterable(reversed(lists)):
         if not isinstance(layer, nn.ModuleList):
             fully_shard(layer, mesh=mesh)
     fully_shard(module, mesh=mesh)

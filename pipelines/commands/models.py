@@ -236,9 +236,7 @@ def import_(folder: Path, target: Path, debug: bool) -> None:
 @click.command()
 @_MODEL
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option(
-    "--base", type=click.Path(path_type=Path), help="Packed folder beside FOLDER; what is equal is kept there."
-)
+@click.option("--base", type=click.Path(path_type=Path), help="Packed folder beside FOLDER that keeps what both share.")
 @options.accept_kiwi
 @options.debug
 def pack(model: Path, folder: Path, base: Path | None, debug: bool) -> None:

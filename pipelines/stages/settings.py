@@ -107,7 +107,7 @@ class Phase(BaseModel, frozen=True, extra="forbid"):
         None,
         gt=0,
         lt=1,
-        description="masking.rate of this phase, to begin with more and end with less; none: that rate",
+        description="masking rate of this phase; none: masking.rate",
     )
     fill: bool = Field(
         False,
@@ -279,7 +279,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
                 " clm needs an encoder that reads from left to right, the others one that does not"
             )
         if self.init and "rtd" in self.objectives:
-            raise ValueError("init begins no generator and no detector: leave it out with rtd")
+            raise ValueError("init has weights for neither generator nor detector: leave it out with rtd")
         if ("distill" in self.objectives) != bool(self.distill.teacher):
             raise ValueError("distill needs a teacher, and a teacher the objective: set distill.teacher, or remove it")
         if self.init and self.distill.teacher and self.distill.begin:
@@ -288,7 +288,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
 
     @model_serializer(mode="wrap")
     def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without what came later and is unused, the record is the one of older versions, and keeps its digest."""
+        """Omits newer settings that are unused, so that older records keep their digest."""
         record: dict[str, Any] = serialize(self)
         unused = {"spans", "rtd", "distill"} - set(self.objectives) | (set() if self.shares else {"shares"})
         return {name: value for name, value in record.items() if name not in unused}

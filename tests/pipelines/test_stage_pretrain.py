@@ -55,7 +55,7 @@ def test_objectives_that_fit_together(objectives: list[str], causal: bool) -> No
         (["rtd", "spans"], {}, "do not go together"),
         (["clm", "nsp"], {}, "do not go together"),
         (["clm"], {}, "clm needs an encoder that reads from left to right"),
-        (["rtd"], {"init": "a"}, "init begins no generator"),
+        (["rtd"], {"init": "a"}, "init has weights for neither generator nor detector"),
     ],
 )
 def test_objectives_that_do_not(objectives: list[str], more: dict[str, Any], message: str) -> None:

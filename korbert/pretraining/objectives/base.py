@@ -16,12 +16,12 @@ _SCORED_AT_ONCE = 256  # predicted pieces; their scores over the vocabulary are 
 
 
 class Objective:
-    """A loss on vectors of the encoder. name: begins the names of its figures, and of its count in a batch."""
+    """A loss on vectors of the encoder. name: prefix of its figures, and of its count in a batch."""
 
     name: str
 
     def places(self, batch: Batch, rows: Rows) -> Tensor | None:
-        """Where the vectors lie that the loss needs, (M,) int64 among the N pieces; None: it needs all."""
+        """The places of the vectors that the loss needs, (M,) int64 among the N pieces; None: all."""
         raise NotImplementedError
 
     def loss(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
@@ -56,7 +56,7 @@ class Prediction(Objective):
         total = torch.zeros(3, dtype=torch.float64)
         for start in range(0, len(vectors), _SCORED_AT_ONCE):
             part = slice(start, start + _SCORED_AT_ONCE)
-            total += scored(model.mlm_head(vectors[part]), batch["labels"][part])
+            total += _scored(model.mlm_head(vectors[part]), batch["labels"][part])
         return total
 
 
@@ -75,10 +75,10 @@ class Pairing(Objective):
 
     def score(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         labelled = batch["pair_label"] != -100
-        return scored(model.nsp_head(vectors)[labelled], batch["pair_label"][labelled])
+        return _scored(model.nsp_head(vectors)[labelled], batch["pair_label"][labelled])
 
 
-def scored(scores: Tensor, labels: Tensor) -> Tensor:
+def _scored(scores: Tensor, labels: Tensor) -> Tensor:
     """Sum of cross entropies, correct predictions, labels: (3,) float64. scores: (N, C); labels: (N,)."""
     losses = F.cross_entropy(scores.float(), labels, reduction="sum")
     right = (scores.argmax(dim=1) == labels).sum()

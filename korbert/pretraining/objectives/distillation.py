@@ -1,7 +1,7 @@
-"""Distillation (distill; Sanh et al. 2019): a student learns what a trained teacher of the same vocabulary expects.
+"""Distillation (distill; Sanh et al. 2019): a student learns the predictions of a teacher with the same vocabulary.
 
-Beside the objectives of the row, the student is drawn to the teacher's distribution over pieces at each gap, softened
-by a temperature, and to the direction of its vectors of all pieces.
+Besides the other objectives, the student matches the teacher's distribution over pieces at each gap, softened by a
+temperature, and the direction of its vectors of all pieces.
 """
 
 from typing import Any
@@ -62,8 +62,12 @@ class Distillation(Objective):
         loss = vectors.new_zeros((), dtype=torch.float32)
         if self._settings.soft:
             heat = self._settings.temperature
-            scores = [self._scores(one, its, batch) / heat for one, its in ((model, vectors), (self._teacher, theirs))]
-            own, expected = (one.log_softmax(dim=1) for one in scores)
+            entries = batch["entries"][len(batch["labels"]) :] if "entries" in batch else None  # of the negatives
+            own = (self._scores(model, vectors, batch, entries) / heat).log_softmax(dim=1)
+            with torch.no_grad():
+                if entries is not None:
+                    entries = F.embedding(batch["negatives"], self._teacher.decoder_weight)
+                expected = (self._scores(self._teacher, theirs, batch, entries) / heat).log_softmax(dim=1)
             gaps = F.kl_div(own, expected, reduction="sum", log_target=True) * heat**2
             loss = loss + self._settings.soft * gaps * batch["distill_count"] / batch["mlm_count"].clamp(min=1)
         if self._settings.cosine:
@@ -89,12 +93,11 @@ class Distillation(Objective):
         return vectors
 
     @staticmethod
-    def _scores(model: Any, vectors: Tensor, batch: Batch) -> Tensor:
-        """(M, V), or with a sampled head (M, S): scores of the entries at the gaps."""
+    def _scores(model: Any, vectors: Tensor, batch: Batch, entries: Tensor | None) -> Tensor:
+        """Scores at the gaps: (M, V), or (M, S) of a sample. entries: (S, E), the model's vectors of the negatives."""
         hidden = model.mlm_hidden(vectors[batch["label_places"]])
-        if "negatives" not in batch:
+        if entries is None:
             return F.linear(hidden, model.decoder_weight, model.decoder_bias).float()
-        entries = batch["negatives"]
-        scores = F.linear(hidden, F.embedding(entries, model.decoder_weight), model.decoder_bias[entries]).float()
+        scores = F.linear(hidden, entries, model.decoder_bias[batch["negatives"]]).float()
         corrected: Tensor = scores - batch["log_expected"]
         return corrected

@@ -5,7 +5,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -13,6 +12,7 @@ from korbert.modeling.rows import Rows
 from korbert.pretraining.objectives.base import Objective, Pairing, Prediction
 from korbert.pretraining.objectives.distillation import Distillation
 from korbert.pretraining.objectives.spans import SpanSelection
+from korbert.pretraining.objectives.vocabulary import looked_up
 from korbert.pretraining.settings import ObjectiveName
 from korbert.training.devices import Batch, moved
 from korbert.training.distributed import add_over_world
@@ -58,12 +58,7 @@ class PretrainingLoss:
         self.objectives = [known[name] for name in objectives]
 
     def __call__(self, model: Any, batch: Batch) -> dict[str, Tensor]:
-        vectors = None
-        if "negatives" in batch:
-            # One lookup: the gradient of each is as large as the matrix.
-            ids = torch.cat([batch["input_ids"], batch["labels"], batch["negatives"]])
-            vectors, entries = F.embedding(ids, model.decoder_weight).tensor_split([len(batch["input_ids"])])
-            batch = {**batch, "entries": entries}
+        vectors, batch = looked_up(batch, model.decoder_weight)
         rows = Rows(batch["lengths"], batch["input_ids"].device)
         losses = {}
         for objective, hidden in zip(

@@ -1,5 +1,5 @@
 """Replaced token detection (rtd; Clark et al. 2020): a small generator fills the gaps of a row with pieces drawn from
-its distribution, and the encoder tells for every piece whether it is the original.
+its distribution, and the encoder predicts for every piece whether it is the original.
 
 The generator has the encoder's depth and a share of its width, and shares the embeddings of pieces with it. It learns
 MLM alone: no gradient passes through what it draws. A sampled head draws from its own estimate of the distribution.
@@ -16,7 +16,7 @@ from korbert.modeling.models import DetectionModel, PretrainingModel
 from korbert.modeling.rows import Rows
 from korbert.modeling.storage import without_weights
 from korbert.pretraining.objectives.base import Pairing, Prediction
-from korbert.pretraining.objectives.vocabulary import sampled_scores
+from korbert.pretraining.objectives.vocabulary import looked_up, sampled_scores
 from korbert.pretraining.settings import ReplacementSettings
 from korbert.training.devices import Batch
 
@@ -81,16 +81,9 @@ class ReplacementLoss:
 
     def __call__(self, model: Any, batch: Batch) -> dict[str, Tensor]:
         rows = Rows(batch["lengths"], batch["input_ids"].device)
-        labels, weight = batch["labels"], model.encoder.token_weight
-        vectors = None
-        if "negatives" in batch:
-            ids = torch.cat([batch["input_ids"], labels, batch["negatives"]])
-            vectors, entries = F.embedding(ids, weight).tensor_split([len(batch["input_ids"])])
-            batch = {**batch, "entries": entries}
-        hidden = self._generated(model.generator, batch, rows, vectors)
-        mlm_loss = self._prediction.loss(model.generator, hidden, batch, rows) / batch["mlm_count"].clamp(min=1)
-        drawn = self._drawn(model.generator, hidden.detach(), batch)
-        scores, targets, first = self._detected(model, batch, rows, drawn)
+        vectors, batch = looked_up(batch, model.encoder.token_weight)
+        generated, scores, targets, first = self._passed(model, batch, rows, vectors)
+        mlm_loss = self._prediction.loss(model.generator, generated, batch, rows) / batch["mlm_count"].clamp(min=1)
         rtd_sum = F.binary_cross_entropy_with_logits(scores, targets, reduction="sum")
         rtd_loss = rtd_sum / batch["rtd_count"].clamp(min=1)
         losses = {"mlm_loss": mlm_loss, "rtd_loss": rtd_loss}
@@ -105,28 +98,37 @@ class ReplacementLoss:
     def scores(self, model: Any, batch: Batch) -> dict[str, Tensor]:
         """Objective -> sum of losses, correct predictions, labels: (3,) float64."""
         rows = Rows(batch["lengths"], batch["input_ids"].device)
-        hidden = self._generated(model.generator, batch, rows, None)
-        drawn = self._drawn(model.generator, hidden, batch)
-        scores, targets, first = self._detected(model, batch, rows, drawn)
+        generated, scores, targets, first = self._passed(model, batch, rows)
         loss = F.binary_cross_entropy_with_logits(scores, targets, reduction="sum")
         right = ((scores > 0) == targets.bool()).sum()
         found = {
-            "mlm": self._prediction.score(model.generator, hidden, batch, rows),
+            "mlm": self._prediction.score(model.generator, generated, batch, rows),
             "rtd": torch.tensor([float(loss), float(right), len(scores)], dtype=torch.float64),
         }
         if self._pairing:
             found[self._pairing.name] = self._pairing.score(model, first, batch, rows)
         return found
 
-    def _generated(self, generator: PretrainingModel, batch: Batch, rows: Rows, vectors: Tensor | None) -> Tensor:
-        """The generator's vectors of the gaps, (M, D')."""
-        inputs = batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"]
-        hidden: Tensor = generator.encoder.flat(*inputs, vectors=vectors, wanted=batch["label_places"])
-        return hidden
+    def _passed(
+        self, model: Any, batch: Batch, rows: Rows, vectors: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Runs generator and detector. Returns the generator's vectors at the gaps (M, D'), the detector's scores and
+        targets (N,), both float32, and the encoder's vectors of first pieces (R, D).
+
+        A gap for which the generator draws the original piece counts as original.
+        vectors: (N, E), token embeddings of the batch, if already looked up.
+        """
+        inputs = rows, batch["token_type_ids"], batch["boundaries"]
+        gaps = batch["label_places"]
+        generated = model.generator.encoder.flat(batch["input_ids"], *inputs, vectors=vectors, wanted=gaps)
+        original = batch["input_ids"].index_copy(0, gaps, batch["labels"])
+        shown = original.index_copy(0, gaps, self._drawn(model.generator, generated.detach(), batch))
+        hidden = model.encoder.flat(shown, *inputs)
+        return generated, model.detect(hidden).float(), (shown != original).float(), hidden[rows.first]
 
     @torch.no_grad()
     def _drawn(self, generator: PretrainingModel, hidden: Tensor, batch: Batch) -> Tensor:
-        """(M,) int64, a piece for each gap, where its lot falls in the generator's distribution."""
+        """(M,) int64: a piece for each gap, drawn from the generator's distribution by its lot."""
         vectors, labels, lots = generator.mlm_hidden(hidden), batch["labels"], batch["lots"]
         drawn = []
         for start in range(0, len(labels), _DRAWN_AT_ONCE):
@@ -143,18 +145,8 @@ class ReplacementLoss:
                 drawn.append(_where(scores.float(), lots[part]).flatten())
         return torch.cat(drawn) if drawn else labels
 
-    def _detected(self, model: Any, batch: Batch, rows: Rows, drawn: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Scores (N,) float32 that a piece is replaced, whether it is (N,) float32, and vectors of first pieces (R, D).
-
-        A gap for which the generator has drawn the original counts as the original.
-        """
-        original = batch["input_ids"].index_copy(0, batch["label_places"], batch["labels"])
-        shown = original.index_copy(0, batch["label_places"], drawn)
-        hidden = model.encoder.flat(shown, rows, batch["token_type_ids"], batch["boundaries"])
-        return model.detect(hidden).float(), (shown != original).float(), hidden[rows.first]
-
 
 def _where(scores: Tensor, lots: Tensor) -> Tensor:
-    """(M, 1) int64: the entry in whose share of the distribution a lot falls. scores: (M, C); lots: (M,), 0 to 1."""
+    """Inverse transform sampling, (M, 1) int64. scores: (M, C); lots: (M,), uniform in [0, 1)."""
     ends = scores.softmax(dim=1).cumsum(dim=1)
     return torch.searchsorted(ends, lots[:, None].to(ends.dtype) * ends[:, -1:]).clamp_(max=scores.shape[1] - 1)

@@ -44,7 +44,7 @@ class Asked:
 
 
 class RecurringSpans:
-    """Finds spans that occur again. counts: (V,) of each piece in the training text; one more is counted for each."""
+    """Finds recurring spans. counts: (V,) of each piece in the training text; one more is counted for each."""
 
     def __init__(self, settings: SpanSettings, mask_id: int, counts: NDArray[np.int64]) -> None:
         self._settings, self._mask_id = settings, mask_id

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-__all__ = ["Negatives", "full_loss", "sampled_loss", "sampled_scores"]
+from korbert.training.devices import Batch
+
+__all__ = ["Negatives", "full_loss", "looked_up", "sampled_loss", "sampled_scores"]
 
 _ROWS_AT_ONCE = 512  # whose scores over the vocabulary are held: 200 MB for 102,400 entries
 
@@ -108,8 +111,21 @@ def sampled_scores(
     """
     own, others = torch.split(entries, [len(labels), len(negatives)])
     right = (vectors * own).sum(dim=1).float() + bias[labels]
-    scores = torch.nn.functional.linear(vectors, others, bias[negatives]).float() - log_expected  # (M, S)
+    scores = F.linear(vectors, others, bias[negatives]).float() - log_expected  # (M, S)
     return scores.masked_fill(labels[:, None] == negatives, float("-inf")), right
+
+
+def looked_up(batch: Batch, weight: Tensor) -> tuple[Tensor | None, Batch]:
+    """The token embeddings of a batch with negatives, (N, E), and the batch with those of labels and negatives
+    (`entries`: (M + S, E)). Of a batch without negatives None, and the batch.
+
+    One lookup serves them all, because the gradient of each is as large as the matrix. weight: (V, E).
+    """
+    if "negatives" not in batch:
+        return None, batch
+    ids = torch.cat([batch["input_ids"], batch["labels"], batch["negatives"]])
+    vectors, entries = F.embedding(ids, weight).tensor_split([len(batch["input_ids"])])
+    return vectors, {**batch, "entries": entries}
 
 
 class Negatives:

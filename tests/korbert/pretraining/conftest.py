@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -71,6 +72,24 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def train() -> Callable[..., list[dict[str, float]]]:
+    """(model, loss, batch, steps, rate) -> the losses before each step of AdamW on that one batch."""
+
+    def steps_on(model: Any, loss: Any, batch: Any, steps: int, rate: float) -> list[dict[str, float]]:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
+        seen = []
+        for _ in range(steps):
+            optimizer.zero_grad()
+            losses = loss(model, batch)
+            losses["loss"].backward()
+            optimizer.step()
+            seen.append({name: value.item() for name, value in losses.items()})
+        return seen
+
+    return steps_on
 
 
 @pytest.fixture(scope="session")

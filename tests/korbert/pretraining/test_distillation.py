@@ -102,16 +102,9 @@ def test_a_student_begins_with_every_second_layer(teacher):
         take_layers(model_of(2, 1, width=16), teacher)
 
 
-def test_a_narrower_student_learns_without_the_cosine(teacher, corpus, ids):
+def test_a_narrower_student_learns_without_the_cosine(teacher, corpus, ids, train):
     student = model_of(2, 1, width=16)
     loss = PretrainingLoss(OBJECTIVES, distillation=Distillation(teacher, SETTINGS.model_copy(update={"cosine": 0.0})))
     (batch,) = batch_of(corpus, ids)
-    optimizer = torch.optim.AdamW(student.parameters(), lr=1e-2)
-    losses = []
-    for _ in range(100):
-        optimizer.zero_grad()
-        found = loss(student, batch)
-        found["loss"].backward()
-        optimizer.step()
-        losses.append(found["distill_loss"].item())
-    assert losses[-1] < 0.7 * losses[0]
+    losses = train(student, loss, batch, 100, 1e-2)
+    assert losses[-1]["distill_loss"] < 0.7 * losses[0]["distill_loss"]

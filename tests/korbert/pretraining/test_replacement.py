@@ -121,16 +121,12 @@ def test_micro_batches_add_up(model, corpus, ids):
         assert sums == pytest.approx({name: loss(model, whole)[name].item() for name in names}, rel=1e-4)
 
 
-def test_it_learns(corpus, ids):
+def test_it_learns(corpus, ids, train):
     model = ReplacementModel(config_of("modern"), SETTINGS, torch.Generator().manual_seed(0))
     (batch,) = batch_of(corpus, ids)
     loss = ReplacementLoss(SETTINGS)
     before = evaluate(model, [batch], COUNTS, loss)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    for _ in range(80):
-        optimizer.zero_grad()
-        loss(model, batch)["loss"].backward()
-        optimizer.step()
+    train(model, loss, batch, 80, 3e-3)
     after = evaluate(model, [batch], COUNTS, loss)
     assert after["rtd_loss"] < 0.2 < before["rtd_loss"]
     assert after["rtd_count"] == batch["pieces"]

@@ -165,7 +165,7 @@ def test_a_row_of_the_reader(recurring, ids):
         assert row["pair_label"].tolist() == [-100]
 
 
-def test_the_head_learns_to_point_and_the_reader_gets_it(recurring, ids):
+def test_the_head_learns_to_point_and_the_reader_gets_it(recurring, ids, train):
     config = EncoderConfig(
         vocab_size=ids.vocab_size,
         hidden_size=32,
@@ -179,21 +179,17 @@ def test_the_head_learns_to_point_and_the_reader_gets_it(recurring, ids):
     (batch,) = rows_of(recurring, ids).batch(0, 16)
     assert batch["spans_count"] == len(batch["span_targets"]) == 16
     before = evaluate(model, [batch], FEW, loss)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
-    for _ in range(60):
-        optimizer.zero_grad()
-        loss(model, batch)["loss"].backward()
-        optimizer.step()
+    train(model, loss, batch, 60, 5e-3)
     after = evaluate(model, [batch], FEW, loss)
     assert after["spans_accuracy"] == 1 > before["spans_accuracy"]
     assert after["spans_loss"] < 0.1 < before["spans_loss"]
 
     reader = ReadingModel(config, torch.Generator().manual_seed(1))
     init_encoder_from(reader, model)
-    inputs = [torch.randint(400, 900, (2, 12)) for _ in range(1)]
+    inputs = torch.randint(400, 900, (2, 12))
     with torch.no_grad():
-        expected = model.reader(model.encoder(*inputs))
-        start, end = reader(*inputs)
+        expected = model.reader(model.encoder(inputs))
+        start, end = reader(inputs)
     torch.testing.assert_close(torch.stack([start, end], dim=-1), expected)
 
 

@@ -2,10 +2,13 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 
 from korbert.modeling import ClassificationModel, EncoderConfig
+from korbert.tasks.examples import Examples
+from korbert.tasks.learning import model_inputs
 from korbert.tasks.seen import SeenEmbedding, learning_seen, seen_pieces
 
 CONFIG = EncoderConfig(
@@ -17,44 +20,45 @@ def model_of(seed=0):
     return ClassificationModel(CONFIG, generator=torch.Generator().manual_seed(seed))
 
 
-def batches_of(number=4):
-    generator = torch.Generator().manual_seed(1)
-    return [{"input_ids": torch.randint(5, 400, (8, 12), generator=generator)} for _ in range(number)]
+@pytest.fixture(scope="module")
+def examples():
+    rng = np.random.default_rng(1)
+    rows = [(rng.integers(5, 400, 12), np.zeros(12)) for _ in range(32)]
+    return Examples.of_rows(rows, rng.integers(0, 2, 32), pad_id=0)
 
 
-def train(model, batches):
+def train(model, examples):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=0.0)
     model.train()
-    for step, batch in enumerate(batches * 5):
+    for step in range(20):
+        batch = examples.batch(np.arange(8) + 8 * (step % 4))
         optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(model(**batch), torch.arange(8) % 2 ^ (step % 4 == 0)).backward()
+        torch.nn.functional.cross_entropy(model(**model_inputs(batch)), batch["labels"]).backward()
         optimizer.step()
     return model.eval()
 
 
-def test_the_same_weights_come_out():
-    batches = batches_of()
+def test_the_same_weights_come_out(examples):
     plain, narrow = model_of(), model_of()
-    train(plain, batches)
-    with learning_seen(narrow, batches):
-        assert len(narrow.encoder.token_weight) == len(seen_pieces(batches)) < 400
-        train(narrow, batches)
+    train(plain, examples)
+    with learning_seen(narrow, examples):
+        assert len(narrow.encoder.token_weight) == len(seen_pieces(examples)) < 400
+        train(narrow, examples)
     assert narrow.encoder.token_weight.shape == (900, 16)
     for name, expected in plain.state_dict().items():
         torch.testing.assert_close(narrow.state_dict()[name], expected, rtol=1e-5, atol=1e-6, msg=name)
     assert narrow.encoder.token_weight.requires_grad
 
 
-def test_pieces_of_validation_texts_keep_their_vectors():
-    batches = batches_of()
+def test_pieces_of_validation_texts_keep_their_vectors(examples):
     model = model_of()
     before = model.encoder.token_weight.detach().clone()
     other = {"input_ids": torch.tensor([[5, 700, 899, 6]])}
-    with torch.no_grad(), learning_seen(model, batches):
+    with torch.no_grad(), learning_seen(model, examples):
         inside = model.eval()(**other)
         model.encoder.embeddings.token.weight += 1
     after = model.encoder.token_weight.detach()
-    seen = seen_pieces(batches)
+    seen = seen_pieces(examples)
     assert after[[700, 899]].equal(before[[700, 899]])
     torch.testing.assert_close(after[seen], before[seen] + 1)
     torch.testing.assert_close(inside, model_of().eval()(**other))
@@ -66,10 +70,10 @@ def test_a_piece_that_no_batch_has_is_not_trained_by_mistake():
         embedding.train()(torch.tensor([2, 3]))
 
 
-def test_names_and_files_are_those_of_the_rest():
+def test_names_and_files_are_those_of_the_rest(examples):
     model = model_of()
     names = list(model.state_dict())
-    with learning_seen(model, batches_of()):
+    with learning_seen(model, examples):
         assert list(model.state_dict()) == names
         assert [name for name, _ in model.named_parameters()] == [name for name, _ in model_of().named_parameters()]
         state = copy.deepcopy(model.state_dict())
@@ -79,15 +83,15 @@ def test_names_and_files_are_those_of_the_rest():
     assert model.encoder.token_weight.equal(model_of().encoder.token_weight + 1)
 
 
-def test_an_embedding_that_does_not_learn_stays():
+def test_an_embedding_that_does_not_learn_stays(examples):
     model = model_of()
     model.encoder.embeddings.token.weight.requires_grad_(False)
-    with learning_seen(model, batches_of()):
+    with learning_seen(model, examples):
         assert len(model.encoder.token_weight) == 900
 
 
-def test_a_failure_leaves_the_whole():
+def test_a_failure_leaves_the_whole(examples):
     model = model_of()
-    with pytest.raises(ZeroDivisionError), learning_seen(model, batches_of()):
+    with pytest.raises(ZeroDivisionError), learning_seen(model, examples):
         raise ZeroDivisionError
     assert len(model.encoder.token_weight) == 900
