@@ -1,9 +1,11 @@
-"""A pretraining model that begins with the weights of another one, grown where its tokenizer has more words."""
+"""First weights that are not drawn: those of another model, grown where its tokenizer has more words; given vectors."""
 
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from korbert.errors import ModelError
@@ -13,7 +15,7 @@ from korbert.modeling.storage import load_model, read_config
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.extending import new_entries, why_not_extended
 
-__all__ = ["check_encoder", "check_tokenizer", "grown", "take_weights"]
+__all__ = ["check_encoder", "check_tokenizer", "grown", "take_vectors", "take_weights"]
 
 _MAY_DIFFER = {"vocab_size", "hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"}
 _THEIRS_MAY_DIFFER = {"vocab_size", "n_words", "transformers_version", "layerdrop", "initializer_std", "init_std"}
@@ -34,6 +36,23 @@ def take_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) ->
     by_entry, added = {*names, "mlm.bias"}, new_entries(tokenizer, base)
     weights, own = grown(theirs.state_dict(), by_entry, base.vocab_size, added), model.state_dict()
     model.load_state_dict(own | {name: tensor for name, tensor in weights.items() if name in own})
+
+
+@torch.no_grad()
+def take_vectors(embeddings: Tensor, ids: NDArray[np.int64], vectors: NDArray[np.float32], seed: int) -> None:
+    """Replaces the rows `ids` of embeddings, (V, E), by vectors, (P, D), as long on average as the rows replaced.
+
+    Only the angles between vectors matter to the caller, so they are turned at random, that no axis has more of them
+    than others. With D above E their E strongest axes are kept; with D below E they span D dimensions of E.
+    """
+    found = torch.from_numpy(vectors)
+    _, _, axes = torch.linalg.svd(found, full_matrices=False)
+    found = found @ axes[: embeddings.shape[1]].T
+    drawn = torch.randn(embeddings.shape[1], found.shape[1], generator=torch.Generator().manual_seed(seed))
+    turned = found @ torch.linalg.qr(drawn).Q.T
+    rows = torch.from_numpy(ids)
+    turned *= embeddings[rows].norm(dim=1).mean() / turned.norm(dim=1).mean()
+    embeddings[rows] = turned.to(embeddings)
 
 
 def check_tokenizer(tokenizer: Tokenizer, base: Tokenizer, folder: Path) -> None:

@@ -12,7 +12,7 @@ from torch import nn
 
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling import EncoderConfig, PretrainingModel, load_model, save_model
-from korbert.modeling.growing import check_encoder, check_tokenizer, take_weights
+from korbert.modeling.growing import check_encoder, check_tokenizer, take_vectors, take_weights
 from korbert.pretraining import (
     Phase,
     PretrainingLoss,
@@ -33,6 +33,7 @@ from korbert.pretraining.objectives.spans import RecurringSpans
 from korbert.pretraining.objectives.vocabulary import Negatives
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.folder import RECORD
+from korbert.tokenization.kiwi_vectors import piece_vectors
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.training import Batch, TrainingOutput, TrainingPlan, choose_device, fit
 from korbert.training.devices import autocast
@@ -61,9 +62,13 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     shown = [] if "clm" in settings.objectives else choose_samples(_heldout_rows(settings, shards, ids, unigram))
     samples = Samples(output / "samples.jsonl", shown, tokenizer)
 
-    # The model before the first step: with drawn weights, or with those of the recipe's `init`.
+    # The model before the first step: with drawn weights, Kiwi's vectors, or those of the recipe's `init`.
     teacher = _teacher(inputs.folder("teacher", "config.json"), tokenizer) if settings.distill.teacher else None
     model, loss = model_and_loss(settings, tokenizer.vocab_size, teacher)
+    if settings.embeddings == "kiwi":
+        found = pq.read_table(inputs.artifacts["vocab"] / "counts.parquet", columns=["form", "tag", "count"])
+        counted = zip(*(column.to_pylist() for column in found.columns), strict=True)
+        take_vectors(model.encoder.token_weight, *piece_vectors(tokenizer, counted), settings.seed)
     before: dict[str, float | int] = {}
     if isinstance(model, PretrainingModel) and settings.init:
         take_weights(model, tokenizer, inputs.folder("init", "config.json"))

@@ -221,6 +221,10 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
         "",
         description="folder of a pretrained model whose weights to begin with; tokenizer and encoder must be its own",
     )
+    embeddings: Literal["drawn", "kiwi"] = Field(
+        "drawn",
+        description="first embeddings of pieces: drawn, or kiwi: Kiwi's own vectors of the morphemes that it knows",
+    )
     encoder: Annotated[EncoderSection | TransformersSection, WrapValidator(_encoder_section)]
     phases: tuple[Phase, ...] = Field(min_length=1, description="run in this order under one learning rate schedule")
     shares: dict[str, float] = Field(
@@ -278,6 +282,10 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
                 f"encoder.causal = {str(causal).lower()} with objectives {list(self.objectives)}:"
                 " clm needs an encoder that reads from left to right, the others one that does not"
             )
+        if self.embeddings == "kiwi" and (self.init or (self.distill.teacher and self.distill.begin)):
+            raise ValueError(
+                "embeddings = 'kiwi' beside init or a teacher's weights: leave it out, they have their own"
+            )
         if self.init and "rtd" in self.objectives:
             raise ValueError("init has weights for neither generator nor detector: leave it out with rtd")
         if ("distill" in self.objectives) != bool(self.distill.teacher):
@@ -291,4 +299,5 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
         """Omits newer settings that are unused, so that older records keep their digest."""
         record: dict[str, Any] = serialize(self)
         unused = {"spans", "rtd", "distill"} - set(self.objectives) | (set() if self.shares else {"shares"})
+        unused |= {"embeddings"} if self.embeddings == "drawn" else set()
         return {name: value for name, value in record.items() if name not in unused}

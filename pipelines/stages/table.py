@@ -256,7 +256,8 @@ STAGES: dict[str, Stage] = {
             reads=("shard", "vocab"),
             libraries=("torch", "numpy"),
             more_libraries=lambda settings: (
-                ("transformers",) if settings.encoder.architecture == "transformers" else ()
+                *(("transformers",) if settings.encoder.architecture == "transformers" else ()),
+                *(("kiwipiepy", "kiwipiepy_model") if settings.embeddings == "kiwi" else ()),
             ),
             trains=True,
             makes_rows=True,

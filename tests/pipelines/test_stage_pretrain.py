@@ -40,6 +40,7 @@ def test_objectives_that_fit_together(objectives: list[str], causal: bool) -> No
     made = settings(objectives=objectives, encoder=encoder)
     assert list(made.objectives) == objectives
     record = made.model_dump()
+    assert "embeddings" not in record
     assert ("rtd" in record, "spans" in record) == ("rtd" in objectives, "spans" in objectives)
     model, loss = model_and_loss(made, 500)
     assert isinstance(model, ReplacementModel) == isinstance(loss, ReplacementLoss) == ("rtd" in objectives)
@@ -55,6 +56,7 @@ def test_objectives_that_fit_together(objectives: list[str], causal: bool) -> No
         (["rtd", "spans"], {}, "do not go together"),
         (["clm", "nsp"], {}, "do not go together"),
         (["clm"], {}, "clm needs an encoder that reads from left to right"),
+        (["mlm"], {"init": "a", "embeddings": "kiwi"}, "they have their own"),
         (["rtd"], {"init": "a"}, "init has weights for neither generator nor detector"),
     ],
 )

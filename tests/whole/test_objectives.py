@@ -4,11 +4,15 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+import torch
 
 import korbert
 from korbert.errors import ModelError
 from korbert.modeling.storage import load_model, read_config
+from korbert.tokenization import Tokenizer
+from korbert.tokenization.kiwi_vectors import piece_vectors
 from pipelines.cli import run_command
 from pipelines.reports.labels import OBJECTIVES
 from tests.whole.conftest import Whole
@@ -65,3 +69,21 @@ def test_objectives(
         return
     assert len(korbert.load(model).fill("오늘 [MASK] 좋다")[0]) == 5
     assert "korbert fill" in page
+
+
+def test_embeddings_begin_as_vectors_of_kiwi(whole: Whole, tmp_path: Path) -> None:
+    made = Whole(whole.recipe, tmp_path / "artifacts")
+    for stage in ("clean", "analyze", "vocab", "shard"):
+        shutil.copytree(whole.folder / stage, made.folder / stage)
+    barely = ("pretrain.embeddings=kiwi", "pretrain.optimizer.learning_rate=1e-9", "pretrain.evaluate_every=100")
+    options = [word for change in barely for word in ("--set", change)]
+    assert run_command(["run", str(made.recipe), "--root", str(made.root), "--to", "pretrain", *options]) == 0
+
+    model, tokenizer = load_model(made.folder / "pretrain" / "model")
+    assert isinstance(tokenizer, Tokenizer)
+    counts = pq.read_table(made.folder / "vocab" / "counts.parquet").select(["form", "tag", "count"]).to_pylist()
+    ids, vectors = piece_vectors(tokenizer, [(row["form"], row["tag"], row["count"]) for row in counts])
+    learned = model.encoder.token_weight.detach()[torch.from_numpy(ids)]
+    strongest = torch.linalg.svdvals(torch.from_numpy(vectors))[: learned.shape[1]]
+    found = torch.linalg.svdvals(learned)
+    assert (found / found[0]).tolist() == pytest.approx((strongest / strongest[0]).tolist(), abs=1e-3)

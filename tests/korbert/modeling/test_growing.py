@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from korbert.errors import ModelError
 from korbert.modeling.config import AnyConfig, EncoderConfig, TransformersConfig
 from korbert.modeling.foreign import new_config
-from korbert.modeling.growing import grown, take_weights
+from korbert.modeling.growing import grown, take_vectors, take_weights
 from korbert.modeling.models import PretrainingModel, ReadingModel
 from korbert.modeling.storage import save_model
 from korbert.tokenization import AnalyzerOptions, Tokenizer
@@ -205,3 +206,24 @@ def test_another_encoder_of_transformers_is_refused(tiny_tokenizer: Tokenizer, t
         take_weights(drawn(foreign_config(tiny_tokenizer, hidden_size=32)), tiny_tokenizer, tmp_path)
     with pytest.raises(ModelError, match="architecture: 'bert' in the recipe, 'transformers' in the model: change"):
         take_weights(drawn(config(tiny_tokenizer, architecture="bert")), tiny_tokenizer, tmp_path)
+
+
+@pytest.mark.parametrize("width", [8, 12, 20])
+def test_given_vectors_keep_their_angles_and_the_length_of_drawn_ones(width: int) -> None:
+    rng = np.random.default_rng(0)
+    vectors = (rng.normal(size=(30, 12)) @ rng.normal(size=(12, 12))).astype(np.float32)
+    embeddings = torch.nn.Parameter(0.02 * torch.randn(40, width, generator=torch.Generator().manual_seed(0)))
+    before, ids = embeddings.detach().clone(), np.arange(5, 35)
+    take_vectors(embeddings, ids, vectors, seed=0)
+    taken, length = embeddings.detach(), before[5:35].norm(dim=1).mean()
+    assert torch.equal(taken[:5], before[:5])
+    assert torch.equal(taken[35:], before[35:])
+    assert taken[5:35].norm(dim=1).mean().item() == pytest.approx(length.item(), rel=1e-5)
+    if width >= 12:
+        theirs, ours = torch.from_numpy(vectors), taken[5:35]
+        scale = (ours @ ours.T).trace() / (theirs @ theirs.T).trace()
+        assert torch.allclose(ours @ ours.T, scale * (theirs @ theirs.T), atol=1e-6)
+    else:  # the strongest axes: as PCA without centring has them
+        values = torch.linalg.svdvals(torch.from_numpy(vectors))[:width]
+        ours = torch.linalg.svdvals(taken[5:35])
+        assert (ours / ours[0]).tolist() == pytest.approx((values / values[0]).tolist(), abs=1e-4)

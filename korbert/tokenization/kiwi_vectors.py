@@ -1,0 +1,82 @@
+"""Vectors of morphemes from Kiwi's own language model, and of the pieces that are morphemes.
+
+The model (CoNgram, in the package kiwipiepy_model, Apache 2.0) knows some 70,000 morphemes, from far more text than one
+usually has. Kiwi tells the cosine of any two, not the vectors; but the cosines with a few hundred others determine a
+vector, up to a rotation (Nyström's method: Williams and Seeger 2001).
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from korbert.tokenization.morphemes import load_kiwi
+from korbert.tokenization.tokenizer import Tokenizer
+
+__all__ = ["morpheme_vectors", "piece_vectors"]
+
+_ANCHORS = 512  # twice the numbers of a vector; cosines come out within 3e-5
+_LEAST = 1e-5  # eigenvalues below this share of the largest one are rounding
+_SOME = 100  # any entry of the model
+_ALL = 10**9
+
+Vectors = NDArray[np.float32]
+
+
+def piece_vectors(tokenizer: Tokenizer, counts: Iterable[tuple[str, str, int]]) -> tuple[NDArray[np.int64], Vectors]:
+    """(P,) the ids of pieces that are morphemes known to Kiwi's language model, and (P, D) their vectors.
+
+    counts: (form, tag, how often) in the text. A form with several tags gets their mean, by count. The mean of all is
+    subtracted: any two morphemes have it in common, and a cosine of about 0.5 by it.
+    """
+    rows = [(form, tag, count, ids) for form, tag, count in counts if (ids := _whole(tokenizer, form))]
+    kiwi = load_kiwi(tokenizer.analyzer.options.model_dump(), 1)
+    known, vectors = morpheme_vectors(kiwi, [(form, tag) for form, tag, _, _ in rows])
+    centred = vectors - vectors.mean(axis=0)
+
+    sums = np.zeros((tokenizer.vocab_size, vectors.shape[1]))
+    total = np.zeros(tokenizer.vocab_size)
+    for row, vector in zip(known.tolist(), centred, strict=True):
+        _, _, count, ids = rows[row]
+        sums[ids] += count * vector
+        total[ids] += count
+    found = np.flatnonzero(total)
+    return found, (sums[found] / total[found, None]).astype(np.float32)
+
+
+def _whole(tokenizer: Tokenizer, form: str) -> list[int]:
+    """The pieces that are all of the form: one, or with marks of eojeols up to two."""
+    found = {ids for initial in (True, False) for ids in tokenizer.encode_forms([form], [initial])}
+    return [ids[0] for ids in found if len(ids) == 1]
+
+
+def morpheme_vectors(kiwi: Any, morphemes: Sequence[tuple[str, str]]) -> tuple[NDArray[np.int64], Vectors]:
+    """(K,) which of the morphemes (form, tag) Kiwi's language model knows, and (K, D) their vectors, of length 1.
+
+    Their cosines are Kiwi's; their axes mean nothing.
+    """
+    cosine = kiwi.morpheme_similarity
+    entries = sorted(one.id for one in kiwi.most_similar_morphemes(_SOME, top_n=_ALL))
+    names = {(token.form, token.tag): id for id in reversed(entries) if (token := kiwi.morpheme(id)).form}
+
+    def target(form: str, tag: str) -> Any:
+        """What Kiwi takes for a morpheme. An allomorph (는) is no entry, and has the vector of one (은)."""
+        if (form, tag) in names:
+            return names[form, tag]
+        try:
+            cosine((form, tag), _SOME)
+        except ValueError:  # unknown, or one form of several senses
+            return None
+        return form, tag
+
+    targets = [target(*morpheme) for morpheme in morphemes]
+    known = np.array([row for row, one in enumerate(targets) if one is not None], dtype=np.int64)
+    anchors = entries[:: max(1, len(entries) // _ANCHORS)][:_ANCHORS]
+    among = np.array([[cosine(one, other) for other in anchors] for one in anchors])
+    np.fill_diagonal(among, 1.0)  # of an entry with itself Kiwi says -100000
+    values, axes = np.linalg.eigh((among + among.T) / 2)
+    kept = values > _LEAST * values[-1]
+    cosines = np.array([[cosine(targets[row], other) for other in anchors] for row in known])
+    cosines[cosines < -1] = 1.0
+    return known, (cosines @ (axes[:, kept] / np.sqrt(values[kept]))).astype(np.float32)
