@@ -70,22 +70,18 @@ class Filler:
         return filled[0] if single else filled
 
     def _fill(self, text: str, top: int) -> list[list[Candidate]]:
-        return self.fill_encoded([text], [self.encode(text)], top)[0]
-
-    def encode(self, text: str) -> Encoding:
-        """The pieces of a text, its [MASK]s among them. ModelError as `fill` says."""
         encoding = self.tokenizer.encode(text, special_tokens=True)
         longest = self.model.config.max_position_embeddings
         if len(encoding.input_ids) > longest:
             raise ModelError(f"the text has {len(encoding.input_ids)} pieces, the model reads {longest}: shorten it")
         if self.tokenizer.mask_id not in encoding.input_ids:
             raise ModelError(f"{text[:60]!r}: has no [MASK]: write [MASK] where a word is to be filled in")
-        return encoding
+        return self.fill_encoded([text], [encoding], top)[0]
 
     def fill_encoded(
         self, texts: Sequence[str], encodings: Sequence[Encoding], top: int
     ) -> list[list[list[Candidate]]]:
-        """What `fill` gives for several texts, as encode() has them, from one pass through the model."""
+        """What `fill` gives for texts that are encoded already, each with a [MASK], from one pass through the model."""
         batch = pad_batch(encodings, self.tokenizer.pad_id)
         rows, places = np.nonzero(batch["input_ids"] == self.tokenizer.mask_id)
         inputs = ("input_ids", "attention_mask", "boundaries")

@@ -1,6 +1,7 @@
 """The command that puts models behind HTTP."""
 
 import importlib.util
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -109,7 +110,7 @@ def serve(
         run(load, host, port, limits=limits, token=token or None, page=page if has_page else None, said=said)
     except Interrupted as signal:
         click.echo(f"korbert: ended by {signal.number.name}", err=True)
-        raise click.exceptions.Exit(128 + signal.number) from None
+        sys.exit(128 + signal.number)
 
 
 COMMANDS = [serve]

@@ -54,7 +54,7 @@ class Gate:
 
     hosts: names that a request may call this server by; None: any. A browser that was led here under another name (DNS
     rebinding) is refused, as is one that sends what a page of another origin asks for. token: see may_ask.
-    running: requests without an answer. ending: new ones are refused.
+    running: requests that have passed and have no answer yet. ending: new ones are refused.
     """
 
     def __init__(
@@ -83,7 +83,6 @@ class Gate:
                     headers["connection"] = "close"
             await send(message)
 
-        self.running += 1
         try:
             await self._answer(scope, receive, answer)
         except ClientDisconnect:
@@ -93,7 +92,6 @@ class Gate:
             if code == 499:
                 await refused(Refusal(500, "the service failed on this request"))(scope, receive, answer)
         finally:
-            self.running -= 1
             self._metrics.requests.labels(self._route(scope), str(code)).inc()
             self._metrics.request_seconds.observe(time.monotonic() - began)
 
@@ -106,7 +104,11 @@ class Gate:
                 response.headers["www-authenticate"] = "Bearer"
             await response(scope, receive, answer)
             return
-        await self._application(scope, receive, answer)
+        self.running += 1
+        try:
+            await self._application(scope, receive, answer)
+        finally:
+            self.running -= 1
 
     def _check(self, scope: MutableMapping[str, Any]) -> None:
         headers = Headers(scope=scope)

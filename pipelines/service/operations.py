@@ -93,12 +93,12 @@ def _embed(model: Loaded) -> Operation:
 
 def _fill(model: Filler) -> Operation:
     """(text, number of candidates) -> {"gaps": [[candidate, ..], ..]}"""
-    longest = model.model.config.max_position_embeddings
 
     def row(item: tuple[str, int]) -> Row:
         text, top = item
-        _check_chars(text, longest)
-        encoding = model.encode(text)
+        encoding = _encoded(model, text, None)
+        if model.tokenizer.mask_id not in encoding.input_ids:
+            raise Refusal(422, "has no [MASK]: write [MASK] where a word is to be filled in")
         return Row(len(encoding), (text, encoding, top))
 
     def forward(rows: Sequence[tuple[str, Encoding, int]]) -> list[dict[str, Any]]:
@@ -197,21 +197,15 @@ def _answer(model: Reader, limits: Limits) -> Operation:
 
 def _attention(model: Loaded, look_data: LookData) -> Operation:
     """(text, pair or None) -> what look_data gives. On the model's thread: it puts hooks into the model."""
-    longest = model.model.config.max_position_embeddings
 
     def row(item: tuple[str, str | None]) -> Row:
-        for text in filter(None, item):
-            _check_chars(text, longest)
-        pieces = len(model.tokenizer.encode(*item, special_tokens=True))
-        if pieces > longest:
-            raise Refusal(413, f"has {pieces:,} pieces, the model reads {longest:,}: shorten it")
-        return Row(pieces, item)
+        return Row(len(_encoded(model, *item)), item)
 
     return Operation(_each(row), lambda items: [look_data(model, *item) for item in items])
 
 
 def _each(row: Callable[[Any], Row]) -> Callable[[Sequence[Any]], list[Row | Refusal]]:
-    """The row of each item, or why it has none. row: may raise Refusal, or ModelError for a text that is unfit."""
+    """The row of each item, or why it has none. row: may raise Refusal."""
 
     def tokenize(items: Sequence[Any]) -> list[Row | Refusal]:
         found: list[Row | Refusal] = []
@@ -220,11 +214,20 @@ def _each(row: Callable[[Any], Row]) -> Callable[[Sequence[Any]], list[Row | Ref
                 found.append(row(item))
             except Refusal as refusal:
                 found.append(refusal)
-            except ModelError as error:
-                found.append(Refusal(422, str(error)))
         return found
 
     return tokenize
+
+
+def _encoded(model: Loaded, text: str, pair: str | None) -> Encoding:
+    """A text or pair with its special tokens, which the model has to read as a whole. Refusal 413 where it cannot."""
+    longest: int = model.model.config.max_position_embeddings
+    for one in filter(None, (text, pair)):
+        _check_chars(one, longest)
+    encoding = model.tokenizer.encode(text, pair, special_tokens=True)
+    if len(encoding) > longest:
+        raise Refusal(413, f"has {len(encoding):,} pieces, the model reads {longest:,}: shorten it")
+    return encoding
 
 
 def _whole(tokenizer: AnyTokenizer, text: str, limits: Limits) -> Passage:

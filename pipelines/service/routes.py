@@ -106,7 +106,7 @@ class Service:
             if refusal.param is None:
                 raise
             param = name(int(refusal.param))
-            raise Refusal(refusal.status, f"{param} {refusal.message}", param) from None
+            raise Refusal(refusal.status, f"{param}: {refusal.message}", param) from None
         finally:
             leaving.cancel()
             self.batcher.give_up(job)
