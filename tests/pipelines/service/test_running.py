@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from pipelines.cli import cli
-from pipelines.service.running import is_loopback
+from pipelines.service.running import _bound, is_loopback
 from pipelines.service.served import named
 from tests.pipelines.service.started import ROOT, Started, started, toy
 
@@ -198,3 +198,9 @@ def test_names_of_models(tmp_path: Path) -> None:
     ):
         with pytest.raises(Exception, match=re.escape(message)):
             named(given)
+
+
+def test_small_answers_are_sent_at_once() -> None:
+    """asyncio turns Nagle's algorithm off where the socket names its protocol: else each answer takes 40 ms more."""
+    with _bound("127.0.0.1", 0) as listening:
+        assert listening.proto == socket.IPPROTO_TCP
