@@ -36,7 +36,6 @@ def _models(folders: Mapping[str, Path], device: str, limits: Limits, look_data:
     analyzers: list[tuple[AnalyzerOptions, Analyzer]] = []
     for name, folder in folders.items():
         model = korbert.load(folder, device)
-        model.name = name  # errors and pages tell no folder
         network: Any = model.model
         # The file is mapped: what writes into it in place would change the model, or end the process.
         for tensor in (*network.parameters(), *network.buffers()):
