@@ -102,17 +102,17 @@ def test_requests_that_wait_share_a_batch_and_a_long_list_holds_up_nobody(toy: T
 
 def test_operations_take_turns() -> None:
     first, second = Toy(), Toy()
+    second.batches = first.batches
 
     async def work(batcher: Batcher) -> None:
         first.open.clear()
         long = _submit(batcher, first, [1] * 400)
-        short = _submit(batcher, second, [1])
+        short = _submit(batcher, second, [7])
         first.open.set()
-        await short.future
-        assert long.left
-        await long.future
+        await asyncio.gather(long.future, short.future)
 
     _run(work, batch_pieces=16)
+    assert first.batches.index([7]) < 8 < len(first.batches)
 
 
 def test_an_error_fails_its_batch_alone(toy: Toy, caplog: pytest.LogCaptureFixture) -> None:
