@@ -19,6 +19,7 @@ class Toy:
         self.batches: list[list[int]] = []
         self.open = threading.Event()
         self.open.set()
+        self.inside = threading.Event()  # it has a batch
         self.operation = Operation(self._tokenize, self._forward)
 
     def _tokenize(self, items: Sequence[int]) -> list[Row | Refusal]:
@@ -27,6 +28,7 @@ class Toy:
         return [Row(item, item) if item >= 0 else Refusal(413, "too long") for item in items]
 
     def _forward(self, rows: Sequence[int]) -> list[int]:
+        self.inside.set()
         assert self.open.wait(30)
         self.batches.append(list(rows))
         if 13 in rows:
@@ -88,16 +90,14 @@ def test_requests_that_wait_share_a_batch_and_a_long_list_holds_up_nobody(toy: T
     async def work(batcher: Batcher) -> None:
         toy.open.clear()
         long = _submit(batcher, toy, [1] * 500)
-        await _until(lambda: bool(batcher._ready_pieces))
+        await _until(lambda: long.taken == 128)  # one batch is in the model, three are ready
         alone = [_submit(batcher, toy, [2]) for _ in range(3)]
         toy.open.set()
-        for job in alone:
-            await job.future
-        assert long.left > 100
-        await long.future
+        await asyncio.gather(long.future, *(job.future for job in alone))
 
     _run(work, batch_pieces=32)
-    assert any(batch.count(2) == 3 and 1 in batch for batch in toy.batches)
+    assert [batch.count(2) for batch in toy.batches[:5]] == [0, 0, 0, 0, 3]
+    assert sum(toy.batches[4]) == 32
 
 
 def test_operations_take_turns() -> None:
@@ -119,7 +119,7 @@ def test_an_error_fails_its_batch_alone(toy: Toy, caplog: pytest.LogCaptureFixtu
     async def work(batcher: Batcher) -> None:
         toy.open.clear()
         blocking = _submit(batcher, toy, [1])
-        await _until(lambda: batcher._ready_pieces == 0 and blocking.taken == 1)
+        await _until(toy.inside.is_set)
         wrong, beside, later = (_submit(batcher, toy, items) for items in ([13], [3], [14]))
         toy.open.set()
         assert await blocking.future == [2]
