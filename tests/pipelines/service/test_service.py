@@ -11,8 +11,9 @@ import openai
 import pytest
 
 import korbert
+from pipelines.service import forms
 from pipelines.service.routes import ROUTES
-from tests.pipelines.service.started import Started
+from tests.pipelines.service.started import Started, toy
 
 TEXTS = [
     "신용 대출을 신청하고 싶어요",
@@ -233,3 +234,19 @@ def test_health(service: Started) -> None:
         {"gaps": ["fill"], "mood": ["predict"], "pairs": ["predict"], "names": ["predict"], "answers": ["answer"]}
     )
     assert service.ask("/ready").json == {"ready": True}
+
+
+def test_similar_texts_and_attention(models: dict[str, Path]) -> None:
+    with toy(models={"gaps": str(models["gaps"])}) as service:
+        assert service.ask("/health").json["index"]
+        found = service.ask("/similar", {"input": ["글", "글"], "top": 1, "way": "words"}).json["data"]
+        assert [[hit["id"] for hit in one["hits"]] for one in found] == [["q2"], ["q2"]]
+        reply = service.ask("/similar", {"input": "글"})
+        forms.Listed.model_validate_json(reply.body)
+        assert [hit["score"] for hit in reply.json["data"][0]["hits"]] == [1.0, 0.5]
+        reply = service.ask("/similar", {"input": ["글", "가" * 16_385]})
+        assert (reply.code, reply.error["param"]) == (413, "input[1]")
+        assert service.ask("/attention", {"text": "글"}).json == {"texts": ["글"], "model": "pretraining"}
+        assert service.ask("/attention", {"text": "글", "pair": "또"}).json["texts"] == ["글", "또"]
+        reply = service.ask("/attention", {"text": "글", "pair": "1 2 " * 40})
+        assert (reply.code, reply.error["message"]) == (413, "text: has 84 pieces, the model reads 64: shorten it")

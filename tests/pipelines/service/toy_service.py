@@ -17,6 +17,31 @@ from pipelines.service.running import run
 from pipelines.service.served import Served
 
 
+class Searcher:
+    """Finds its two texts, the second one first where words are asked for."""
+
+    def search(self, texts, top=10, way="both"):
+        same = {"rank_words": None, "score_vectors": 0.5, "score_words": None}
+        hits = [
+            SimpleNamespace(id=f"q{rank}", text=text, score=1 / rank, rank_vectors=rank, **same)
+            for rank, text in ((1, "가"), (2, "나"))
+        ]
+        return [(hits[::-1] if way == "words" else hits)[:top] for _ in texts]
+
+
+def with_attention(models, limits):
+    """The models with what pipelines.looking.look_data stands for."""
+    from pipelines.service.operations import operations_of
+
+    def look_data(model, text, pair):
+        return {"texts": [text] if pair is None else [text, pair], "model": model.model.kind}
+
+    return {
+        name: Served(name, one.kind, one.model, operations_of(one.model, limits, look_data))
+        for name, one in models.items()
+    }
+
+
 def main() -> None:
     how = json.loads(sys.argv[1])
     limits = Limits(**how.get("limits", {}))
@@ -36,7 +61,8 @@ def main() -> None:
             from pipelines.service.models import load_all
 
             folders = {name: Path(folder) for name, folder in how["models"].items()}
-            return load_all(folders, None, "cpu", limits)
+            models, _ = load_all(folders, None, "cpu", limits)
+            return with_attention(models, limits), Searcher()
         if how.get("broken"):
             raise ValueError(how["broken"])
         config = SimpleNamespace(hidden_size=2)
