@@ -5,7 +5,7 @@
 3. `Classifier` loads a model folder, encodes texts and predicts their labels.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self, TypedDict, Unpack, overload
 
@@ -26,7 +26,7 @@ from korbert.tasks.learning import finetune as learn
 from korbert.tasks.learning_settings import Way
 from korbert.tasks.metrics import METRICS, Metric, confusion
 from korbert.tasks.texts import as_texts
-from korbert.tokenization import AnyTokenizer
+from korbert.tokenization import AnyTokenizer, Encoding
 from korbert.training.devices import Batch, choose_device
 
 __all__ = ["Classifier", "Prediction", "classification_loss", "finetune", "probabilities"]
@@ -139,9 +139,12 @@ class Classifier:
     def _predict(self, texts: list[str]) -> list[Prediction]:
         # Kiwi's threads pay only for many texts: for them it is loaded again.
         workers = cores() if len(texts) >= _SCORING_BATCH_SIZE else 0
-        encodings = self.tokenizer.encode_batch(texts, max_length=self.max_length, workers=workers)
+        return self.predict_encoded(self.tokenizer.encode_batch(texts, max_length=self.max_length, workers=workers))
+
+    def predict_encoded(self, encodings: Sequence[Encoding]) -> list[Prediction]:
+        """The prediction for each text that is encoded already, of at most max_length pieces."""
         rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
-        examples = Examples.of_rows(rows, [0] * len(texts), self.tokenizer.pad_id)
+        examples = Examples.of_rows(rows, [0] * len(encodings), self.tokenizer.pad_id)
         shares = probabilities(self.model, examples, device=next(self.model.parameters()).device)
         if not np.isfinite(shares).all():
             raise ModelError(f"{self.name}: gives scores that are no numbers: train it anew, at a lower rate")

@@ -7,6 +7,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Self, overload
 
+import numpy as np
 import torch
 
 from korbert.errors import ModelError
@@ -15,7 +16,7 @@ from korbert.modeling.models import PretrainingModel
 from korbert.modeling.storage import load_model
 from korbert.tasks.texts import as_texts
 from korbert.tokenization import AnyTokenizer
-from korbert.tokenization.encoding import Span
+from korbert.tokenization.encoding import Encoding, Span, pad_batch
 from korbert.tokenization.vocabulary import FIRST_PIECE, MARK
 from korbert.training.devices import choose_device
 
@@ -73,28 +74,39 @@ class Filler:
         longest = self.model.config.max_position_embeddings
         if len(encoding.input_ids) > longest:
             raise ModelError(f"the text has {len(encoding.input_ids)} pieces, the model reads {longest}: shorten it")
-        gaps = [place for place, id in enumerate(encoding.input_ids) if id == self.tokenizer.mask_id]
-        if not gaps:
+        if self.tokenizer.mask_id not in encoding.input_ids:
             raise ModelError(f"{text[:60]!r}: has no [MASK]: write [MASK] where a word is to be filled in")
+        return self.fill_encoded([text], [encoding], top)[0]
+
+    def fill_encoded(
+        self, texts: Sequence[str], encodings: Sequence[Encoding], top: int
+    ) -> list[list[list[Candidate]]]:
+        """What `fill` gives for texts that are encoded already, each with a [MASK], from one pass through the model."""
+        batch = pad_batch(encodings, self.tokenizer.pad_id)
+        rows, places = np.nonzero(batch["input_ids"] == self.tokenizer.mask_id)
+        inputs = ("input_ids", "attention_mask", "boundaries")
         device = next(self.model.parameters()).device
         with torch.inference_mode():
-            hidden = self.model.encoder(
-                torch.tensor([encoding.input_ids], device=device),
-                boundaries=torch.tensor([encoding.boundaries], device=device),
-            )  # (1, T, D)
-            probabilities = self.model.mlm_head(hidden[0, gaps]).float().softmax(-1).cpu()  # (gaps, V)
+            hidden = self.model.encoder(**{name: torch.from_numpy(batch[name]).to(device) for name in inputs})
+            probabilities = self.model.mlm_head(hidden[rows, places]).float().softmax(-1).cpu()  # (gaps of all, V)
         if not probabilities.isfinite().all():
             raise ModelError(f"{self.name}: gives scores that are no numbers: train it anew, at a lower rate")
         best = [self._best(row, top) for row in probabilities]
-        spans = [encoding.spans[gap] for gap in gaps]
-        first = [candidates[0][0] for candidates in best]
-        return [
-            [
-                Candidate(piece, id, share, _filled(text, spans, [*first[:gap], piece, *first[gap + 1 :]]))
-                for piece, id, share in candidates
-            ]
-            for gap, candidates in enumerate(best)
-        ]
+        found = []
+        for number, (text, encoding) in enumerate(zip(texts, encodings, strict=True)):
+            own = np.flatnonzero(rows == number)
+            spans = [encoding.spans[places[gap]] for gap in own]
+            first = [best[gap][0][0] for gap in own]
+            found.append(
+                [
+                    [
+                        Candidate(piece, id, share, _filled(text, spans, [*first[:place], piece, *first[place + 1 :]]))
+                        for piece, id, share in best[gap]
+                    ]
+                    for place, gap in enumerate(own)
+                ]
+            )
+        return found
 
     def _best(self, probabilities: torch.Tensor, top: int) -> list[tuple[str, int, float]]:
         best = probabilities[FIRST_PIECE:].topk(min(top, len(probabilities) - FIRST_PIECE))

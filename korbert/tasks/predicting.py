@@ -12,7 +12,7 @@ from korbert.modeling import Model, load_model, read_config
 from korbert.processor import cores
 from korbert.tasks.files import Row
 from korbert.tasks.kinds import kind_of_task
-from korbert.tasks.kinds.base import Kind, Prediction
+from korbert.tasks.kinds.base import Encoded, Kind, Prediction
 from korbert.tasks.passages import encode_passages
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import choose_device
@@ -54,10 +54,10 @@ class Predictor:
         Raises SettingsError for what is none, ModelError where the model's scores are NaN.
         """
         if isinstance(given, str | Mapping) or _is_pair(given):
-            return self._predict([self._row(given, "")])[0]
+            return self._predict([self.row(given)])[0]
         if isinstance(given, bytes) or not isinstance(given, Iterable):
             raise SettingsError(f"{given!r:.40}: give a text, a pair of texts, a row, or a list of those")
-        return self.predict_rows([self._row(one, f"[{place}]") for place, one in enumerate(given)])
+        return self.predict_rows([self.row(one, f"[{place}]") for place, one in enumerate(given)])
 
     def predict_rows(self, rows: Sequence[Row]) -> list[Prediction]:
         """The prediction for each row by role, which may have no target. ValueError for a row without its texts."""
@@ -66,7 +66,8 @@ class Predictor:
             found += self._predict(rows[start : start + _ROWS_AT_ONCE])
         return found
 
-    def _row(self, given: Any, place: str) -> Row:
+    def row(self, given: Any, place: str = "") -> Row:
+        """A text, a pair or a row as a row by role. SettingsError where the kind cannot read it; place: in its text."""
         row: Row = {"text": given} if isinstance(given, str) else dict(given) if isinstance(given, Mapping) else {}
         if _is_pair(given):
             row = {"text": given[0], "pair": given[1]}
@@ -81,6 +82,10 @@ class Predictor:
     def _predict(self, rows: Sequence[Row]) -> list[Prediction]:
         texts = list(dict.fromkeys(text for row in rows for text in self.kind.texts(row)))
         passages = dict(zip(texts, encode_passages(self.tokenizer, texts, workers=cores()), strict=True))
+        return self.predict_encoded(rows, passages)
+
+    def predict_encoded(self, rows: Sequence[Row], passages: Encoded) -> list[Prediction]:
+        """The prediction for each row whose texts are pieces already. passages: of every text of the rows."""
         prepared = self.kind.prepare(rows, passages, self.tokenizer)
         device: torch.device = next(self.model.parameters()).device
         found = self.kind.predict(self.model, prepared, device=device)

@@ -131,10 +131,11 @@ class Reader:
         passages = dict(zip(texts, encode_passages(self.tokenizer, texts, workers=cores()), strict=True))
         pairs = zip(questions, contexts, strict=True)
         found = self.search([(passages[question], passages[context]) for question, context in pairs])
-        readings = [self._reading(one) for one in found]
+        readings = [self.reading(one) for one in found]
         return readings[0] if one_context else readings
 
-    def _reading(self, found: Found) -> Reading:
+    def reading(self, found: Found) -> Reading:
+        """What `answer` gives for a question, from what `search` has found for it."""
         best = next(iter(self.decided(found)), None)
         if best is None:
             return {"answer": "", "span": (0, 0), "score": 0.0}

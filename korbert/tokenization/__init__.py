@@ -13,7 +13,7 @@ tokenizer.py in the place of 4. Exported folders carry steps 1 to 4 as code.
 
 Beside the way: settings.py (options), user_words.py (a user's dictionary), learning.py (morpheme counts to a
 vocabulary), folder.py (files, record and digest of a tokenizer), extending.py (words added to one that exists),
-probe.py (how another Kiwi changes its pieces).
+probe.py (how another Kiwi changes its pieces), beginnings.py (long texts of which a model reads the beginning).
 
 Tokenizers of `transformers`: adapter.py (with theirs.py and aligning.py) has the same interface, protocol.py.
 """

@@ -70,6 +70,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     name: ClassVar[str]
 
     predicts_untrained: ClassVar[bool] = False  # then the encoder as it was found is a baseline
+    reads_all: ClassVar[bool] = False  # of a text, window by window; else its first max_length pieces
 
     metrics: tuple[str, ...]
     max_length: int

@@ -42,6 +42,7 @@ class Reading(ReadingSettings, Kind, frozen=True):
     """
 
     name: ClassVar[str] = "reading"
+    reads_all: ClassVar[bool] = True
 
     @staticmethod
     def roles() -> tuple[Role, ...]:

@@ -51,6 +51,7 @@ class Slots(ReadingSettings, Kind, frozen=True):
     """
 
     name: ClassVar[str] = "slots"
+    reads_all: ClassVar[bool] = True
 
     slots: tuple[str, ...]
 

@@ -61,6 +61,7 @@ class Tagging(Kind, frozen=True):
     """
 
     name: ClassVar[str] = "tagging"
+    reads_all: ClassVar[bool] = True
 
     tags: tuple[str, ...]
     units: Literal["characters", "words"]

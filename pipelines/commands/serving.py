@@ -1,0 +1,116 @@
+"""The command that puts models behind HTTP."""
+
+import importlib.util
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from korbert.errors import SettingsError
+from korbert.folders import BOX
+from korbert.interruption import Interrupted
+from pipelines.commands import options
+
+if TYPE_CHECKING:
+    from pipelines.service.served import Searcher, Served
+
+__all__ = ["COMMANDS"]
+
+_NEEDED = ("starlette", "uvicorn", "prometheus_client")
+
+
+@click.command()
+@click.argument("models", nargs=-1, metavar="[[NAME=]MODEL]...")
+@click.option(
+    "--index", type=click.Path(path_type=Path), help="Index that /similar searches, made with the first MODEL."
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=8000, show_default=True, help="0: any free one.")
+@click.option(
+    "--token", envvar="KORBERT_TOKEN", show_envvar=True, help="What every request has to bring as its Bearer token."
+)
+@click.option("--insecure", is_flag=True, help="Serve other machines without a token.")
+@click.option(
+    "--body-bytes", type=click.IntRange(1_024), default=1 << 20, show_default=True, help="Bytes of a request's body."
+)
+@click.option("--texts", type=click.IntRange(1), default=2_048, show_default=True, help="Texts of a request.")
+@click.option(
+    "--pieces",
+    type=click.IntRange(16),
+    default=4_096,
+    show_default=True,
+    help="Pieces of a text that a model reads as a whole, for answers and spans.",
+)
+@click.option(
+    "--batch-pieces",
+    type=click.IntRange(16),
+    default=2_048,
+    show_default=True,
+    help="Pieces of a batch; a GPU likes more.",
+)
+@click.option("--queue", type=click.IntRange(1), default=4_096, show_default=True, help="Texts that may wait.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0, 3_600, min_open=True),
+    default=30,
+    show_default=True,
+    help="Seconds that an answer may take.",
+)
+@options.device
+@options.accept_kiwi
+@options.debug
+def serve(
+    models: tuple[str, ...], index: Path | None, host: str, port: int, token: str | None, insecure: bool,
+    body_bytes: int, texts: int, pieces: int, batch_pieces: int, queue: int, seconds: float, device: str,
+    debug: bool,
+) -> None:  # fmt: skip
+    """Serve each MODEL at an address: vectors, pieces, guesses, labels, answers.
+
+    MODEL is a folder with a model. Requests call it by NAME, by default the last part of the folder; the first one
+    answers those that name none. `POST /v1/embeddings` is OpenAI's; /docs shows all paths. Ctrl-C or SIGTERM ends it:
+    what was asked before is answered.
+
+    \b
+    Examples:
+      korbert serve artifacts/small/pretrain
+      korbert serve mood=models/mood answers=artifacts/small/korquad --port 9000
+    """
+    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
+        raise SettingsError(f"serve needs {', '.join(missing)}: pip install 'korbert[serve]'")
+    given = models or tuple(sorted(path.name for path in BOX.iterdir())) if BOX.is_dir() else models
+    if not given:
+        raise click.UsageError("give a MODEL: a folder with one, such as artifacts/demo/pretrain")
+    from pipelines.service.limits import Limits
+    from pipelines.service.running import is_loopback, run
+    from pipelines.service.served import looking, named
+
+    if not token and not insecure and not is_loopback(host):
+        raise click.UsageError(
+            f"--host {host} lets other machines in: give a --token that they have to bring, or --insecure"
+        )
+    folders = named(given)
+    limits = Limits(body_bytes, texts, pieces, batch_pieces, queue, seconds)
+
+    def load() -> "tuple[Mapping[str, Served], Searcher | None]":
+        from pipelines.service.models import load_all  # PyTorch: the address is there before
+
+        return load_all(folders, index, device, limits)
+
+    def page() -> str:
+        text: str = looking("page")(None)
+        return text
+
+    def said(address: str) -> None:
+        click.echo(f"korbert: serving {', '.join(folders)} at {address}")
+
+    has_page = importlib.util.find_spec("pipelines.looking") is not None
+    try:
+        run(load, host, port, limits=limits, token=token or None, page=page if has_page else None, said=said)
+    except Interrupted as signal:
+        click.echo(f"korbert: ended by {signal.number.name}", err=True)
+        sys.exit(128 + signal.number)
+
+
+COMMANDS = [serve]

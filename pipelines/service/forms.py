@@ -1,0 +1,217 @@
+"""The fields of requests and of answers: what is checked, and what the OpenAPI document says."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
+
+__all__ = [
+    "Answer",
+    "Answers",
+    "Attention",
+    "Embeddings",
+    "EmbeddingsAnswer",
+    "Error",
+    "Fill",
+    "Filled",
+    "Form",
+    "Health",
+    "Hit",
+    "Listed",
+    "Models",
+    "Predict",
+    "Predicted",
+    "Ready",
+    "Seen",
+    "Similar",
+    "Tokenize",
+    "Tokenized",
+]
+
+
+def _one_or_many(value: Any) -> str:
+    return "many" if isinstance(value, list) else "one"
+
+
+_Many = Field(min_length=1)
+_ONE_OR_MANY = Discriminator(_one_or_many)  # an error names the one form that was meant
+Texts = Annotated[Annotated[str, Tag("one")] | Annotated[list[str], Tag("many"), _Many], _ONE_OR_MANY]
+_Row = str | dict[str, JsonValue]
+_Rows = Annotated[Annotated[_Row, Tag("one")] | Annotated[list[_Row], Tag("many"), _Many], _ONE_OR_MANY]
+
+
+class Form(BaseModel):
+    """What every request may say."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    model: str | None = Field(None, description="name of the model; the first one of the service by default")
+
+
+class Embeddings(Form):
+    input: Texts = Field(description="a text, or several; what a model does not read of a long text is left out")
+    encoding_format: Literal["float", "base64"] = Field(
+        "float", description="numbers, or base64 of 32-bit floats, the lowest byte first"
+    )
+    dimensions: int | None = Field(None, ge=1, description="keep only the first numbers of each vector")
+    user: str | None = Field(None, description="ignored")
+
+
+class Tokenize(Form):
+    input: Texts
+    special_tokens: bool = Field(False, description="read [MASK] and the like as special tokens")
+
+
+class Fill(Form):
+    input: Texts = Field(description="texts with [MASK]")
+    top: int = Field(5, ge=1, le=100, description="candidates of each gap")
+
+
+class Predict(Form):
+    input: _Rows = Field(description="texts, or objects with the fields that the model takes: text, pair, choices, ..")
+
+
+class Answer(Form):
+    question: Texts
+    context: Texts = Field(description="as many as questions")
+
+
+class Similar(Form):
+    input: Texts
+    top: int = Field(10, ge=1, le=100, description="texts of the index for each text")
+    way: Literal["both", "vectors", "words"] = Field("both", description="by vectors, by BM25 of morphemes, or both")
+
+
+class Attention(Form):
+    text: str
+    pair: str | None = Field(None, description="a second text")
+
+
+class _Fault(BaseModel):
+    message: str = Field(description="what is wrong, and what to do")
+    type: str
+    param: str | None = Field(description="the place in the request, such as input[3]")
+
+
+class Error(BaseModel):
+    error: _Fault
+
+
+class _Embedding(BaseModel):
+    object: Literal["embedding"]
+    index: int
+    embedding: list[float] | str
+
+
+class _Usage(BaseModel):
+    prompt_tokens: int = Field(description="pieces, special tokens included")
+    total_tokens: int
+
+
+class EmbeddingsAnswer(BaseModel):
+    object: Literal["list"]
+    data: list[_Embedding]
+    model: str
+    usage: _Usage
+
+
+class _Piece(BaseModel):
+    piece: str
+    id: int
+    span: tuple[int, int] = Field(description="half-open, in code points of the text")
+    tag: str
+    eojeol: int
+
+
+class _Pieces(BaseModel):
+    pieces: list[_Piece]
+
+
+class Tokenized(BaseModel):
+    model: str
+    data: list[_Pieces]
+
+
+class _Candidate(BaseModel):
+    piece: str
+    id: int
+    probability: float
+    text: str = Field(description="the whole text, with this piece in its gap")
+
+
+class _Gaps(BaseModel):
+    gaps: list[list[_Candidate]]
+
+
+class Filled(BaseModel):
+    model: str
+    data: list[_Gaps]
+
+
+class Predicted(BaseModel):
+    model: str
+    data: list[dict[str, JsonValue]] = Field(
+        description="label and probabilities, spans, or what else the model has learned to predict"
+    )
+
+
+class _Reading(BaseModel):
+    answer: str
+    start: int
+    end: int
+    score: float
+    no_answer_score: float | None = None
+
+
+class Answers(BaseModel):
+    model: str
+    data: list[_Reading]
+
+
+class Hit(BaseModel):
+    id: str
+    text: str
+    score: float
+    rank_vectors: int | None
+    rank_words: int | None
+    score_vectors: float | None
+    score_words: float | None
+
+
+class _Hits(BaseModel):
+    hits: list[Hit]
+
+
+class Listed(BaseModel):
+    data: list[_Hits]
+
+
+class Seen(BaseModel, extra="allow"):
+    """What the page needs: docs/formats.md."""
+
+
+class _ModelName(BaseModel):
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class Models(BaseModel):
+    object: Literal["list"]
+    data: list[_ModelName]
+
+
+class _ModelFacts(BaseModel):
+    name: str
+    kind: str
+    operations: list[str]
+
+
+class Health(BaseModel):
+    status: Literal["loading", "ready", "ending"]
+    models: list[_ModelFacts] = Field(description="none without the token where one is needed")
+    index: bool = Field(description="whether /similar has something to search")
+
+
+class Ready(BaseModel):
+    ready: Literal[True]

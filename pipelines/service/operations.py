@@ -1,0 +1,246 @@
+"""What a model does for each kind of request: how texts become rows, and a batch of rows becomes answers.
+
+Answers equal those of the model's own methods (`embed`, `fill`, `predict`, `tag`, `answer`) up to rounding.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from korbert.errors import ModelError, SettingsError
+from korbert.loading import Loaded
+from korbert.modeling.heads import mean_of_pieces
+from korbert.tasks.classification import Classifier
+from korbert.tasks.embedding import Embedder
+from korbert.tasks.examples import Examples
+from korbert.tasks.filling import Filler
+from korbert.tasks.learning import model_inputs
+from korbert.tasks.passages import Passage, encode_passages
+from korbert.tasks.predicting import Predictor
+from korbert.tasks.reading import Reader
+from korbert.tasks.tagging import Tagger
+from korbert.tokenization import AnyTokenizer, Encoding
+from korbert.tokenization.beginnings import encode_beginnings, first_pieces
+from korbert.training.devices import moved
+from pipelines.service.batching import Operation, Row
+from pipelines.service.limits import CHARS_A_PIECE, Limits
+from pipelines.service.refusals import Refusal
+from pipelines.tokenizing import token_rows
+
+__all__ = ["LookData", "operations_of"]
+
+LookData = Callable[[Any, str, str | None], dict[str, Any]]
+"""(model, text, pair) -> what the page shows of it, as JSON has it: pipelines.looking.look_data."""
+
+
+def operations_of(model: Loaded, limits: Limits, look_data: LookData | None = None) -> dict[str, Operation]:
+    """Name -> each operation that the model can do: tokenize, embed, and of fill, predict, answer, attention."""
+    found = {"tokenize": _tokenize(model.tokenizer, limits), "embed": _embed(model)}
+    if isinstance(model, Filler):
+        found["fill"] = _fill(model)
+    if isinstance(model, Classifier):
+        found["predict"] = _classify(model)
+    if isinstance(model, Predictor):
+        found["predict"] = _predict(model, limits)
+    if isinstance(model, Tagger):
+        found["predict"] = _tag(model, limits)
+    if isinstance(model, Reader):
+        found["answer"] = _answer(model, limits)
+    if look_data is not None:
+        found["attention"] = _attention(model, look_data)
+    return found
+
+
+def _tokenize(tokenizer: AnyTokenizer, limits: Limits) -> Operation:
+    """(text, whether [MASK] and the like are special tokens) -> {"pieces": [TokenRow, ..]}"""
+
+    def row(item: tuple[str, bool]) -> Row:
+        text, special_tokens = item
+        _check_chars(text, limits.pieces)
+        pieces = tokenizer.encode_pieces(text, special_tokens=special_tokens)
+        return Row(len(pieces), {"pieces": list(token_rows(pieces))})
+
+    return Operation(_each(row), None)
+
+
+def _embed(model: Loaded) -> Operation:
+    """Text -> its vector, (D,) float32: that of an Embedder, else the mean over the pieces of the last layer."""
+    network: Any = model.model
+    device = next(network.parameters()).device
+    longest: int = model.max_length if isinstance(model, Embedder) else network.config.max_position_embeddings
+
+    def tokenize(texts: Sequence[str]) -> list[Row]:
+        return [Row(len(one), one) for one in encode_beginnings(model.tokenizer, texts, longest)]
+
+    def forward(encodings: Sequence[Encoding]) -> list[Any]:
+        rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
+        examples = Examples.of_rows(rows, [0] * len(encodings), model.tokenizer.pad_id)
+        batch = moved(examples.batch(np.arange(len(examples))), device)
+        with torch.inference_mode():
+            if isinstance(model, Embedder):
+                vectors = network(**model_inputs(batch))
+            else:
+                vectors = mean_of_pieces(network.encoder(**model_inputs(batch)), batch["attention_mask"])
+        found = vectors.float().cpu().numpy()
+        if not np.isfinite(found).all():
+            raise ModelError("gives vectors that are no numbers")
+        return list(found)
+
+    return Operation(tokenize, forward)
+
+
+def _fill(model: Filler) -> Operation:
+    """(text, number of candidates) -> {"gaps": [[candidate, ..], ..]}"""
+
+    def row(item: tuple[str, int]) -> Row:
+        text, top = item
+        encoding = _encoded(model, text, None)
+        if model.tokenizer.mask_id not in encoding.input_ids:
+            raise Refusal(422, "has no [MASK]: write [MASK] where a word is to be filled in")
+        return Row(len(encoding), (text, encoding, top))
+
+    def forward(rows: Sequence[tuple[str, Encoding, int]]) -> list[dict[str, Any]]:
+        texts, encodings, tops = zip(*rows, strict=True)
+        filled = model.fill_encoded(texts, encodings, max(tops))
+        return [
+            {"gaps": [[vars(one) for one in candidates[:top]] for candidates in gaps]}
+            for gaps, top in zip(filled, tops, strict=True)
+        ]
+
+    return Operation(_each(row), forward)
+
+
+def _classify(model: Classifier) -> Operation:
+    """Text -> {"label", "probabilities"}"""
+
+    def tokenize(texts: Sequence[Any]) -> list[Row | Refusal]:
+        wrong = {place for place, text in enumerate(texts) if not isinstance(text, str)}
+        encodings = iter(
+            encode_beginnings(
+                model.tokenizer, [text for place, text in enumerate(texts) if place not in wrong], model.max_length
+            )
+        )
+        return [
+            Refusal(422, "is no string: this model takes texts")
+            if place in wrong
+            else Row(len(encoding := next(encodings)), encoding)
+            for place in range(len(texts))
+        ]
+
+    return Operation(tokenize, model.predict_encoded)
+
+
+def _predict(model: Predictor, limits: Limits) -> Operation:
+    """Text, or row by role -> its prediction: an object, or {"prediction": value}."""
+    kind = model.kind
+
+    def row(item: Any) -> Row:
+        try:
+            given = model.row(item)
+        except SettingsError:
+            raise Refusal(422, f"cannot be read: this model takes {', '.join(kind.needs)}: {kind.about()}") from None
+        texts = list(dict.fromkeys(kind.texts(given)))
+        found = {}
+        for text in texts:
+            if kind.reads_all:
+                found[text] = _whole(model.tokenizer, text, limits)
+            else:
+                found[text] = Passage.of_pieces(text, first_pieces(model.tokenizer, text, kind.max_length))
+        pieces = sum(len(passage.ids) for passage in found.values())
+        return Row(pieces if kind.reads_all else min(pieces, kind.max_length), (given, found))
+
+    def forward(rows: Sequence[tuple[Any, Mapping[str, Passage]]]) -> list[dict[str, Any]]:
+        passages = {text: passage for _, own in rows for text, passage in own.items()}
+        found = model.predict_encoded([given for given, _ in rows], passages)
+        return [one if isinstance(one, dict) else {"prediction": one} for one in found]
+
+    return Operation(_each(row), forward)
+
+
+def _tag(model: Tagger, limits: Limits) -> Operation:
+    """Text -> {"spans": [{"start", "end", "label", "text", "score"}, ..]}"""
+
+    def row(text: Any) -> Row:
+        if not isinstance(text, str):
+            raise Refusal(422, "is no string: this model takes texts")
+        passage = _whole(model.tokenizer, text, limits)
+        return Row(len(passage.ids) + 2, passage)
+
+    def forward(passages: Sequence[Passage]) -> list[dict[str, Any]]:
+        scores = model.log_probabilities(passages)
+        return [{"spans": model.decode(passage, own)} for passage, own in zip(passages, scores, strict=True)]
+
+    return Operation(_each(row), forward)
+
+
+def _answer(model: Reader, limits: Limits) -> Operation:
+    """(question, context) -> {"answer", "start", "end", "score"}, and "no_answer_score" where there may be none."""
+
+    def row(item: tuple[str, str]) -> Row:
+        question, context = item
+        asked = Passage.of_pieces(question, first_pieces(model.tokenizer, question, model.settings.max_query_pieces))
+        passage = _whole(model.tokenizer, context, limits)
+        return Row(len(asked.ids) + len(passage.ids), (asked, passage))
+
+    def forward(pairs: Sequence[tuple[Passage, Passage]]) -> list[dict[str, Any]]:
+        found = []
+        for one in model.search(pairs):
+            reading: dict[str, Any] = dict(model.reading(one))
+            start, end = reading.pop("span")
+            found.append({"answer": reading.pop("answer"), "start": start, "end": end, **reading})
+        return found
+
+    return Operation(_each(row), forward)
+
+
+def _attention(model: Loaded, look_data: LookData) -> Operation:
+    """(text, pair or None) -> what look_data gives. On the model's thread: it puts hooks into the model."""
+
+    def row(item: tuple[str, str | None]) -> Row:
+        return Row(len(_encoded(model, *item)), item)
+
+    return Operation(_each(row), lambda items: [look_data(model, *item) for item in items])
+
+
+def _each(row: Callable[[Any], Row]) -> Callable[[Sequence[Any]], list[Row | Refusal]]:
+    """The row of each item, or why it has none. row: may raise Refusal."""
+
+    def tokenize(items: Sequence[Any]) -> list[Row | Refusal]:
+        found: list[Row | Refusal] = []
+        for item in items:
+            try:
+                found.append(row(item))
+            except Refusal as refusal:
+                found.append(refusal)
+        return found
+
+    return tokenize
+
+
+def _encoded(model: Loaded, text: str, pair: str | None) -> Encoding:
+    """A text or pair with its special tokens, which the model has to read as a whole. Refusal 413 where it cannot."""
+    longest: int = model.model.config.max_position_embeddings
+    for one in filter(None, (text, pair)):
+        _check_chars(one, longest)
+    encoding = model.tokenizer.encode(text, pair, special_tokens=True)
+    if len(encoding) > longest:
+        raise Refusal(413, f"has {len(encoding):,} pieces, the model reads {longest:,}: shorten it")
+    return encoding
+
+
+def _whole(tokenizer: AnyTokenizer, text: str, limits: Limits) -> Passage:
+    """A text of which the model reads all. Refusal 413 where it is too long."""
+    _check_chars(text, limits.pieces)
+    (passage,) = encode_passages(tokenizer, [text])
+    if len(passage.ids) > limits.pieces:
+        raise Refusal(413, f"has {len(passage.ids):,} pieces, the service takes {limits.pieces:,}: cut it into parts")
+    return passage
+
+
+def _check_chars(text: str, pieces: int) -> None:
+    if len(text) > CHARS_A_PIECE * pieces:
+        raise Refusal(
+            413, f"has {len(text):,} characters, at most {CHARS_A_PIECE * pieces:,} are read here: cut it into parts"
+        )

@@ -1,0 +1,124 @@
+"""The service as a process: its address, its threads, its end."""
+
+import asyncio
+import errno
+import ipaddress
+import logging
+import math
+import socket
+import sys
+import threading
+from collections.abc import Callable, Mapping
+
+import uvicorn
+
+from korbert.errors import SettingsError
+from pipelines.service.application import application
+from pipelines.service.batching import Batcher
+from pipelines.service.gate import Gate
+from pipelines.service.http11 import protocol_of
+from pipelines.service.limits import Limits
+from pipelines.service.routes import Service
+from pipelines.service.served import Searcher, Served
+
+__all__ = ["is_loopback", "run"]
+
+_SWITCH_SECONDS = 0.0005  # Python's 5 ms would let the model wait for the tokenizer at each of its hundred operations
+
+
+def run(
+    load: Callable[[], tuple[Mapping[str, Served], Searcher | None]], host: str, port: int, *,
+    limits: Limits | None = None, token: str | None = None, page: Callable[[], str] | None = None,
+    said: Callable[[str], None] = lambda address: None,
+) -> None:  # fmt: skip
+    """Serves models until a signal ends it: what was asked before is answered, what comes later refused.
+
+    load: gives the models, the default first, and what /similar searches, while the service says that it is loading.
+    page: gives what `GET /` does. said: called with the address once the models are there. SettingsError where the
+    address cannot be had, and what `load` raises.
+    """
+    limits = limits or Limits()
+    listening = _bound(host, port)
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    service = Service(Batcher(limits), limits, page, token)
+    failed: list[BaseException] = []
+
+    def begin() -> None:
+        try:
+            service.ready(*load())
+            said(f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}")
+        except BaseException as error:  # told by the main thread
+            failed.append(error)
+            server.should_exit = True
+
+    thread = threading.Thread(target=begin, name="loader", daemon=True)
+    hosts = {"localhost", "127.0.0.1", "[::1]", host} if is_loopback(host) else None
+    gate = application(service, thread.start, hosts, token)
+    configuration = uvicorn.Config(
+        gate,
+        http=protocol_of(limits),
+        ws="none",
+        log_config=None,
+        access_log=False,  # a path may hold what somebody wrote
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=math.ceil(limits.head_seconds),
+        timeout_graceful_shutdown=5,
+    )
+    server = _Server(configuration, service, gate)
+    try:
+        server.run([listening])
+    finally:
+        listening.close()
+    if failed:
+        raise failed[0]
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, which answers with 503 while it finishes what it has, and only then closes its door."""
+
+    def __init__(self, configuration: uvicorn.Config, service: Service, gate: Gate) -> None:
+        super().__init__(configuration)
+        self._service, self._gate = service, gate
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._service.status, self._gate.ending = "ending", True
+        loop = asyncio.get_running_loop()
+        last = loop.time() + self._service.limits.seconds
+        while self._gate.running and not self.force_exit and loop.time() < last:
+            await asyncio.sleep(0.05)
+        await super().shutdown(sockets)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches it."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """The address, taken before anything is loaded."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        # With the protocol named, asyncio sends small answers at once; else they wait 40 ms for an acknowledgement.
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    except OSError as error:
+        raise SettingsError(f"--host {host}: {error.strerror or error}: give an address of this machine") from None
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # else a port rests a minute behind its service
+        listening.bind(address)
+        listening.listen(2_048)
+    except OSError as error:
+        listening.close()
+        if error.errno == errno.EADDRINUSE:
+            raise SettingsError(
+                f"port {port} of {host} is in use, by another service perhaps: end that one, or take another port,"
+                f" as in --port {port + 1 if port < 65_535 else port - 1}"
+            ) from None
+        raise SettingsError(f"{host}, port {port}: {error.strerror}: take another --host or --port") from None
+    return listening

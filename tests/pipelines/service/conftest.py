@@ -1,0 +1,50 @@
+"""Tiny models of every kind, and one service with all of them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from korbert.modeling import (
+    ClassificationModel,
+    EmbeddingModel,
+    EncoderConfig,
+    PretrainingModel,
+    ReadingModel,
+    TaggingModel,
+    save_model,
+)
+from korbert.tasks.kinds.classification import Classification
+from korbert.tokenization import Tokenizer
+from tests.pipelines.service.started import Started, started
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> dict[str, Path]:
+    """Name -> folder of a model that knows nothing; the one of vectors first."""
+    config = EncoderConfig(
+        vocab_size=tiny_tokenizer.vocab_size, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=64, type_vocab_size=2, initializer_range=0.3,
+    )  # fmt: skip
+    random = torch.Generator().manual_seed(3)
+    task = Classification(metrics=("accuracy",), max_length=32, labels=("같다", "다르다"), pair=True)
+    made = {
+        "vectors": (EmbeddingModel(config, "mean", True, generator=random), {"max_length": 32}),
+        "gaps": (PretrainingModel(config, random), {}),
+        "mood": (ClassificationModel(config, 2, labels=["부정", "긍정"], generator=random), {"max_length": 32}),
+        "pairs": (task.model(config, random), task.task()),
+        "names": (TaggingModel(config, ["O", "B-PS", "I-PS"], generator=random), {"max_length": 32, "stride": 8}),
+        "answers": (ReadingModel(config, random), {"max_length": 48, "stride": 8, "max_query_pieces": 12}),
+    }
+    folder = tmp_path_factory.mktemp("models")
+    for name, (model, facts) in made.items():
+        save_model(folder / name, model, tiny_tokenizer, facts)
+    return {name: folder / name for name in made}
+
+
+@pytest.fixture(scope="session")
+def service(models: dict[str, Path]) -> Iterator[Started]:
+    """All of them behind `korbert serve`."""
+    with started(*map(str, models.values())) as running:
+        yield running

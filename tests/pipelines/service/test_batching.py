@@ -1,0 +1,191 @@
+"""The queue and its two threads, with toy operations."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from pipelines.service.batching import Batcher, Job, Operation, Row
+from pipelines.service.limits import Limits
+from pipelines.service.refusals import Refusal
+
+
+class Toy:
+    """An operation whose rows are numbers, which are their pieces, too. open: the model may go on."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+        self.open = threading.Event()
+        self.open.set()
+        self.inside = threading.Event()  # it has a batch
+        self.operation = Operation(self._tokenize, self._forward)
+
+    def _tokenize(self, items: Sequence[int]) -> list[Row | Refusal]:
+        if -2 in items:
+            raise ZeroDivisionError
+        return [Row(item, item) if item >= 0 else Refusal(413, "too long") for item in items]
+
+    def _forward(self, rows: Sequence[int]) -> list[int]:
+        self.inside.set()
+        assert self.open.wait(30)
+        self.batches.append(list(rows))
+        if 13 in rows:
+            raise RuntimeError("the text")
+        return [2 * row for row in rows]
+
+
+@pytest.fixture
+def toy() -> Iterator[Toy]:
+    made = Toy()
+    yield made
+    made.open.set()
+
+
+def _run(work: Callable[[Batcher], Awaitable[Any]], **limits: int) -> Any:
+    async def all_of_it() -> Any:
+        batcher = Batcher(Limits(**limits))
+        batcher.start()
+        try:
+            return await asyncio.wait_for(work(batcher), 60)
+        finally:
+            batcher.stop()
+
+    return asyncio.run(all_of_it())
+
+
+def _submit(batcher: Batcher, toy: Toy, items: list[int]) -> Job:
+    return batcher.submit(toy.operation, items, [1] * len(items))
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        await asyncio.sleep(0.01)
+
+
+def test_answers_come_in_order_and_batches_are_bounded_by_pieces(toy: Toy) -> None:
+    async def work(batcher: Batcher) -> None:
+        jobs = [_submit(batcher, toy, [number % 7 for number in range(size)]) for size in (100, 1, 33)]
+        for job in jobs:
+            assert await job.future == [2 * item for item in job.items]
+            assert job.pieces == sum(job.items)
+        assert batcher.waiting == 0
+
+    _run(work, batch_pieces=16)
+    assert all(sum(batch) <= 16 for batch in toy.batches)
+    assert sum(map(len, toy.batches)) == 134
+    assert max(map(len, toy.batches)) > 1
+
+
+def test_a_row_that_is_longer_than_a_batch_is_one_of_its_own(toy: Toy) -> None:
+    async def work(batcher: Batcher) -> None:
+        assert await _submit(batcher, toy, [40, 1, 50]).future == [80, 2, 100]
+
+    _run(work, batch_pieces=16)
+    assert toy.batches == [[40], [1], [50]]
+
+
+def test_requests_that_wait_share_a_batch_and_a_long_list_holds_up_nobody(toy: Toy) -> None:
+    async def work(batcher: Batcher) -> None:
+        toy.open.clear()
+        long = _submit(batcher, toy, [1] * 500)
+        await _until(lambda: long.taken == 128)  # one batch is in the model, three are ready
+        alone = [_submit(batcher, toy, [2]) for _ in range(3)]
+        toy.open.set()
+        await asyncio.gather(long.future, *(job.future for job in alone))
+
+    _run(work, batch_pieces=32)
+    assert [batch.count(2) for batch in toy.batches[:5]] == [0, 0, 0, 0, 3]
+    assert sum(toy.batches[4]) == 32
+
+
+def test_operations_take_turns() -> None:
+    first, second = Toy(), Toy()
+    second.batches = first.batches
+
+    async def work(batcher: Batcher) -> None:
+        first.open.clear()
+        long = _submit(batcher, first, [1] * 400)
+        short = _submit(batcher, second, [7])
+        first.open.set()
+        await asyncio.gather(long.future, short.future)
+
+    _run(work, batch_pieces=16)
+    assert first.batches.index([7]) < 8 < len(first.batches)
+
+
+def test_an_error_fails_its_batch_alone(toy: Toy, caplog: pytest.LogCaptureFixture) -> None:
+    async def work(batcher: Batcher) -> None:
+        toy.open.clear()
+        blocking = _submit(batcher, toy, [1])
+        await _until(toy.inside.is_set)
+        wrong, beside, later = (_submit(batcher, toy, items) for items in ([13], [3], [14]))
+        toy.open.set()
+        assert await blocking.future == [2]
+        for job in (wrong, beside):
+            with pytest.raises(Refusal, match="the model failed on a batch") as caught:
+                await job.future
+            assert caught.value.status == 500
+        assert await later.future == [28]
+        assert await _submit(batcher, toy, [5]).future == [10]
+        with pytest.raises(Refusal, match="the model failed"):
+            await _submit(batcher, toy, [-2]).future
+        assert await _submit(batcher, toy, [5]).future == [10]
+        assert batcher.waiting == 0
+
+    _run(work, batch_pieces=16)
+    assert "RuntimeError <- " in caplog.text
+    assert "the text" not in caplog.text
+
+
+def test_an_item_that_is_refused_ends_its_request_with_its_place(toy: Toy) -> None:
+    async def work(batcher: Batcher) -> None:
+        both = _submit(batcher, toy, [1, 2, -1, 4]), _submit(batcher, toy, [6])
+        with pytest.raises(Refusal, match="too long") as caught:
+            await both[0].future
+        assert (caught.value.status, caught.value.param) == (413, "2")
+        assert await both[1].future == [12]
+        assert batcher.waiting == 0
+
+    _run(work)
+
+
+def test_a_full_queue_says_when_to_come_back(toy: Toy) -> None:
+    async def work(batcher: Batcher) -> None:
+        toy.open.clear()
+        large = _submit(batcher, toy, [1] * 12)  # more than the queue, but nobody waits
+        with pytest.raises(Refusal, match="12 texts are waiting: try again in 1 s") as caught:
+            _submit(batcher, toy, [1])
+        assert (caught.value.status, caught.value.retry_after) == (429, 1)
+        toy.open.set()
+        await large.future
+        assert await _submit(batcher, toy, [1] * 10).future == [2] * 10
+
+    _run(work, queue=10)
+
+
+def test_who_gives_up_frees_the_places(toy: Toy) -> None:
+    async def work(batcher: Batcher) -> None:
+        toy.open.clear()
+        jobs = [_submit(batcher, toy, [place] * 5) for place in (1, 2)]
+        await _until(lambda: batcher._ready_pieces > 0)
+        for job in jobs:
+            batcher.give_up(job)
+            batcher.give_up(job)
+        assert batcher.waiting == 0
+        assert jobs[0].future.cancelled()
+        last = _submit(batcher, toy, [3] * 10)
+        toy.open.set()
+        assert await last.future == [6] * 10
+
+    _run(work, queue=10, batch_pieces=4)
+    assert len([batch for batch in toy.batches if 2 in batch]) <= 1
+
+
+def test_what_needs_no_model_is_answered_by_the_first_thread() -> None:
+    async def work(batcher: Batcher) -> None:
+        operation = Operation(lambda items: [Row(1, item + 1) for item in items], None)
+        assert await batcher.submit(operation, [1, 2], [1, 1]).future == [2, 3]
+
+    _run(work)

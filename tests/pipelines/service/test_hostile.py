@@ -1,0 +1,351 @@
+"""Ten thousand hostile requests, a service that bears twice what it can, and people who leave."""
+
+import asyncio
+import base64
+import json
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.pipelines.service.started import Started, toy
+
+REQUESTS = 10_000
+PATHS = ("/v1/embeddings", "/fill", "/predict", "/answer", "/tokenize", "/similar", "/attention")
+VALID = json.dumps({"input": ["학교에 간다", "글"], "encoding_format": "base64"}, ensure_ascii=False).encode()
+LIMITS = {"body_bytes": 1_200_000, "body_seconds": 2.0, "head_seconds": 2.0, "connections": 400}
+
+Hostile = tuple[bytes, set[int]]
+"""The bytes of a request, and the codes that may come back; 0: none does."""
+
+
+def _post(body: bytes, path: str = "/v1/embeddings", *more: str) -> bytes:
+    head = (f"POST {path} HTTP/1.1", "Host: localhost", "Connection: close", f"Content-Length: {len(body)}", *more)
+    return "\r\n".join(head).encode() + b"\r\n\r\n" + body
+
+
+def _bad_json(rng: random.Random) -> Hostile:
+    body = bytearray(VALID)
+    for _ in range(rng.randint(1, 4)):
+        at = rng.randrange(len(body))
+        body[at : at + rng.randint(0, 2)] = rng.choice([b"", b"{", b"\xff", b'"', b"\x00", b"]", b"\\", b"nan", b"\n"])
+    return _post(bytes(body), rng.choice(PATHS)), {200, 400, 404, 422}
+
+
+def _wrong_types(rng: random.Random) -> Hostile:
+    values = [None, True, 5, -1.5, 1e308, {}, {"a": []}, [[]], [None], [1, 2], "x", [{"text": 3}], 10**40]
+    body = {
+        "input": rng.choice(values[:-3]),
+        rng.choice(["model", "top", "dimensions", "한글", "user"]): values[rng.randrange(9)],
+    }
+    path = rng.choice(PATHS)
+    return _post(json.dumps(body).encode(), path), {400, 404, 422}
+
+
+def _deep(rng: random.Random) -> Hostile:
+    opening = rng.choice([b"[", b'{"input":'])
+    return _post(opening * rng.randint(300, 20_000), rng.choice(PATHS)), {400}
+
+
+def _announced_too_large(rng: random.Random) -> Hostile:
+    length = rng.choice([1_200_001, 10**9, 10**17, 10**19])
+    return _post(b"", "/fill", "X: y").replace(b"Content-Length: 0", b"Content-Length: %d" % length) + b"{", {413}
+
+
+def _odd_lengths(rng: random.Random) -> Hostile:
+    length = rng.choice([b"-1", b"x", b"1, 2", b"0x10", b"9" * 5_000, b"+5", b""])
+    return _post(b"").replace(b"Content-Length: 0", b"Content-Length: " + length), {400, 413}
+
+
+def _too_large(rng: random.Random) -> Hostile:
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in [b" " * 65_536] * 19)
+    head = b"POST /fill HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return head + chunks + b"0\r\n\r\n", {413}
+
+
+def _one_syllable(rng: random.Random) -> Hostile:
+    body = json.dumps({"input": rng.choice("가힣ㅋ각") * 340_000}, ensure_ascii=False).encode()
+    return _post(body), {200}
+
+
+def _odd_characters(rng: random.Random) -> Hostile:
+    text, codes = rng.choice(
+        [
+            (b"\\ud800", {400}), (b"\\udfff\\ud800", {400}), (b"\xed\xa0\x80", {400}), (b"\xc0\x80", {400}),
+            (b"\\u0000" * 50, {200}), (b"\x00", {400}), ("\u200b\u202e\ufeff".encode() * 99, {200}),
+            ("e\u0301".encode() * 500, {200}), ("\u1100\u1161\u11a8".encode() * 300, {200}), (b"\\n" * 9_000, {200}),
+            ("😀\u200d".encode() * 400, {200}), (b"<script>alert(1)</script>", {200}), (b"' OR 1=1 --", {200}),
+        ]
+    )  # fmt: skip
+    return _post(b'{"input": "%s"}' % text), codes
+
+
+def _thousands_of_texts(rng: random.Random) -> Hostile:
+    number = rng.choice([2_049, 20_000, 150_000])
+    return _post(json.dumps({"input": ["a"] * number}).encode(), rng.choice(PATHS[:2])), {404, 413}
+
+
+def _many_texts(rng: random.Random) -> Hostile:
+    return _post(json.dumps({"input": ["가나다 " * 9] * 400, "encoding_format": "base64"}).encode()), {200, 429}
+
+
+def _heads_without_end(rng: random.Random) -> Hostile:
+    lines = b"".join(b"X-%d: %s\r\n" % (number, b"a" * 700) for number in range(150))
+    kinds = [lines, b"X: " + b"a" * 100_000, b"a" * 90_000]
+    return b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + rng.choice(kinds), {400, 0}
+
+
+def _no_http(rng: random.Random) -> Hostile:
+    kinds = [
+        b"\x16\x03\x01\x02\x00\x01" + rng.randbytes(60), b"GET\r\n\r\n", b"\r\n\r\n\r\nhello\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n", b"GET /health HTTP/1.1\r\n\r\n", b"G\x00T / HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"POST /fill HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\n: x\r\n\r\n",
+    ]  # fmt: skip
+    return rng.choice(kinds), {400, 403, 404, 501}
+
+
+def _elsewhere(rng: random.Random) -> Hostile:
+    path = rng.choice(
+        ["/../../etc/passwd", "/%2e%2e/x", "//", "/fill/..;/", "/%00", "/docs/%ff", "/v1/embeddings?x=" + "y" * 999]
+    )
+    method = rng.choice(["GET", "PUT", "TRACE", "OPTIONS", "PROPFIND"])
+    return f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode(), {404, 405}
+
+
+def _led_here(rng: random.Random) -> Hostile:
+    if rng.random() < 0.5:
+        return _post(VALID, "/v1/embeddings", "Origin: https://evil.example"), {403}
+    return _post(VALID).replace(b"Host: localhost", b"Host: evil.example:8000"), {403}
+
+
+def _fine(rng: random.Random) -> Hostile:
+    return _post(VALID), {200, 429}
+
+
+FAMILIES: list[tuple[Callable[[random.Random], Hostile], int]] = [
+    (_bad_json, 2_600), (_wrong_types, 2_200), (_odd_characters, 1_000), (_fine, 700), (_announced_too_large, 600),
+    (_odd_lengths, 500), (_no_http, 600), (_elsewhere, 600), (_led_here, 500), (_deep, 300), (_heads_without_end, 60),
+    (_too_large, 30), (_thousands_of_texts, 30), (_one_syllable, 20), (_many_texts, 10),
+]  # fmt: skip
+SLOW = LEAVING = 125  # requests each whose body or head stops in the middle, whose sender waits or goes
+
+
+@asynccontextmanager
+async def _connected(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def _code(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    """The code that comes back, 0 where the connection ends without one, and all that does."""
+    found = b""
+    try:
+        while part := await reader.read(1 << 16):
+            found += part
+    except ConnectionError:  # it closed while more was sent
+        pass
+    match = re.match(rb"HTTP/1\.1 (\d{3}) ", found)
+    return (int(match[1]) if match else 0), found
+
+
+async def _send(port: int, data: bytes) -> tuple[int, bytes]:
+    async with _connected(port) as (reader, writer):
+        writer.write(data)
+        return await asyncio.wait_for(_code(reader), 50)
+
+
+async def _attack(service: Started, rng: random.Random) -> Counter[str]:
+    """Sends them all, 40 at a time; what came back of each family."""
+    came: Counter[str] = Counter()
+    given = [family for family, number in FAMILIES for _ in range(number)]
+    rng.shuffle(given)
+    left = iter(given)
+
+    async def quick() -> None:
+        for family in left:
+            data, codes = family(rng)
+            code, found = await _send(service.port, data)
+            assert code in codes, (family.__name__, data[:300], found[:300])
+            if code >= 400:
+                assert b"content-type: application/json\r\n" in found, (family.__name__, found[:300])
+                assert b"x-content-type-options: nosniff\r\n" in found, (family.__name__, found[:300])
+                assert json.loads(found.partition(b"\r\n\r\n")[2])["error"]["message"]
+            came[f"{family.__name__} {code}"] += 1
+
+    async def slow(number: int) -> None:
+        half = _post(VALID)[: -len(VALID) // 2] if number % 2 else b"GET /health HTTP/1.1\r\nHost: loc"
+        code, _ = await _send(service.port, half)
+        assert code == 408
+        came["slow 408"] += 1
+
+    async def leaving(number: int) -> None:
+        await asyncio.sleep(number * 0.02)
+        async with _connected(service.port) as (_, writer):
+            data = _post(json.dumps({"input": ["가나다"] * 30}).encode())
+            writer.write(data[: len(data) if number % 2 else -9])
+            await writer.drain()
+        came["left"] += 1
+
+    waiting = [*map(slow, range(SLOW)), *map(leaving, range(LEAVING))]
+    await asyncio.gather(*(quick() for _ in range(40)), *waiting)
+    return came
+
+
+async def _friend(service: Started, ended: asyncio.Event, expected: bytes) -> list[float]:
+    """Somebody who asks for one vector after the other meanwhile: how long each took."""
+    seconds = []
+    while not ended.is_set():
+        began = time.monotonic()
+        code, found = await _send(service.port, _post('{"input": "학교에 간다", "encoding_format": "base64"}'.encode()))
+        assert code == 200
+        vector = np.frombuffer(
+            base64.b64decode(json.loads(found.partition(b"\r\n\r\n")[2])["data"][0]["embedding"]), "<f4"
+        )
+        np.testing.assert_allclose(vector, np.frombuffer(expected, "<f4"), atol=1e-5)
+        seconds.append(time.monotonic() - began)
+        await asyncio.sleep(0.05)
+    return seconds
+
+
+def test_ten_thousand_hostile_requests(models: dict[str, Path]) -> None:
+    assert sum(number for _, number in FAMILIES) + SLOW + LEAVING == REQUESTS
+    with toy(models={"vectors": str(models["vectors"]), "gaps": str(models["gaps"])}, limits=LIMITS) as service:
+        before = service.ask("/v1/embeddings", {"input": "학교에 간다"}).json["data"][0]["embedding"]
+        expected = np.array(before, "<f4").tobytes()
+        files = len(list(Path(f"/proc/{service.process.pid}/fd").iterdir()))
+
+        async def all_of_it() -> tuple[Counter[str], list[float]]:
+            ended = asyncio.Event()
+            friend = asyncio.ensure_future(_friend(service, ended, expected))
+            try:
+                came = await _attack(service, random.Random(27))
+            finally:
+                ended.set()
+            return came, await friend
+
+        came, seconds = asyncio.run(all_of_it())
+        assert came.total() == REQUESTS
+        assert len(seconds) > 20
+        assert max(seconds) < 20
+        assert service.ask("/ready").code == 200
+        deadline = time.monotonic() + 30
+        while "korbert_queue_texts 0.0" not in service.ask("/metrics").body.decode():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        while len(list(Path(f"/proc/{service.process.pid}/fd").iterdir())) > files + 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert service.ask("/v1/embeddings", {"input": "학교에 간다"}).json["data"][0]["embedding"] == pytest.approx(
+            before
+        )
+    assert service.log == []
+    print(json.dumps(dict(sorted(came.items())), indent=1), f"{max(seconds):.2f} s")
+
+
+def test_twice_what_it_can_bear() -> None:
+    """Two texts wait for each one that can be computed: some are refused, at once, and the queue stays bounded."""
+
+    async def person(service: Started, replies: list[Any]) -> None:
+        for _ in range(12):
+            began = time.monotonic()
+            code, found = await _send(service.port, _post(b'{"input": "aaaa"}'))
+            replies.append((code, found, time.monotonic() - began))
+            if code == 429:
+                await asyncio.sleep(0.02)
+
+    async def watch(service: Started, ended: asyncio.Event) -> float:
+        most = 0.0
+        while not ended.is_set():
+            _, found = await _send(
+                service.port, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            )
+            most = max(most, float(re.search(rb"\nkorbert_queue_texts (\S+)", found)[1]))  # type: ignore[index]
+            await asyncio.sleep(0.02)
+        return most
+
+    async def all_of_it(service: Started) -> tuple[list[Any], float]:
+        ended, replies = asyncio.Event(), list[Any]()
+        watching = asyncio.ensure_future(watch(service, ended))
+        await asyncio.gather(*(person(service, replies) for _ in range(32)))
+        ended.set()
+        return replies, await watching
+
+    with toy(seconds_a_batch=0.05, limits={"queue": 16, "batch_pieces": 32}) as service:
+        replies, most = asyncio.run(all_of_it(service))
+        codes = Counter(code for code, _, _ in replies)
+        assert codes.keys() == {200, 429}
+        assert codes.total() == 32 * 12
+        assert min(codes.values()) > 20
+        assert most <= 16
+        refused = [(found, seconds) for code, found, seconds in replies if code == 429]
+        assert all(re.search(rb"\r\nretry-after: [1-9]\d*\r\n", found) for found, _ in refused)
+        assert sorted(seconds for _, seconds in refused)[len(refused) // 2] < 2
+        assert max(seconds for *_, seconds in replies) < 20
+        assert service.ask("/v1/embeddings", {"input": "aaaa"}).code == 200
+
+
+def test_an_answer_that_takes_too_long_is_given_up() -> None:
+    with toy(seconds_a_batch=3.0, limits={"seconds": 0.5, "queue": 1}) as service:
+        reply = service.ask("/v1/embeddings", {"input": "글"})
+        assert (reply.code, reply.headers["retry-after"]) == (503, "5")
+        assert "no answer within 0.5 s" in reply.error["message"]
+        assert "korbert_queue_texts 0.0" in service.ask("/metrics").body.decode()
+
+
+def test_who_leaves_frees_a_place() -> None:
+    async def leave(service: Started) -> None:
+        async with _connected(service.port) as (_, writer):
+            writer.write(_post(b'{"input": ["a", "b"]}'))
+            await writer.drain()
+            while "korbert_queue_texts 2.0" not in (await asyncio.to_thread(service.ask, "/metrics")).body.decode():
+                pass
+
+    with toy(seconds_a_batch=2.0, limits={"queue": 2}) as service:
+        asyncio.run(leave(service))
+        deadline = time.monotonic() + 20
+        while "korbert_queue_texts 0.0" not in service.ask("/metrics").body.decode():
+            assert time.monotonic() < deadline
+        metrics = service.ask("/metrics").body.decode()
+        assert 'korbert_requests_total{code="499",route="/v1/embeddings"} 1.0' in metrics
+        assert service.ask("/v1/embeddings", {"input": ["a", "b"]}).code == 200
+
+
+def test_connections_are_counted() -> None:
+    async def many(service: Started) -> list[int]:
+        idle = [await asyncio.open_connection("127.0.0.1", service.port) for _ in range(5)]
+        code, found = await _send(service.port, b"")
+        assert b"5 connections are open" in found
+        for _, writer in idle:
+            writer.close()
+        return [code]
+
+    with toy(limits={"connections": 5}) as service:
+        assert asyncio.run(many(service)) == [503]
+        deadline = time.monotonic() + 20
+        while service.ask("/ready").code != 200:
+            assert time.monotonic() < deadline
+
+
+def test_a_slow_body_is_cut_off_and_so_is_one_behind_its_answer() -> None:
+    with toy(limits={"body_seconds": 0.5, "head_seconds": 1.0}) as service:
+        found = service.raw(_post(VALID)[:-5])
+        assert found.startswith(b"HTTP/1.1 408 ")
+        assert b"the body took longer than 0.5 s" in found
+        endless = b"POST /fill HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999\r\n\r\n{"
+        assert service.raw(endless).startswith(b"HTTP/1.1 413 ")
+        head = service.raw(b"GET /health HTTP/1.1\r\nHo")
+        assert head.startswith(b"HTTP/1.1 408 ")
+        assert b"the head of the request took longer than 1 s" in head
+        idle = service.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /hea")
+        assert idle.startswith(b"HTTP/1.1 200 ")

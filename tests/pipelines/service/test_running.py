@@ -1,0 +1,206 @@
+"""The service as a process: loading, ending, addresses, tokens, crashes, a model that changes under it."""
+
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from pipelines.cli import cli
+from pipelines.service.running import _bound, is_loopback
+from pipelines.service.served import named
+from tests.pipelines.service.started import ROOT, Started, started, toy
+
+
+def _korbert(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "korbert", *arguments], capture_output=True, text=True, cwd=ROOT, timeout=120
+    )
+
+
+def _refused(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_lets_it_finish_what_it_has(models: dict[str, Path], number: int, code: int) -> None:
+    with started(str(models["vectors"])) as service:
+        assert re.fullmatch(r"korbert: serving vectors at http://127\.0\.0\.1:\d+\n", service.said)
+        assert service.ask("/v1/embeddings", {"input": "글"}).code == 200
+        assert service.end(number) == code
+    assert service.log == [f"korbert: ended by {signal.Signals(number).name}\n"]
+
+
+def test_what_runs_is_answered_and_what_is_new_refused() -> None:
+    with toy(seconds_a_batch=1.5) as service, ThreadPoolExecutor() as people:
+        running = people.submit(service.ask, "/v1/embeddings", {"input": "글"})
+        while "korbert_queue_texts 1.0" not in service.ask("/metrics").body.decode():
+            time.sleep(0.01)
+        service.process.send_signal(signal.SIGTERM)
+        while service.ask("/health").json["status"] != "ending":
+            time.sleep(0.01)
+        refused = service.ask("/v1/embeddings", {"input": "글"})
+        assert (refused.code, refused.headers["retry-after"], refused.headers["connection"]) == (503, "10", "close")
+        assert "the service is ending" in refused.error["message"]
+        assert service.ask("/ready").code == 503
+        assert running.result().code == 200
+        assert service.process.wait(timeout=60) != 0
+        assert _refused(service.port)
+
+
+def test_while_it_loads_it_says_so(free_port: int) -> None:
+    said: list[Started] = []
+
+    def start() -> None:
+        with toy(loading=2.0, port=free_port) as service:
+            said.append(service)
+            done.wait(60)
+
+    done = threading.Event()
+    people = threading.Thread(target=start)
+    people.start()
+    service = Started.__new__(Started)
+    service.port = free_port
+    while _refused(free_port):
+        time.sleep(0.01)
+    assert service.ask("/health").json == {"status": "loading", "models": [], "index": False}
+    for path, body in (("/ready", None), ("/v1/embeddings", {"input": "글"})):
+        reply = service.ask(path, body)
+        assert (reply.code, reply.headers["retry-after"]) == (503, "5")
+    while not said:
+        time.sleep(0.01)
+    assert service.ask("/v1/embeddings", {"input": "글"}).code == 200
+    done.set()
+    people.join()
+
+
+def test_what_cannot_be_loaded_ends_it_with_its_error(tmp_path: Path) -> None:
+    done = _korbert("serve", str(tmp_path / "none"), "--port", "0")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert re.fullmatch(r"korbert: .*none/config\.json: no such file: name a model folder .*\n", done.stderr)
+
+
+def test_two_on_one_port(free_port: int, models: dict[str, Path]) -> None:
+    with toy(port=free_port):
+        done = _korbert("serve", str(models["vectors"]), "--port", str(free_port))
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"korbert: port {free_port} of 127.0.0.1 is in use, by another service perhaps: end that one, or take another"
+        f" port, as in --port {free_port + 1}\n"
+    )
+
+
+def test_killed_and_started_again(free_port: int) -> None:
+    with toy(port=free_port, seconds_a_batch=0.5) as service, ThreadPoolExecutor() as people:
+        asking = people.submit(service.ask, "/v1/embeddings", {"input": "글"})
+        while "korbert_queue_texts 1.0" not in service.ask("/metrics").body.decode():
+            time.sleep(0.01)
+        assert service.end(signal.SIGKILL) == -signal.SIGKILL
+        with pytest.raises(OSError):  # noqa: PT011
+            asking.result()
+    with toy(port=free_port) as service:
+        assert service.ask("/v1/embeddings", {"input": "글"}).code == 200
+
+
+def test_a_model_folder_that_is_replaced_changes_nothing(models: dict[str, Path], tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(models["vectors"], folder)
+    with started(f"mine={folder}") as service:
+        before = service.ask("/v1/embeddings", {"input": ["글", "학교에 간다"]})
+        weights = folder / "model.safetensors"
+        with weights.open("r+b") as file:  # in place, as `cp` over it does
+            file.seek(1_000)
+            file.write(b"\0" * (weights.stat().st_size - 1_000))
+        assert service.ask("/v1/embeddings", {"input": ["글", "학교에 간다"]}).body == before.body
+        with weights.open("wb"):
+            pass
+        assert service.ask("/v1/embeddings", {"input": ["글", "학교에 간다"]}).body == before.body
+        shutil.rmtree(folder)
+        assert service.ask("/v1/embeddings", {"input": ["글", "학교에 간다"]}).body == before.body
+        assert before.json["model"] == "mine"
+        assert np.isfinite(before.json["data"][1]["embedding"]).all()
+
+
+def test_the_token() -> None:
+    with toy(token="비밀".encode().hex()) as service:
+        token = "비밀".encode().hex()
+        for headers in (
+            {},
+            {"Authorization": "Bearer no"},
+            {"Authorization": f"bearer{token}"},
+            {"Authorization": token},
+        ):
+            reply = service.ask("/v1/embeddings", {"input": "글"}, **headers)
+            assert (reply.code, reply.headers["www-authenticate"]) == (401, "Bearer")
+            assert service.ask("/metrics", **headers).code == 401
+            assert service.ask("/health", **headers).json["models"] == []
+        assert service.ask("/v1/embeddings", {"input": "글"}, Authorization=f"Bearer {token}").code == 200
+        assert service.ask("/health", Authorization=f"Bearer {token}").json["models"][0]["name"] == "toy"
+        assert service.ask("/docs").code == service.ask("/ready").code == 200
+
+
+def test_an_error_of_the_model_is_one_batch_s() -> None:
+    with toy() as service:
+        reply = service.ask("/v1/embeddings", {"input": "boom 비밀"})
+        assert (reply.code, reply.error["type"]) == (500, "server_error")
+        assert "비밀" not in reply.body.decode()
+        assert service.ask("/v1/embeddings", {"input": "글"}).code == 200
+    assert len(service.log) == 1
+    assert "a batch of 1 texts failed: RuntimeError <- " in service.log[0]
+    assert "비밀" not in "".join(service.log)
+
+
+def test_other_machines_need_a_token(models: dict[str, Path]) -> None:
+    done = CliRunner().invoke(cli, ["serve", str(models["vectors"]), "--host", "0.0.0.0"])
+    assert done.exit_code == 2
+    assert "--host 0.0.0.0 lets other machines in: give a --token that they have to bring, or --insecure" in done.output
+    assert [
+        host for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "::", "10.0.0.1", "a.b") if is_loopback(host)
+    ] == [
+        "127.0.0.1",
+        "::1",
+        "localhost",
+    ]
+
+
+def test_without_its_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    done = CliRunner().invoke(cli, ["serve", "model"])
+    assert str(done.exception) == "serve needs uvicorn: pip install 'korbert[serve]'"
+
+
+def test_an_address_that_is_not_ours() -> None:
+    done = _korbert("serve", "model", "--host", "192.0.2.1", "--insecure")
+    assert done.returncode == 2
+    assert re.match(r"korbert: 192\.0\.2\.1, port 8000: .*: take another --host or --port", done.stderr)
+
+
+def test_names_of_models(tmp_path: Path) -> None:
+    assert named(["a/b", "c=d/e", "f/model", "g/"]) == {
+        "b": Path("a/b"), "c": Path("d/e"), "f": Path("f/model"), "g": Path("g"),
+    }  # fmt: skip
+    assert CliRunner().invoke(cli, ["serve"]).exit_code == 2
+    for given, message in (
+        (["a/b", "c/b"], "c/b: a/b is called b, too: give one another name, as in b=c/b"),
+        (["=a"], "'' is no name for a model"),
+        (["a b=c"], "'a b' is no name for a model"),
+    ):
+        with pytest.raises(Exception, match=re.escape(message)):
+            named(given)
+
+
+def test_small_answers_are_sent_at_once() -> None:
+    """asyncio turns Nagle's algorithm off where the socket names its protocol: else each answer takes 40 ms more."""
+    with _bound("127.0.0.1", 0) as listening:
+        assert listening.proto == socket.IPPROTO_TCP

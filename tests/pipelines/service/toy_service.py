@@ -1,0 +1,79 @@
+"""A service that runs by itself: toy operations that are slow or fail on demand, or real models under other limits.
+
+python toy_service.py '{"limits": {..}, "models": {NAME: FOLDER}, "seconds_a_batch": 0.0, "loading": 0.0}'
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+from pipelines.service.batching import Operation, Row
+from pipelines.service.limits import Limits
+from pipelines.service.running import run
+from pipelines.service.served import Served
+
+
+class Searcher:
+    """Finds its two texts, the second one first where words are asked for."""
+
+    def search(self, texts, top=10, way="both"):
+        same = {"rank_words": None, "score_vectors": 0.5, "score_words": None}
+        hits = [
+            SimpleNamespace(id=f"q{rank}", text=text, score=1 / rank, rank_vectors=rank, **same)
+            for rank, text in ((1, "가"), (2, "나"))
+        ]
+        return [(hits[::-1] if way == "words" else hits)[:top] for _ in texts]
+
+
+def with_attention(models, limits):
+    """The models with what pipelines.looking.look_data stands for."""
+    from pipelines.service.operations import operations_of
+
+    def look_data(model, text, pair):
+        return {"texts": [text] if pair is None else [text, pair], "model": model.model.kind}
+
+    return {
+        name: Served(name, one.kind, one.model, operations_of(one.model, limits, look_data))
+        for name, one in models.items()
+    }
+
+
+def main() -> None:
+    how = json.loads(sys.argv[1])
+    limits = Limits(**how.get("limits", {}))
+
+    def forward(texts):
+        time.sleep(how.get("seconds_a_batch", 0.0))
+        if any("boom" in text for text in texts):
+            raise RuntimeError(f"the text is {texts}")
+        return [np.array([len(text), ord(text[0]) if text else 0], np.float32) for text in texts]
+
+    def tokenize(texts):
+        return [Row(max(1, len(text)), text) for text in texts]
+
+    def load():
+        time.sleep(how.get("loading", 0.0))
+        if how.get("models"):
+            from pipelines.service.models import load_all
+
+            folders = {name: Path(folder) for name, folder in how["models"].items()}
+            models, _ = load_all(folders, None, "cpu", limits)
+            return with_attention(models, limits), Searcher()
+        if how.get("broken"):
+            raise ValueError(how["broken"])
+        config = SimpleNamespace(hidden_size=2)
+        model = SimpleNamespace(model=SimpleNamespace(config=config))
+        return {"toy": Served("toy", "toy", model, {"embed": Operation(tokenize, forward)})}, None
+
+    def said(address):
+        print(f"ready at {address}", flush=True)
+
+    run(load, "127.0.0.1", how.get("port", 0), limits=limits, token=how.get("token"), said=said)
+
+
+if __name__ == "__main__":
+    main()
