@@ -14,7 +14,7 @@ from pipelines.reports.modules import page_of
 from pipelines.reports.record import Artifact, drawing
 from pipelines.reports.usage import usage
 
-__all__ = ["render", "write"]
+__all__ = ["filled", "render", "write"]
 
 
 def render(folder: Path) -> Path:
@@ -47,8 +47,16 @@ def render(folder: Path) -> Path:
 def write(path: Path, template: str, *, aside: Path | None = None, **values: Any) -> Path:
     """Fills a template and writes the page atomically. Returns its path.
 
-    Control and invisible characters, bidi marks included, and lone surrogates are shown as escapes.
     aside: the temporary file; None: beside the page.
+    """
+    write_whole(path, filled(template, **values).encode("utf-8", "backslashreplace"), aside=aside)
+    return path
+
+
+def filled(template: str, **values: Any) -> str:
+    """The page of a template.
+
+    Control and invisible characters, bidi marks included, and lone surrogates are shown as escapes.
     """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("pipelines.reports"),
@@ -59,6 +67,4 @@ def write(path: Path, template: str, *, aside: Path | None = None, **values: Any
         keep_trailing_newline=True,
         finalize=lambda value: printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
     )
-    page = environment.get_template(template).render(**values)
-    write_whole(path, page.encode("utf-8", "backslashreplace"), aside=aside)
-    return path
+    return environment.get_template(template).render(**values)
