@@ -31,6 +31,7 @@ from pipelines.tokenizing import page_spans
 
 __all__ = ["Bare", "load_any", "look_data", "page", "words_data"]
 
+_SCRIPTS = ("data", "attention", "neurons", "guesses", "texts", "page")  # templates/look/, in the order they are run
 _MOST_NEURONS = 1_200_000  # numbers of queries and keys on a page: a byte each
 
 
@@ -99,8 +100,7 @@ def page(data: Mapping[str, Any] | None) -> str:
     for char in "<>&":
         said = said.replace(char, f"\\u{ord(char):04x}")
     folder = files("pipelines.reports") / "templates" / "look"
-    parts = sorted((part for part in folder.iterdir() if part.name.endswith(".js")), key=lambda part: part.name)
-    script = "\n" + "\n".join(part.read_text(encoding="utf-8") for part in parts)
+    script = "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return filled("look.html", data=Markup(said), script=Markup(script), digest=Markup(digest))
 

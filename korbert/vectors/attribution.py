@@ -76,22 +76,17 @@ def attribute(
     def scores(vectors: Tensor) -> Tensor:
         return _log_odds(logits(vectors), model.problem_type)
 
-    weight = model.encoder.token_weight.detach()
-    given = weight[ids][None]
-    masked = weight[torch.where(special, ids, torch.full_like(ids, unknown))][None]
-    with torch.no_grad():
-        found = logits(given)[0]
-        ends = [scores(vectors)[0] for vectors in (given, masked)]
-    shares = {"single_label_classification": found.softmax(-1), "multi_label_classification": found.sigmoid()}
-    probabilities = shares.get(model.problem_type, found)
-    order = probabilities.argsort(descending=True)[:most].tolist()
-    gradients = captum.IntegratedGradients(scores)
-    rows = [
-        gradients.attribute(
-            given, masked, target=label, n_steps=_STEPS, internal_batch_size=max(1, _PIECES_AT_ONCE // length)
-        )[0].sum(dim=-1)
-        for label in order
-    ]
+    with torch.inference_mode(False), torch.enable_grad():  # whatever the caller's
+        weight = model.encoder.token_weight.detach().clone()
+        given = weight[ids][None]
+        masked = weight[torch.where(special, ids, torch.full_like(ids, unknown))][None]
+        found, ends = logits(given)[0].detach(), [scores(vectors)[0].detach() for vectors in (given, masked)]
+        shares = {"single_label_classification": found.softmax(-1), "multi_label_classification": found.sigmoid()}
+        probabilities = shares.get(model.problem_type, found)
+        order = probabilities.argsort(descending=True)[:most].tolist()
+        gradients = captum.IntegratedGradients(scores)
+        how = {"n_steps": _STEPS, "internal_batch_size": max(1, _PIECES_AT_ONCE // length)}
+        rows = [gradients.attribute(given, masked, target=label, **how)[0].sum(dim=-1) for label in order]
     names = ("score",) if model.problem_type == "regression" else model.labels
     columns = (probabilities[order], torch.stack(rows), ends[0][order], ends[1][order])
     return Attribution(

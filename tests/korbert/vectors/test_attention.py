@@ -179,7 +179,7 @@ def test_rollout_worked_by_hand() -> None:
 
 def test_a_text_that_is_too_long_is_refused(tiny_tokenizer: Tokenizer) -> None:
     model = model_of(tiny_tokenizer, max_position_embeddings=16)
-    with pytest.raises(ModelError, match="the text has .* pieces, the model reads 16: shorten it"):
+    with pytest.raises(ModelError, match=r"the text has .* pieces, the model reads 16: shorten it"):
         attention(model, tiny_tokenizer, TEXT)
 
 
