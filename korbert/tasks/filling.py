@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -13,6 +14,7 @@ from korbert.errors import ModelError
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import PretrainingModel
 from korbert.modeling.storage import load_model
+from korbert.progress import track
 from korbert.tasks.texts import as_texts
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import Span
@@ -124,21 +126,24 @@ class Filler:
         ids, segments, boundaries = (torch.tensor([column], device=device) for column in columns)
         places = [place for place, special in enumerate(encoding.special_tokens_mask) if not special]
         found: list[Expected | None] = [None] * len(encoding)
-        for first in range(0, len(places), _ROWS_AT_ONCE):
-            rows = torch.tensor(places[first : first + _ROWS_AT_ONCE], device=device)
-            number = torch.arange(len(rows), device=device)
-            masked = ids.repeat(len(rows), 1)
-            masked[number, rows] = self.tokenizer.mask_id
-            hidden = self.model.encoder(
-                masked, token_type_ids=segments.expand_as(masked), boundaries=boundaries.expand_as(masked)
-            )
-            probabilities = self.model.mlm_head(hidden[number, rows]).float().softmax(-1).cpu()  # (rows, V)
-            if not probabilities.isfinite().all():
-                raise ModelError(f"{self.name}: gives scores that are no numbers: train it anew, at a lower rate")
-            for place, row in zip(rows.tolist(), probabilities, strict=True):
-                id = encoding.input_ids[place]
-                best = tuple((piece, share) for piece, _, share in self._best(row, top))
-                found[place] = Expected(None if id == self.tokenizer.mask_id else float(row[id]), best)
+        long = len(places) > 2 * _ROWS_AT_ONCE
+        with track("guess", len(places), "places") if long else nullcontext(lambda count: None) as advance:
+            for first in range(0, len(places), _ROWS_AT_ONCE):
+                rows = torch.tensor(places[first : first + _ROWS_AT_ONCE], device=device)
+                number = torch.arange(len(rows), device=device)
+                masked = ids.repeat(len(rows), 1)
+                masked[number, rows] = self.tokenizer.mask_id
+                hidden = self.model.encoder(
+                    masked, token_type_ids=segments.expand_as(masked), boundaries=boundaries.expand_as(masked)
+                )
+                probabilities = self.model.mlm_head(hidden[number, rows]).float().softmax(-1).cpu()  # (rows, V)
+                if not probabilities.isfinite().all():
+                    raise ModelError(f"{self.name}: gives scores that are no numbers: train it anew, at a lower rate")
+                for place, row in zip(rows.tolist(), probabilities, strict=True):
+                    id = encoding.input_ids[place]
+                    best = tuple((piece, share) for piece, _, share in self._best(row, top))
+                    found[place] = Expected(None if id == self.tokenizer.mask_id else float(row[id]), best)
+                advance(len(rows))
         return found
 
     def _best(self, probabilities: torch.Tensor, top: int) -> list[tuple[str, int, float]]:

@@ -111,6 +111,7 @@ function linesOf(data) {
   function paint() {
     const from = hovered?.from ?? (hovered ? null : head.from);
     const to = hovered?.to ?? null;
+    strips.replaceChildren(...stripsOf(data, head, row, from, readout)); // first: they decide what is left for the lines
     const width = middle.clientWidth || 120;
     middle.replaceChildren(canvas(width, head.count * row, (context) => threads(context, head, row, width, from, to), { "aria-hidden": "true" }));
     const shadeOf = (unit, share) => `color-mix(in srgb, var(--c1) ${Math.min(70, Math.round(90 * share))}%, transparent)`;
@@ -122,7 +123,6 @@ function linesOf(data) {
       const share = to === null || !head.allowed(unit, to) ? 0 : head.weights[unit * head.count + to];
       name.style.background = share ? shadeOf(unit, share) : "";
     });
-    strips.replaceChildren(...stripsOf(data, head, row, from, readout));
     readout.replaceChildren(...sentence(data, head, from, to));
   }
 
@@ -137,7 +137,7 @@ function linesOf(data) {
 function threads(context, head, row, width, from, to) {
   const { count, weights } = head;
   const all = from === null && to === null;
-  const least = all ? 0.02 : Math.min(0.02, 0.5 / count);
+  const least = Math.min(0.02, (all ? 2 : 0.5) / count);
   context.lineCap = "round";
   for (let one = 0; one < count; one++) {
     if (from !== null && one !== from) continue;
@@ -280,8 +280,8 @@ function matrixOf(data) {
     const measure = document.createElement("canvas").getContext("2d");
     measure.font = `14px ${getComputedStyle(document.body).fontFamily}`;
     const longest = Math.max(...labels.map((label) => measure.measureText(shown(label)).width));
-    const names = named ? Math.min(longest + 8, 120, room * 0.26) : 0;
-    const cell = Math.max(named ? 7 : 1, Math.min(28, (room - names) / count));
+    const names = named ? Math.round(Math.min(longest + 8, 120, room * 0.26)) : 0;
+    const cell = Math.max(named ? 7 : 1, Math.min(28, Math.floor((room - names) / count))); // whole, or lines would show
     const size = Math.min(14, 0.8 * cell);
     const side = names + count * cell;
     const drawn = canvas(side, side, (context) => {
@@ -312,7 +312,7 @@ function matrixOf(data) {
     }, { tabindex: "0", role: "img", "data-key": "matrix", "aria-label": "weights as a matrix; arrow keys move the row" });
     const at = (event) => {
       const box = drawn.getBoundingClientRect();
-      const [x, y] = [event.clientX - box.left - names, event.clientY - box.top - names].map((way) => Math.floor(way / cell));
+      const [x, y] = [event.clientX - box.left, event.clientY - box.top].map((way) => Math.floor(((way * side) / box.width - names) / cell));
       return x >= 0 && y >= 0 && x < count && y < count ? [y, x] : null;
     };
     drawn.addEventListener("mousemove", (event) => { const place = at(event); say(place ? place[0] : head.from, place ? place[1] : null); });

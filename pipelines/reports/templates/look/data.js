@@ -120,12 +120,14 @@ const rolloutOf = (data, layer, unit) =>
 const FIRST = { room: "", layer: 0, head: 0, unit: "piece", view: "lines", way: "all", from: null, to: null, mask: null, text: "", pair: "", model: "" };
 const state = { ...FIRST };
 
-/** Reads the address: numbers count from 1 there, as on the page. */
+const ALLOWED = { unit: ["piece", "morpheme", "eojeol"], view: ["lines", "matrix"], way: ["all", "ab", "ba", "within"] };
+
+/** Reads the address: numbers count from 1 there, as on the page. What it cannot hold is left out. */
 function readAddress() {
   const given = new URLSearchParams(location.hash.slice(1));
   for (const [key, first] of Object.entries(FIRST)) {
     const value = given.get(key);
-    if (value === null) state[key] = first;
+    if (value === null || (ALLOWED[key] && !ALLOWED[key].includes(value))) state[key] = first;
     else if (typeof first === "string") state[key] = value;
     else state[key] = /^[1-9]\d{0,5}$/.test(value) ? Number(value) - 1 : first;
   }

@@ -37,6 +37,8 @@ async function learn() {
 
 function draw() {
   if (!current) return;
+  state.layer = Math.min(state.layer, (current.layers ?? 1) - 1);
+  state.head = Math.min(state.head, (current.heads ?? 1) - 1);
   const rooms = ROOMS.filter(([, , , has]) => has(current));
   const room = rooms.find(([name]) => name === state.room) ?? rooms[0];
   const focused = document.activeElement?.dataset?.key;
@@ -60,10 +62,6 @@ function restoreFocus(key = wanted) {
 /** Shows data: their text as the title, their rooms. */
 async function show(data) {
   current = await opened(data);
-  if (current.weights) {
-    state.layer = Math.min(state.layer, current.layers - 1);
-    state.head = Math.min(state.head, current.heads - 1);
-  }
   const long = Math.max(...data.texts.map((text) => text.length)) > 90;
   $("texts").className = long ? "long" : "";
   $("texts").replaceChildren(...data.texts.map((text, place) => el("span", {}, data.texts.length > 1 ? el("small", { text: "AB"[place] }) : null, text)));
