@@ -33,6 +33,8 @@ __all__ = ["Bare", "load_any", "look_data", "page", "words_data"]
 
 _SCRIPTS = ("data", "attention", "neurons", "guesses", "texts", "page")  # templates/look/, in the order they are run
 _MOST_NEURONS = 1_200_000  # numbers of queries and keys on a page: a byte each
+_MOST_LABELS = 3  # that gradients are integrated for
+_SHORT = 128  # pieces of a text whose gradients may be integrated while somebody waits
 
 
 class Bare(NamedTuple):
@@ -50,12 +52,12 @@ def load_any(folder: Path, device: str = "auto") -> Any:
     return load(folder, device=device)
 
 
-def look_data(loaded: Any, text: str, pair: str | None = None, *, guesses: bool = False) -> dict[str, Any]:
+def look_data(loaded: Any, text: str, pair: str | None = None, *, whole: bool = False) -> dict[str, Any]:
     """What the page shows of a text or pair, as JSON values (docs/formats.md).
 
-    loaded: what korbert.load gives, or a Bare. guesses: what a model that fills gaps expects at every place, too, which
-    takes as many passes as there are pieces; without, the page asks the service. ModelError for a text that is too
-    long.
+    loaded: what korbert.load gives, or a Bare. whole: with what takes many passes through the model: the guesses at
+    every place (a pass each; the page asks a service for them one by one), and what speaks for a label in a long text
+    (50 passes), and for the next likely ones. ModelError for a text that is too long.
     """
     model, tokenizer = loaded.model, loaded.tokenizer
     data: dict[str, Any] = {"model": _about(loaded), "texts": [text] if pair is None else [text, pair], "missing": {}}
@@ -76,16 +78,23 @@ def look_data(loaded: Any, text: str, pair: str | None = None, *, guesses: bool 
         data["weights"] = packed(np.rint(255 * np.sqrt(seen.weights)).astype(np.uint8))
         data["neurons"] = _neurons(seen, data["missing"])
     data["vectors"] = _layers(model, tokenizer, data["texts"])
-    if isinstance(loaded, Filler) and guesses:
+    if isinstance(loaded, Filler) and whole:
         data["guesses"] = [
             None if one is None else {"own": _short(one.own), "best": [[name, _short(p)] for name, p in one.guesses]}
             for one in loaded.expect(text, pair)
         ]
     if isinstance(model, ClassificationModel) and model.kind == "classification":
-        if has_captum():
-            data["label"] = _label(model, tokenizer, text, pair)
-        else:
+        pieces = sum(map(len, encoded))
+        if not has_captum():
             data["missing"]["label"] = "What speaks for a label needs captum: pip install 'korbert[look]'"
+        elif not whole and pieces > _SHORT:
+            data["missing"]["label"] = (
+                f"What speaks for a label in {pieces:,} pieces takes long: korbert look shows it."
+            )
+        else:
+            two = model.num_labels == 2 and model.problem_type == "single_label_classification"
+            most = _MOST_LABELS if whole and not two else 1  # of two labels, one has what the other has not
+            data["label"] = _label(model, tokenizer, text, pair, most)
     if isinstance(loaded, Reader) and pair is not None:
         data["reading"] = _reading(loaded, text, pair)
     return data
@@ -107,7 +116,7 @@ def page(data: Mapping[str, Any] | None) -> str:
 
 def packed(array: NDArray[Any]) -> dict[str, Any]:
     """An array of bytes for the page: its shape, and zlib's form of it in base64."""
-    return {"shape": list(array.shape), "data": base64.b64encode(zlib.compress(array.tobytes(), 9)).decode()}
+    return {"shape": list(array.shape), "data": base64.b64encode(zlib.compress(array.tobytes(), 6)).decode()}
 
 
 def words_data(word: str, texts: Sequence[str], spans: Sequence[tuple[int, int]], vectors: Any) -> dict[str, Any]:
@@ -200,8 +209,10 @@ def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> dict[s
     }
 
 
-def _label(model: ClassificationModel, tokenizer: AnyTokenizer, text: str, pair: str | None) -> dict[str, Any]:
-    found = attribute(model, tokenizer, text, pair)
+def _label(
+    model: ClassificationModel, tokenizer: AnyTokenizer, text: str, pair: str | None, most: int
+) -> dict[str, Any]:
+    found = attribute(model, tokenizer, text, pair, most)
     return {
         "names": found.labels,
         "number": model.problem_type == "regression",

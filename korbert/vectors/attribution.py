@@ -46,7 +46,7 @@ def has_captum() -> bool:
 
 
 def attribute(
-    model: ClassificationModel, tokenizer: AnyTokenizer, text: str, pair: str | None = None, most: int = 6
+    model: ClassificationModel, tokenizer: AnyTokenizer, text: str, pair: str | None = None, most: int = 1
 ) -> Attribution:
     """What speaks for the `most` likeliest labels, the likeliest first. `[MASK]` and the like are special tokens.
 

@@ -72,7 +72,7 @@ def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Pa
     else:
         assert text is not None
         try:
-            data = look_data(loaded, text, pair, guesses=True)
+            data = look_data(loaded, text, pair, whole=True)
         except ModelError as error:
             raise ModelError(f"{model}: {error}") from None
         write_whole(html, page(data).encode())

@@ -123,7 +123,7 @@ def data(filler: Filler) -> dict[str, Any]:
     vectors = np.random.default_rng(1).normal(size=(3, 8))
     sentences = ["나는 너를 사랑해", "나는 너를 사랑했다", "사랑 누가 말했나"]
     spans = [(6, 8), (6, 8), (0, 2)]
-    return look_data(filler, TEXT, PAIR, guesses=True) | {"words": words_data("사랑", sentences, spans, vectors)}
+    return look_data(filler, TEXT, PAIR, whole=True) | {"words": words_data("사랑", sentences, spans, vectors)}
 
 
 @pytest.fixture(scope="module")
@@ -279,7 +279,7 @@ def test_a_click_puts_a_mask_and_the_guesses_show(
 
 
 def test_text_never_runs(window: Callable[..., Window], filler: Filler, tmp_path: Path) -> None:
-    found = look_data(filler, HOSTILE, HOSTILE, guesses=True)
+    found = look_data(filler, HOSTILE, HOSTILE, whole=True)
     found["words"] = words_data(HOSTILE, [HOSTILE] * 3, [(0, 5)] * 3, np.eye(3))
     found["similar"] = [{"id": HOSTILE, "text": HOSTILE, "score": 0.5, "rank_vectors": 1}]
     found["reading"] = {"question": HOSTILE, "context": HOSTILE,
@@ -413,6 +413,16 @@ def test_type_see_and_pass_on_the_link(window: Callable[..., Window], service: S
     assert other.get_by_label("Text", exact=True).input_value() == TEXT
     assert again.lines() == drawn
     assert one.faults == again.faults == []
+
+
+def test_an_example_is_one_click_away(window: Callable[..., Window], service: Service) -> None:
+    one = window()
+    one.tab.goto(service.address)
+    one.tab.get_by_role("button", name="나는 너를 사랑해").click()
+    one.tab.wait_for_selector(".threads canvas")
+    assert ("attention", {"text": "나는 너를 사랑해"}) in service.asked
+    assert not one.tab.locator("#examples").is_visible()
+    assert one.faults == []
 
 
 def test_the_service_is_asked_for_a_mask_and_for_similar_texts(window: Callable[..., Window], service: Service) -> None:

@@ -101,7 +101,7 @@ def test_512_pieces_are_less_than_five_megabytes(tiny_tokenizer: Tokenizer) -> N
 
 def test_guesses_are_those_of_fill_where_cutting_does_not_change(filler: Filler) -> None:
     """A mask in the text and one put on its piece are one row of ids here."""
-    data = look_data(filler, "오늘 [MASK] 정말 좋다", guesses=True)
+    data = look_data(filler, "오늘 [MASK] 정말 좋다", whole=True)
     (expected,) = filler.fill("오늘 [MASK] 정말 좋다", top=5)
     place = data["units"]["piece"]["labels"].index("[MASK]")
     found = data["guesses"][place]
@@ -136,7 +136,7 @@ def test_vectors_by_layer_are_those_of_an_embedder(tiny_tokenizer: Tokenizer) ->
 def test_what_speaks_for_a_label_sums_to_the_change_of_its_score(classifier: Classifier) -> None:
     """Completeness (Sundararajan et al. 2017, proposition 1); special tokens, which stay, add nothing."""
     with torch.inference_mode():  # as a service may call it
-        found = attribute(classifier.model, classifier.tokenizer, TEXT)
+        found = attribute(classifier.model, classifier.tokenizer, TEXT, most=3)
     expected = classifier.predict(TEXT)
     assert found.labels[0] == expected["label"]
     shares = dict(zip(found.labels, found.probabilities.tolist(), strict=True))
@@ -146,7 +146,7 @@ def test_what_speaks_for_a_label_sums_to_the_change_of_its_score(classifier: Cla
     np.testing.assert_allclose(found.shares.sum(axis=1), found.scores - found.masked, rtol=0.02, atol=0.01)
     assert not found.shares[:, [0, -1]].any()
     assert np.abs(found.shares).max() > 0.01
-    data = look_data(classifier, TEXT)
+    data = look_data(classifier, TEXT, whole=True)
     assert data["label"]["names"] == found.labels
     np.testing.assert_allclose(data["label"]["shares"], found.shares, rtol=1e-2, atol=1e-6)
 
@@ -156,6 +156,12 @@ def test_without_captum_the_page_says_what_to_install(classifier: Classifier, mo
     data = look_data(classifier, TEXT)
     assert "label" not in data
     assert "pip install 'korbert[look]'" in data["missing"]["label"]
+
+
+def test_somebody_who_waits_is_not_kept_waiting_for_the_label_of_a_long_text(classifier: Classifier) -> None:
+    data = look_data(classifier, TEXT * 10)
+    assert "takes long: korbert look shows it" in data["missing"]["label"]
+    assert look_data(classifier, TEXT)["label"]["names"] == (classifier.predict(TEXT)["label"],)
 
 
 def test_a_reader_shows_its_answers(tiny_tokenizer: Tokenizer) -> None:
@@ -253,7 +259,7 @@ def test_encoders_and_detectors_are_looked_at_too(
 ) -> None:
     model = EncoderModel(filler.model.config, encoder=filler.model.encoder)
     save_model(tmp_path / "bare" / "model", model, tiny_tokenizer)
-    data = look_data(load_any(tmp_path / "bare", "cpu"), TEXT, guesses=True)
+    data = look_data(load_any(tmp_path / "bare", "cpu"), TEXT, whole=True)
     assert data["model"]["kind"] == "encoder"
     assert "guesses" not in data
 

@@ -13,6 +13,7 @@ function attentionRoom(data) {
     choice("Units", [["piece", "Pieces"], ["morpheme", "Morphemes"], ["eojeol", "Eojeols"]], state.unit, (unit) => pick({ unit })),
     choice("Drawing", [["lines", "Lines"], ["matrix", "Matrix"]], state.view, (view) => pick({ view })));
   if (data.texts.length > 1) controls.append(choice("Direction", Object.entries(WAYS), state.way, (way) => pick({ way })));
+  if (data.label?.names.length > 1) controls.append(menu("Label", data.label.names, chosenLabel(data), (label) => pick({ label })));
   large.append(el("h2", { text: `Layer ${state.layer + 1}, head ${state.head + 1}` }), controls, state.view === "matrix" ? matrixOf(data) : linesOf(data));
   room.append(side, large);
   return room;
@@ -192,7 +193,7 @@ function stripsOf(data, head, row, from, readout) {
   });
   const columns = [column("heads", narrow ? "heads" : `${layers.length} layers of ${data.heads} heads`, heat)];
   columns.push(column("rollout", "rollout", bars(rowOf(rolloutOf(data, state.layer, state.unit), head.count, from), row, narrow ? 34 : 64)));
-  if (data.label) columns.push(column("label", "label", bars(sharesOf(data, 0), row, narrow ? 40 : 72, true)));
+  if (data.label) columns.push(column("label", "label", bars(sharesOf(data, chosenLabel(data)), row, narrow ? 40 : 72, true)));
   return columns;
 }
 
@@ -208,6 +209,8 @@ function rowOf(weights, count, from) {
 
 const givenBy = (data, layer, one, count, from) => kept(data, `given ${layer} ${one} ${state.unit} ${from}`, () =>
   rowOf(headOf(data, layer, one, state.unit), count, from));
+
+const chosenLabel = (data) => Math.min(state.label, data.label.names.length - 1);
 
 /** What each unit adds for a label: the sum over its pieces. */
 function sharesOf(data, label) {
@@ -246,16 +249,16 @@ function sentence(data, head, from, to) {
 
 /** What the columns beside the lines are. */
 function keyOf(data) {
-  const said = ["Rollout: what reaches a unit of this layer through all layers below, half of each going on unchanged (Abnar and Zuidema 2020)."];
+  const said = "Rollout: what reaches a unit of this layer through all layers below, half of each going on unchanged (Abnar and Zuidema 2020).";
   const key = el("div", { class: "note" });
   if (data.label) {
-    const [name] = data.label.names;
-    said.push("Label: what each unit adds to " + (data.label.number ? "the number" : "the log odds of") + " ",);
-    key.append(el("p", {}, said[0]), el("p", {}, said[1], data.label.number ? "" : el("b", { lang: "ko", text: name }),
-      data.label.number ? ` (${decimal(data.label.probabilities[0])})` : ` (${percent(data.label.probabilities[0])})`,
-      ": blue for it, red against, by integrated gradients from a text of masks (Sundararajan et al. 2017)."));
+    const { names, number, probabilities } = data.label, label = chosenLabel(data);
+    const value = number ? decimal(probabilities[label]) : percent(probabilities[label]);
+    key.append(el("p", {}, said), el("p", {}, `Label: what each unit adds to ${number ? "the number" : "the log odds of"} `,
+      number ? "" : el("b", { lang: "ko", text: names[label] }), ` (${value}): blue for it, red against, by integrated gradients `
+      + "from a text of masks (Sundararajan et al. 2017)."));
   } else {
-    key.append(el("p", { text: said[0] }));
+    key.append(el("p", { text: said }));
     if (data.missing.label) key.append(el("p", { text: data.missing.label }));
   }
   return key;

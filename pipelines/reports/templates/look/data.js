@@ -25,7 +25,7 @@ const shown = (text) => String(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/g
 const slice = (text, start, end) => Array.from(text).slice(start, end).join("");
 
 const percent = (share) => (share > 0 && share < 0.0005 ? "<\u00a00.1" : share >= 0.0995 ? Math.round(100 * share) : (100 * share).toFixed(1)) + "\u00a0%";
-const decimal = (number, places = 2) => number.toFixed(places).replace("-", "\u2212");
+const decimal = (number, places = 2) => number.toFixed(places).replace(/^-(?=.*[1-9])/, "\u2212").replace(/^-/, "");
 
 // ---- arrays -------------------------------------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ const rolloutOf = (data, layer, unit) =>
 
 // ---- the state of the view, in the address ------------------------------------------------------------------------
 
-const FIRST = { room: "", layer: 0, head: 0, unit: "piece", view: "lines", way: "all", from: null, to: null, mask: null, text: "", pair: "", model: "" };
+const FIRST = { room: "", layer: 0, head: 0, unit: "piece", view: "lines", way: "all", from: null, to: null, mask: null, label: 0, text: "", pair: "", model: "" };
 const state = { ...FIRST };
 
 const ALLOWED = { unit: ["piece", "morpheme", "eojeol"], view: ["lines", "matrix"], way: ["all", "ab", "ba", "within"] };
@@ -194,6 +194,13 @@ function choice(label, choices, chosen, choose) {
   }
   arrows(row, "button", (button) => button.click());
   return row;
+}
+
+/** A menu of names; choose gets the place of one. */
+function menu(label, names, chosen, choose) {
+  const select = el("select", { "aria-label": label, "data-key": label, onchange: (event) => choose(Number(event.target.value)) });
+  names.forEach((name, place) => select.append(el("option", { value: place, text: name, selected: place === chosen })));
+  return el("label", { class: "menu" }, el("span", { text: label }), select);
 }
 
 /** Arrow keys move the focus among the elements of a row or grid. moved: called with the one that has it then. */

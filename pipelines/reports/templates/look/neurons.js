@@ -16,16 +16,11 @@ function neuronsRoom(data) {
   const product = (piece) => keys[piece].map((number, at) => number * query[at]);
   const dot = (piece) => product(piece).reduce((sum, number) => sum + number, 0);
 
-  const menu = (name, count, chosen, title, choose) => {
-    const select = el("select", { "aria-label": name, "data-key": name, onchange: (event) => choose(Number(event.target.value)) });
-    for (let one = 0; one < count; one++) select.append(el("option", { value: one, text: title(one), selected: one === chosen }));
-    return el("label", { class: "menu" }, el("span", { text: name }), select);
-  };
   const controls = el("div", { class: "controls" },
-    menu("Layer", data.layers, state.layer, (one) => one + 1, (layer) => change({ layer })),
-    menu("Head", data.heads, state.head, (one) => one + 1, (head) => change({ head })),
-    menu("From", data.length, from, (one) => labels[one], (piece) => change({ from: piece })),
-    menu("To", data.length, to, (one) => labels[one], (piece) => change({ to: piece })));
+    menu("Layer", counted(data.layers), state.layer, (layer) => change({ layer })),
+    menu("Head", counted(data.heads), state.head, (head) => change({ head })),
+    menu("From", labels, from, (piece) => change({ from: piece })),
+    menu("To", labels, to, (piece) => change({ to: piece })));
 
   const score = dot(to) / Math.sqrt(size);
   const pair = el("figure", { class: "wide neurons" },
@@ -52,6 +47,8 @@ function neuronsRoom(data) {
   return el("div", {}, el("p", { class: "note", text: "A weight is made of one number per dimension: what the piece that looks asks for (its query), times what the other offers (its key)." }),
     controls, pair, el("h2", { class: "next", text: "The same query on all pieces" }), table);
 }
+
+const counted = (count) => Array.from({ length: count }, (_, one) => one + 1);
 
 /** Bars of a vector, above and below a middle. */
 function spectrum(name, numbers) {

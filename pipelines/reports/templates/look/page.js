@@ -25,6 +25,9 @@ async function ask(route, body) {
   return found;
 }
 
+const EXAMPLES = [["신용 대출을 신청하고 싶어요", "신용 대출 신청은 어떻게 하나요?"], ["나는 너를 사랑해", ""], ["아버지가 방에 들어가신다.", ""]];
+const QUESTIONS = [["한글은 언제 만들어졌나?", "세종은 1443년에 한글을 만들고 1446년에 반포하였다."]]; // for a reader
+
 /** What the service has: the operations of the model that is asked, and whether there is an index. */
 async function learn() {
   const health = await ask("health");
@@ -33,6 +36,12 @@ async function learn() {
   service = { operations: model?.operations ?? [], index: Boolean(health.index) };
   $("model").replaceChildren(...models.map((one) => el("option", { value: one.name, text: one.name, selected: one === model })));
   $("model").parentElement.hidden = models.length < 2;
+  const reads = model?.kind === "reading";
+  $("first").textContent = reads ? "Question" : "Text";
+  $("second").textContent = reads ? "Text with the answer" : "Second text, if any";
+  $("examples").hidden = Boolean(state.text);
+  $("examples").replaceChildren("Or one of these: ", ...(reads ? QUESTIONS : EXAMPLES).map(([text, pair]) =>
+    el("button", { type: "button", lang: "ko", text: pair ? `${text} / ${pair}` : text, onclick: () => { Object.assign(state, { text, pair }); writeAddress(); look(); } })));
 }
 
 function draw() {
