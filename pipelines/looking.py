@@ -31,7 +31,17 @@ from pipelines.tokenizing import page_spans
 
 __all__ = ["Bare", "load_any", "look_data", "page", "words_data"]
 
-_SCRIPTS = ("data", "attention", "neurons", "guesses", "texts", "page")  # templates/look/, in the order they are run
+_SCRIPTS = (
+    "data",
+    "attention",
+    "strips",
+    "matrix",
+    "neurons",
+    "guesses",
+    "texts",
+    "words",
+    "page",
+)  # templates/look/, in the order they are run
 _MOST_NEURONS = 1_200_000  # numbers of queries and keys on a page: a byte each
 _MOST_LABELS = 3  # that gradients are integrated for
 _SHORT = 128  # pieces of a text whose gradients may be integrated while somebody waits

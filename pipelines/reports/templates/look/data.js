@@ -24,8 +24,15 @@ const shown = (text) => String(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/g
 /** Code points from start to end: spans count those, not UTF-16 units. */
 const slice = (text, start, end) => Array.from(text).slice(start, end).join("");
 
-const percent = (share) => (share > 0 && share < 0.0005 ? "<\u00a00.1" : share >= 0.0995 ? Math.round(100 * share) : (100 * share).toFixed(1)) + "\u00a0%";
-const decimal = (number, places = 2) => number.toFixed(places).replace(/^-(?=.*[1-9])/, "\u2212").replace(/^-/, "");
+/** 12 %, 1.2 %, < 0.1 %. */
+function percent(share) {
+  if (share > 0 && share < 0.0005) return "<\u00a00.1\u00a0%";
+  return `${share >= 0.0995 ? Math.round(100 * share) : (100 * share).toFixed(1)}\u00a0%`;
+}
+
+/** With a minus sign; none before 0.00. */
+const decimal = (number, places = 2) =>
+  number.toFixed(places).replace(/^-(?=.*[1-9])/, "\u2212").replace(/^-/, "");
 
 // ---- arrays -------------------------------------------------------------------------------------------------------
 
@@ -104,8 +111,8 @@ function rollout(data, layer) {
     const found = new Float32Array(size * size);
     for (let row = 0; row < size; row++) {
       for (let middle = 0; middle < size; middle++) {
-        const share = passed[row * size + middle];
-        if (share) for (let column = 0; column < size; column++) found[row * size + column] += share * below[middle * size + column];
+        const share = passed[row * size + middle], from = middle * size, to = row * size;
+        if (share) for (let column = 0; column < size; column++) found[to + column] += share * below[from + column];
       }
     }
     return found;
@@ -117,10 +124,17 @@ const rolloutOf = (data, layer, unit) =>
 
 // ---- the state of the view, in the address ------------------------------------------------------------------------
 
-const FIRST = { room: "", layer: 0, head: 0, unit: "piece", view: "lines", way: "all", from: null, to: null, mask: null, label: 0, text: "", pair: "", model: "" };
+const FIRST = {
+  room: "", layer: 0, head: 0, unit: "piece", view: "lines", way: "all", from: null, to: null, mask: null, label: 0,
+  text: "", pair: "", model: "",
+};
 const state = { ...FIRST };
 
-const ALLOWED = { unit: ["piece", "morpheme", "eojeol"], view: ["lines", "matrix"], way: ["all", "ab", "ba", "within"] };
+const ALLOWED = {
+  unit: ["piece", "morpheme", "eojeol"],
+  view: ["lines", "matrix"],
+  way: ["all", "ab", "ba", "within"],
+};
 
 /** Reads the address: numbers count from 1 there, as on the page. What it cannot hold is left out. */
 function readAddress() {
@@ -189,8 +203,8 @@ function choice(label, choices, chosen, choose) {
   const row = el("div", { class: "choice", role: "radiogroup", "aria-label": label });
   for (const [value, name] of choices) {
     const picked = value === chosen;
-    row.append(el("button", { type: "button", role: "radio", "aria-checked": String(picked), tabindex: picked ? "0" : "-1",
-      "data-key": `${label} ${value}`, text: name, onclick: () => choose(value) }));
+    row.append(el("button", { type: "button", role: "radio", text: name, "data-key": `${label} ${value}`,
+      "aria-checked": String(picked), tabindex: picked ? "0" : "-1", onclick: () => choose(value) }));
   }
   arrows(row, "button", (button) => button.click());
   return row;
@@ -198,7 +212,8 @@ function choice(label, choices, chosen, choose) {
 
 /** A menu of names; choose gets the place of one. */
 function menu(label, names, chosen, choose) {
-  const select = el("select", { "aria-label": label, "data-key": label, onchange: (event) => choose(Number(event.target.value)) });
+  const select = el("select", { "aria-label": label, "data-key": label });
+  select.addEventListener("change", () => choose(Number(select.value)));
   names.forEach((name, place) => select.append(el("option", { value: place, text: name, selected: place === chosen })));
   return el("label", { class: "menu" }, el("span", { text: label }), select);
 }
@@ -208,7 +223,8 @@ function arrows(parent, selector, moved, columns = 1) {
   parent.addEventListener("keydown", (event) => {
     const all = [...parent.querySelectorAll(selector)];
     const at = all.indexOf(document.activeElement);
-    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns, Home: -at, End: all.length - 1 - at }[event.key];
+    const ends = { Home: -at, End: all.length - 1 - at };
+    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns, ...ends }[event.key];
     if (at < 0 || step === undefined || !all[at + step]) return;
     event.preventDefault();
     all[at + step].focus();

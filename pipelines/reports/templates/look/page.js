@@ -17,15 +17,22 @@ let token = null; // that the service asks for; kept nowhere
 
 /** What the service answers at an address beside the page. Throws an Error with what it says is wrong. */
 async function ask(route, body) {
-  const headers = { ...(body && { "Content-Type": "application/json" }), ...(token && { Authorization: `Bearer ${token}` }) };
+  const headers = {};
+  if (body) headers["Content-Type"] = "application/json";
+  if (token) headers.Authorization = `Bearer ${token}`;
   const chosen = body && state.model ? { ...body, model: state.model } : body;
   const response = await fetch(route, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(chosen) });
   const found = await response.json().catch(() => null);
-  if (!response.ok) throw Object.assign(new Error(found?.error?.message ?? `The service answers ${response.status}.`), { status: response.status });
-  return found;
+  if (response.ok) return found;
+  const said = found?.error?.message ?? `The service answers ${response.status}.`;
+  throw Object.assign(new Error(said), { status: response.status });
 }
 
-const EXAMPLES = [["신용 대출을 신청하고 싶어요", "신용 대출 신청은 어떻게 하나요?"], ["나는 너를 사랑해", ""], ["아버지가 방에 들어가신다.", ""]];
+const EXAMPLES = [
+  ["신용 대출을 신청하고 싶어요", "신용 대출 신청은 어떻게 하나요?"],
+  ["나는 너를 사랑해", ""],
+  ["아버지가 방에 들어가신다.", ""],
+];
 const QUESTIONS = [["한글은 언제 만들어졌나?", "세종은 1443년에 한글을 만들고 1446년에 반포하였다."]]; // for a reader
 
 /** What the service has: the operations of the model that is asked, and whether there is an index. */
@@ -34,14 +41,20 @@ async function learn() {
   const models = health.models ?? [];
   const model = models.find((one) => one.name === state.model) ?? models[0];
   service = { operations: model?.operations ?? [], index: Boolean(health.index) };
-  $("model").replaceChildren(...models.map((one) => el("option", { value: one.name, text: one.name, selected: one === model })));
+  $("model").replaceChildren(...models.map(({ name }) =>
+    el("option", { value: name, text: name, selected: name === model.name })));
   $("model").parentElement.hidden = models.length < 2;
   const reads = model?.kind === "reading";
   $("first").textContent = reads ? "Question" : "Text";
   $("second").textContent = reads ? "Text with the answer" : "Second text, if any";
+  const take = (text, pair) => () => {
+    Object.assign(state, { text, pair });
+    writeAddress();
+    look();
+  };
   $("examples").hidden = Boolean(state.text);
   $("examples").replaceChildren("Or one of these: ", ...(reads ? QUESTIONS : EXAMPLES).map(([text, pair]) =>
-    el("button", { type: "button", lang: "ko", text: pair ? `${text} / ${pair}` : text, onclick: () => { Object.assign(state, { text, pair }); writeAddress(); look(); } })));
+    el("button", { type: "button", lang: "ko", text: pair ? `${text} / ${pair}` : text, onclick: take(text, pair) })));
 }
 
 function draw() {
@@ -51,12 +64,11 @@ function draw() {
   const rooms = ROOMS.filter(([, , , has]) => has(current));
   const room = rooms.find(([name]) => name === state.room) ?? rooms[0];
   const focused = document.activeElement?.dataset?.key;
-  $("rooms").replaceChildren(...rooms.map(([name, title]) => el("button", { type: "button", role: "tab", id: `tab-${name}`, text: title,
-    "aria-selected": String(name === room[0]), "aria-controls": "room", tabindex: name === room[0] ? "0" : "-1", "data-key": `tab ${name}`,
-    onclick: () => change({ room: name }) })));
+  $("rooms").replaceChildren(...rooms.map(([name, title]) => el("button", { type: "button", role: "tab", text: title,
+    id: `tab-${name}`, "data-key": `tab ${name}`, "aria-controls": "room", "aria-selected": String(name === room[0]),
+    tabindex: name === room[0] ? "0" : "-1", onclick: () => change({ room: name }) })));
   $("room").setAttribute("aria-labelledby", `tab-${room[0]}`);
   $("room").replaceChildren(room[2](current));
-  for (const bar of $("room").querySelectorAll("i")) bar.style.width = bar.style.getPropertyValue("--width") || bar.style.width;
   restoreFocus(focused);
 }
 
@@ -73,7 +85,8 @@ async function show(data) {
   current = await opened(data);
   const long = Math.max(...data.texts.map((text) => text.length)) > 90;
   $("texts").className = long ? "long" : "";
-  $("texts").replaceChildren(...data.texts.map((text, place) => el("span", {}, data.texts.length > 1 ? el("small", { text: "AB"[place] }) : null, text)));
+  $("texts").replaceChildren(...data.texts.map((text, place) =>
+    el("span", {}, data.texts.length > 1 ? el("small", { text: "AB"[place] }) : null, text)));
   document.title = `${shown(data.texts[0]).slice(0, 40)} – korbert`;
   const { name, architecture, kind, layers, width } = data.model;
   const counts = data.units ? ` · ${data.units.piece.labels.length} pieces` : "";
@@ -134,8 +147,9 @@ async function start() {
   $("ask").addEventListener("submit", (event) => {
     event.preventDefault();
     token = $("token").value || null;
-    const values = { text: $("text").value.trim(), pair: $("pair").value.trim(), model: $("model").length > 1 ? $("model").value : "" };
-    Object.assign(state, values, { from: null, to: null, mask: null });
+    const model = $("model").length > 1 ? $("model").value : "";
+    Object.assign(state, { text: $("text").value.trim(), pair: $("pair").value.trim(), model });
+    Object.assign(state, { from: null, to: null, mask: null });
     writeAddress();
     look();
   });
@@ -152,9 +166,16 @@ async function start() {
     if (live && before !== [state.text, state.pair, state.model].join("\n")) look();
     else draw();
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readPalette(); draw(); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    readPalette();
+    draw();
+  });
   let width = innerWidth;
-  addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); } });
+  addEventListener("resize", () => { // a phone changes its height with every scroll
+    if (innerWidth === width) return;
+    width = innerWidth;
+    draw();
+  });
   if (data) await show(data);
   else if (live) await look();
   else $("about").textContent = "This page has no data: make it with korbert look, or open it from korbert serve.";

@@ -34,33 +34,14 @@ from pipelines.looking import Bare, load_any, look_data, page, words_data
 from pipelines.looking_layers import layer_points, vectors_by_layer
 
 TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"
+Stirred = Callable[[Any], Any]
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 2">&amp; \u202e \ud800'
 
 
-def config_of(tokenizer: Tokenizer, **others: Any) -> EncoderConfig:
-    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
-    return EncoderConfig.model_validate({"vocab_size": tokenizer.vocab_size, **sizes, **others})
-
-
-def stirred(model: Any) -> Any:
-    """With weights far from their even beginning."""
-    generator = torch.Generator().manual_seed(5)
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.add_(0.2 * torch.randn(weight.shape, generator=generator))
-    return model.eval()
-
-
 @pytest.fixture(scope="module")
-def filler(tiny_tokenizer: Tokenizer) -> Filler:
-    generator = torch.Generator().manual_seed(3)
-    return Filler(stirred(PretrainingModel(config_of(tiny_tokenizer), generator)), tiny_tokenizer)
-
-
-@pytest.fixture(scope="module")
-def classifier(tiny_tokenizer: Tokenizer) -> Classifier:
+def classifier(tiny_tokenizer: Tokenizer, config: EncoderConfig, stirred: Stirred) -> Classifier:
     labels = ["부정", "긍정", "중립"]
-    model = ClassificationModel(config_of(tiny_tokenizer), 3, labels=labels, generator=torch.Generator().manual_seed(3))
+    model = ClassificationModel(config, 3, labels=labels, generator=torch.Generator().manual_seed(3))
     return Classifier(stirred(model), tiny_tokenizer)
 
 
@@ -88,10 +69,12 @@ def test_queries_and_keys_are_kept_so_that_their_products_hold(filler: Filler) -
         np.testing.assert_allclose(got, expected, atol=scale.max() / 200)
 
 
-def test_512_pieces_are_less_than_five_megabytes(tiny_tokenizer: Tokenizer) -> None:
+def test_512_pieces_are_less_than_five_megabytes(tiny_tokenizer: Tokenizer, config: EncoderConfig) -> None:
     """Of a model with the layers, heads and width of the recipe `small`."""
     sizes = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4}
-    model = PretrainingModel(config_of(tiny_tokenizer, **sizes), torch.Generator().manual_seed(3)).eval()
+    model = PretrainingModel(
+        EncoderConfig.model_validate(config.model_dump() | sizes), torch.Generator().manual_seed(3)
+    ).eval()
     text = "학교에 간다 " * 127
     data = look_data(Filler(model, tiny_tokenizer), text)
     assert 500 <= len(data["special"]) <= 512
@@ -120,8 +103,10 @@ def test_guesses_have_the_probability_of_what_stands_there(filler: Filler) -> No
             assert one.own == pytest.approx(dict(one.guesses)[piece])
 
 
-def test_vectors_by_layer_are_those_of_an_embedder(tiny_tokenizer: Tokenizer) -> None:
-    model = stirred(EmbeddingModel(config_of(tiny_tokenizer), generator=torch.Generator().manual_seed(3)))
+def test_vectors_by_layer_are_those_of_an_embedder(
+    tiny_tokenizer: Tokenizer, config: EncoderConfig, stirred: Stirred
+) -> None:
+    model = stirred(EmbeddingModel(config, generator=torch.Generator().manual_seed(3)))
     embedder = Embedder(model, tiny_tokenizer)
     data = look_data(embedder, TEXT, PAIR)["vectors"]
     scale = np.array(data["vectors"]["scale"])[:, :, None]
@@ -129,8 +114,8 @@ def test_vectors_by_layer_are_those_of_an_embedder(tiny_tokenizer: Tokenizer) ->
     np.testing.assert_allclose(got[:, -1], embedder.embed([TEXT, PAIR]), atol=scale.max() / 200)
     assert data["between_texts"][-1] == pytest.approx(embedder.similarity(TEXT, PAIR), abs=1e-3)
     assert np.diag(data["between_layers"][0]) == pytest.approx(1, abs=1e-3)
-    by_layer = vectors_by_layer(embedder, [TEXT, PAIR, TEXT])
-    np.testing.assert_allclose(by_layer[-1], embedder.embed([TEXT, PAIR, TEXT]), atol=1e-5)
+    texts = [TEXT, "끝", PAIR]  # not in the order of their lengths
+    np.testing.assert_allclose(vectors_by_layer(embedder, texts)[-1], embedder.embed(texts), atol=1e-5)
 
 
 def test_what_speaks_for_a_label_sums_to_the_change_of_its_score(classifier: Classifier) -> None:
@@ -164,8 +149,8 @@ def test_somebody_who_waits_is_not_kept_waiting_for_the_label_of_a_long_text(cla
     assert look_data(classifier, TEXT)["label"]["names"] == (classifier.predict(TEXT)["label"],)
 
 
-def test_a_reader_shows_its_answers(tiny_tokenizer: Tokenizer) -> None:
-    reader = Reader(stirred(ReadingModel(config_of(tiny_tokenizer), torch.Generator().manual_seed(3))), tiny_tokenizer)
+def test_a_reader_shows_its_answers(tiny_tokenizer: Tokenizer, config: EncoderConfig, stirred: Stirred) -> None:
+    reader = Reader(stirred(ReadingModel(config, torch.Generator().manual_seed(3))), tiny_tokenizer)
     context, question = "세종은 1443년에 한글을 만들었다.", "한글은 언제 만들어졌나?"
     reading = look_data(reader, question, context)["reading"]
     best = reading["answers"][0]
