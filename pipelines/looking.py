@@ -29,7 +29,7 @@ from korbert.vectors.attribution import attribute, has_captum
 from pipelines.reports.page import filled
 from pipelines.tokenizing import page_spans
 
-__all__ = ["Bare", "load_any", "look_data", "page", "words_data"]
+__all__ = ["Bare", "about", "load_any", "look_data", "page", "words_data"]
 
 _SCRIPTS = (
     "data",
@@ -70,7 +70,7 @@ def look_data(loaded: Any, text: str, pair: str | None = None, *, whole: bool = 
     (50 passes), and for the next likely ones. ModelError for a text that is too long.
     """
     model, tokenizer = loaded.model, loaded.tokenizer
-    data: dict[str, Any] = {"model": _about(loaded), "texts": [text] if pair is None else [text, pair], "missing": {}}
+    data: dict[str, Any] = {"model": about(loaded), "texts": [text] if pair is None else [text, pair], "missing": {}}
     seen = None
     try:
         seen = attention(model, tokenizer, text, pair)
@@ -132,7 +132,8 @@ def packed(array: NDArray[Any]) -> dict[str, Any]:
 def words_data(word: str, texts: Sequence[str], spans: Sequence[tuple[int, int]], vectors: Any) -> dict[str, Any]:
     """What the page shows of one word: its occurrences in two dimensions (PCA), and 1 - cosine between all.
 
-    texts, spans: the sentence of each occurrence, and where it stands there. vectors: (N, D). It is data["words"].
+    texts, spans: each occurrence's sentence, and where the word stands there. vectors: (N, D). It is data["words"],
+    with the data of a text or alone: {"model": about(loaded), "texts": [word], "missing": {}, "words": ..}.
     """
     found = np.asarray(vectors, dtype=np.float64)
     centred = found - found.mean(axis=0)
@@ -153,7 +154,7 @@ def words_data(word: str, texts: Sequence[str], spans: Sequence[tuple[int, int]]
     }
 
 
-def _about(loaded: Any) -> dict[str, Any]:
+def about(loaded: Any) -> dict[str, Any]:
     """What the model is. Its folder's name alone: a server's paths are its own."""
     config = loaded.model.config
     path = Path(loaded.name)
@@ -183,10 +184,10 @@ def _pieces(seen: Attention) -> dict[str, Any]:
 def _neurons(seen: Attention, missing: dict[str, str]) -> dict[str, Any] | None:
     """Queries and keys as signed bytes; scale: what 127 stands for, of each layer and head."""
     if seen.queries is None or seen.keys is None:
-        missing["neurons"] = "An encoder of transformers does not give its queries and keys."
+        missing["neurons"] = "Encoders of transformers do not give their queries and keys."
         return None
     if seen.queries.size + seen.keys.size > _MOST_NEURONS:
-        missing["neurons"] = "The queries and keys of so many pieces are left out, to keep the page small."
+        missing["neurons"] = "Queries and keys of so many pieces are left out: the page would be too large."
         return None
     return {"queries": _signed(seen.queries), "keys": _signed(seen.keys)}
 

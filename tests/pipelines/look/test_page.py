@@ -14,7 +14,7 @@ from korbert.tasks import Filler, Reader
 from korbert.tasks.classification import Classifier
 from korbert.tokenization import Tokenizer
 from korbert.vectors.attention import Attention, attention
-from pipelines.looking import look_data, page, words_data
+from pipelines.looking import about, look_data, page, words_data
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"
@@ -200,6 +200,28 @@ def test_text_never_runs(window: NewWindow, filler: Filler, tmp_path: Path) -> N
     assert "<script>window.hacked = 1</script>" in tab.locator("#texts").inner_text()
     assert "\\u202e" in tab.locator("#texts").inner_text()
     assert tab.evaluate("window.hacked") is None
+    assert one.faults == []
+
+
+def test_what_is_missing_is_said(window: NewWindow, data: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "look.html"
+    without = {key: value for key, value in data.items() if key != "neurons"}
+    path.write_text(page(without | {"missing": {"neurons": "<i>left out</i>"}}), encoding="utf-8")
+    tab = window().open(path.as_uri())
+    assert "Neurons" not in tab.get_by_role("tab").all_inner_texts()
+    assert tab.get_by_text("<i>left out</i>").is_visible()
+
+
+def test_words_alone_are_a_page(window: NewWindow, filler: Filler, tmp_path: Path) -> None:
+    found = words_data("사랑", ["나는 사랑해", "사랑이 뭐야", "내 사랑"], [(3, 5), (0, 2), (2, 4)], np.eye(3))
+    path = tmp_path / "words.html"
+    path.write_text(page({"model": about(filler), "texts": ["사랑"], "missing": {}, "words": found}), encoding="utf-8")
+    one = window()
+    tab = one.open(path.as_uri())
+    assert tab.get_by_role("tab").all_inner_texts() == ["Words"]
+    assert tab.locator(".occurrences mark").all_inner_texts() == ["사랑"] * 3
+    tab.locator(".occurrences li").nth(1).hover()
+    assert tab.locator("svg g.on text").text_content() == "2"
     assert one.faults == []
 
 

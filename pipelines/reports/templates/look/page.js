@@ -91,6 +91,8 @@ async function show(data) {
   const { name, architecture, kind, layers, width } = data.model;
   const counts = data.units ? ` · ${data.units.piece.labels.length} pieces` : "";
   $("about").textContent = shown(`${name} · ${kind}, ${architecture}, ${layers} layers of ${width}${counts}`);
+  const { attention, neurons } = data.missing; // what speaks for a label is said where it would stand
+  $("missing").textContent = shown([attention, neurons].filter(Boolean).join(" "));
   draw();
 }
 
