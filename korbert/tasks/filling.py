@@ -27,6 +27,17 @@ _ROWS_AT_ONCE = 32  # whose scores of all pieces are held in memory
 
 
 @dataclass(frozen=True)
+class Expected:
+    """What a model expects where a piece was masked: its likeliest pieces with their probabilities, the best first.
+
+    own: the probability of the piece that stands there; None: it is a [MASK].
+    """
+
+    own: float | None
+    guesses: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
 class Candidate:
     """A piece for a gap, with its probability among all pieces of the vocabulary.
 
@@ -37,17 +48,6 @@ class Candidate:
     id: int
     probability: float
     text: str
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What a model expects where a piece was masked: its likeliest pieces with their probabilities, the best first.
-
-    own: the probability of the piece that stands there; None: it is a [MASK].
-    """
-
-    own: float | None
-    guesses: tuple[tuple[str, float], ...]
 
 
 class Filler:

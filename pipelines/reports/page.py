@@ -45,16 +45,13 @@ def render(folder: Path) -> Path:
 
 
 def write(path: Path, template: str, *, aside: Path | None = None, **values: Any) -> Path:
-    """Fills a template and writes the page atomically. Returns its path.
-
-    aside: the temporary file; None: beside the page.
-    """
+    """Fills a template and writes the page atomically. Returns its path. aside: the temporary file; None: beside it."""
     write_whole(path, filled(template, **values).encode("utf-8", "backslashreplace"), aside=aside)
     return path
 
 
 def filled(template: str, **values: Any) -> str:
-    """The page of a template.
+    """A template with its values: the text of a page.
 
     Control and invisible characters, bidi marks included, and lone surrogates are shown as escapes.
     """
