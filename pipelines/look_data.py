@@ -2,7 +2,7 @@
 
 import base64
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,15 +48,17 @@ def look_data(loaded: Any, text: str, pair: str | None = None, *, whole: bool = 
 
     loaded: what korbert.load gives, or a Bare. whole: with what takes many passes through the model: the guesses at
     every place (a pass each; the page asks a service for them one by one), and what speaks for a label in a long text
-    (50 passes), and for the next likely ones. ModelError for a text that is too long.
+    (50 passes), and for the next likely ones. ModelError for a text that is too long, but not for one that a reader
+    reads.
     """
     model, tokenizer = loaded.model, loaded.tokenizer
     data: dict[str, Any] = {"model": about(loaded), "texts": [text] if pair is None else [text, pair], "missing": {}}
+    reads = isinstance(loaded, Reader) and pair is not None
     seen = None
     try:
         seen = attention(model, tokenizer, text, pair)
     except ModelError as error:
-        if not isinstance(model.encoder, TransformersEncoder):
+        if not (reads or isinstance(model.encoder, TransformersEncoder)):  # a reader reads texts of any length
             raise
         data["missing"]["attention"] = str(error)
     encoded = [tokenizer.encode_pieces(one, special_tokens=True) for one in data["texts"]]
@@ -75,17 +77,7 @@ def look_data(loaded: Any, text: str, pair: str | None = None, *, whole: bool = 
             for one in loaded.expect(text, pair)
         ]
     if isinstance(model, ClassificationModel) and model.kind == "classification":
-        pieces = sum(map(len, encoded))
-        if not has_captum():
-            data["missing"]["label"] = "What speaks for a label needs captum: pip install 'korbert[look]'"
-        elif not whole and pieces > _SHORT:
-            data["missing"]["label"] = (
-                f"What speaks for a label in {pieces:,} pieces takes long: korbert look shows it."
-            )
-        else:
-            two = model.num_labels == 2 and model.problem_type == "single_label_classification"
-            most = _MOST_LABELS if whole and not two else 1  # of two labels, one has what the other has not
-            data["label"] = _label(model, tokenizer, text, pair, most)
+        data["label"] = _label(model, tokenizer, data, whole)
     if isinstance(loaded, Reader) and pair is not None:
         data["reading"] = _reading(loaded, text, pair)
     return data
@@ -188,9 +180,20 @@ def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> dict[s
 
 
 def _label(
-    model: ClassificationModel, tokenizer: AnyTokenizer, text: str, pair: str | None, most: int
-) -> dict[str, Any]:
-    found = attribute(model, tokenizer, text, pair, most)
+    model: ClassificationModel, tokenizer: AnyTokenizer, data: Mapping[str, Any], whole: bool
+) -> dict[str, Any] | None:
+    """What speaks for the likeliest label, and whole: for the next ones; None where data["missing"] says why not."""
+    pieces = len(data["special"]) if "special" in data else 0
+    if not has_captum():
+        data["missing"]["label"] = "What speaks for a label needs captum: pip install 'korbert[look]'"
+        return None
+    if not whole and pieces > _SHORT:
+        data["missing"]["label"] = f"What speaks for a label in {pieces:,} pieces takes long: korbert look shows it."
+        return None
+    two = model.num_labels == 2 and model.problem_type == "single_label_classification"
+    most = _MOST_LABELS if whole and not two else 1  # of two labels, one has what the other has not
+    text, *pair = data["texts"]
+    found = attribute(model, tokenizer, text, pair[0] if pair else None, most)
     return {
         "names": found.labels,
         "number": model.problem_type == "regression",

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from korbert.errors import ModelError
 from korbert.modeling import (
     ClassificationModel,
     EmbeddingModel,
@@ -139,7 +140,7 @@ def test_what_speaks_for_a_label_sums_to_the_change_of_its_score(classifier: Cla
 def test_without_captum_the_page_says_what_to_install(classifier: Classifier, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attribution.importlib.util, "find_spec", lambda name: None)
     data = look_data(classifier, TEXT)
-    assert "label" not in data
+    assert data["label"] is None
     assert "pip install 'korbert[look]'" in data["missing"]["label"]
 
 
@@ -156,6 +157,11 @@ def test_a_reader_shows_its_answers(tiny_tokenizer: Tokenizer, config: EncoderCo
     best = reading["answers"][0]
     assert best["text"] == reader.answer(context, question)["answer"] == context[best["start"] : best["end"]]
     assert "reading" not in look_data(reader, question)
+    long = look_data(reader, question, f"{context} " * 100)
+    assert "shorten it" in long["missing"]["attention"]
+    assert long["reading"]["answers"]
+    with pytest.raises(ModelError, match="shorten it"):
+        look_data(reader, f"{question} " * 100)
 
 
 def test_an_encoder_without_weights_of_pieces_on_pieces_has_the_other_rooms(

@@ -104,7 +104,9 @@ def test_a_click_on_a_head_changes_the_lines_and_the_address(window: NewWindow, 
     kept = one.lines()
     assert kept not in (before, after)
     tab.locator("#copy").click()
-    link = tab.evaluate("navigator.clipboard.readText()") if tab.url.startswith("http") else tab.url
+    tab.get_by_text("Copied").wait_for()
+    link = tab.evaluate("navigator.clipboard.readText()")
+    assert link == tab.url
     again = window()
     other = again.open(link)
     assert other.get_by_role("heading", name="Layer 2, head 1").is_visible()

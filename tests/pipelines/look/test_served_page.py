@@ -113,6 +113,9 @@ def test_an_example_is_one_click_away(window: NewWindow, service: Service) -> No
     one.tab.wait_for_selector(".threads canvas")
     assert ("attention", {"text": "나는 너를 사랑해"}) in service.asked
     assert not one.tab.locator("#examples").is_visible()
+    one.tab.reload()  # the address holds it
+    one.tab.wait_for_selector(".threads canvas")
+    assert one.tab.locator("#texts").inner_text() == "나는 너를 사랑해"
     assert one.faults == []
 
 
