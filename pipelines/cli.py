@@ -14,7 +14,7 @@ from korbert.errors import EndedElsewhere, KorbertError
 from korbert.interruption import Interrupted, raised_signals
 from korbert.terminal import printable
 from korbert.world import is_silent, world
-from pipelines.commands import data, models, planning, scoring, serving, stages, tasks
+from pipelines.commands import data, models, planning, scoring, seeing, serving, stages, tasks
 from pipelines.stages.table import STAGES
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -134,5 +134,6 @@ for _command in (
     *scoring.COMMANDS,
     *models.COMMANDS,
     *serving.COMMANDS,
+    *seeing.COMMANDS,
 ):
     cli.add_command(_command)

@@ -93,6 +93,21 @@ class TransformersEncoder(nn.Module):
         layers = layers if only is None else [layers[place] for place in only]
         return torch.stack(layers).masked_fill(~mask[None, :, :, None], 0.0)
 
+    def attentions(self, input_ids: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
+        """The weights of attention: (B, T) integers without padding -> (L, B, H, T, T).
+
+        ModelError for an encoder whose weights are not of pieces on pieces (Funnel, Longformer).
+        """
+        if self.config.model_type in ("funnel", "longformer"):  # whose shapes may be alike by chance
+            raise ModelError(f"{self.config.model_type}: its weights of attention are not of pieces on pieces")
+        mask, usual = torch.ones_like(input_ids, dtype=torch.bool), self.model.config._attn_implementation
+        self.model.set_attn_implementation("eager")  # other kernels keep no weights
+        try:
+            found = self._run(input_ids, mask, token_type_ids, output_attentions=True).attentions
+        finally:
+            self.model.set_attn_implementation(usual)
+        return torch.stack(list(found))
+
     def flat(
         self,
         input_ids: Tensor,

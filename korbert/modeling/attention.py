@@ -240,11 +240,14 @@ class SelfAttention(nn.Module):
         self.qkv = nn.Linear(config.hidden_size, 3 * config.hidden_size, bias=biased)
         self.output = nn.Linear(config.hidden_size, config.hidden_size, bias=biased)
 
+    def projected(self, hidden: Tensor, view: View) -> Tensor:
+        """Queries, keys and values of each piece, the first two turned by its position: (N, D) -> (N, 3, H, D/H)."""
+        qkv: Tensor = self.qkv(hidden).view(-1, 3, self.num_heads, self.head_size)
+        return qkv if view.turn is None else rotated(qkv, view.turn)
+
     def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
         """hidden: (N, D). Returns (N, D). wanted: as of Encoder.flat; then (W, D)."""
-        qkv = self.qkv(hidden).view(-1, 3, self.num_heads, self.head_size)  # (N, 3, H, D/H)
-        if view.turn is not None:
-            qkv = rotated(qkv, view.turn)
+        qkv = self.projected(hidden, view)
         mixed = attend(qkv, rows, view.reach, self.dropout if self.training else 0.0, self.causal)
         joined: Tensor = self.output(taken(mixed, wanted).flatten(1))
         return joined

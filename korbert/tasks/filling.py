@@ -1,7 +1,8 @@
-"""Filling gaps: the pieces that a pretrained model expects at each [MASK]."""
+"""Filling gaps: the pieces that a pretrained model expects at each [MASK], or at every place of a text."""
 
 import unicodedata
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -14,13 +15,27 @@ from korbert.errors import ModelError
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import PretrainingModel
 from korbert.modeling.storage import load_model
+from korbert.progress import track
 from korbert.tasks.texts import as_texts
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import Encoding, Span, pad_batch
 from korbert.tokenization.vocabulary import FIRST_PIECE, MARK
 from korbert.training.devices import choose_device
 
-__all__ = ["Candidate", "Filler"]
+__all__ = ["Candidate", "Expected", "Filler"]
+
+_ROWS_AT_ONCE = 32  # whose scores of all pieces are held in memory
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a model expects where a piece was masked: its likeliest pieces with their probabilities, the best first.
+
+    own: the probability of the piece that stands there; None: it is a [MASK].
+    """
+
+    own: float | None
+    guesses: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True)
@@ -106,6 +121,41 @@ class Filler:
                     for place, gap in enumerate(own)
                 ]
             )
+        return found
+
+    @torch.inference_mode()
+    def expect(self, text: str, pair: str | None = None, top: int = 5) -> list[Expected | None]:
+        """What the model expects at each place of a text or pair, its pieces masked one by one; None: special tokens.
+
+        The other pieces stay as they are, those of the same word, too. Raises ModelError as `fill`.
+        """
+        encoding = self.tokenizer.encode(text, pair, special_tokens=True)
+        longest = self.model.config.max_position_embeddings
+        if len(encoding) > longest:
+            raise ModelError(f"the text has {len(encoding):,} pieces, the model reads {longest:,}: shorten it")
+        device = next(self.model.parameters()).device
+        columns = [encoding.input_ids, encoding.token_type_ids, encoding.boundaries]
+        ids, segments, boundaries = (torch.tensor([column], device=device) for column in columns)
+        places = [place for place, special in enumerate(encoding.special_tokens_mask) if not special]
+        found: list[Expected | None] = [None] * len(encoding)
+        long = len(places) > 2 * _ROWS_AT_ONCE
+        with track("guess", len(places), "places") if long else nullcontext(lambda count: None) as advance:
+            for first in range(0, len(places), _ROWS_AT_ONCE):
+                rows = torch.tensor(places[first : first + _ROWS_AT_ONCE], device=device)
+                number = torch.arange(len(rows), device=device)
+                masked = ids.repeat(len(rows), 1)
+                masked[number, rows] = self.tokenizer.mask_id
+                hidden = self.model.encoder(
+                    masked, token_type_ids=segments.expand_as(masked), boundaries=boundaries.expand_as(masked)
+                )
+                probabilities = self.model.mlm_head(hidden[number, rows]).float().softmax(-1).cpu()  # (rows, V)
+                if not probabilities.isfinite().all():
+                    raise ModelError(f"{self.name}: gives scores that are no numbers: train it anew, at a lower rate")
+                for place, row in zip(rows.tolist(), probabilities, strict=True):
+                    id = encoding.input_ids[place]
+                    best = tuple((piece, share) for piece, _, share in self._best(row, top))
+                    found[place] = Expected(None if id == self.tokenizer.mask_id else float(row[id]), best)
+                advance(len(rows))
         return found
 
     def _best(self, probabilities: torch.Tensor, top: int) -> list[tuple[str, int, float]]:

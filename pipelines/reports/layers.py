@@ -1,15 +1,17 @@
-"""The page of a table of layers: a curve over the layers, and a table with their combinations and the baselines."""
+"""Pages of layers: a curve and a table of their scores; the texts of a labelled set in two dimensions, by layer."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pipelines.reports import formatting
 from pipelines.reports.elements import Element, Table
 from pipelines.reports.page import write
-from pipelines.reports.pictures import Line, curves
+from pipelines.reports.pictures import COLOURS, Line, curves, groups
 
-__all__ = ["write_page"]
+__all__ = ["write_page", "write_pictures"]
 
 _HEADS = {"linear": "Linear heads", "mlp": "Heads with a hidden layer", "bilstm": "BiLSTM heads"}
 
@@ -18,7 +20,31 @@ def write_page(path: Path, name: str, record: Mapping[str, Any]) -> Path:
     """Writes the page. record: as in layers.json. Returns its path."""
     head = _HEADS[record["features"]["head"]]
     about = f"{head} on the {record['num_layers']} layers of a frozen encoder, and on the embeddings below them."
-    return write(path, "layers.html", name=name, about=about, blocks=list(_blocks(record)))
+    note = "The encoder stays as it is; heads learn from its vectors."
+    return write(path, "layers.html", name=name, about=about, legend=(), blocks=list(_blocks(record)), note=note)
+
+
+def write_pictures(path: Path, name: str, record: Mapping[str, Any]) -> Path:
+    """Writes the page of a set's texts by layer. record: what looking_layers.layer_points gives. Returns its path."""
+    labels = record["labels"]
+    legend = [(label, number, False) for number, label in enumerate(labels[:COLOURS], start=1)]
+    legend += [("others", 0, False)] if len(labels) > COLOURS else []
+    blocks = [
+        groups(
+            "Embeddings" if number == 0 else f"Layer {number}",
+            np.asarray(layer["points"]),
+            record["members"],
+            note=f"Nearest other text with the same label: {formatting.percent(layer['neighbours'])}.",
+        )
+        for number, layer in enumerate(record["layers"])
+    ]
+    count, way = formatting.count(len(record["members"])), {"pca": "principal components", "tsne": "t-SNE"}
+    about = f"{count} texts in each layer of {name}: the mean of their pieces' vectors, in two dimensions."
+    note = (
+        f"Drawn by {way[record['way']]}. Neighbours are counted by cosine in all dimensions; labels drawn at random"
+        f" would give {formatting.percent(record['chance'])}."
+    )
+    return write(path, "layers.html", name=record["set"], about=about, legend=legend, blocks=blocks, note=note)
 
 
 def _blocks(record: Mapping[str, Any]) -> Iterator[Element]:

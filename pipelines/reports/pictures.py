@@ -20,7 +20,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from pipelines.reports import formatting
 from pipelines.reports.elements import Picture, Table
 
-__all__ = ["COLOURS", "Line", "columns", "curves", "lengths", "scatter", "shares"]
+__all__ = ["COLOURS", "Line", "columns", "curves", "groups", "lengths", "scatter", "shares"]
 
 COLOURS = 5  # series colours in the style sheet
 
@@ -216,6 +216,22 @@ def scatter(title: str, xs: np.ndarray, ys: np.ndarray, *, x: str, y: str, note:
         else ""
     )
     return Picture(title, _svg(title, draw), (), f"{note}{some}")
+
+
+def groups(title: str, points: np.ndarray, members: Sequence[int], *, note: str = "") -> Picture:
+    """Dots in two dimensions without axes: (N, 2), in the colour of each one's group; from the sixth on grey."""
+    numbers = np.asarray(members)
+
+    def draw(axes: Axes) -> None:
+        for number in np.unique(numbers)[::-1]:  # the first group on top
+            colour = _SERIES[number] if number < COLOURS else _MUTED
+            size = 4 if len(points) <= 300 else 2.5
+            own = points[numbers == number]
+            axes.plot(own[:, 0], own[:, 1], "o", color=colour, markersize=size, alpha=0.65, markeredgewidth=0)
+        axes.set_aspect("equal", adjustable="datalim")
+        axes.set_axis_off()
+
+    return Picture(title, _svg(title, draw, (0.01, 0.02, 0.98, 0.96)), (), note)
 
 
 def _averaged(x: Sequence[float], y: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,172 @@
+"""Attention of one text or pair: the weights of all layers and heads, between pieces, morphemes or eojeols.
+
+The encoder keeps no weights, as no kernel it uses makes them all. They are computed anew from what each layer's
+attention is given, with its own projections, positions and window.
+"""
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from korbert.errors import ModelError
+from korbert.modeling.adapter import TransformersEncoder
+from korbert.modeling.attention import SelfAttention, View
+from korbert.modeling.encoder import Encoder
+from korbert.tokenization import AnyTokenizer
+from korbert.tokenization.encoding import Encoding, Span, span_of
+
+__all__ = ["UNITS", "Attention", "Unit", "attention", "encode_whole", "rollout"]
+
+Unit = Literal["piece", "morpheme", "eojeol"]
+UNITS: tuple[Unit, ...] = ("piece", "morpheme", "eojeol")
+
+
+@dataclass(frozen=True)
+class Attention:
+    """How much each piece of a text or pair takes from each other one, in every layer and head.
+
+    texts: one or two. encoding: the T pieces, special tokens included; token_type_ids says which text each belongs to,
+    whether or not the encoder is told.
+    weights: (L, H, T, T) float32; [l, h, i, j] is what piece i takes from piece j. Rows sum to 1.
+    queries, keys: (L, H, T, D/H) float32, turned by their positions where the encoder has rotary ones: the weights are
+    the softmax of their products / sqrt(D/H), over the pieces that the layer sees. None for encoders of `transformers`.
+    """
+
+    texts: tuple[str, ...]
+    encoding: Encoding
+    weights: NDArray[np.float32]
+    queries: NDArray[np.float32] | None = None
+    keys: NDArray[np.float32] | None = None
+
+    def groups(self, unit: Unit) -> NDArray[np.int64]:
+        """The number of each piece's unit, (T,), from 0 in the order of the text. A special token is one of its own.
+
+        eojeol: by white space. morpheme: as the tokenizer has them; words of a tokenizer of `transformers`.
+        """
+        encoding = self.encoding
+        words = [[word.start() for word in re.finditer(r"\S+", text)] for text in self.texts]
+        numbers: dict[object, int] = {}
+        found = []
+        for place, special in enumerate(encoding.special_tokens_mask):
+            segment, morpheme = encoding.token_type_ids[place], encoding.morphemes[place]
+            key: object = ("place", place)
+            if not special and unit == "morpheme":
+                key = (segment, morpheme)
+            elif not special and unit == "eojeol":
+                key = (segment, bisect_right(words[segment], encoding.spans[place][0]))
+            found.append(numbers.setdefault(key, len(numbers)))
+        return np.array(found, dtype=np.int64)
+
+    def labels(self, unit: Unit) -> list[str]:
+        """The text of each unit: what its pieces spell (했: 하, 었), or its characters where they spell bytes."""
+        encoding, groups, names = self.encoding, self.groups(unit), []
+        for number, (start, end) in enumerate(self.spans(unit)):
+            places = np.flatnonzero(groups == number).tolist()
+            spelled = "".join(encoding.pieces[place].removeprefix("▁") for place in places)
+            of_text = self.texts[encoding.token_type_ids[places[0]]][start:end]
+            whole = unit == "eojeol" or (len(places) > 1 and len(spelled) > len(of_text))
+            names.append(of_text if whole and of_text else spelled)
+        return names
+
+    def spans(self, unit: Unit) -> list[Span]:
+        """The characters of each unit in its own text, (0, 0) for special tokens."""
+        groups = self.groups(unit)
+        runs = [np.flatnonzero(groups == number).tolist() for number in range(int(groups.max()) + 1)]
+        return [span_of([self.encoding.spans[place] for place in run], 0, len(run) - 1) for run in runs]
+
+    def joined(self, unit: Unit) -> NDArray[np.float32]:
+        """The weights between units, (L, H, G, G): the sum over the pieces that are looked at, the mean over those that
+        look (Clark et al. 2019, 4.1). Rows sum to 1.
+        """
+        member = np.eye(int(self.groups(unit).max()) + 1, dtype=np.float32)[self.groups(unit)]  # (T, G)
+        means = member / member.sum(axis=0)
+        return np.asarray(means.T @ (self.weights @ member))
+
+    def rollout(self) -> NDArray[np.float32]:
+        """As `rollout` gives it for these weights."""
+        return rollout(self.weights)
+
+
+def rollout(weights: NDArray[np.float32]) -> NDArray[np.float32]:
+    """What reaches each piece of a layer from each piece of the text, through all layers below: (L, T, T).
+
+    weights: (L, H, T, T). Heads count alike, and half of each piece goes on past attention (Abnar and Zuidema 2020, 3).
+    """
+    passed = 0.5 * weights.mean(axis=1) + 0.5 * np.eye(weights.shape[-1], dtype=np.float32)
+    found = [passed[0]]
+    for layer in passed[1:]:
+        found.append(layer @ found[-1])
+    return np.stack(found)
+
+
+def attention(model: Any, tokenizer: AnyTokenizer, text: str, pair: str | None = None) -> Attention:
+    """The attention of a model's encoder on a text or pair; `[MASK]` and the like in it are special tokens.
+
+    model: any of korbert.modeling, in eval mode. ModelError for more pieces than it has positions, for weights that
+    are no numbers, and for an encoder without weights of pieces on pieces (Funnel, Longformer).
+    """
+    texts = (text,) if pair is None else (text, pair)
+    encoding = encode_whole(model, tokenizer, text, pair)
+    device = next(model.parameters()).device
+    columns = [encoding.input_ids, encoding.token_type_ids, encoding.boundaries]
+    ids, segments, boundaries = (torch.tensor([column], device=device) for column in columns)
+    with torch.inference_mode():
+        if isinstance(model.encoder, TransformersEncoder):
+            weights = model.encoder.attentions(ids, segments)[:, 0].float().cpu().numpy()
+            found = Attention(texts, encoding, weights)
+        else:
+            given = _attention_inputs(model.encoder, ids, segments, boundaries)
+            parts = [_layer(*one) for one in given]
+            stacked = (torch.stack(part).float().cpu().numpy() for part in zip(*parts, strict=True))
+            found = Attention(texts, encoding, *stacked)
+    if not np.isfinite(found.weights).all():
+        raise ModelError("the model gives weights that are no numbers: train it anew, at a lower rate")
+    return found
+
+
+def encode_whole(model: Any, tokenizer: AnyTokenizer, text: str, pair: str | None = None) -> Encoding:
+    """The encoding of a text or pair, special tokens in it read as such. ModelError where it is too long."""
+    encoding = tokenizer.encode(text, pair, special_tokens=True)
+    longest: int = model.config.max_position_embeddings
+    if len(encoding) > longest:
+        raise ModelError(f"the text has {len(encoding):,} pieces, the model reads {longest:,}: shorten it")
+    return encoding
+
+
+def _attention_inputs(
+    encoder: Encoder, ids: Tensor, segments: Tensor, boundaries: Tensor
+) -> list[tuple[SelfAttention, Tensor, View]]:
+    """Each layer's attention in turn, with what it is given in one pass: (T, D), and its view. Arguments: (1, T)."""
+    seen: list[tuple[SelfAttention, Tensor, View]] = []
+
+    def note(module: Any, given: tuple[Any, ...]) -> None:
+        hidden, _, view = given[:3]
+        seen.append((module, hidden, view))
+
+    modules: list[Any] = list(encoder.layers)  # layers that share weights are called several times
+    hooks = [layer.attention.register_forward_pre_hook(note) for layer in modules]
+    try:
+        encoder(ids, token_type_ids=segments, boundaries=boundaries)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return seen
+
+
+def _layer(module: SelfAttention, hidden: Tensor, view: View) -> tuple[Tensor, Tensor, Tensor]:
+    """Weights (H, T, T), queries and keys (H, T, D/H) of one layer."""
+    query, key = module.projected(hidden, view).transpose(0, 2)[:, :2].unbind(1)  # (H, T, D/H) each
+    scores = query @ key.transpose(1, 2) * module.head_size**-0.5
+    places = torch.arange(len(hidden), device=hidden.device)
+    distance = places[:, None] - places
+    if view.reach is not None:
+        scores = scores.masked_fill(distance.abs() > view.reach, float("-inf"))
+    if module.causal:
+        scores = scores.masked_fill(distance < 0, float("-inf"))
+    return scores.softmax(dim=-1), query, key

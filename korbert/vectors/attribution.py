@@ -1,0 +1,103 @@
+"""What in a text speaks for a label: integrated gradients (Sundararajan et al. 2017), by the package `captum`."""
+
+import importlib
+import importlib.util
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from korbert.errors import SettingsError
+from korbert.modeling import ClassificationModel
+from korbert.modeling.rows import Rows
+from korbert.tokenization import AnyTokenizer
+from korbert.tokenization.encoding import Encoding
+from korbert.vectors.attention import encode_whole
+
+__all__ = ["Attribution", "attribute", "has_captum"]
+
+_STEPS = 50  # of the path from the masked text to the text, as captum has it by default
+_PIECES_AT_ONCE = 4_096
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """What each piece adds to the score of each label, for a text that begins as masks.
+
+    labels: their names; that of a number is "score". probabilities: (C,); of a number, the number itself. The score is
+    the log odds of the label, of a number the number.
+    shares: (C, T) float32, 0 at special tokens; a row sums to scores - masked, but for the steps of the integral.
+    scores, masked: (C,) of the text, and of as many [MASK].
+    """
+
+    encoding: Encoding
+    labels: tuple[str, ...]
+    probabilities: NDArray[np.float32]
+    shares: NDArray[np.float32]
+    scores: NDArray[np.float32]
+    masked: NDArray[np.float32]
+
+
+def has_captum() -> bool:
+    return importlib.util.find_spec("captum") is not None
+
+
+def attribute(
+    model: ClassificationModel, tokenizer: AnyTokenizer, text: str, pair: str | None = None, most: int = 1
+) -> Attribution:
+    """What speaks for the `most` likeliest labels, the likeliest first. `[MASK]` and the like are special tokens.
+
+    SettingsError without `captum`; ModelError for a text that is too long.
+    """
+    if not has_captum():
+        raise SettingsError("what speaks for a label needs captum: pip install 'korbert[look]'")
+    captum: Any = importlib.import_module("captum.attr")  # slow to import
+    encoding = encode_whole(model, tokenizer, text, pair)
+    device, length = next(model.parameters()).device, len(encoding)
+    ids, segments, boundaries = (
+        torch.tensor(column, device=device)
+        for column in (encoding.input_ids, encoding.token_type_ids, encoding.boundaries)
+    )
+    special = torch.tensor(encoding.special_tokens_mask, device=device).bool()
+    unknown = tokenizer.mask_id if tokenizer.mask_id >= 0 else tokenizer.pad_id
+
+    def logits(vectors: Tensor) -> Tensor:
+        """Token embeddings of some rows, (B, T, E) -> (B, C)."""
+        count = len(vectors)
+        rows = Rows([length] * count, device)
+        columns = (column.repeat(count) for column in (ids, segments, boundaries))
+        flat_ids, kinds, levels = columns
+        hidden = model.encoder.flat(flat_ids, rows, kinds, levels, vectors=vectors.flatten(0, 1))
+        return model.scores(hidden.view(count, length, -1), None)
+
+    def scores(vectors: Tensor) -> Tensor:
+        return _log_odds(logits(vectors), model.problem_type)
+
+    with torch.inference_mode(False), torch.enable_grad():  # whatever the caller's
+        weight = model.encoder.token_weight.detach().clone()
+        given = weight[ids][None]
+        masked = weight[torch.where(special, ids, torch.full_like(ids, unknown))][None]
+        found, ends = logits(given)[0].detach(), [scores(vectors)[0].detach() for vectors in (given, masked)]
+        shares = {"single_label_classification": found.softmax(-1), "multi_label_classification": found.sigmoid()}
+        probabilities = shares.get(model.problem_type, found)
+        order = probabilities.argsort(descending=True)[:most].tolist()
+        gradients = captum.IntegratedGradients(scores)
+        how = {"n_steps": _STEPS, "internal_batch_size": max(1, _PIECES_AT_ONCE // length)}
+        rows = [gradients.attribute(given, masked, target=label, **how)[0].sum(dim=-1) for label in order]
+    names = ("score",) if model.problem_type == "regression" else model.labels
+    columns = (probabilities[order], torch.stack(rows), ends[0][order], ends[1][order])
+    return Attribution(
+        encoding, tuple(names[label] for label in order), *(column.detach().float().cpu().numpy() for column in columns)
+    )
+
+
+def _log_odds(logits: Tensor, problem_type: str) -> Tensor:
+    """(B, C) -> (B, C): of one label against all others, of each label against its absence; a number stays."""
+    if problem_type != "single_label_classification":
+        return logits
+    others = torch.eye(logits.shape[-1], dtype=torch.bool, device=logits.device)
+    rest = logits[:, None, :].masked_fill(others, float("-inf")).logsumexp(dim=-1)  # (B, C): of all others
+    return logits - rest

@@ -1,0 +1,216 @@
+"""What the page of a text shows (looking.py): attention, neurons, guesses, pieces, vectors, words, answers, as JSON."""
+
+import base64
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from korbert.errors import ModelError
+from korbert.loading import load
+from korbert.modeling import ClassificationModel, load_model, read_config
+from korbert.modeling.adapter import TransformersEncoder
+from korbert.tasks import Filler, Reader
+from korbert.tasks.passages import encode_passages
+from korbert.tokenization import AnyTokenizer
+from korbert.vectors.attention import UNITS, Attention, attention
+from korbert.vectors.attribution import attribute, has_captum
+from pipelines.tokenizing import page_spans
+
+__all__ = ["Bare", "about", "load_any", "look_data", "words_data"]
+
+_MOST_NEURONS = 1_200_000  # numbers of queries and keys on a page: a byte each
+_MOST_LABELS = 3  # that gradients are integrated for
+_SHORT = 128  # pieces of a text whose gradients may be integrated while somebody waits
+
+
+class Bare(NamedTuple):
+    """A model that has no use but to be looked at: an encoder, a detector."""
+
+    model: Any
+    tokenizer: AnyTokenizer
+    name: str
+
+
+def load_any(folder: Path, device: str = "auto") -> Any:
+    """What korbert.load gives, or a Bare for the kinds that it refuses."""
+    if read_config(folder)["kind"] in ("encoder", "detection"):
+        return Bare(*load_model(folder, device=device), str(folder))
+    return load(folder, device=device)
+
+
+def look_data(loaded: Any, text: str, pair: str | None = None, *, whole: bool = False) -> dict[str, Any]:
+    """What the page shows of a text or pair, as JSON values (docs/formats.md).
+
+    loaded: what korbert.load gives, or a Bare. whole: with what takes many passes through the model: the guesses at
+    every place (a pass each; the page asks a service for them one by one), and what speaks for a label in a long text
+    (50 passes), and for the next likely ones. ModelError for a text that is too long, but not for one that a reader
+    reads.
+    """
+    model, tokenizer = loaded.model, loaded.tokenizer
+    data: dict[str, Any] = {"model": about(loaded), "texts": [text] if pair is None else [text, pair], "missing": {}}
+    reads = isinstance(loaded, Reader) and pair is not None
+    seen = None
+    try:
+        seen = attention(model, tokenizer, text, pair)
+    except ModelError as error:
+        if not (reads or isinstance(model.encoder, TransformersEncoder)):  # a reader reads texts of any length
+            raise
+        data["missing"]["attention"] = str(error)
+    encoded = [tokenizer.encode_pieces(one, special_tokens=True) for one in data["texts"]]
+    data["stretches"] = [
+        [[span.text, span.pieces] for span in page_spans(one, pieces)]
+        for one, pieces in zip(data["texts"], encoded, strict=True)
+    ]
+    if seen is not None:
+        data |= _pieces(seen)
+        data["weights"] = packed(np.rint(255 * np.sqrt(seen.weights)).astype(np.uint8))
+        data["neurons"] = _neurons(seen, data["missing"])
+    data["vectors"] = _layers(model, tokenizer, data["texts"])
+    if isinstance(loaded, Filler) and whole:
+        data["guesses"] = [
+            None if one is None else {"own": _short(one.own), "best": [[name, _short(p)] for name, p in one.guesses]}
+            for one in loaded.expect(text, pair)
+        ]
+    if isinstance(model, ClassificationModel) and model.kind == "classification":
+        data["label"] = _label(model, tokenizer, data, whole)
+    if isinstance(loaded, Reader) and pair is not None:
+        data["reading"] = _reading(loaded, text, pair)
+    return data
+
+
+def packed(array: NDArray[Any]) -> dict[str, Any]:
+    """An array of bytes for the page: its shape, and zlib's form of it in base64."""
+    return {"shape": list(array.shape), "data": base64.b64encode(zlib.compress(array.tobytes(), 6)).decode()}
+
+
+def words_data(word: str, texts: Sequence[str], spans: Sequence[tuple[int, int]], vectors: Any) -> dict[str, Any]:
+    """What the page shows of one word: its occurrences in two dimensions (PCA), and 1 - cosine between all.
+
+    texts, spans: each occurrence's sentence, and where the word stands there. vectors: (N, D). It is data["words"],
+    with the data of a text or alone: {"model": about(loaded), "texts": [word], "missing": {}, "words": ..}.
+    """
+    found = np.asarray(vectors, dtype=np.float64)
+    centred = found - found.mean(axis=0)
+    left, lengths, _ = np.linalg.svd(centred, full_matrices=False)
+    places = np.zeros((len(found), 2))
+    kept = min(2, left.shape[1])
+    places[:, :kept] = left[:, :kept] * lengths[:kept]
+    total = float((lengths**2).sum())
+    unit = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+    return {
+        "word": word,
+        "occurrences": [
+            {"text": text, "start": start, "end": end} for text, (start, end) in zip(texts, spans, strict=True)
+        ],
+        "points": [[_short(x), _short(y)] for x, y in places.tolist()],
+        "explained": [_short(float(one**2) / total) if total else 0.0 for one in lengths[:2].tolist()],
+        "distances": [[_short(max(0.0, one)) for one in row] for row in (1 - unit @ unit.T).tolist()],
+    }
+
+
+def about(loaded: Any) -> dict[str, Any]:
+    """What the model is. Its folder's name alone: a server's paths are its own."""
+    config = loaded.model.config
+    path = Path(loaded.name)
+    return {
+        "name": path.parent.name if path.name == "model" else path.name,
+        "kind": loaded.model.kind,
+        "architecture": getattr(config, "model_type", config.architecture),
+        "layers": config.num_hidden_layers,
+        "width": config.hidden_size,
+    }
+
+
+def _pieces(seen: Attention) -> dict[str, Any]:
+    encoding = seen.encoding
+    units = {
+        unit: {"groups": seen.groups(unit).tolist(), "labels": seen.labels(unit), "spans": seen.spans(unit)}
+        for unit in UNITS
+    }
+    return {
+        "segments": encoding.token_type_ids,
+        "special": encoding.special_tokens_mask,
+        "tags": encoding.tags,
+        "units": units,
+    }
+
+
+def _neurons(seen: Attention, missing: dict[str, str]) -> dict[str, Any] | None:
+    """Queries and keys as signed bytes; scale: what 127 stands for, of each layer and head."""
+    if seen.queries is None or seen.keys is None:
+        missing["neurons"] = "Encoders of transformers do not give their queries and keys."
+        return None
+    if seen.queries.size + seen.keys.size > _MOST_NEURONS:
+        missing["neurons"] = "Queries and keys of so many pieces are left out: the page would be too large."
+        return None
+    return {"queries": _signed(seen.queries), "keys": _signed(seen.keys)}
+
+
+def _signed(array: NDArray[np.float32]) -> dict[str, Any]:
+    """(A, B, ...) as signed bytes, and the largest size of each [a, b], which 127 stands for."""
+    most = np.maximum(np.abs(array).max(axis=tuple(range(2, array.ndim)), keepdims=True), 1e-9)
+    scale = most.reshape(array.shape[:2])
+    return packed(np.rint(127 * array / most).astype(np.int8)) | {"scale": [[_short(x) for x in row] for row in scale]}
+
+
+def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> dict[str, Any] | None:
+    """The mean over its pieces of each text, read alone, in every layer; cosines between layers, and between texts."""
+    device, found = next(model.parameters()).device, []
+    for text in texts:
+        encoding = tokenizer.encode(text, special_tokens=True)
+        ids, boundaries = (torch.tensor([c], device=device) for c in (encoding.input_ids, encoding.boundaries))
+        try:
+            with torch.inference_mode():
+                layers = model.encoder.all_layers(ids, boundaries=boundaries)
+        except ModelError:  # layers of fewer pieces
+            return None
+        found.append(layers[:, 0].float().mean(dim=1).cpu().numpy())
+    vectors = np.stack(found)  # (texts, L + 1, D)
+    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+    return {
+        "vectors": _signed(vectors),
+        "between_layers": [[[_short(x) for x in row] for row in one @ one.T] for one in unit],
+        "between_texts": [_short(x) for x in (unit[0] * unit[1]).sum(axis=-1)] if len(texts) > 1 else None,
+    }
+
+
+def _label(
+    model: ClassificationModel, tokenizer: AnyTokenizer, data: Mapping[str, Any], whole: bool
+) -> dict[str, Any] | None:
+    """What speaks for the likeliest label, and whole: for the next ones; None where data["missing"] says why not."""
+    pieces = len(data["special"]) if "special" in data else 0
+    if not has_captum():
+        data["missing"]["label"] = "What speaks for a label needs captum: pip install 'korbert[look]'"
+        return None
+    if not whole and pieces > _SHORT:
+        data["missing"]["label"] = f"What speaks for a label in {pieces:,} pieces takes long: korbert look shows it."
+        return None
+    two = model.num_labels == 2 and model.problem_type == "single_label_classification"
+    most = _MOST_LABELS if whole and not two else 1  # of two labels, one has what the other has not
+    text, *pair = data["texts"]
+    found = attribute(model, tokenizer, text, pair[0] if pair else None, most)
+    return {
+        "names": found.labels,
+        "number": model.problem_type == "regression",
+        "probabilities": [_short(x) for x in found.probabilities],
+        "scores": [_short(x) for x in found.scores],
+        "masked": [_short(x) for x in found.masked],
+        "shares": [[_short(x) for x in row] for row in found.shares],
+    }
+
+
+def _reading(reader: Reader, question: str, context: str) -> dict[str, Any]:
+    asked, given = encode_passages(reader.tokenizer, [question, context])
+    (found,) = reader.search([(asked, given)])
+    answers = [{**one, "score": _short(one["score"])} for one in reader.decided(found)]
+    return {"question": question, "context": context, "answers": answers}
+
+
+def _short(number: Any) -> float | None:
+    """Four significant digits."""
+    return None if number is None else float(f"{float(number):.4g}")

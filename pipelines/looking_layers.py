@@ -1,0 +1,100 @@
+"""The texts of a labelled set in two dimensions, layer by layer: where in an encoder do labels come apart?"""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from korbert.errors import CorpusError
+from korbert.modeling.heads import mean_of_pieces
+from korbert.progress import track
+from korbert.tasks.files import ROLES, read_rows
+from korbert.tokenization import pad_batch
+from korbert.training.devices import moved
+
+__all__ = ["Way", "layer_points", "vectors_by_layer"]
+
+Way = Literal["pca", "tsne"]
+
+_AT_ONCE = 32  # texts
+
+
+def layer_points(
+    loaded: Any, file: Path, columns: dict[str, list[str]], form: Any, *, way: Way, most: int, seed: int = 0
+) -> dict[str, Any]:
+    """What reports.layers.write_pictures draws of a file of texts with labels.
+
+    loaded: a model with its tokenizer. most: texts, evenly chosen. way: principal components, or t-SNE (van der Maaten
+    and Hinton 2008) as scikit-learn has it, with a fixed seed. Labels are those of the file, the most frequent first.
+    """
+    rows = read_rows([file], [ROLES["text"], ROLES["label"]], form=form, columns=columns).rows
+    if len(rows) < 3:
+        raise CorpusError(f"{file}: {len(rows)} rows with text and label: a picture needs three")
+    chosen = np.unique(np.linspace(0, len(rows) - 1, min(most, len(rows))).round().astype(int))
+    texts, given = [rows[place]["text"] for place in chosen], [rows[place]["label"] for place in chosen]
+    labels = [label for label, _ in sorted(Counter(given).items(), key=lambda one: (-one[1], one[0]))]
+    members = np.array([labels.index(label) for label in given])
+    shares = np.bincount(members) / len(members)
+    layers = []
+    with track("draw", loaded.model.config.num_hidden_layers + 1, "layers") as advance:
+        for vectors in vectors_by_layer(loaded, texts):
+            points = _pca(vectors) if way == "pca" else _tsne(vectors, seed)
+            layers.append({"points": points.tolist(), "neighbours": _same_neighbours(vectors, members)})
+            advance(1)
+    return {
+        "set": file.name,
+        "way": way,
+        "labels": labels,
+        "members": members.tolist(),
+        "layers": layers,
+        "chance": float((shares**2).sum()),
+    }
+
+
+def vectors_by_layer(loaded: Any, texts: list[str]) -> NDArray[np.float32]:
+    """The mean over its pieces of each text, special tokens included, in every layer: (L + 1, N, D)."""
+    model, tokenizer = loaded.model, loaded.tokenizer
+    longest, device = model.config.max_position_embeddings, next(model.parameters()).device
+    encodings = tokenizer.encode_batch(texts, max_length=longest)
+    order = sorted(range(len(texts)), key=lambda place: len(encodings[place]))
+    found: NDArray[np.float32] | None = None
+    for first in range(0, len(order), _AT_ONCE):
+        places = order[first : first + _AT_ONCE]
+        arrays = pad_batch([encodings[place] for place in places], tokenizer.pad_id)
+        batch = moved({name: torch.from_numpy(array) for name, array in arrays.items()}, device)
+        mask = batch["attention_mask"]
+        with torch.inference_mode():
+            layers = model.encoder.all_layers(batch["input_ids"], mask, boundaries=batch["boundaries"]).float()
+            means = torch.stack([mean_of_pieces(layer, mask) for layer in layers]).cpu().numpy()
+        if found is None:
+            found = np.zeros((len(means), len(texts), means.shape[-1]), dtype=np.float32)
+        found[:, places] = means
+    assert found is not None
+    return found
+
+
+def _pca(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+    """(N, D) -> (N, 2); the larger of each column's ends is positive, so that signs do not depend on the library."""
+    centred = vectors.astype(np.float64) - vectors.mean(axis=0, dtype=np.float64)
+    left, lengths, _ = np.linalg.svd(centred, full_matrices=False)
+    points = left[:, :2] * lengths[:2]
+    ends = points[np.abs(points).argmax(axis=0), range(points.shape[1])]
+    return np.asarray(points * np.where(ends < 0, -1, 1))
+
+
+def _tsne(vectors: NDArray[np.float32], seed: int) -> NDArray[np.float64]:
+    from sklearn.manifold import TSNE
+
+    perplexity = min(30.0, (len(vectors) - 1) / 3)
+    return np.asarray(TSNE(perplexity=perplexity, init="pca", random_state=seed).fit_transform(vectors), np.float64)
+
+
+def _same_neighbours(vectors: NDArray[np.float32], members: NDArray[np.int64]) -> float:
+    """The share of texts whose nearest other one, by cosine, has the same label."""
+    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    cosines = unit @ unit.T
+    np.fill_diagonal(cosines, -np.inf)
+    return float((members[cosines.argmax(axis=1)] == members).mean())

@@ -1,0 +1,186 @@
+// The page: its rooms, what it asks the service for, and drawing after each change.
+
+const ROOMS = [
+  ["attention", "Attention", attentionRoom, (data) => data.weights],
+  ["neurons", "Neurons", neuronsRoom, (data) => data.neurons],
+  ["guesses", "Guesses", guessesRoom, (data) => data.units && (data.guesses || service?.operations.includes("fill"))],
+  ["reading", "Reading", readingRoom, (data) => data.reading],
+  ["pieces", "Pieces", piecesRoom, (data) => data.stretches],
+  ["vectors", "Vectors", vectorsRoom, (data) => data.vectors],
+  ["words", "Words", wordsRoom, (data) => data.words],
+  ["similar", "Similar", similarRoom, (data) => data.similar],
+];
+
+let current = null; // the data, opened
+let service = null; // what the service that gave the page can do; null: the page holds its data
+let token = null; // that the service asks for; kept nowhere
+
+/** What the service answers at an address beside the page. Throws an Error with what it says is wrong. */
+async function ask(route, body) {
+  const headers = {};
+  if (body) headers["Content-Type"] = "application/json";
+  if (token) headers.Authorization = `Bearer ${token}`;
+  const chosen = body && state.model ? { ...body, model: state.model } : body;
+  const response = await fetch(route, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(chosen) });
+  const found = await response.json().catch(() => null);
+  if (response.ok) return found;
+  const said = found?.error?.message ?? `The service answers ${response.status}.`;
+  throw Object.assign(new Error(said), { status: response.status });
+}
+
+const EXAMPLES = [
+  ["신용 대출을 신청하고 싶어요", "신용 대출 신청은 어떻게 하나요?"],
+  ["나는 너를 사랑해", ""],
+  ["아버지가 방에 들어가신다.", ""],
+];
+const QUESTIONS = [["한글은 언제 만들어졌나?", "세종은 1443년에 한글을 만들고 1446년에 반포하였다."]]; // for a reader
+
+/** What the service has: the operations of the model that is asked, and whether there is an index. */
+async function learn() {
+  const health = await ask("health");
+  const models = health.models ?? [];
+  const model = models.find((one) => one.name === state.model) ?? models[0];
+  service = { operations: model?.operations ?? [], index: Boolean(health.index) };
+  $("model").replaceChildren(...models.map(({ name }) =>
+    el("option", { value: name, text: name, selected: name === model.name })));
+  $("model").parentElement.hidden = models.length < 2;
+  const reads = model?.kind === "reading";
+  $("first").textContent = reads ? "Question" : "Text";
+  $("second").textContent = reads ? "Text with the answer" : "Second text, if any";
+  const take = (text, pair) => () => {
+    Object.assign(state, { text, pair });
+    writeAddress();
+    look();
+  };
+  $("examples").hidden = Boolean(state.text);
+  $("examples").replaceChildren("Or one of these: ", ...(reads ? QUESTIONS : EXAMPLES).map(([text, pair]) =>
+    el("button", { type: "button", lang: "ko", text: pair ? `${text} / ${pair}` : text, onclick: take(text, pair) })));
+}
+
+function draw() {
+  if (!current) return;
+  state.layer = Math.min(state.layer, (current.layers ?? 1) - 1);
+  state.head = Math.min(state.head, (current.heads ?? 1) - 1);
+  const rooms = ROOMS.filter(([, , , has]) => has(current));
+  const room = rooms.find(([name]) => name === state.room) ?? rooms[0];
+  const focused = document.activeElement?.dataset?.key;
+  $("rooms").replaceChildren(...rooms.map(([name, title]) => el("button", { type: "button", role: "tab", text: title,
+    id: `tab-${name}`, "data-key": `tab ${name}`, "aria-controls": "room", "aria-selected": String(name === room[0]),
+    tabindex: name === room[0] ? "0" : "-1", onclick: () => change({ room: name }) })));
+  $("room").setAttribute("aria-labelledby", `tab-${room[0]}`);
+  $("room").replaceChildren(room[2](current));
+  restoreFocus(focused);
+}
+
+let wanted = null;
+
+/** The element that had the focus before a drawing has it again. */
+function restoreFocus(key = wanted) {
+  wanted = key ?? null;
+  if (wanted) document.querySelector(`[data-key="${CSS.escape(wanted)}"]`)?.focus({ preventScroll: true });
+}
+
+/** Shows data: their text as the title, their rooms. */
+async function show(data) {
+  current = await opened(data);
+  const long = Math.max(...data.texts.map((text) => text.length)) > 90;
+  $("texts").className = long ? "long" : "";
+  $("texts").replaceChildren(...data.texts.map((text, place) =>
+    el("span", {}, data.texts.length > 1 ? el("small", { text: "AB"[place] }) : null, text)));
+  document.title = `${shown(data.texts[0]).slice(0, 40)} – korbert`;
+  const { name, architecture, kind, layers, width } = data.model;
+  const counts = data.units ? ` · ${data.units.piece.labels.length} pieces` : "";
+  $("about").textContent = shown(`${name} · ${kind}, ${architecture}, ${layers} layers of ${width}${counts}`);
+  const { attention, neurons } = data.missing; // what speaks for a label is said where it would stand
+  $("missing").textContent = shown([attention, neurons].filter(Boolean).join(" "));
+  draw();
+}
+
+/** Asks the service for what the page shows of the texts in the address. */
+async function look() {
+  $("text").value = state.text;
+  $("pair").value = state.pair;
+  $("fault").hidden = true;
+  const asked = JSON.stringify([state.text, state.pair, state.model]);
+  const stale = () => asked !== JSON.stringify([state.text, state.pair, state.model]);
+  try {
+    await learn();
+    if (!state.text) return;
+    $("about").textContent = "Looking …";
+    const data = await ask("attention", state.pair ? { text: state.text, pair: state.pair } : { text: state.text });
+    if (stale()) return;
+    await show(data);
+    if (!service.index) return;
+    const similar = await ask("similar", { input: state.text, top: 10 });
+    if (stale()) return;
+    current.similar = similar.data[0].hits;
+    draw();
+  } catch (error) {
+    if (stale()) return;
+    $("about").textContent = "";
+    $("fault").textContent = shown(error.message);
+    $("fault").hidden = false;
+    $("token").parentElement.hidden = error.status !== 401;
+  }
+}
+
+async function copyLink() {
+  try {
+    await navigator.clipboard.writeText(location.href);
+  } catch { // a page from disk may not use the clipboard
+    const field = el("textarea", {}, location.href);
+    document.body.append(field);
+    field.select();
+    document.execCommand("copy");
+    field.remove();
+  }
+  $("copy").textContent = "Copied";
+  setTimeout(() => ($("copy").textContent = "Copy link"), 1500);
+}
+
+async function start() {
+  const data = JSON.parse($("data").textContent);
+  const live = data === null && location.protocol.startsWith("http");
+  readPalette();
+  readAddress();
+  arrows($("rooms"), "button", (tab) => tab.click());
+  $("copy").addEventListener("click", copyLink);
+  $("ask").hidden = !live;
+  $("ask").addEventListener("submit", (event) => {
+    event.preventDefault();
+    token = $("token").value || null;
+    const model = $("model").length > 1 ? $("model").value : "";
+    Object.assign(state, { text: $("text").value.trim(), pair: $("pair").value.trim(), model });
+    Object.assign(state, { from: null, to: null, mask: null });
+    writeAddress();
+    look();
+  });
+  for (const field of [$("text"), $("pair")]) {
+    field.addEventListener("keydown", (event) => { // Enter asks; a syllable that is being typed is finished first
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      $("ask").requestSubmit();
+    });
+  }
+  addEventListener("hashchange", () => {
+    const before = [state.text, state.pair, state.model].join("\n");
+    readAddress();
+    if (live && before !== [state.text, state.pair, state.model].join("\n")) look();
+    else draw();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    readPalette();
+    draw();
+  });
+  let width = innerWidth;
+  addEventListener("resize", () => { // a phone changes its height with every scroll
+    if (innerWidth === width) return;
+    width = innerWidth;
+    draw();
+  });
+  if (data) await show(data);
+  else if (live) await look();
+  else $("about").textContent = "This page has no data: make it with korbert look, or open it from korbert serve.";
+}
+
+start();

@@ -1,0 +1,190 @@
+"""Attention as `transformers` has it, between pieces, morphemes and eojeols."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from korbert.errors import ModelError
+from korbert.huggingface import export
+from korbert.huggingface.importing import load_encoder, read_folder
+from korbert.modeling import EncoderConfig, PretrainingModel, save_model
+from korbert.modeling.foreign import CLASSES
+from korbert.modeling.models import EncoderModel
+from korbert.tokenization import Tokenizer
+from korbert.tokenization.adapter import TransformersTokenizer
+from korbert.vectors.attention import UNITS, Attention, attention, rollout
+
+TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!", "이걸 왜 또 봤을까 👍🏻"
+LONG = " ".join([TEXT] * 3)
+
+
+def model_of(tokenizer: Tokenizer, architecture: str = "modern", **others: Any) -> PretrainingModel:
+    sizes = {"hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 2, "intermediate_size": 16}
+    values = {"architecture": architecture, "vocab_size": tokenizer.vocab_size, **sizes, **others}
+    model = PretrainingModel(EncoderConfig.model_validate(values), torch.Generator().manual_seed(3)).eval()
+    generator = torch.Generator().manual_seed(5)
+    for layer in model.encoder.layers:  # far from even weights
+        layer.attention.qkv.weight.data.add_(0.4 * torch.randn(layer.attention.qkv.weight.shape, generator=generator))
+    return model
+
+
+@pytest.fixture(scope="module")
+def found(tiny_tokenizer: Tokenizer) -> Attention:
+    return attention(model_of(tiny_tokenizer), tiny_tokenizer, TEXT, PAIR)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "others"),
+    [
+        ("bert", {}),
+        ("bert", {"layer_groups": 1, "embedding_size": 8}),
+        ("modern", {"local_attention": 8}),
+        ("modern", {"global_attn_every_n_layers": 1}),
+    ],
+)
+@pytest.mark.parametrize("pair", [None, PAIR], ids=["text", "pair"])
+def test_weights_are_those_that_transformers_gives_of_the_export(
+    tiny_tokenizer: Tokenizer, tmp_path: Path, architecture: str, others: dict[str, Any], pair: str | None
+) -> None:
+    model = model_of(tiny_tokenizer, architecture, **others)
+    found = attention(model, tiny_tokenizer, LONG, pair)
+    assert len(found.encoding) > 60  # far beyond the windows of local layers
+    save_model(tmp_path / "model", model, tiny_tokenizer)
+    export(tmp_path / "model", tmp_path / "exported")
+    theirs = transformers.AutoModel.from_pretrained(tmp_path / "exported", attn_implementation="eager").eval()
+    batch = {"input_ids": torch.tensor([found.encoding.input_ids])}
+    if architecture == "bert":
+        batch["token_type_ids"] = torch.tensor([found.encoding.token_type_ids])
+    with torch.inference_mode():
+        expected = torch.stack(theirs(**batch, output_attentions=True).attentions)[:, 0]
+    np.testing.assert_allclose(found.weights, expected.numpy(), atol=1e-5, rtol=0)
+    assert found.weights.std() > 0.01
+
+
+@pytest.mark.parametrize("model_type", [name for name in CLASSES if name not in ("funnel", "longformer")])
+def test_weights_of_foreign_encoders_are_their_own(foreign: Callable[[str], Path], model_type: str) -> None:
+    folder = foreign(model_type)
+    encoder = load_encoder(folder, read_folder(folder))
+    usual = encoder.model.config._attn_implementation
+    tokenizer = TransformersTokenizer.of_folder(folder)
+    found = attention(EncoderModel(encoder.config, encoder=encoder), tokenizer, "학교에 간다", "친구를 만난다")
+    assert encoder.model.config._attn_implementation == usual
+    assert found.queries is None
+    theirs = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    batch = {"input_ids": torch.tensor([found.encoding.input_ids])}
+    if encoder.config.type_vocab_size:
+        batch["token_type_ids"] = torch.tensor([found.encoding.token_type_ids])
+    with torch.inference_mode():
+        expected = torch.stack(theirs(**batch, output_attentions=True).attentions)[:, 0]
+    np.testing.assert_allclose(found.weights, expected.numpy(), atol=1e-5, rtol=0)
+    np.testing.assert_allclose(found.weights.sum(axis=-1), 1, atol=1e-5)
+    assert found.labels("eojeol")[1:3] == ["학교에", "간다"]
+
+
+@pytest.mark.parametrize("model_type", ["funnel", "longformer"])
+def test_encoders_without_weights_of_pieces_on_pieces_are_refused(
+    foreign: Callable[[str], Path], model_type: str
+) -> None:
+    folder = foreign(model_type)
+    encoder = load_encoder(folder, read_folder(folder))
+    tokenizer = TransformersTokenizer.of_folder(folder)
+    with pytest.raises(ModelError, match=f"{model_type}: its weights of attention are not of pieces on pieces"):
+        attention(EncoderModel(encoder.config, encoder=encoder), tokenizer, "학교에 간다")
+
+
+def test_queries_and_keys_make_the_weights(found: Attention) -> None:
+    assert found.queries is not None
+    assert found.keys is not None
+    scores = found.queries @ found.keys.swapaxes(-1, -2) / np.sqrt(found.keys.shape[-1])
+    exponents = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    np.testing.assert_allclose(found.weights, exponents / exponents.sum(axis=-1, keepdims=True), atol=1e-5)
+
+
+def test_an_encoder_that_reads_from_left_to_right_looks_at_nothing_behind(tiny_tokenizer: Tokenizer) -> None:
+    found = attention(model_of(tiny_tokenizer, causal=True), tiny_tokenizer, TEXT)
+    assert not np.triu(found.weights, 1).any()
+    np.testing.assert_allclose(found.weights.sum(axis=-1), 1, atol=1e-5)
+
+
+def test_looking_leaves_the_encoder_as_it_was(tiny_tokenizer: Tokenizer) -> None:
+    model = model_of(tiny_tokenizer)
+    attention(model, tiny_tokenizer, TEXT)
+    assert not any(module._forward_pre_hooks for module in model.modules())
+
+
+def test_units_have_the_text_of_their_pieces(tiny_tokenizer: Tokenizer) -> None:
+    found = attention(model_of(tiny_tokenizer), tiny_tokenizer, "이걸  봤다", "왜 👍🏻")
+    assert found.labels("eojeol") == ["[CLS]", "이걸", "봤다", "[SEP]", "왜", "👍🏻", "[SEP]"]
+    assert found.labels("morpheme")[1:4] == ["이거", "ᆯ", "보"]
+    assert found.labels("morpheme")[-2] == "👍🏻"
+    assert found.spans("eojeol") == [(0, 0), (0, 2), (4, 6), (0, 0), (0, 1), (2, 4), (0, 0)]
+    assert found.groups("piece").tolist() == [*range(len(found.encoding))]
+
+
+@settings(max_examples=60)
+@given(text=st.text("가나했걸 \n👍a.", max_size=24), pair=st.none() | st.text("나 봤다", max_size=12))
+def test_rows_sum_to_one_however_pieces_are_joined(tiny_tokenizer: Tokenizer, text: str, pair: str | None) -> None:
+    found = attention(_shared_model(tiny_tokenizer), tiny_tokenizer, text, pair)
+    for unit in UNITS:
+        groups = found.groups(unit)
+        assert np.unique(groups).tolist() == [*range(groups.max() + 1)] == [*range(len(found.labels(unit)))]
+        joined = found.joined(unit)
+        assert joined.shape[2:] == (groups.max() + 1,) * 2
+        np.testing.assert_allclose(joined.sum(axis=-1), 1, atol=1e-5)
+    np.testing.assert_array_equal(found.joined("piece"), found.weights)
+    np.testing.assert_allclose(found.rollout().sum(axis=-1), 1, atol=1e-5)
+
+
+_models: dict[int, PretrainingModel] = {}
+
+
+def _shared_model(tokenizer: Tokenizer) -> PretrainingModel:
+    return _models.setdefault(id(tokenizer), model_of(tokenizer))
+
+
+def test_eojeols_are_those_of_the_tokenizer(tiny_tokenizer: Tokenizer) -> None:
+    found = attention(_shared_model(tiny_tokenizer), tiny_tokenizer, LONG)
+    pieces = tiny_tokenizer.encode_pieces(LONG)
+    begins = np.array(pieces.boundaries) >= 2
+    assert found.groups("eojeol")[1:-1].tolist() == begins.cumsum().tolist()
+
+
+def test_joined_weights_worked_by_hand(found: Attention) -> None:
+    """Two pieces are one morpheme: its column is their sum, its row their mean."""
+    weights = np.array([[[[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.3, 0.0, 0.7]]]], dtype=np.float32)
+    encoding = found.encoding
+    pair = Attention(
+        ("학교",),
+        type(encoding)([1, 2, 3], [0] * 3, [1] * 3, [0] * 3, [(0, 1), (1, 2), (2, 3)], [3, 0, 1], ["학", "교", "에"],
+                       ["NNG", "NNG", "JKB"], [0, 0, 1]),
+        weights,
+    )  # fmt: skip
+    np.testing.assert_allclose(pair.joined("morpheme")[0, 0], [[0.7, 0.3], [0.3, 0.7]], atol=1e-6)
+
+
+def test_rollout_worked_by_hand() -> None:
+    """Half of each piece stays: with all weights on the other piece, half passes, and a half of both twice."""
+    weights = np.array([[[0, 1], [1, 0]]], dtype=np.float32)[None].repeat(2, axis=0)  # (2, 1, 2, 2)
+    np.testing.assert_allclose(rollout(weights)[0], [[0.5, 0.5], [0.5, 0.5]])
+    one_way = np.array([[[[1, 0], [1, 0]]]] * 2, dtype=np.float32)
+    np.testing.assert_allclose(rollout(one_way)[1], [[1, 0], [0.75, 0.25]])
+
+
+def test_a_text_that_is_too_long_is_refused(tiny_tokenizer: Tokenizer) -> None:
+    model = model_of(tiny_tokenizer, max_position_embeddings=16)
+    with pytest.raises(ModelError, match=r"the text has .* pieces, the model reads 16: shorten it"):
+        attention(model, tiny_tokenizer, TEXT)
+
+
+def test_weights_that_are_no_numbers_are_refused(tiny_tokenizer: Tokenizer) -> None:
+    model = model_of(tiny_tokenizer)
+    model.encoder.layers[1].attention.qkv.weight.data.fill_(float("nan"))
+    with pytest.raises(ModelError, match="weights that are no numbers"):
+        attention(model, tiny_tokenizer, TEXT)

@@ -1,0 +1,106 @@
+"""What the tests of the page share: a browser, a tab that notes what goes wrong in it, and small models.
+
+The browser is chromium, which no Python package brings: without it these tests skip, unless KORBERT_BROWSER_IS_REQUIRED
+is set.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from korbert.modeling import EncoderConfig, PretrainingModel
+from korbert.tasks import Filler
+from korbert.tokenization import Tokenizer
+
+SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
+QUIET = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        assert not os.environ.get("KORBERT_BROWSER_IS_REQUIRED"), "chromium is not installed"
+        pytest.skip("chromium is not installed")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=list(QUIET))
+        yield browser
+        browser.close()
+
+
+class Window:
+    """A tab that notes what goes wrong in it, and what it asks for."""
+
+    def __init__(self, browser: Any, width: int = 1280, scheme: str = "light") -> None:
+        self.context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        self.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        self.tab = self.context.new_page()
+        self.tab.set_default_timeout(60_000)
+        self.faults: list[str] = []
+        self.asked: list[str] = []
+        self.tab.on("console", lambda message: self.faults.append(message.text))
+        self.tab.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.tab.route("**/*", self._note)
+
+    def _note(self, route: Any) -> None:
+        self.asked.append(route.request.url)
+        ours = route.request.url.startswith(("file://", "data:", "blob:", "http://127.0.0.1:"))
+        route.continue_() if ours else route.abort()
+
+    def open(self, address: str) -> Any:
+        self.tab.goto("about:blank")
+        self.tab.goto(address)
+        self.tab.wait_for_selector("#room > *")
+        return self.tab
+
+    def lines(self) -> str:
+        """The drawing of the lines, as it is."""
+        self.tab.wait_for_selector(".threads canvas")
+        return str(self.tab.eval_on_selector(".threads canvas", "one => one.toDataURL()"))
+
+
+@pytest.fixture
+def window(browser: Any) -> Iterator[Callable[..., "Window"]]:
+    made: list[Window] = []
+
+    def new(**how: Any) -> Window:
+        made.append(Window(browser, **how))
+        return made[-1]
+
+    yield new
+    for one in made:
+        one.context.close()
+        elsewhere = [url for url in one.asked if not url.startswith(("file://", "data:", "blob:", "http://127.0.0.1:"))]
+        assert elsewhere == []
+
+
+def _stirred(model: Any) -> Any:
+    generator = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(0.3 * torch.randn(weight.shape, generator=generator))
+    return model.eval()
+
+
+@pytest.fixture(scope="session")
+def stirred() -> Callable[[Any], Any]:
+    """Gives a model weights far from their even beginning."""
+    return _stirred
+
+
+@pytest.fixture(scope="module")
+def config(tiny_tokenizer: Tokenizer) -> EncoderConfig:
+    return EncoderConfig.model_validate({"vocab_size": tiny_tokenizer.vocab_size, **SIZES})
+
+
+@pytest.fixture(scope="module")
+def filler(tiny_tokenizer: Tokenizer, config: EncoderConfig) -> Filler:
+    return Filler(_stirred(PretrainingModel(config, torch.Generator().manual_seed(3))), tiny_tokenizer)

@@ -1,0 +1,282 @@
+"""What the page is given: weights as bytes, guesses, vectors, what speaks for a label; and that no text is markup."""
+
+import base64
+import json
+import math
+import re
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from korbert.errors import ModelError
+from korbert.modeling import (
+    ClassificationModel,
+    EmbeddingModel,
+    EncoderConfig,
+    EncoderModel,
+    PretrainingModel,
+    ReadingModel,
+    save_model,
+)
+from korbert.tasks import Filler, Reader
+from korbert.tasks.classification import Classifier
+from korbert.tasks.embedding import Embedder
+from korbert.tokenization import Tokenizer
+from korbert.vectors import attribution
+from korbert.vectors.attention import attention
+from korbert.vectors.attribution import attribute
+from pipelines import cli
+from pipelines.looking import Bare, load_any, look_data, page, words_data
+from pipelines.looking_layers import layer_points, vectors_by_layer
+
+TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"
+Stirred = Callable[[Any], Any]
+HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 2">&amp; \u202e \ud800'
+
+
+@pytest.fixture(scope="module")
+def classifier(tiny_tokenizer: Tokenizer, config: EncoderConfig, stirred: Stirred) -> Classifier:
+    labels = ["부정", "긍정", "중립"]
+    model = ClassificationModel(config, 3, labels=labels, generator=torch.Generator().manual_seed(3))
+    return Classifier(stirred(model), tiny_tokenizer)
+
+
+def opened(packed: dict[str, Any], kind: Any = np.uint8) -> np.ndarray:
+    return np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), kind).reshape(packed["shape"])
+
+
+def test_weights_are_kept_to_half_a_percent(filler: Filler) -> None:
+    seen = attention(filler.model, filler.tokenizer, TEXT, PAIR)
+    data = look_data(filler, TEXT, PAIR)
+    weights = (opened(data["weights"]) / 255.0) ** 2
+    np.testing.assert_allclose(weights, seen.weights, atol=0.004)
+    assert data["units"]["piece"]["labels"] == [piece.removeprefix("▁") for piece in seen.encoding.pieces]
+    assert data["units"]["eojeol"]["spans"][1] == (0, 2)
+    assert "guesses" not in data
+
+
+def test_queries_and_keys_are_kept_so_that_their_products_hold(filler: Filler) -> None:
+    seen = attention(filler.model, filler.tokenizer, TEXT)
+    neurons = look_data(filler, TEXT)["neurons"]
+    assert seen.queries is not None
+    for name, expected in (("queries", seen.queries), ("keys", seen.keys)):
+        scale = np.array(neurons[name]["scale"])[:, :, None, None]
+        got = opened(neurons[name], np.int8) / 127 * scale
+        np.testing.assert_allclose(got, expected, atol=scale.max() / 200)
+
+
+def test_512_pieces_are_less_than_five_megabytes(tiny_tokenizer: Tokenizer, config: EncoderConfig) -> None:
+    """Of a model with the layers, heads and width of the recipe `small`."""
+    sizes = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4}
+    model = PretrainingModel(
+        EncoderConfig.model_validate(config.model_dump() | sizes), torch.Generator().manual_seed(3)
+    ).eval()
+    text = "학교에 간다 " * 127
+    data = look_data(Filler(model, tiny_tokenizer), text)
+    assert 500 <= len(data["special"]) <= 512
+    data["guesses"] = [{"own": 0.1234, "best": [["만났는데", 0.1234]] * 5}] * 512
+    assert len(page(data).encode()) < 5_000_000
+
+
+def test_guesses_are_those_of_fill_where_cutting_does_not_change(filler: Filler) -> None:
+    """A mask in the text and one put on its piece are one row of ids here."""
+    data = look_data(filler, "오늘 [MASK] 정말 좋다", whole=True)
+    (expected,) = filler.fill("오늘 [MASK] 정말 좋다", top=5)
+    place = data["units"]["piece"]["labels"].index("[MASK]")
+    found = data["guesses"][place]
+    assert found["own"] is None
+    assert [name for name, _ in found["best"]] == [one.piece for one in expected]
+    np.testing.assert_allclose([share for _, share in found["best"]], [one.probability for one in expected], rtol=2e-3)
+    assert data["guesses"][0] is None
+
+
+def test_guesses_have_the_probability_of_what_stands_there(filler: Filler) -> None:
+    found = filler.expect(TEXT, PAIR, top=2000)
+    encoding = filler.tokenizer.encode(TEXT, PAIR)
+    for one, piece, special in zip(found, encoding.pieces, encoding.special_tokens_mask, strict=True):
+        assert (one is None) == bool(special)
+        if one is not None and piece in dict(one.guesses):
+            assert one.own == pytest.approx(dict(one.guesses)[piece])
+
+
+def test_vectors_by_layer_are_those_of_an_embedder(
+    tiny_tokenizer: Tokenizer, config: EncoderConfig, stirred: Stirred
+) -> None:
+    model = stirred(EmbeddingModel(config, generator=torch.Generator().manual_seed(3)))
+    embedder = Embedder(model, tiny_tokenizer)
+    data = look_data(embedder, TEXT, PAIR)["vectors"]
+    scale = np.array(data["vectors"]["scale"])[:, :, None]
+    got = opened(data["vectors"], np.int8) / 127 * scale
+    np.testing.assert_allclose(got[:, -1], embedder.embed([TEXT, PAIR]), atol=scale.max() / 200)
+    assert data["between_texts"][-1] == pytest.approx(embedder.similarity(TEXT, PAIR), abs=1e-3)
+    assert np.diag(data["between_layers"][0]) == pytest.approx(1, abs=1e-3)
+    texts = [TEXT, "끝", PAIR]  # not in the order of their lengths
+    np.testing.assert_allclose(vectors_by_layer(embedder, texts)[-1], embedder.embed(texts), atol=1e-5)
+
+
+def test_what_speaks_for_a_label_sums_to_the_change_of_its_score(classifier: Classifier) -> None:
+    """Completeness (Sundararajan et al. 2017, proposition 1); special tokens, which stay, add nothing."""
+    with torch.inference_mode():  # as a service may call it
+        found = attribute(classifier.model, classifier.tokenizer, TEXT, most=3)
+    expected = classifier.predict(TEXT)
+    assert found.labels[0] == expected["label"]
+    shares = dict(zip(found.labels, found.probabilities.tolist(), strict=True))
+    assert shares == pytest.approx(expected["probabilities"], abs=1e-5)
+    odds = [math.log(share / (1 - share)) for share in found.probabilities.tolist()]
+    np.testing.assert_allclose(found.scores, odds, atol=1e-3)
+    np.testing.assert_allclose(found.shares.sum(axis=1), found.scores - found.masked, rtol=0.02, atol=0.01)
+    assert not found.shares[:, [0, -1]].any()
+    assert np.abs(found.shares).max() > 0.01
+    data = look_data(classifier, TEXT, whole=True)
+    assert data["label"]["names"] == found.labels
+    np.testing.assert_allclose(data["label"]["shares"], found.shares, rtol=1e-2, atol=1e-6)
+
+
+def test_without_captum_the_page_says_what_to_install(classifier: Classifier, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attribution.importlib.util, "find_spec", lambda name: None)
+    data = look_data(classifier, TEXT)
+    assert data["label"] is None
+    assert "pip install 'korbert[look]'" in data["missing"]["label"]
+
+
+def test_somebody_who_waits_is_not_kept_waiting_for_the_label_of_a_long_text(classifier: Classifier) -> None:
+    data = look_data(classifier, TEXT * 10)
+    assert "takes long: korbert look shows it" in data["missing"]["label"]
+    assert look_data(classifier, TEXT)["label"]["names"] == (classifier.predict(TEXT)["label"],)
+
+
+def test_a_reader_shows_its_answers(tiny_tokenizer: Tokenizer, config: EncoderConfig, stirred: Stirred) -> None:
+    reader = Reader(stirred(ReadingModel(config, torch.Generator().manual_seed(3))), tiny_tokenizer)
+    context, question = "세종은 1443년에 한글을 만들었다.", "한글은 언제 만들어졌나?"
+    reading = look_data(reader, question, context)["reading"]
+    best = reading["answers"][0]
+    assert best["text"] == reader.answer(context, question)["answer"] == context[best["start"] : best["end"]]
+    assert "reading" not in look_data(reader, question)
+    long = look_data(reader, question, f"{context} " * 100)
+    assert "shorten it" in long["missing"]["attention"]
+    assert long["reading"]["answers"]
+    with pytest.raises(ModelError, match="shorten it"):
+        look_data(reader, f"{question} " * 100)
+
+
+def test_an_encoder_without_weights_of_pieces_on_pieces_has_the_other_rooms(
+    foreign: Callable[[str], Path],
+) -> None:
+    from korbert.huggingface.importing import load_encoder, read_folder
+    from korbert.tokenization.adapter import TransformersTokenizer
+
+    folder = foreign("longformer")
+    encoder = load_encoder(folder, read_folder(folder))
+    model = Bare(EncoderModel(encoder.config, encoder=encoder), TransformersTokenizer.of_folder(folder), "there/model")
+    data = look_data(model, "학교에 간다", "친구를 만난다")
+    assert "longformer" in data["missing"]["attention"]
+    assert "weights" not in data
+    assert data["vectors"]["between_texts"]
+    assert data["model"]["name"] == "there"
+
+
+def test_no_text_is_markup_in_the_page(filler: Filler) -> None:
+    data = look_data(filler, HOSTILE, HOSTILE)
+    made = page(data)
+    made.encode()  # no lone surrogate
+    assert made.count("<script") == 2
+    assert made.count("</script>") == 2
+    said = re.search(r'<script type="application/json" id="data">(.*?)</script>', made, re.DOTALL)
+    assert said is not None
+    assert json.loads(said[1])["texts"] == [HOSTILE, HOSTILE]
+    assert not set("<>&") & set(said[1])
+
+
+def test_the_page_has_nothing_from_elsewhere() -> None:
+    made = page(None)
+    assert "https://" not in made.replace("https://www.w3.org", "")
+    assert re.findall(r'(?:src|href)="([^"]*)"', made) == ["data:,"]
+    assert "url(" not in made
+    assert "@import" not in made
+    assert '<script type="application/json" id="data">null</script>' in made
+
+
+def test_words_in_two_dimensions() -> None:
+    """Four vectors that lie in a plane keep their distances there; cosine distances are as they are."""
+    vectors = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [1, 1, 0, 0], [2, 0, 0, 0]], dtype=np.float32)
+    found = words_data("사랑", ["나는 사랑해"] * 4, [(3, 5)] * 4, vectors)
+    points = np.array(found["points"])
+    np.testing.assert_allclose(np.linalg.norm(points[0] - points[1]), 2**0.5, rtol=1e-3)
+    assert found["distances"][0] == pytest.approx([0, 1, 1 - 0.5**0.5, 0], abs=1e-3)
+    assert sum(found["explained"]) == pytest.approx(1, abs=1e-3)
+    alone = words_data("사랑", ["사랑"], [(0, 2)], vectors[:1])
+    assert alone["points"] == [[0, 0]]
+
+
+@pytest.fixture(scope="module")
+def folder(filler: Filler, tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pretrain")
+    save_model(folder / "model", filler.model, tiny_tokenizer)
+    return folder
+
+
+def test_the_command_writes_the_page(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "look.html"
+    assert cli.run_command(["look", str(folder), TEXT, PAIR, "--html", str(path)]) == 0
+    assert capsys.readouterr().out == f"{path}\n"
+    made = path.read_text(encoding="utf-8")
+    assert '"guesses"' in made
+    assert str(folder) not in made  # a page is passed on
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "give either TEXT or --layers FILE"),
+        (["학교", "--layers", "some.csv"], "give either TEXT or --layers FILE"),
+        pytest.param(["학교 " * 600], "the model reads 512: shorten it", id="long"),
+    ],
+)
+def test_what_the_command_refuses(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert cli.run_command(["look", str(folder), *arguments, "--html", str(tmp_path / "look.html")]) != 0
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "look.html").exists()
+
+
+def test_encoders_and_detectors_are_looked_at_too(
+    folder: Path, tiny_tokenizer: Tokenizer, tmp_path: Path, filler: Filler
+) -> None:
+    model = EncoderModel(filler.model.config, encoder=filler.model.encoder)
+    save_model(tmp_path / "bare" / "model", model, tiny_tokenizer)
+    data = look_data(load_any(tmp_path / "bare", "cpu"), TEXT, whole=True)
+    assert data["model"]["kind"] == "encoder"
+    assert "guesses" not in data
+
+
+@pytest.mark.parametrize("way", ["pca", "tsne"])
+def test_texts_of_a_labelled_set_by_layer(folder: Path, tmp_path: Path, way: str) -> None:
+    rows = [f"{number}\t{text}\t{label}" for number, (text, label) in enumerate([(TEXT, "좋음"), (PAIR, "나쁨")] * 8)]
+    (tmp_path / "set.tsv").write_text("\n".join(["id\tdocument\tlabel", *rows, "16\t끝\t좋음"]), encoding="utf-8")
+    path = tmp_path / "layers.html"
+    given = ["look", str(folder), "--layers", str(tmp_path / "set.tsv"), "--html", str(path), "--way", way]
+    assert cli.run_command(given) == 0
+    made = path.read_text(encoding="utf-8")
+    assert made.count("<svg") == 3
+    assert "좋음" in made
+    assert "set.tsv" in made
+    assert cli.run_command(given) == 0
+    assert path.read_text(encoding="utf-8") == made  # a fixed seed
+
+
+def test_neighbours_are_counted_in_all_dimensions(filler: Filler, tmp_path: Path) -> None:
+    """Each text but one is there several times: its nearest neighbour is itself, with its label."""
+    lines = [{"text": text, "label": label} for text, label in [(TEXT, "좋음"), (PAIR, "나쁨")] * 4 + [("끝", "다른")]]
+    (tmp_path / "set.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    record = layer_points(filler, tmp_path / "set.jsonl", {}, "auto", way="pca", most=500)
+    assert record["labels"] == ["나쁨", "좋음", "다른"]
+    assert [layer["neighbours"] for layer in record["layers"]] == pytest.approx([8 / 9] * 3)
+    assert record["chance"] == pytest.approx(33 / 81)
+    few = layer_points(filler, tmp_path / "set.jsonl", {}, "auto", way="pca", most=3)
+    assert len(few["members"]) == 3

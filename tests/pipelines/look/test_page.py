@@ -1,0 +1,252 @@
+"""The page from disk as people use it, in a real browser: by mouse and by keyboard, on a phone, in the dark."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from korbert.modeling import ClassificationModel, EncoderConfig, ReadingModel
+from korbert.tasks import Filler, Reader
+from korbert.tasks.classification import Classifier
+from korbert.tokenization import Tokenizer
+from korbert.vectors.attention import Attention, attention
+from pipelines.looking import about, look_data, page, words_data
+
+ROOT = Path(__file__).resolve().parents[3]
+TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"
+HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 2"> \u202e "'
+NewWindow = Callable[..., Any]  # a Window of conftest.py
+ROOMS = ("attention", "neurons", "guesses", "pieces", "vectors", "words")
+
+
+@pytest.fixture(scope="module")
+def seen(filler: Filler) -> Attention:
+    return attention(filler.model, filler.tokenizer, TEXT, PAIR)
+
+
+@pytest.fixture(scope="module")
+def data(filler: Filler) -> dict[str, Any]:
+    vectors = np.random.default_rng(1).normal(size=(3, 8))
+    sentences = ["나는 너를 사랑해", "나는 너를 사랑했다", "사랑 누가 말했나"]
+    spans = [(6, 8), (6, 8), (0, 2)]
+    return look_data(filler, TEXT, PAIR, whole=True) | {"words": words_data("사랑", sentences, spans, vectors)}
+
+
+@pytest.fixture(scope="module")
+def on_disk(data: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("page") / "look.html"
+    path.write_text(page(data), encoding="utf-8")
+    return path.as_uri()
+
+
+def test_what_the_script_computes_is_what_python_does(window: NewWindow, data: dict[str, Any], seen: Attention) -> None:
+    tab = window().tab
+    tab.goto("about:blank")
+    script = ROOT / "pipelines" / "reports" / "templates" / "look" / "data.js"
+    tab.add_script_tag(content=script.read_text(encoding="utf-8"))
+    found = tab.evaluate(
+        """async (given) => {
+            const data = await opened(given), units = ["piece", "morpheme", "eojeol"];
+            const heads = units.map((unit) => Array.from(headOf(data, 1, 1, unit)));
+            return [heads, units.map((unit) => Array.from(rolloutOf(data, 1, unit)))];
+        }""",
+        json.loads(json.dumps(data)),
+    )
+    through = Attention(seen.texts, seen.encoding, seen.rollout()[:, None])
+    for unit, head, passed in zip(("piece", "morpheme", "eojeol"), *found, strict=True):
+        np.testing.assert_allclose(head, seen.joined(unit)[1, 1].ravel(), atol=0.006)
+        np.testing.assert_allclose(passed, through.joined(unit)[1, 0].ravel(), atol=0.006)
+    assert tab.evaluate("shown('가\\u202e\\ud800\\n')") == "가\\u202e\\ud800\n"
+    assert tab.evaluate("slice('👍🏻가나', 2, 3)") == "가"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [375, 1280])
+def test_every_room_on_a_phone_and_a_desk_by_day_and_by_night(
+    window: NewWindow, on_disk: str, width: int, scheme: str
+) -> None:
+    one = window(width=width, scheme=scheme)
+    tab = one.open(on_disk)
+    assert tab.locator("#texts").inner_text().split("\n") == [f"A{TEXT}", f"B{PAIR}"]
+    assert "not reasons" in tab.locator("#room").inner_text()
+    assert tab.get_by_role("tab").all_inner_texts() == [name.capitalize() for name in ROOMS]
+    for name in ROOMS:
+        tab.get_by_role("tab", name=name.capitalize()).click()
+        tab.wait_for_timeout(50)
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+        assert tab.get_by_role("tab", selected=True).inner_text() == name.capitalize()
+    tab.get_by_role("tab", name="Attention").click()
+    tab.get_by_role("radio", name="Matrix").click()
+    tab.wait_for_selector(".matrix-holder canvas")
+    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    paper = tab.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert paper == ("rgb(253, 252, 250)" if scheme == "light" else "rgb(21, 23, 26)")
+    assert one.faults == []
+    assert {url.split("#")[0] for url in one.asked} == {on_disk}
+
+
+def test_a_click_on_a_head_changes_the_lines_and_the_address(window: NewWindow, on_disk: str) -> None:
+    one = window()
+    tab = one.open(on_disk)
+    before = one.lines()
+    tab.get_by_role("button", name="layer 2, head 1").click()
+    assert tab.get_by_role("heading", name="Layer 2, head 1").is_visible()
+    after = one.lines()
+    assert after != before
+    tab.get_by_role("radio", name="A to B").click()
+    tab.get_by_role("radio", name="Eojeols").click()
+    tab.locator(".units.from button", has_text="학교에").click()
+    tab.mouse.move(0, 0)
+    kept = one.lines()
+    assert kept not in (before, after)
+    tab.locator("#copy").click()
+    tab.get_by_text("Copied").wait_for()
+    link = tab.evaluate("navigator.clipboard.readText()")
+    assert link == tab.url
+    again = window()
+    other = again.open(link)
+    assert other.get_by_role("heading", name="Layer 2, head 1").is_visible()
+    assert other.get_by_role("button", name="학교에").get_attribute("aria-pressed") == "true"
+    assert again.lines() == kept
+    assert one.faults == again.faults == []
+
+
+def test_from_one_unit_the_page_says_what_it_takes(window: NewWindow, on_disk: str, seen: Attention) -> None:
+    """In words, so that it can be heard; by direction."""
+    labels, weights = seen.labels("eojeol"), seen.joined("eojeol")[1, 0]
+    place = labels.index("친구를")
+    tab = window().open(f"{on_disk}#layer=2&unit=eojeol")
+    tab.get_by_role("button", name="친구를").focus()
+    readout = tab.locator(".readout")
+    best = int(weights[place].argmax())
+    assert readout.inner_text().startswith(
+        f"친구를 takes most from {labels[best]}\u00a0{round(100 * weights[place, best])}"
+    )
+    assert best > labels.index("[SEP]")
+    tab.get_by_role("radio", name="Within each").click()
+    tab.get_by_role("button", name="친구를").focus()
+    best = int(weights[place, : labels.index("[SEP]") + 1].argmax())
+    assert readout.inner_text().startswith(f"친구를 takes most from {labels[best]}\u00a0")
+    tab.locator(".units.to span").nth(place).hover()
+    assert readout.inner_text().startswith("친구를 gives most to")
+
+
+def test_all_by_keyboard(window: NewWindow, on_disk: str) -> None:
+    one = window()
+    tab = one.open(on_disk)
+    tab.get_by_role("button", name="layer 1, head 1").focus()
+    for key in ("ArrowRight", "ArrowDown"):
+        tab.keyboard.press(key)
+    assert tab.get_by_role("heading", name="Layer 2, head 2").is_visible()
+    assert tab.evaluate("document.activeElement.getAttribute('aria-label')") == "layer 2, head 2"
+    tab.get_by_role("radio", name="Pieces").focus()
+    tab.keyboard.press("ArrowRight")
+    assert tab.get_by_role("radio", name="Morphemes").get_attribute("aria-checked") == "true"
+    tab.locator(".units.from button").first.focus()
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("Enter")
+    assert tab.url.endswith("from=2")
+    assert tab.evaluate("document.activeElement.innerText") == "나"
+    tab.keyboard.press("Escape")
+    assert "from" not in tab.url
+    tab.get_by_role("tab", name="Attention").focus()
+    tab.keyboard.press("ArrowRight")
+    assert tab.get_by_role("tab", selected=True).inner_text() == "Neurons"
+    assert tab.evaluate("document.activeElement.id") == "tab-neurons"
+    assert one.faults == []
+
+
+def test_neurons_add_up_to_the_weight(window: NewWindow, on_disk: str, seen: Attention) -> None:
+    place = seen.labels("piece").index("학교")
+    tab = window().open(f"{on_disk}#room=neurons&layer=2&head=2&from={place + 1}&to=4")
+    assert seen.queries is not None
+    assert seen.keys is not None
+    product = float(seen.queries[1, 1, place] @ seen.keys[1, 1, 3])
+    words = tab.locator(".sum").inner_text().replace("\u2212", "-").replace(";", "").split()
+    assert float(words[words.index("to") + 1]) == pytest.approx(product, abs=0.05 + 0.02 * abs(product))
+    share = seen.weights[1, 1, place, 3]
+    assert float(words[-2].strip("<\u00a0%")) / 100 == pytest.approx(share, abs=0.011)
+    tab.locator(".all-keys button").nth(5).click()
+    assert "to=6" in tab.url
+
+
+def test_a_click_puts_a_mask_and_the_guesses_show(window: NewWindow, on_disk: str, data: dict[str, Any]) -> None:
+    tab = window().open(f"{on_disk}#room=guesses")
+    place = data["units"]["piece"]["labels"].index("학교")
+    tab.get_by_role("button", name="학교").click()
+    assert tab.locator(".piece[aria-pressed=true]").inner_text() == "[MASK]"
+    shown = [line.inner_text().split("\n")[0] for line in tab.locator(".guess-panel li").all()]
+    assert shown == [name for name, _ in data["guesses"][place]["best"]]
+    assert f"mask={place + 1}" in tab.url
+
+
+def test_text_never_runs(window: NewWindow, filler: Filler, tmp_path: Path) -> None:
+    found = look_data(filler, HOSTILE, HOSTILE, whole=True)
+    found["words"] = words_data(HOSTILE, [HOSTILE] * 3, [(0, 5)] * 3, np.eye(3))
+    found["similar"] = [{"id": HOSTILE, "text": HOSTILE, "score": 0.5, "rank_vectors": 1}]
+    found["reading"] = {"question": HOSTILE, "context": HOSTILE,
+                        "answers": [{"text": HOSTILE[:9], "start": 0, "end": 9, "score": 0.5}]}  # fmt: skip
+    found["missing"]["label"] = found["model"]["name"] = HOSTILE
+    path = tmp_path / "hostile.html"
+    path.write_text(page(found), encoding="utf-8")
+    one = window()
+    tab = one.open(path.as_uri() + "#room=%3Cimg%20src=x%20onerror=alert(1)%3E&layer=99999&head=0&from=abc&unit=<b>")
+    for name in [*ROOMS, "reading", "similar"]:
+        tab.get_by_role("tab", name=name.capitalize()).click()
+        tab.wait_for_timeout(50)
+        assert tab.locator("img").count() == 0
+    assert "<script>window.hacked = 1</script>" in tab.locator("#texts").inner_text()
+    assert "\\u202e" in tab.locator("#texts").inner_text()
+    assert tab.evaluate("window.hacked") is None
+    assert one.faults == []
+
+
+def test_what_is_missing_is_said(window: NewWindow, data: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "look.html"
+    without = {key: value for key, value in data.items() if key != "neurons"}
+    path.write_text(page(without | {"missing": {"neurons": "<i>left out</i>"}}), encoding="utf-8")
+    tab = window().open(path.as_uri())
+    assert "Neurons" not in tab.get_by_role("tab").all_inner_texts()
+    assert tab.get_by_text("<i>left out</i>").is_visible()
+
+
+def test_words_alone_are_a_page(window: NewWindow, filler: Filler, tmp_path: Path) -> None:
+    found = words_data("사랑", ["나는 사랑해", "사랑이 뭐야", "내 사랑"], [(3, 5), (0, 2), (2, 4)], np.eye(3))
+    path = tmp_path / "words.html"
+    path.write_text(page({"model": about(filler), "texts": ["사랑"], "missing": {}, "words": found}), encoding="utf-8")
+    one = window()
+    tab = one.open(path.as_uri())
+    assert tab.get_by_role("tab").all_inner_texts() == ["Words"]
+    assert tab.locator(".occurrences mark").all_inner_texts() == ["사랑"] * 3
+    tab.locator(".occurrences li").nth(1).hover()
+    assert tab.locator("svg g.on text").text_content() == "2"
+    assert one.faults == []
+
+
+def test_what_speaks_for_a_label_and_what_a_reader_answers(
+    window: NewWindow, tiny_tokenizer: Tokenizer, config: EncoderConfig, stirred: Callable[[Any], Any], tmp_path: Path
+) -> None:
+    model = ClassificationModel(config, 2, labels=["부정", "긍정"], generator=torch.Generator().manual_seed(3))
+    classifier = Classifier(stirred(model), tiny_tokenizer)
+    path = tmp_path / "label.html"
+    path.write_text(page(look_data(classifier, TEXT)), encoding="utf-8")
+    one = window()
+    tab = one.open(path.as_uri())
+    best = classifier.predict(TEXT)
+    assert f"log odds of {best['label']} ({round(100 * max(best['probabilities'].values()))}" in (
+        tab.locator("#room").inner_text()
+    )
+    assert tab.locator(".strip", has_text="label").locator("canvas").is_visible()
+
+    reader = Reader(stirred(ReadingModel(config, torch.Generator().manual_seed(3))), tiny_tokenizer)
+    context, question = "세종은 1443년에 👍🏻 한글을 만들었다.", "한글은 언제 만들어졌나?"
+    path.write_text(page(look_data(reader, question, context)), encoding="utf-8")
+    tab = one.open(path.as_uri() + "#room=reading")
+    assert tab.locator("mark.answer").all_inner_texts() != []
+    assert "".join(tab.locator("mark.answer").all_inner_texts()) == reader.answer(context, question)["answer"]
+    assert tab.locator(".passage").inner_text() == context
+    assert one.faults == []

@@ -1,0 +1,155 @@
+"""The page as a service gives it, in a real browser: it asks for what it shows."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from korbert.tasks import Filler
+from pipelines.looking import look_data, page
+
+TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"
+NewWindow = Callable[..., Any]  # a Window of conftest.py
+
+
+class Service:
+    """What the page needs of a service. operations, index: what it has. token: that it wants. asked: what it was."""
+
+    def __init__(self, filler: Filler) -> None:
+        self.operations, self.index, self.token = ["attention", "fill"], True, ""
+        self.asked: list[tuple[str, Any]] = []
+        lock = threading.Lock()
+
+        def answer(route: str, body: Any) -> tuple[int, Any]:
+            self.asked.append((route, body))
+            if route == "health":
+                model = {"name": "small", "kind": "pretraining", "operations": self.operations}
+                return 200, {"status": "ready", "models": [model], "index": self.index}
+            if route == "attention" and "길다" in body["text"]:
+                return 413, {"error": {"message": "text has 600 pieces, the model reads 512: shorten it"}}
+            if route == "attention":
+                return 200, look_data(filler, body["text"], body.get("pair"))
+            if route == "fill":
+                return 200, {
+                    "model": "small",
+                    "data": [{"gaps": [[vars(one) for one in gap] for gap in filler.fill(body["input"])]}],
+                }
+            hit = {"id": "b1", "text": "비슷한 <b>문장</b>", "score": 0.03, "rank_vectors": 1, "rank_words": None,
+                   "score_vectors": 0.9, "score_words": None}  # fmt: skip
+            return 200, {"data": [{"hits": [hit]}]}
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(handler) -> None:
+                if handler.path == "/":
+                    handler.send(200, page(None).encode(), "text/html; charset=utf-8")
+                else:
+                    handler.reply(handler.path[1:], None)
+
+            def do_POST(handler) -> None:
+                handler.reply(handler.path[1:], json.loads(handler.rfile.read(int(handler.headers["Content-Length"]))))
+
+            def reply(handler, route: str, body: Any) -> None:
+                said = handler.headers.get("Authorization", "")
+                if self.token and route != "health" and said != f"Bearer {self.token}":
+                    code, found = 401, {"error": {"message": "the token is missing or wrong"}}
+                else:
+                    with lock:
+                        code, found = answer(route, body)
+                handler.send(code, json.dumps(found).encode(), "application/json")
+
+            def send(handler, code: int, body: bytes, kind: str) -> None:
+                handler.send_response(code)
+                handler.send_header("Content-Type", kind)
+                handler.send_header("Content-Length", str(len(body)))
+                handler.end_headers()
+                handler.wfile.write(body)
+
+            def log_message(handler, *_: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self.server.server_port}/"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def service(filler: Filler) -> Iterator[Service]:
+    service = Service(filler)
+    yield service
+    service.server.shutdown()
+    service.server.server_close()
+
+
+def test_type_see_and_pass_on_the_link(window: NewWindow, service: Service) -> None:
+    one = window()
+    tab = one.tab
+    tab.goto(service.address)
+    tab.get_by_label("Text", exact=True).fill(TEXT)
+    tab.get_by_label("Second text, if any").fill(PAIR)
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector(".threads canvas")
+    assert tab.locator("#texts").inner_text().split("\n") == [f"A{TEXT}", f"B{PAIR}"]
+    assert ("attention", {"text": TEXT, "pair": PAIR}) in service.asked
+    tab.get_by_role("button", name="layer 2, head 2").click()
+    tab.locator("#copy").click()
+    tab.get_by_text("Copied").wait_for()
+    link = tab.evaluate("navigator.clipboard.readText()")
+    drawn = one.lines()
+    again = window()
+    other = again.open(link)
+    assert other.get_by_role("heading", name="Layer 2, head 2").is_visible()
+    assert other.get_by_label("Text", exact=True).input_value() == TEXT
+    assert again.lines() == drawn
+    assert one.faults == again.faults == []
+
+
+def test_an_example_is_one_click_away(window: NewWindow, service: Service) -> None:
+    one = window()
+    one.tab.goto(service.address)
+    one.tab.get_by_role("button", name="나는 너를 사랑해").click()
+    one.tab.wait_for_selector(".threads canvas")
+    assert ("attention", {"text": "나는 너를 사랑해"}) in service.asked
+    assert not one.tab.locator("#examples").is_visible()
+    one.tab.reload()  # the address holds it
+    one.tab.wait_for_selector(".threads canvas")
+    assert one.tab.locator("#texts").inner_text() == "나는 너를 사랑해"
+    assert one.faults == []
+
+
+def test_the_service_is_asked_for_a_mask_and_for_similar_texts(window: NewWindow, service: Service) -> None:
+    one = window()
+    tab = one.open(f"{service.address}#room=guesses&text={TEXT}&pair={PAIR}")
+    tab.get_by_role("button", name="또").click()
+    tab.wait_for_selector(".guess-panel li")
+    assert ("fill", {"input": "이걸 왜 [MASK] 봤을까 👍🏻", "top": 5}) in service.asked
+    assert tab.locator(".guess-panel li").count() == 5
+    tab.get_by_role("tab", name="Similar").click()
+    assert tab.locator(".hits p").inner_text() == "비슷한 <b>문장</b>"
+    assert one.faults == []
+
+
+def test_rooms_that_the_service_has_not_are_not_there(window: NewWindow, service: Service) -> None:
+    service.operations, service.index = ["attention"], False
+    tab = window().open(f"{service.address}#text={TEXT}")
+    assert tab.get_by_role("tab").all_inner_texts() == ["Attention", "Neurons", "Pieces", "Vectors"]
+    assert not [route for route, _ in service.asked if route in ("similar", "fill")]
+
+
+def test_what_the_service_refuses_is_said(window: NewWindow, service: Service) -> None:
+    service.token = "secret"
+    tab = window().tab
+    tab.goto(f"{service.address}#text={TEXT}")
+    tab.get_by_role("alert").wait_for()
+    assert tab.get_by_role("alert").inner_text() == "the token is missing or wrong"
+    tab.get_by_label("Token").fill("secret")
+    tab.get_by_role("button", name="Look").click()
+    tab.wait_for_selector(".threads canvas")
+    assert not tab.get_by_role("alert").is_visible()
+    assert "secret" not in tab.url
+    tab.get_by_label("Text", exact=True).fill("너무 길다")
+    tab.keyboard.press("Enter")
+    tab.get_by_role("alert").wait_for()
+    assert "shorten it" in tab.get_by_role("alert").inner_text()
