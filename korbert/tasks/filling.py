@@ -14,10 +14,10 @@ from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import PretrainingModel
 from korbert.modeling.storage import load_model
 from korbert.tasks.texts import as_texts
-from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import Span
 from korbert.tokenization.vocabulary import FIRST_PIECE, MARK
 from korbert.training.devices import choose_device
+from korbert.vectors.encoder import TextEncoder
 
 __all__ = ["Candidate", "Filler"]
 
@@ -35,14 +35,8 @@ class Candidate:
     text: str
 
 
-class Filler:
-    """A pretrained model that fills gaps. name: of the model in errors; `load` sets it to the folder."""
-
-    name = "the model"
-
-    def __init__(self, model: PretrainingModel, tokenizer: AnyTokenizer) -> None:
-        self.model = model.eval()
-        self.tokenizer = tokenizer
+class Filler(TextEncoder[PretrainingModel]):
+    """A pretrained model that fills gaps."""
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
