@@ -2,7 +2,7 @@
 
 The way of texts to vectors, `TextEncoder.embed`, which every model of `korbert.load` has:
 
-1. settings.py    VectorSettings: layers, pooling, special tokens, length, numbers.
+1. settings.py    VectorSettings: layers, pooling, special tokens, length, numbers; names.py has their names.
 2. encoder.py     texts -> pieces -> vectors of pieces, sorted by length, in constant memory.
 3. pooling.py     vectors of pieces -> a vector a text: the table of poolings.
    counts.py      in how many documents each piece occurs: the weights of "idf" and "bm25".

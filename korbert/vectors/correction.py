@@ -5,17 +5,16 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from korbert.durable import write_whole
 from korbert.errors import SettingsError
+from korbert.vectors.names import CorrectionName
 
-__all__ = ["Correction", "CorrectionName"]
-
-CorrectionName = Literal["common", "whiten"]
+__all__ = ["Correction"]
 
 _Vectors = NDArray[np.float32]
 _LEAST = 1e-9  # variance, as a share of the greatest, below which a direction is taken for noise of rounding

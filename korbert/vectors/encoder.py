@@ -29,9 +29,10 @@ from korbert.vectors.settings import Asked, VectorSettings
 
 if TYPE_CHECKING:
     from korbert.vectors.index import Index
+    from korbert.vectors.names import Unit, Way
     from korbert.vectors.occurrences import Occurrence
-    from korbert.vectors.parts import Parts, Unit
-    from korbert.vectors.ranking import Hit, Way
+    from korbert.vectors.parts import Parts
+    from korbert.vectors.ranking import Hit
 
 __all__ = ["TEXTS_AT_ONCE", "TextEncoder", "hidden_of", "unit"]
 

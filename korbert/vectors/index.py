@@ -19,8 +19,9 @@ from korbert.vectors import storage
 from korbert.vectors.correction import Correction
 from korbert.vectors.counts import PieceCounts
 from korbert.vectors.encoder import TEXTS_AT_ONCE, TextEncoder
+from korbert.vectors.names import Way
 from korbert.vectors.pooling import POOLINGS
-from korbert.vectors.ranking import Found, Hit, Way, joined
+from korbert.vectors.ranking import Found, Hit, joined
 from korbert.vectors.settings import Asked, VectorSettings
 from korbert.vectors.snapshot import Snapshot, opened
 from korbert.vectors.storage import Record, WordsRecord
@@ -59,7 +60,7 @@ class Index:
         self._now = opened(folder)
         record = self._now.record
         self.settings = VectorSettings.of(record.settings)
-        self._correction = Correction.load(folder / _CORRECTION) if _CORRECTION in record.files else None
+        self.correction = Correction.load(folder / _CORRECTION) if _CORRECTION in record.files else None
         self._counts = PieceCounts.load(folder / _COUNTS, model.tokenizer) if _COUNTS in record.files else None
 
     @classmethod
@@ -72,10 +73,10 @@ class Index:
         correction: Correction | None = None,
         **asked: Unpack[Asked],
     ) -> Self:
-        """A new index without texts, or the one in the folder if it is of the same model and settings.
+        """A new index without texts, or the one in the folder if it is of this model and has the settings asked for.
 
-        counts, correction, asked: as TextEncoder.embed; vectors are of length 1 in any case. ArtifactError where the
-        folder holds another index or other files.
+        counts, correction, asked: of a new index, as of TextEncoder.embed; vectors are of length 1 in any case.
+        ArtifactError where the folder holds another index or other files.
         """
         folder, settings = Path(folder), model.vector_settings(**asked)
         settings = settings.model_copy(update={"normalize": True})
@@ -83,11 +84,11 @@ class Index:
             record = storage.read_record(folder)
             _check_model(folder, record, model)
             there = VectorSettings.of(record.settings)
-            for name, value in settings:
-                if value != getattr(there, name):
+            for name in asked:
+                if (here := getattr(settings, name)) != getattr(there, name):
                     raise ArtifactError(
-                        f"{folder}: {name}: {value!r} here, {getattr(there, name)!r} in the index: leave the option"
-                        " out, or name another folder"
+                        f"{folder}: {name}: {here!r} here, {getattr(there, name)!r} in the index: leave the option out,"
+                        " or name another folder"
                     )
             return cls(folder, model)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -248,7 +249,7 @@ class Index:
         return found
 
     def _vectors(self, encodings: list[Encoding]) -> NDArray[np.float32]:
-        return self.model.pooled(encodings, self.settings, counts=self._counts, correction=self._correction)
+        return self.model.pooled(encodings, self.settings, counts=self._counts, correction=self.correction)
 
     def _snapshot(self) -> Snapshot:
         """The index as it is now, which another process may have written."""

@@ -92,7 +92,9 @@ def _places(encoding: Encoding, first: int, last: int, span: Span, by_morpheme: 
 
 def distances(occurrences: Sequence[Occurrence]) -> NDArray[np.float64]:
     """(N, N) cosine distances, 0 to 2, of N occurrences that have a vector."""
-    vectors = unit(np.array([one.vector for one in occurrences], dtype=np.float32).reshape(len(occurrences), -1))
+    if not occurrences:
+        return np.zeros((0, 0))
+    vectors = unit(np.array([one.vector for one in occurrences], dtype=np.float32))
     found = 1.0 - vectors.astype(np.float64) @ vectors.T.astype(np.float64)
     np.fill_diagonal(found, 0.0)
     return np.asarray(np.maximum(found, 0.0))

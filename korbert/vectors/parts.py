@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,11 +15,10 @@ from korbert.tasks.examples import Examples
 from korbert.tokenization.encoding import Encoding, Span, span_of
 from korbert.tokenization.morphemes import eojeols_after
 from korbert.training.devices import moved
+from korbert.vectors.names import Unit
 from korbert.vectors.settings import VectorSettings
 
-__all__ = ["Parts", "Unit", "parts_of", "vectors_of_pieces"]
-
-Unit = Literal["piece", "morpheme", "eojeol"]
+__all__ = ["Parts", "parts_of", "vectors_of_pieces"]
 
 _ROWS_AT_ONCE = 32
 

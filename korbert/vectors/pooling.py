@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from korbert.vectors.counts import PieceCounts
-from korbert.vectors.settings import PoolingName
+from korbert.vectors.names import PoolingName
 
 __all__ = ["POOLINGS", "Pooling", "weights_of"]
 

@@ -2,11 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-__all__ = ["Found", "Hit", "Way", "joined"]
-
-Way = Literal["both", "vectors", "words"]
+__all__ = ["Found", "Hit", "joined"]
 
 Found = tuple[int, float]
 """The row of a text, and its score; in lists, the best one first."""

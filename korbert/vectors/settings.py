@@ -1,16 +1,14 @@
 """What a text's vector is made of: layers, pooling, length. Imports no torch."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from korbert.errors import SettingsError
+from korbert.vectors.names import Mix, PoolingName
 
-__all__ = ["Asked", "Mix", "PoolingName", "VectorSettings"]
-
-Mix = Literal["sum", "mean", "concat"]
-PoolingName = Literal["mean", "first", "max", "mean-max", "idf", "bm25"]
+__all__ = ["Asked", "VectorSettings"]
 
 
 class VectorSettings(BaseModel, frozen=True, extra="forbid"):
