@@ -27,7 +27,7 @@ from korbert.vectors.snapshot import Snapshot, opened
 from korbert.vectors.storage import Record, WordsRecord
 from korbert.vectors.words import has_bm25s, read_texts
 
-__all__ = ["Added", "Index", "is_utf8"]
+__all__ = ["Added", "Index", "is_utf8", "search_settings"]
 
 _DEPTH = 100  # texts of each way that are joined, at least
 _CORRECTION, _COUNTS = "correction.npz", "piece_counts.parquet"
@@ -75,11 +75,10 @@ class Index:
     ) -> Self:
         """A new index without texts, or the one in the folder if it is of this model and has the settings asked for.
 
-        counts, correction, asked: of a new index, as of TextEncoder.embed; vectors are of length 1 in any case.
-        ArtifactError where the folder holds another index or other files.
+        counts, correction, asked: of a new index, as of TextEncoder.embed, but for the pooling (search_settings);
+        vectors are of length 1 in any case. ArtifactError where the folder holds another index or other files.
         """
         folder, settings = Path(folder), model.vector_settings(**asked)
-        settings = settings.model_copy(update={"normalize": True})
         if (folder / storage.RECORD).exists():
             record = storage.read_record(folder)
             _check_model(folder, record, model)
@@ -93,11 +92,11 @@ class Index:
             return cls(folder, model)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise ArtifactError(f"{folder}: is there, and is no index: name a new folder")
-        if POOLINGS[settings.pooling].counts and counts is None:
-            counts = PieceCounts.find(None, model.name, model.tokenizer)
+        completed, counts = search_settings(model, asked, counts)
+        settings = model.vector_settings(**completed).model_copy(update={"normalize": True})
         folder.mkdir(parents=True, exist_ok=True)
         files = {}
-        for name, kept in ((_CORRECTION, correction), (_COUNTS, counts if POOLINGS[settings.pooling].counts else None)):
+        for name, kept in ((_CORRECTION, correction), (_COUNTS, counts)):
             if kept is not None:
                 kept.save(folder / name if isinstance(kept, Correction) else folder)
                 files[name] = storage.file_record(folder / name)
@@ -257,6 +256,27 @@ class Index:
         if storage.read_record(self.folder) != now.record:
             self._now = now = opened(self.folder, now.parts)
         return now
+
+
+def search_settings(
+    model: TextEncoder[Any], asked: Asked, counts: PieceCounts | None = None
+) -> tuple[Asked, PieceCounts | None]:
+    """The settings of an index, and the counts that its pooling needs.
+
+    Without a pooling that was asked for or trained it is "bm25" where counts of pieces are at hand: vectors of a model
+    that was trained for none are far better so. With 4 layers of 256, Spearman is 0.57 to 0.39 on KorSTS test, 0.35 to
+    0.01 on KLUE-STS dev; recall at 1 of KorQuAD's paragraphs is 13.7 to 5.2.
+    """
+    completed: Asked = {**model.vector_defaults, **asked}
+    if "pooling" not in completed:
+        try:
+            counts = counts or PieceCounts.find(None, model.name, model.tokenizer)
+            completed["pooling"] = "bm25"
+        except SettingsError:  # there are none
+            completed["pooling"] = "mean"
+    if not POOLINGS[completed["pooling"]].counts:
+        return completed, None
+    return completed, counts or PieceCounts.find(None, model.name, model.tokenizer)
 
 
 def is_utf8(text: str) -> bool:

@@ -15,6 +15,7 @@ record names: the next writer deletes them. A reader keeps its files open, so th
 import contextlib
 import errno
 import fcntl
+import logging
 import math
 import os
 import shutil
@@ -50,6 +51,8 @@ __all__ = [
     "write_record",
     "write_words",
 ]
+
+_logger = logging.getLogger(__name__)
 
 FORMAT = 1
 RECORD = "index.json"
@@ -193,7 +196,10 @@ def due(parts: Sequence[PartRecord]) -> range | None:
 
 def write_graphs(folder: Path, parts: Sequence[PartRecord]) -> list[PartRecord]:
     """The parts, with a graph for each large one of a large index."""
-    if sum(part.live for part in parts) <= graph.MANY_ROWS or not graph.has_usearch():
+    if (live := sum(part.live for part in parts)) <= graph.MANY_ROWS:
+        return list(parts)
+    if not graph.has_usearch():
+        _logger.warning("%s: %s texts: pip install 'korbert[search]', so that a search is fast", folder, f"{live:,}")
         return list(parts)
     found = []
     for part in parts:

@@ -68,27 +68,42 @@ def asked_for(given: dict[str, Any]) -> "Asked":
 
 
 def embedding_of(
-    model: Path, device: str, given: dict[str, Any], texts: Path | None, form: "Format", text: str | None
+    model: Path,
+    device: str,
+    given: dict[str, Any],
+    texts: Path | None,
+    form: "Format",
+    text: str | None,
+    *,
+    search: bool = False,
 ) -> "Embedding":
-    """The model with the settings of its vectors. texts, form, text: what is read, on which a correction is fitted
-    without --fit-on."""
+    """The model with the settings of its vectors.
+
+    texts, form, text: what is read, on which a correction is fitted without --fit-on. search: with the pooling that an
+    index takes by itself.
+    """
     import korbert
     from korbert.vectors import POOLINGS, PieceCounts
+    from korbert.vectors.index import search_settings
     from pipelines.embedding import Embedding, fit_correction
 
-    loaded, asked = korbert.load(model, device=device), asked_for(given)
-    pooling, way, fit_on = POOLINGS[loaded.vector_settings(**asked).pooling], given["correct"], given["fit_on"]
-    if given["counts"] and not pooling.counts:
+    loaded, asked, way, fit_on = korbert.load(model, device=device), asked_for(given), given["correct"], given["fit_on"]
+    pooling = asked.get("pooling") or loaded.vector_defaults.get("pooling") or ("bm25" if search else "mean")
+    if given["counts"] and not POOLINGS[pooling].counts:
         raise SettingsError("--counts: is for --pooling idf or bm25: leave it out, or take one of them")
     if fit_on and way is None:
         raise SettingsError("--fit-on: is for --correct: leave it out, or say what is to be fitted")
-    counts = PieceCounts.find(given["counts"], str(model), loaded.tokenizer) if pooling.counts else None
+    counts = PieceCounts.find(given["counts"], str(model), loaded.tokenizer) if given["counts"] else None
+    if search:
+        asked, counts = search_settings(loaded, asked, counts)
+    elif POOLINGS[pooling].counts and counts is None:
+        counts = PieceCounts.find(None, str(model), loaded.tokenizer)
+    plain = Embedding(loaded, asked, counts)
     if way is None:
-        return Embedding(loaded, asked, counts)
+        return plain
     path = fit_on or texts
     if path is None or not path.is_file():
         raise SettingsError("--correct: is fitted on texts before it is used: name a file of them with --fit-on")
-    plain = Embedding(loaded, asked, counts)
     correction = fit_correction(plain, way, fit_on) if fit_on else fit_correction(plain, way, path, form, text)
     return Embedding(loaded, asked, counts, correction)
 

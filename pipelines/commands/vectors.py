@@ -135,6 +135,7 @@ def index(
     CORPUS is a file of lines, of JSON lines of {"id": .., "text": ..}, or a table. A text whose id is in the index
     replaces that one; without an id it has FILE:LINE. What was added before a run was cut off is not computed again.
     """
+    import korbert
     from korbert.progress import track
     from korbert.vectors import Index
     from korbert.vectors.index import Added
@@ -142,11 +143,13 @@ def index(
     options.show_progress()
     if corpus is None and remove is None:
         raise SettingsError("neither CORPUS nor --remove is given: name texts to add, or ids to remove")
-    way, is_new = given["correct"], not (output / "index.json").exists()
-    if not is_new:
-        given = {**given, "correct": None, "fit_on": None}
-    own = vector_options.embedding_of(model, device, given, corpus, form, text)
-    made = Index.create(output, own.model, counts=own.counts, correction=own.correction, **own.asked)
+    way = given["correct"]
+    if (output / "index.json").exists():
+        own = korbert.load(model, device=device)
+        made = Index.create(output, own, **vector_options.asked_for(given))  # refuses settings other than the index has
+    else:
+        new = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
+        made = Index.create(output, new.model, counts=new.counts, correction=new.correction, **new.asked)
     if way is not None and way != (made.correction and made.correction.way):
         raise SettingsError(f"{output}: was made without --correct {way}: leave it out, or name another folder")
     removed, added, failed = 0, Added(), Failed(str(corpus))
@@ -208,7 +211,7 @@ def similar(
             made = Index.load(corpus, loaded)
             Index.create(corpus, loaded, **vector_options.asked_for(given))  # refuses settings other than the index has
         else:
-            own = vector_options.embedding_of(model, device, given, corpus, form, text)
+            own = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
             folder = stack.enter_context(TemporaryDirectory(prefix="korbert-index-"))
             made = Index.create(folder, own.model, counts=own.counts, correction=own.correction, **own.asked)
             made.add(_pairs(corpus, form, text, failed), rank_words=False)

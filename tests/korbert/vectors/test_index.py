@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
 from korbert.errors import ArtifactError, CorpusError, SettingsError
-from korbert.modeling import EncoderConfig, PretrainingModel, save_model
+from korbert.modeling import EmbeddingModel, EncoderConfig, PretrainingModel, save_model
+from korbert.tasks import Embedder
 from korbert.vectors import Correction, Hit, Index, PieceCounts, TextEncoder, exact, graph, storage
 from korbert.vectors import index as module
 from korbert.vectors.words import terms_of_tags
@@ -182,6 +183,24 @@ def test_other_models_are_refused(
         Index.create(tmp_path / "mine", encoder)
     with pytest.raises(SettingsError, match="way 'all', top 10: take both, vectors, words, and 1 at least"):
         index.search("가", way="all")  # type: ignore[arg-type]
+
+
+def test_a_model_without_trained_vectors_is_weighted_where_counts_are_at_hand(
+    encoder: TextEncoder[Any], tmp_path: Path
+) -> None:
+    """Those of its folder; vectors of `embed` stay what they are."""
+    save_model(tmp_path / "model", encoder.model, encoder.tokenizer)
+    PieceCounts.of_texts(TEXTS, encoder.tokenizer).save(tmp_path / "model")
+    model = TextEncoder.load(tmp_path / "model", "cpu")
+    index = Index.create(tmp_path / "index", model)
+    index.add(PAIRS)
+    assert index.settings.pooling == "bm25"
+    cosine = index.search(TEXTS[0], 1, "vectors")[0][0].score
+    assert cosine == pytest.approx(1, abs=1e-5)
+    assert model.vector_settings().pooling == "mean"
+    assert Index.create(tmp_path / "mean", model, pooling="mean").settings.pooling == "mean"
+    trained = Embedder(EmbeddingModel(encoder.model.config, "first"), encoder.tokenizer)
+    assert Index.create(tmp_path / "trained", trained).settings.pooling == "first"
 
 
 def test_an_index_knows_its_model(encoder: TextEncoder[Any], tmp_path: Path) -> None:
@@ -369,5 +388,5 @@ def test_without_bm25s(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "has_bm25s", lambda: False)
     index.add([("new", "글")])
     assert index.search("글", way="vectors")[0]
-    with pytest.raises(SettingsError, match=r'search by words needs bm25s: pip install "korbert\[search\]", or search'):
+    with pytest.raises(SettingsError, match=r"search by words needs bm25s: pip install 'korbert\[search\]', or search"):
         index.search("글")
