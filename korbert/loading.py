@@ -1,6 +1,7 @@
 """A trained model, ready for use."""
 
 from pathlib import Path
+from typing import Any
 
 from korbert.modeling.storage import read_config
 from korbert.tasks.classification import Classifier
@@ -9,15 +10,17 @@ from korbert.tasks.filling import Filler
 from korbert.tasks.predicting import Predictor
 from korbert.tasks.reading import Reader
 from korbert.tasks.tagging.tagger import Tagger
+from korbert.vectors.encoder import TextEncoder
 
 __all__ = ["Loaded", "load"]
 
-Loaded = Filler | Classifier | Reader | Tagger | Embedder | Predictor
+Loaded = Filler | Classifier | Reader | Tagger | Embedder | Predictor | TextEncoder[Any]
 
 
 def load(folder: str | Path, device: str = "auto") -> Loaded:
     """The model in a folder: a Filler (.fill), a Classifier (.predict), a Reader (.answer), a Tagger (.tag) or an
-    Embedder (.embed); of `korbert finetune` also a Predictor (.predict).
+    Embedder (.similarity); of `korbert finetune` also a Predictor (.predict). All are a TextEncoder (.embed), and an
+    encoder without a head, or one of rtd, is nothing more.
 
     folder: an artifact that has a model, or its `model/`. device: "auto", "cpu" or "cuda".
     Raises ModelError if the folder holds no model, or a tokenizer other than the one of training.
@@ -34,4 +37,6 @@ def load(folder: str | Path, device: str = "auto") -> Loaded:
         return Predictor.load(folder, device)
     if kind == "classification":
         return Classifier.load(folder, device)
+    if kind in ("encoder", "detection"):
+        return TextEncoder.load(folder, device)
     return Filler.load(folder, device)

@@ -14,7 +14,7 @@ from korbert.errors import EndedElsewhere, KorbertError
 from korbert.interruption import Interrupted, raised_signals
 from korbert.terminal import printable
 from korbert.world import is_silent, world
-from pipelines.commands import data, models, planning, scoring, seeing, serving, stages, tasks
+from pipelines.commands import data, models, planning, scoring, seeing, serving, stages, tasks, vectors
 from pipelines.stages.table import STAGES
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -135,5 +135,6 @@ for _command in (
     *models.COMMANDS,
     *serving.COMMANDS,
     *seeing.COMMANDS,
+    *vectors.COMMANDS,
 ):
     cli.add_command(_command)

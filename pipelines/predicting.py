@@ -18,10 +18,10 @@ from korbert.tasks.reading import Reader
 from korbert.tasks.tagging import Tagger
 from pipelines.records import Format, Keys, Record, records
 
-__all__ = ["MAX_CHARS", "Result", "predict_lines"]
+__all__ = ["MAX_CHARS", "TEXT_NAMES", "Result", "predict_lines", "result_of"]
 
 MAX_CHARS = 100_000  # of a text; a classifier sees some hundred pieces
-_TEXT = (
+TEXT_NAMES = (
     "text",
     "document",
     "sentence",
@@ -57,7 +57,7 @@ def predict_lines(
         keys = {role.name: role.names for role in roles}
         values = {role.name: role.value for role in roles}
     elif isinstance(model, Classifier | Tagger | Embedder):
-        keys = {"text": _TEXT}
+        keys = {"text": TEXT_NAMES}
     else:
         raise ModelError("this model fills gaps and has learned no task: use `korbert fill`, or a fine-tuned model")
     if text and "text" not in keys:
@@ -65,7 +65,7 @@ def predict_lines(
     if text:
         keys = {**keys, "text": (text,)}
     for part in records(file, name, form, keys):
-        results = [_result(record, keys, values) for record in part]
+        results = [result_of(record, keys, values) for record in part]
         good = [result for result in results if "error" not in result]
         predictions: list[Any]
         if isinstance(model, Reader):
@@ -85,7 +85,7 @@ def predict_lines(
         yield results
 
 
-def _result(record: Record, keys: Keys, values: Mapping[str, Callable[[Any], Any]]) -> Result:
+def result_of(record: Record, keys: Keys, values: Mapping[str, Callable[[Any], Any]]) -> Result:
     """The result before its prediction: line and id of the record, and the values of `keys` or an error.
 
     values: key -> what makes a value of its field, or raises ValueError; else the field has to be a string.

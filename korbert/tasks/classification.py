@@ -26,8 +26,9 @@ from korbert.tasks.learning import finetune as learn
 from korbert.tasks.learning_settings import Way
 from korbert.tasks.metrics import METRICS, Metric, confusion
 from korbert.tasks.texts import as_texts
-from korbert.tokenization import AnyTokenizer, Encoding
+from korbert.tokenization import Encoding
 from korbert.training.devices import Batch, choose_device
+from korbert.vectors.encoder import TextEncoder
 
 __all__ = ["Classifier", "Prediction", "classification_loss", "finetune", "probabilities"]
 
@@ -91,23 +92,13 @@ def finetune(
     )  # fmt: skip
 
 
-class Classifier:
+class Classifier(TextEncoder[ClassificationModel]):
     """Predicts labels of texts with a model folder of kind "classification".
 
-        >>> classifier = Classifier.load("artifacts/demo/nsmc")
-        >>> classifier.predict("정말 좋은 영화")
-        {"label": "긍정", "probabilities": {"부정": 0.04, "긍정": 0.96}}
-
-    max_length: pieces of a text, special tokens included; the rest is cut off. None: the model's positions.
-    name: of the model in errors; `load` sets it to the folder.
+    >>> classifier = Classifier.load("artifacts/demo/nsmc")
+    >>> classifier.predict("정말 좋은 영화")
+    {"label": "긍정", "probabilities": {"부정": 0.04, "긍정": 0.96}}
     """
-
-    name = "the model"
-
-    def __init__(self, model: ClassificationModel, tokenizer: AnyTokenizer, max_length: int | None = None) -> None:
-        self.model = model.eval()
-        self.tokenizer = tokenizer
-        self.max_length = max_length or model.config.max_position_embeddings
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Self:

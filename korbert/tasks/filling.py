@@ -17,10 +17,10 @@ from korbert.modeling.models import PretrainingModel
 from korbert.modeling.storage import load_model
 from korbert.progress import track
 from korbert.tasks.texts import as_texts
-from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import Encoding, Span, pad_batch
 from korbert.tokenization.vocabulary import FIRST_PIECE, MARK
 from korbert.training.devices import choose_device
+from korbert.vectors.encoder import TextEncoder
 
 __all__ = ["Candidate", "Expected", "Filler"]
 
@@ -51,14 +51,8 @@ class Candidate:
     text: str
 
 
-class Filler:
-    """A pretrained model that fills gaps. name: of the model in errors; `load` sets it to the folder."""
-
-    name = "the model"
-
-    def __init__(self, model: PretrainingModel, tokenizer: AnyTokenizer) -> None:
-        self.model = model.eval()
-        self.tokenizer = tokenizer
+class Filler(TextEncoder[PretrainingModel]):
+    """A pretrained model that fills gaps."""
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Self:

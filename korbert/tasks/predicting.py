@@ -16,28 +16,26 @@ from korbert.tasks.kinds.base import Encoded, Kind, Prediction
 from korbert.tasks.passages import encode_passages
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import choose_device
+from korbert.vectors.encoder import TextEncoder
 
 __all__ = ["Predictor"]
 
 _ROWS_AT_ONCE = 4_096  # whose pieces are held in memory
 
 
-class Predictor:
+class Predictor(TextEncoder[Model]):
     """Predicts for texts, pairs or rows with a model folder that `korbert finetune` has written.
 
         >>> predictor = Predictor.load("models/mood")
         >>> predictor.predict("정말 좋은 영화")
         {"label": "긍정", "probabilities": {"부정": 0.04, "긍정": 0.96}}
 
-    kind: the task. name: of the model in errors; `load` sets it to the folder.
+    kind: the task.
     """
 
-    name = "the model"
-
     def __init__(self, kind: Kind, model: Model, tokenizer: AnyTokenizer) -> None:
+        super().__init__(model, tokenizer)
         self.kind = kind
-        self.model = model.eval()
-        self.tokenizer = tokenizer
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Self:

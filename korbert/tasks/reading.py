@@ -26,6 +26,7 @@ from korbert.tasks.texts import as_texts
 from korbert.tasks.windows import Scored, Window, choice_logits, collate, cut_windows
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import choose_device, moved
+from korbert.vectors.encoder import TextEncoder
 
 __all__ = ["Candidate", "Found", "Reader", "Reading", "found_in", "question_pairs"]
 
@@ -73,17 +74,13 @@ class Reading(TypedDict):
     no_answer_score: NotRequired[float]
 
 
-class Reader:
+class Reader(TextEncoder[ReadingModel]):
     """A reading model that answers questions on texts of any length.
 
     reader = Reader.load("artifacts/demo/korquad")
     reader.answer("세종은 1443년에 한글을 만들었다.", "한글은 언제 만들어졌나?")
       ->  {"answer": "1443년", "span": (4, 9), "score": 0.93}
-
-    name: of the model in errors; `load` sets it to the folder.
     """
-
-    name = "the model"
 
     def __init__(
         self,
@@ -94,8 +91,7 @@ class Reader:
         batch_size: int = 32,
     ) -> None:
         """batch_size: windows that go through the model at a time, on the device where the model is."""
-        self.model = model
-        self.tokenizer = tokenizer
+        super().__init__(model, tokenizer)
         self.settings = settings or ReadingSettings()
         self.batch_size = batch_size
 

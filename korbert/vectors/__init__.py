@@ -1,1 +1,60 @@
-"""What a model makes of a text on the way to its answer: attention (attention.py), and what speaks for a label."""
+"""Vectors of texts, from any model: which layer, which pooling; similar texts; the occurrences of a word.
+
+The way of texts to vectors, `TextEncoder.embed`, which every model of `korbert.load` has:
+
+1. settings.py    VectorSettings: layers, pooling, special tokens, length, numbers; names.py has their names.
+2. encoder.py     texts -> pieces -> vectors of pieces, sorted by length, in constant memory.
+3. pooling.py     vectors of pieces -> a vector a text: the table of poolings.
+   counts.py      in how many documents each piece occurs: the weights of "idf" and "bm25".
+4. correction.py  vectors without what all have in common, or whitened.
+
+Beside the way: parts.py (vectors of pieces, morphemes and eojeols, with their spans), occurrences.py (a word in many
+sentences), attention.py (weights of all heads, joined to morphemes and eojeols), attribution.py (what speaks for a
+label).
+
+Similar texts, `Index`: index.py is what people use; storage.py its files, which are whole at any moment; snapshot.py
+what searches read of them; exact.py and graph.py find the nearest vectors; words.py ranks by BM25 over morphemes;
+ranking.py joins both.
+"""
+
+from typing import TYPE_CHECKING
+
+from korbert._lazy import attach
+
+if TYPE_CHECKING:
+    from korbert.vectors.correction import Correction
+    from korbert.vectors.counts import PieceCounts
+    from korbert.vectors.encoder import TextEncoder
+    from korbert.vectors.index import Index
+    from korbert.vectors.occurrences import Occurrence
+    from korbert.vectors.parts import Parts
+    from korbert.vectors.pooling import POOLINGS
+    from korbert.vectors.ranking import Hit
+    from korbert.vectors.settings import VectorSettings
+
+__all__ = [
+    "POOLINGS",
+    "Correction",
+    "Hit",
+    "Index",
+    "Occurrence",
+    "Parts",
+    "PieceCounts",
+    "TextEncoder",
+    "VectorSettings",
+]
+
+__getattr__ = attach(
+    __name__,
+    {
+        "POOLINGS": "pooling",
+        "Correction": "correction",
+        "Hit": "ranking",
+        "Index": "index",
+        "Occurrence": "occurrences",
+        "Parts": "parts",
+        "PieceCounts": "counts",
+        "TextEncoder": "encoder",
+        "VectorSettings": "settings",
+    },
+)

@@ -21,6 +21,7 @@ __all__ = [
     "row_workers",
     "sharding",
     "show_progress",
+    "together",
     "work",
     "workers",
 ]
@@ -49,7 +50,9 @@ def _accept(context: click.Context, parameter: click.Parameter, accepted: bool) 
         os.environ[ACCEPT] = "1"  # worker processes have to know, too
 
 
-def _together(*options: _Decorator) -> _Decorator:
+def together(*options: _Decorator) -> _Decorator:
+    """Several options as one."""
+
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
             function = option(function)
@@ -80,7 +83,7 @@ row_workers = click.option(
     "[default: 0 on a processor, up to 4 beside each GPU]",
 )  # fmt: skip
 
-place = _together(
+place = together(
     click.option("--root", type=click.Path(path_type=Path), default=Path("artifacts"), show_default=True,
                  help="Folder of all artifacts."),
     click.option("--data", type=click.Path(path_type=Path), envvar="KORBERT_DATA", show_envvar=True,
@@ -90,13 +93,13 @@ place = _together(
     accept_kiwi,
     debug,
 )  # fmt: skip
-corpus = _together(
+corpus = together(
     workers,
     click.option("--runner", type=click.Choice(["native", "ray"]), default="native", show_default=True,
                  help="Run the parts of the corpus stages on this machine, or on a Ray cluster."),
     click.option("--address", help="Ray cluster address.  [default: RAY_ADDRESS, or a cluster started here]"),
 )  # fmt: skip
-work = _together(
+work = together(
     click.option("--rebuild", is_flag=True, help="Make artifacts anew, even fresh ones."),
     click.option("--dry-run", is_flag=True, help="Only show what would be done."),
 )

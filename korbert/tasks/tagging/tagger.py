@@ -29,6 +29,7 @@ from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.pieces import Span
 from korbert.training.devices import Batch, choose_device
 from korbert.training.distributed import add_over_world
+from korbert.vectors.encoder import TextEncoder
 from korbert.world import connected, greatest
 
 __all__ = ["TaggedSpan", "Tagger", "best_labels", "best_spans", "log_probabilities", "tagging_loss"]
@@ -116,7 +117,7 @@ def best_labels(
     return found
 
 
-class Tagger:
+class Tagger(TextEncoder[TaggingModel]):
     """Labels stretches of texts of any length with a model folder of kind "tagging".
 
         >>> tagger = Tagger.load("artifacts/demo/ner")
@@ -127,17 +128,13 @@ class Tagger:
     its label; `tag_words` labels the words that the caller has cut.
 
     max_length: pieces of a window, special tokens included; None: the model's positions. stride: pieces that
-    neighbouring windows share; None: a quarter. name: of the model in errors; `load` sets it to the folder.
+    neighbouring windows share; None: a quarter.
     """
-
-    name = "the model"
 
     def __init__(
         self, model: TaggingModel, tokenizer: AnyTokenizer, max_length: int | None = None, stride: int | None = None
     ) -> None:
-        self.model = model.eval()
-        self.tokenizer = tokenizer
-        self.max_length = max_length or model.config.max_position_embeddings
+        super().__init__(model, tokenizer, max_length)
         self.stride = self.max_length // 4 if stride is None else stride
         self._transitions = Transitions(model.labels)
 

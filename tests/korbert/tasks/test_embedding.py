@@ -15,10 +15,10 @@ from korbert.errors import ModelError, SettingsError
 from korbert.modeling import EmbeddingModel, EncoderConfig, PretrainingModel, save_model
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.foreign import CLASSES, adapted_config, class_of
-from korbert.tasks import embedding
 from korbert.tasks.embedding import Embedder, contrastive_loss, ranking_loss
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.tokenization import Tokenizer
+from korbert.vectors import encoder
 
 TEXTS = [
     "아버지가 방에 들어가신다.",
@@ -127,7 +127,7 @@ def test_vectors_are_in_order_whatever_the_batches(
     assert min(abs(alone[one] - alone[two]).max() for one in range(5) for two in range(one)) > 1e-3
     for size in (1, 2, 64):
         np.testing.assert_allclose(embedder.embed(TEXTS, batch_size=size), alone, atol=1e-5)
-    monkeypatch.setattr(embedding, "_TEXTS_AT_ONCE", 2)
+    monkeypatch.setattr(encoder, "TEXTS_AT_ONCE", 2)
     parts = list(embedder.stream(iter(TEXTS)))
     assert [len(part) for part in parts] == [2, 2, 1]
     np.testing.assert_allclose(np.concatenate(parts), alone, atol=1e-5)

@@ -1,0 +1,226 @@
+"""Which layer and pooling give the best vectors without training, and what vectors add to words in search.
+
+    python benchmarks/vectors.py MODEL --data $KORBERT_DATA [--rows 2000] [--trained FOLDER ..]
+
+Prints two tables in Markdown. The first: Spearman of cosines on KorSTS dev and test and KLUE-STS dev, and the accuracy
+on NSMC test of a logistic regression on frozen vectors (as many training rows, C chosen on a tenth of them), for each
+layer and pooling. The best on KorSTS dev is marked: choices are made there alone. The second: questions or sentences as
+queries, their counterparts among all others, by BM25, by the vectors that an index takes by itself, by plain means, and
+by both. --trained adds rows of models that were trained for vectors.
+"""
+
+import argparse
+import json
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice, product
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+
+import korbert
+from korbert.errors import SettingsError
+from korbert.tasks import korquad, nsmc
+from korbert.tasks.examples import Examples
+from korbert.tasks.learning import model_inputs
+from korbert.tasks.metrics.ranking import ndcg_at, recall_at, reciprocal_rank
+from korbert.tasks.metrics.regression import spearman
+from korbert.tasks.sets import load
+from korbert.vectors import POOLINGS, Correction, Index, PieceCounts, TextEncoder
+from korbert.vectors.encoder import unit
+from korbert.vectors.names import CorrectionName
+from korbert.vectors.pooling import weights_of
+
+Vectors = NDArray[np.float32]
+Pairs = tuple[list[str], list[str], NDArray[Any]]
+TRIED_C = (0.01, 0.1, 1.0, 10.0)
+
+
+def sts(rows: Iterable[Any], count: int) -> Pairs:
+    """First texts, second texts and scores of the first rows."""
+    own = list(islice(rows, count))
+    return [row["text"] for row in own], [row["pair"] for row in own], np.array([row["score"] for row in own])
+
+
+def ways(model: TextEncoder[Any], counts: PieceCounts | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Name and settings of each layer and pooling; of several layers at once with the mean alone."""
+    layers = range(model.model.config.num_hidden_layers + 1)
+    for pooling, layer in product(POOLINGS, reversed(layers)):
+        if POOLINGS[pooling].counts is None or counts is not None:
+            yield f"{pooling}, layer {layer}", {"layer": layer, "pooling": pooling, "counts": counts}
+    last = tuple(layers)[-4:]
+    for mix in ("mean", "concat"):
+        yield f"mean, {mix} of layers {last[0]} to {last[-1]}", {"layer": last, "mix": mix}
+    top = layers[-1]
+    yield f"mean without special tokens, layer {top}", {"layer": top, "special_tokens": False}
+
+
+def all_ways(model: TextEncoder[Any], texts: Sequence[str], tried: Sequence[dict[str, Any]]) -> list[Vectors]:
+    """The vectors of the texts in each way: (N, D). The encoder computes all its layers once."""
+    encodings = model.tokenizer.encode_batch(texts, max_length=model.max_length, workers=0)
+    rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
+    examples = Examples.of_rows(rows, [0] * len(texts), model.tokenizer.pad_id)
+    found: list[list[Any]] = [[None] * len(texts) for _ in tried]
+    for numbers in examples.by_length(32):
+        batch = examples.batch(numbers)
+        with torch.inference_mode():
+            layers = model.model.encoder.all_layers(**model_inputs(batch)).float()
+        for way, asked in enumerate(tried):
+            settings = model.vector_settings(**{name: value for name, value in asked.items() if name != "counts"})
+            own = layers[list(settings.places(len(layers) - 1))]
+            hidden = torch.cat(list(own), dim=-1) if settings.mix == "concat" else own.mean(dim=0)
+            pooling = POOLINGS[settings.pooling]
+            weights = weights_of(
+                pooling, batch["input_ids"], batch["attention_mask"], settings.special_tokens, asked.get("counts")
+            )
+            for number, vector in zip(numbers, pooling.pool(hidden, weights).numpy(), strict=True):
+                found[way][number] = vector
+    return [np.stack(own) for own in found]
+
+
+def correlation(sides: Sequence[Vectors], scores: NDArray[Any]) -> float:
+    first, second = map(unit, sides)
+    return 100 * (spearman(scores, (first * second).sum(axis=1)) or 0.0)
+
+
+def best_way(names: Sequence[str], sides: Sequence[list[Vectors]], scores: NDArray[Any]) -> int:
+    return max(range(len(names)), key=lambda way: correlation([side[way] for side in sides], scores))
+
+
+def regression(train: tuple[Vectors, Any], test: tuple[Vectors, Any]) -> float:
+    """Accuracy on test, C chosen on the last tenth of train, vectors brought to mean 0 and deviation 1."""
+    (x, y), held = train, len(train[1]) // 10
+    mean, deviation = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-6)
+    x = (x - mean) / deviation
+
+    def fitted(c: float, own: Vectors, labels: Any) -> LogisticRegression:
+        return LogisticRegression(C=c, max_iter=300).fit(own, labels)
+
+    best = max(TRIED_C, key=lambda c: fitted(c, x[:-held], y[:-held]).score(x[-held:], y[-held:]))
+    return 100 * float(fitted(best, x, y).score((test[0] - mean) / deviation, test[1]))
+
+
+def layers_and_poolings(model: TextEncoder[Any], data: Path, rows: int, counts: PieceCounts | None) -> None:
+    """Prints the first table. Corrections are fitted on sentences of KorSTS train."""
+    parts, dev = load("korsts", data), load("klue-sts", data)
+    assert parts.valid is not None
+    assert dev.valid is not None
+    # Without its training file, which was not at hand, KLUE-STS dev is cut in three: together they are all of it.
+    whole = chain(dev.train, dev.valid, dev.test)
+    korsts_dev, korsts, klue = sts(parts.valid, rows), sts(parts.test, rows), sts(whole, rows)
+    tables = [nsmc.read(data / "nsmc" / f"ratings_{part}.txt")[:rows] for part in ("train", "test")]
+    names, tried = map(list, zip(*ways(model, counts), strict=True))
+    labels, scores = [own["label"].to_numpy() for own in tables], [pairs[2] for pairs in (korsts_dev, korsts, klue)]
+    vectors = [all_ways(model, list(own["text"]), tried) for own in tables]
+    sides = [[all_ways(model, side, tried) for side in pairs[:2]] for pairs in (korsts_dev, korsts, klue)]
+    fitted_on = all_ways(model, sts(parts.train, rows)[0], tried)
+    for way, correction in product([0, best_way(names, sides[0], scores[0])], get_args(CorrectionName)):
+        made = Correction.fit(correction, fitted_on[way])
+        names.append(f"{names[way]}, {correction}")
+        tried.append(tried[way] | {"correction": made})
+        for own in [*vectors, *(side for pair in sides for side in pair)]:
+            own.append(made(own[way]))
+
+    found = []
+    for way, (name, asked) in enumerate(zip(names, tried, strict=True)):
+        figures = [correlation([side[way] for side in own], score) for own, score in zip(sides, scores, strict=True)]
+        train, test = ((own[way], label) for own, label in zip(vectors, labels, strict=True))
+        found.append((name, asked, *figures, regression(train, test)))
+    best = max(found, key=lambda row: row[2])
+    print("| vectors | KorSTS dev | KorSTS test | KLUE-STS dev | NSMC |")
+    print("|---|---|---|---|---|")
+    for name, _, *figures in found:
+        mark = " (best on KorSTS dev)" if name == best[0] else ""
+        print(f"| {name}{mark} | " + " | ".join(f"{figure:.2f}" for figure in figures) + " |", flush=True)
+
+
+def question_pairs(data: Path, rows: int) -> tuple[list[str], list[str], list[int]]:
+    """Queries, texts, and the text that answers each query: pairs of questions that mean the same."""
+    pairs = load("question-pair", data)
+    same = list(islice((row for row in chain(pairs.train, pairs.test) if row["label"] == "0"), rows))  # 1: they differ
+    return among([row["text"] for row in same], [row["pair"] for row in same])
+
+
+def paragraphs(data: Path, rows: int) -> tuple[list[str], list[str], list[int]]:
+    """Questions of KorQuAD, and all paragraphs."""
+    dataset = korquad.read(data / "korquad1" / "KorQuAD_v1.0_dev.json")
+    step = max(len(dataset.questions) // rows, 1)
+    asked = dataset.questions[::step][:rows]
+    return [one.text for one in asked], list(dataset.contexts), [one.context for one in asked]
+
+
+def paraphrases(data: Path, rows: int) -> tuple[list[str], list[str], list[int]]:
+    """Pairs of KLUE-STS whose binary label is 1; the texts are the second sentences of all pairs."""
+    (path,) = data.rglob("klue-sts-v1.1_dev.json")
+    pairs = json.loads(path.read_text(encoding="utf-8"))
+    same = [one for one in pairs if one["labels"]["binary-label"] == 1][:rows]
+    others = [one["sentence2"] for one in pairs]
+    return among([one["sentence1"] for one in same], [one["sentence2"] for one in same], others)
+
+
+def among(queries: list[str], answers: list[str], others: Sequence[str] = ()) -> tuple[list[str], list[str], list[int]]:
+    texts = list(dict.fromkeys([*answers, *others]))
+    places = {text: place for place, text in enumerate(texts)}
+    return queries, texts, [places[answer] for answer in answers]
+
+
+SEARCHES = {"question pairs": question_pairs, "KorQuAD dev": paragraphs, "KLUE-STS dev": paraphrases}
+
+
+def search(
+    name: str, model: TextEncoder[Any], asked: dict[str, Any], data: Path, rows: int, shown: str, *, words: bool = False
+) -> None:
+    """Prints the rows of a set in the second table: by vectors, and joined with words; by words alone if asked."""
+    queries, texts, answers = SEARCHES[name](data, rows)
+    relevant = np.zeros((len(queries), len(texts)), dtype=bool)
+    relevant[np.arange(len(queries)), answers] = True
+    with tempfile.TemporaryDirectory() as folder:
+        index = Index.create(folder, model, **asked)
+        index.add((str(place), text) for place, text in enumerate(texts))
+        for way, label in (("words", "BM25"), ("vectors", shown), ("both", f"BM25 and {shown}")):
+            if way == "words" and not words:
+                continue
+            scores = np.zeros(relevant.shape)
+            for number, hits in enumerate(index.search(queries, 100, way)):  # behind the first 100 all are alike
+                for rank, hit in enumerate(hits):
+                    scores[number, int(hit.id)] = 1_000 - rank
+            figures = recall_at(1, scores, relevant), recall_at(10, scores, relevant)
+            figures += reciprocal_rank(scores, relevant), ndcg_at(10, scores, relevant.astype(float))
+            cells = " | ".join(f"{100 * figure.mean():.1f}" for figure in figures)
+            print(f"| {name} ({len(queries):,} of {len(texts):,}) | {label} | {cells} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--data", type=Path, required=True, help="folder of docs/data.md")
+    parser.add_argument("--rows", type=int, default=2_000, help="of each set, at most")
+    parser.add_argument("--trained", type=Path, nargs="*", default=[], help="models of kind embedding, for the second")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--sets", nargs="+", choices=list(SEARCHES), default=list(SEARCHES), help="of the second table")
+    parser.add_argument("--tables", choices=["1", "2", "both"], default="both")
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    model = korbert.load(given.model, device="cpu")
+    try:
+        counts = PieceCounts.find(None, str(given.model), model.tokenizer)
+    except SettingsError:
+        counts = None
+    if given.tables != "2":
+        layers_and_poolings(model, given.data, given.rows, counts)
+    if given.tables != "1":
+        print("\n| set (queries of texts) | way | recall@1 | recall@10 | MRR | nDCG@10 |\n|---|---|---|---|---|---|")
+        for name in given.sets:
+            search(name, model, {}, given.data, given.rows, "vectors", words=True)
+            search(name, model, {"pooling": "mean"}, given.data, given.rows, "mean vectors")
+            for folder in given.trained:
+                trained = korbert.load(folder, device="cpu")
+                search(name, trained, {}, given.data, given.rows, f"vectors of {folder.name}")
+
+
+if __name__ == "__main__":
+    main()

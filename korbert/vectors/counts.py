@@ -1,0 +1,150 @@
+"""In how many documents each piece of a vocabulary occurs, and what a piece weighs because of it."""
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from korbert.durable import read_object, write_whole
+from korbert.errors import SettingsError
+from korbert.folders import model_folder
+from korbert.tokenization import AnyTokenizer, Tokenizer
+from korbert.tokenization.vocabulary import marked
+
+__all__ = ["PieceCounts"]
+
+_FILE = "piece_counts.parquet"  # in a model folder
+_MORPHEMES = "counts.parquet"  # of a vocab artifact
+_K1, _B = 1.2, 0.75  # Robertson and Zaragoza 2009, 3.2: as most search engines have them
+
+
+@dataclass(frozen=True)
+class PieceCounts:
+    """Document frequencies of pieces.
+
+    frequencies: (V,) int64, documents that have the piece. documents: how many there are. mean_length: pieces a
+    document. tokenizer: digest of the tokenizer whose pieces these are.
+    """
+
+    frequencies: NDArray[np.int64]
+    documents: int
+    mean_length: float
+    tokenizer: str
+
+    @classmethod
+    def of_texts(cls, texts: Iterable[str], tokenizer: AnyTokenizer) -> "PieceCounts":
+        """Counted in these texts, each a document."""
+        found = np.zeros(tokenizer.vocab_size, dtype=np.int64)
+        documents = pieces = 0
+        for encoded in tokenizer.pieces_of_many(texts):
+            found[np.unique(np.array(encoded.ids, dtype=np.int64))] += 1
+            documents, pieces = documents + 1, pieces + len(encoded)
+        return cls(found, documents, pieces / max(documents, 1), tokenizer.digest)
+
+    @classmethod
+    def of_morphemes(cls, path: Path, tokenizer: AnyTokenizer) -> "PieceCounts":
+        """From the counts.parquet of a vocab artifact, whose stage.json beside it says how many documents there were.
+
+        A piece gets the documents of all morphemes that it is a part of, at most all documents: a document with two of
+        these morphemes counts twice, as the file does not tell. SettingsError for a tokenizer that has no morphemes.
+        """
+        if not isinstance(tokenizer, Tokenizer):
+            raise SettingsError(f"{path}: counts morphemes, and the pieces of this model are none: count them in texts")
+        try:
+            table = pq.read_table(path, columns=["form", "count", "initial", "documents"])
+            documents = int(read_object(path.with_name("stage.json"))["counts"]["documents"])
+        except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+            raise SettingsError(
+                f"{path}: cannot be read ({error}): name counts.parquet of a vocab artifact, with its stage.json"
+            ) from None
+        mark, found, pieces = tokenizer.settings.mark, np.zeros(tokenizer.vocab_size, dtype=np.int64), 0
+        for form, count, initial, number in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            keys = [form] if mark == "none" else [marked(form, begins, mark) for begins in (True, False)]
+            for key, times in zip(keys, [initial, count - initial] if len(keys) > 1 else [count], strict=True):
+                ids = tokenizer.ids_of(key)
+                pieces += times * len(ids)
+                found[list(set(ids))] += math.ceil(number * times / max(count, 1))
+        return cls(np.minimum(found, documents), documents, pieces / max(documents, 1), tokenizer.digest)
+
+    @classmethod
+    def load(cls, path: Path, tokenizer: AnyTokenizer) -> "PieceCounts":
+        """From a file that `save` wrote. SettingsError where it is none, or of another tokenizer."""
+        try:
+            table = pq.read_table(path)
+            said = json.loads(table.schema.metadata[b"korbert"])
+            found = cls(table["documents"].to_numpy(), said["documents"], said["mean_length"], said["tokenizer"])
+        except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+            raise SettingsError(f"{path}: cannot be read ({error}): it is not a file of piece counts") from None
+        if found.tokenizer != tokenizer.digest:
+            raise SettingsError(
+                f"{path}: counts the pieces of tokenizer {found.tokenizer[:12]}, the model has"
+                f" {tokenizer.digest[:12]}: count them anew"
+            )
+        return found
+
+    @classmethod
+    def find(cls, given: Path | None, model: str, tokenizer: AnyTokenizer) -> "PieceCounts":
+        """The counts in a file, or in a vocab artifact; None: those that lie in the model's folder, else those of the
+        vocab artifact beside the model's artifact, if it made this tokenizer.
+
+        SettingsError, which says what to give, where there are none.
+        """
+        if given is not None:
+            path = given / _MORPHEMES if given.is_dir() else given
+            return cls.load(path, tokenizer) if path.name == _FILE else cls.of_morphemes(path, tokenizer)
+        folder = model_folder(model)
+        if (folder / _FILE).is_file():
+            return cls.load(folder / _FILE, tokenizer)
+        vocab = folder.absolute().parent.parent / "vocab"
+        try:
+            same = read_object(vocab / "tokenizer" / "korbert_tokenizer.json").get("digest") == tokenizer.digest
+        except (OSError, ValueError):
+            same = False
+        if same and (vocab / _MORPHEMES).is_file():
+            return cls.of_morphemes(vocab / _MORPHEMES, tokenizer)
+        raise SettingsError(
+            f"{model}: idf and bm25 need counts of pieces, and there is no {_FILE} in its folder: give counts.parquet"
+            " of the vocab artifact that made its tokenizer (--counts), or take another pooling"
+        )
+
+    def save(self, folder: str | Path) -> Path:
+        """Writes piece_counts.parquet to a folder, such as a model's, where `find` looks for it."""
+        said = {"documents": self.documents, "mean_length": self.mean_length, "tokenizer": self.tokenizer}
+        table = pa.table({"documents": self.frequencies}).replace_schema_metadata({"korbert": json.dumps(said)})
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink, compression="zstd")
+        path = Path(folder) / _FILE
+        write_whole(path, memoryview(sink.getvalue()))
+        return path
+
+    def weights(self, way: Literal["idf", "bm25"], input_ids: Tensor, counted: Tensor) -> Tensor:
+        """(B, T) float: what each piece of rows (B, T) weighs; 0 where `counted`, (B, T) bool, is False.
+
+        idf: ln((1 + N) / (1 + n)) + 1, with n of N documents (scikit-learn's, smoothed). bm25: ln(1 + (N - n + 0.5) /
+        (n + 0.5)) / (f + k1 (1 - b + b L / mean)), with f occurrences in the text and its length L; f occurrences
+        together weigh what BM25 gives the word, but for a factor (Robertson and Zaragoza 2009, equation 3.15).
+        """
+        rarity: Tensor = self._rarities[way].to(input_ids.device)[input_ids.clamp(max=len(self.frequencies) - 1)]
+        if way == "bm25":
+            same = (input_ids[:, :, None] == input_ids[:, None, :]) & counted[:, None, :]
+            lengths = counted.sum(dim=1, keepdim=True) / max(self.mean_length, 1e-9)
+            rarity = rarity / (same.sum(dim=-1) + _K1 * (1 - _B + _B * lengths))
+        return rarity * counted
+
+    @cached_property
+    def _rarities(self) -> dict[str, Any]:
+        documents, found = self.documents, torch.from_numpy(self.frequencies.astype(np.float64))
+        return {
+            "idf": (torch.log((1 + documents) / (1 + found)) + 1).float(),
+            "bm25": torch.log(1 + (documents - found + 0.5) / (found + 0.5)).float(),
+        }

@@ -1,0 +1,259 @@
+"""What every loaded model can do: vectors of texts and of their parts."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, overload
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from korbert.errors import ModelError
+from korbert.modeling import Model, load_model
+from korbert.processor import cores
+from korbert.tasks.examples import Examples
+from korbert.tasks.learning import model_inputs, outputs
+from korbert.tasks.passages import MANY_TEXTS
+from korbert.tasks.texts import as_texts
+from korbert.tokenization import AnyTokenizer, Encoding
+from korbert.training.devices import Batch, choose_device
+from korbert.vectors.correction import Correction
+from korbert.vectors.counts import PieceCounts
+from korbert.vectors.pooling import POOLINGS, weights_of
+from korbert.vectors.settings import Asked, VectorSettings
+
+if TYPE_CHECKING:
+    from korbert.vectors.index import Index
+    from korbert.vectors.names import Unit, Way
+    from korbert.vectors.occurrences import Occurrence
+    from korbert.vectors.parts import Parts
+    from korbert.vectors.ranking import Hit
+
+__all__ = ["TEXTS_AT_ONCE", "TextEncoder", "hidden_of", "unit"]
+
+TEXTS_AT_ONCE = 4_096  # whose pieces are held in memory
+
+_M = TypeVar("_M", bound=Model)
+_Vectors = NDArray[np.float32]
+
+
+class TextEncoder(Generic[_M]):
+    """A model that gives texts vectors. Classifiers, readers and the others are one, each with its own head besides.
+
+        >>> encoder = korbert.load("artifacts/demo/pretrain")
+        >>> encoder.embed(["한 남자가 춤을 춘다.", "남자가 춤추고 있다."], layer=-2).shape
+        (2, 256)
+        >>> encoder.similarity("한 남자가 춤을 춘다.", "남자가 춤추고 있다.")
+        0.93
+
+    max_length: pieces of a text, special tokens included; the rest is cut off. None: the model's positions.
+    name: of the model in errors; `load` sets it to the folder.
+    """
+
+    name = "the model"
+
+    def __init__(self, model: _M, tokenizer: AnyTokenizer, max_length: int | None = None) -> None:
+        self.model: _M = model
+        self.model.eval()
+        self.tokenizer = tokenizer
+        self._max_length = max_length
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str = "auto") -> Self:
+        """From a folder written by korbert, of any kind. Raises ModelError where it is not one."""
+        model, tokenizer = load_model(folder, device=choose_device(device))
+        encoder = cls(model, tokenizer)  # type: ignore[arg-type]
+        encoder.name = str(folder)
+        return encoder
+
+    @property
+    def max_length(self) -> int:
+        """Maximum pieces of a text, special tokens included."""
+        return self._max_length or int(self.model.config.max_position_embeddings)
+
+    @property
+    def vector_defaults(self) -> Asked:
+        """The settings of `embed` that are not VectorSettings' own: those with which the model was trained."""
+        return {}
+
+    def vector_settings(self, **asked: Unpack[Asked]) -> VectorSettings:
+        """The settings asked for, and the model's defaults. SettingsError for those that this model does not have."""
+        settings = VectorSettings.of({**self.vector_defaults, **asked})
+        settings.places(self.model.config.num_hidden_layers)
+        return settings
+
+    def width(self, settings: VectorSettings) -> int:
+        """Numbers a vector before it is corrected and cut."""
+        layers = len(settings.layer) if settings.mix == "concat" else 1
+        return int(self.model.config.hidden_size) * layers * POOLINGS[settings.pooling].width
+
+    def embed(
+        self,
+        texts: str | Iterable[str],
+        batch_size: int = 64,
+        *,
+        counts: PieceCounts | None = None,
+        correction: Correction | None = None,
+        **asked: Unpack[Asked],
+    ) -> _Vectors:
+        """The vector of a text, (D,), or those of many, (N, D), in order. Any text is valid, an empty one too.
+
+        batch_size: texts at once in the model; beyond rounding, vectors do not depend on it. asked: as VectorSettings
+        has them; without, the model's defaults. counts: of the pieces, for "idf" and "bm25"; None: those that lie with
+        the model. correction: applied before vectors are cut and normalized. In `modern` encoders the layers below the
+        last one are not normed: each layer norms what it reads.
+
+        Raises SettingsError for what is not a string and for settings that the model does not have, ModelError where a
+        vector is not finite.
+        """
+        given, single = as_texts(texts, "texts")
+        parts = list(self.stream(given, batch_size, counts=counts, correction=correction, **asked))
+        vectors = np.concatenate(parts)
+        return vectors[0] if single else vectors
+
+    def stream(
+        self,
+        texts: Iterable[str],
+        batch_size: int = 64,
+        *,
+        counts: PieceCounts | None = None,
+        correction: Correction | None = None,
+        **asked: Unpack[Asked],
+    ) -> Iterator[_Vectors]:
+        """As embed, for any number of texts in constant memory: (n, D), up to 4,096 at a time; (0, D) for no texts."""
+        settings, left, first = self.vector_settings(**asked), iter(texts), True
+        while (part := list(islice(left, TEXTS_AT_ONCE))) or first:
+            first = False
+            workers = cores() if len(part) > MANY_TEXTS else 0
+            encodings = self.tokenizer.encode_batch(part, max_length=self.max_length, workers=workers)
+            yield self.pooled(encodings, settings, batch_size, counts=counts, correction=correction)
+
+    def pooled(
+        self,
+        encodings: Sequence[Encoding],
+        settings: VectorSettings,
+        batch_size: int = 64,
+        *,
+        counts: PieceCounts | None = None,
+        correction: Correction | None = None,
+    ) -> _Vectors:
+        """As embed, for texts that are pieces already, cut to `max_length`: (N, D), computed shortest first."""
+        if POOLINGS[settings.pooling].counts and counts is None:
+            counts = self._counts
+        if encodings:
+            rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
+            examples = Examples.of_rows(rows, [0] * len(encodings), self.tokenizer.pad_id)
+            of = _pooling(settings, self.model.config.num_hidden_layers, counts)
+            device = next(self.model.parameters()).device
+            vectors = outputs(self.model, examples, of, device=device, batch_size=batch_size)
+        else:
+            vectors = np.zeros((0, self.width(settings)), np.float32)
+        if not np.isfinite(vectors).all():
+            raise ModelError(f"{self.name}: gives vectors that are no numbers: train it anew, at a lower rate")
+        if correction is not None:
+            vectors = correction(vectors)
+        if settings.size is not None:
+            vectors = vectors[:, : settings.size]
+        return unit(vectors) if settings.normalize else vectors
+
+    @overload
+    def similarity(self, a: str, b: str, **asked: Unpack[Asked]) -> float: ...  # type: ignore[overload-overlap]
+    @overload
+    def similarity(self, a: str | Iterable[str], b: str | Iterable[str], **asked: Unpack[Asked]) -> _Vectors: ...
+    def similarity(
+        self, a: str | Iterable[str], b: str | Iterable[str], **asked: Unpack[Asked]
+    ) -> float | NDArray[np.float32]:
+        """Cosine of the vectors of a and b, -1 to 1; of lists, (N, M): that of each text of a with each of b.
+
+        A single text beside a list gives (M,) or (N,). asked: as `embed`.
+        """
+        first, second = (unit(self.embed(texts, **asked)) for texts in (a, b))
+        found = first @ second.T
+        return float(found) if isinstance(a, str) and isinstance(b, str) else np.asarray(found)
+
+    @overload
+    def parts(self, texts: str, unit: "Unit" = "morpheme", **asked: Unpack[Asked]) -> "Parts": ...  # type: ignore[overload-overlap]
+    @overload
+    def parts(self, texts: Iterable[str], unit: "Unit" = "morpheme", **asked: Unpack[Asked]) -> "list[Parts]": ...
+    def parts(
+        self, texts: str | Iterable[str], unit: "Unit" = "morpheme", **asked: Unpack[Asked]
+    ) -> "Parts | list[Parts]":
+        """The vectors of the pieces, morphemes or eojeols of a text, with their spans; a list for many texts.
+
+        asked: layer and mix, as `embed`. What is cut off by max_length has none.
+        """
+        from korbert.vectors.parts import parts_of
+
+        given, single = as_texts(texts, "texts")
+        found = parts_of(self, given, unit, self.vector_settings(**asked))
+        return found[0] if single else found
+
+    def occurrences(self, word: str, texts: Iterable[str], **asked: Unpack[Asked]) -> "list[Occurrence]":
+        """Where a word stands in texts, with its vectors there: see korbert.vectors.occurrences."""
+        from korbert.vectors.occurrences import occurrences_of
+
+        return occurrences_of(self, word, as_texts(texts, "texts")[0], self.vector_settings(**asked))
+
+    def similar(
+        self, texts: str | Iterable[str], index: "Index | str | Path", top: int = 10, way: "Way" = "both"
+    ) -> "list[list[Hit]]":
+        """The texts of an index that are nearest to each text, the nearest first: see Index.search."""
+        from korbert.vectors.index import Index
+
+        opened = index if isinstance(index, Index) else Index.load(index, self)
+        return opened.search(texts, top, way)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) over all that decides vectors: config, weights of the encoder, tokenizer, maximum length."""
+        encoder: nn.Module = self.model.encoder
+        said = [self.model.config.model_dump(mode="json"), self.tokenizer.digest, self.max_length]
+        digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
+        for name, tensor in sorted(encoder.state_dict().items()):
+            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        return digest.hexdigest()
+
+    @cached_property
+    def _counts(self) -> PieceCounts:
+        return PieceCounts.find(None, self.name, self.tokenizer)
+
+
+def hidden_of(model: Any, batch: Batch, settings: VectorSettings, places: tuple[int, ...]) -> Tensor:
+    """The vectors of pieces that the settings ask for: (B, T, D), or (B, T, K x D) of K layers side by side.
+
+    places: of the layers, from 0.
+    """
+    if places == (model.config.num_hidden_layers,):
+        last: Tensor = model.encoder(**model_inputs(batch))
+        return last
+    layers = model.encoder.all_layers(**model_inputs(batch), only=places)  # (K, B, T, D)
+    if settings.mix == "concat":
+        return torch.cat(list(layers), dim=-1)
+    mixed: Tensor = layers.sum(dim=0) if settings.mix == "sum" else layers.mean(dim=0)
+    return mixed
+
+
+def _pooling(
+    settings: VectorSettings, num_layers: int, counts: PieceCounts | None
+) -> Callable[[nn.Module, Batch], Tensor]:
+    """(model, batch) -> a vector a row, (B, D)."""
+    pooling, places = POOLINGS[settings.pooling], settings.places(num_layers)
+
+    def pooled(model: nn.Module, batch: Batch) -> Tensor:
+        hidden = hidden_of(model, batch, settings, places).float()
+        weights = weights_of(pooling, batch["input_ids"], batch["attention_mask"], settings.special_tokens, counts)
+        return pooling.pool(hidden, weights)
+
+    return pooled
+
+
+def unit(vectors: _Vectors) -> _Vectors:
+    """Vectors, (..., D), scaled to length 1; 0 stays."""
+    lengths: Any = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.asarray(vectors / np.maximum(lengths, 1e-12))

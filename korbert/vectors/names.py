@@ -1,0 +1,11 @@
+"""Names of what vectors can be made of. Nothing is imported here: `korbert --help` reads it."""
+
+from typing import Literal
+
+__all__ = ["CorrectionName", "Mix", "PoolingName", "Unit", "Way"]
+
+Mix = Literal["mean", "sum", "concat"]
+PoolingName = Literal["mean", "first", "max", "mean-max", "idf", "bm25"]
+CorrectionName = Literal["common", "whiten"]
+Unit = Literal["piece", "morpheme", "eojeol"]
+Way = Literal["both", "vectors", "words"]

@@ -1,0 +1,100 @@
+"""A word in many sentences: each occurrence with its vector, and how far they lie apart.
+
+A word is found by its morphemes: 사랑 in 사랑해, 걷다 in 걸었다. The ending of a verb in its dictionary form (사랑하다)
+is left out. "배/NNG" takes only morphemes with that tag.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from korbert.errors import SettingsError
+from korbert.tokenization import Analysis, Encoding, Tokenizer
+from korbert.tokenization.encoding import Span, assemble, span_of
+from korbert.vectors.encoder import unit
+from korbert.vectors.parts import vectors_of_pieces
+from korbert.vectors.settings import VectorSettings
+
+__all__ = ["Occurrence", "distances", "morphemes_of", "occurrences_of"]
+
+_TAGGED = re.compile(r"\S+/[A-Z]{1,4}(-[IR])?(\s+\S+/[A-Z]{1,4}(-[IR])?)*")
+_Morphemes = list[tuple[str, str]]
+"""Form and tag of each, or the beginning of the tag."""
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """A word at a place: `text[start:end]` of the text with that number, from 0. morphemes: as in "사랑/NNG".
+
+    vector: (D,) float32, the mean over its pieces. None where the place lies behind the pieces that the model reads.
+    """
+
+    number: int
+    text: str
+    span: Span
+    morphemes: str
+    vector: NDArray[np.float32] | None
+
+
+def morphemes_of(word: str, analyze: Any) -> _Morphemes:
+    """The morphemes to look for. SettingsError for a word that has none."""
+    if _TAGGED.fullmatch(word.strip()):
+        found = [(form, tag) for form, _, tag in (part.rpartition("/") for part in word.split())]
+    else:
+        analysis: Analysis = analyze(word)
+        found = list(zip(analysis.forms, analysis.tags, strict=True))
+        while len(found) > 1 and found[-1][1].startswith("E"):
+            del found[-1]
+        found = [(form, tag[0]) for form, tag in found]  # a noun is found as a name, a verb not as a particle
+    if not found:
+        raise SettingsError(f"{word!r:.60}: has no morphemes: give a word, or one with its tag, as in 사랑/NNG")
+    return found
+
+
+def occurrences_of(model: Any, word: str, texts: Sequence[str], settings: VectorSettings) -> list[Occurrence]:
+    """All occurrences, in order. model: a TextEncoder; of its settings, layer and mix are used."""
+    tokenizer = model.tokenizer
+    wanted = morphemes_of(word, tokenizer.analyzer.analyze)
+    found: list[tuple[int, str, Analysis, int]] = []
+    for number, (text, analysis) in enumerate(zip(texts, tokenizer.analyzer.analyze_many(texts), strict=True)):
+        pairs = list(zip(analysis.forms, analysis.tags, strict=True))
+        for first in range(len(pairs) - len(wanted) + 1):
+            here = zip(wanted, pairs[first : first + len(wanted)], strict=True)
+            if all(form == own and kind.startswith(tag) for (form, tag), (own, kind) in here):
+                found.append((number, text, analysis, first))
+
+    encodings = {
+        number: assemble(tokenizer.pieces(analysis, text), None, tokenizer.frame, model.max_length)
+        for number, text, analysis, _ in found
+    }
+    vectors = dict(zip(encodings, vectors_of_pieces(model, list(encodings.values()), settings), strict=True))
+    occurrences = []
+    for number, text, analysis, first in found:
+        last = first + len(wanted) - 1
+        span = span_of(list(zip(analysis.starts, analysis.ends, strict=True)), first, last)
+        shown = " ".join(f"{analysis.forms[place]}/{analysis.tags[place]}" for place in range(first, last + 1))
+        places = _places(encodings[number], first, last, span, isinstance(tokenizer, Tokenizer))
+        vector = vectors[number][places].mean(axis=0) if places else None
+        occurrences.append(Occurrence(number, text, span, shown, vector))
+    return occurrences
+
+
+def _places(encoding: Encoding, first: int, last: int, span: Span, by_morpheme: bool) -> list[int]:
+    """The pieces of the morphemes first to last; of another tokenizer, those over their characters."""
+    if by_morpheme:
+        return [place for place, own in enumerate(encoding.morphemes) if first <= own <= last]
+    return [place for place, (start, end) in enumerate(encoding.spans) if start < span[1] and end > span[0]]
+
+
+def distances(occurrences: Sequence[Occurrence]) -> NDArray[np.float64]:
+    """(N, N) cosine distances, 0 to 2, of N occurrences that have a vector."""
+    if not occurrences:
+        return np.zeros((0, 0))
+    vectors = unit(np.array([one.vector for one in occurrences], dtype=np.float32))
+    found = 1.0 - vectors.astype(np.float64) @ vectors.T.astype(np.float64)
+    np.fill_diagonal(found, 0.0)
+    return np.asarray(np.maximum(found, 0.0))

@@ -1,0 +1,34 @@
+"""Two orders of the same texts joined into one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["Found", "Hit", "joined"]
+
+Found = tuple[int, float]
+"""The row of a text, and its score; in lists, the best one first."""
+
+_CONSTANT = 60  # Cormack, Clarke and Buettcher 2009: far ranks count little, and no first rank decides alone
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A text that was found. score: what it is ordered by: the cosine of vectors, BM25 of words, or the sum of
+    reciprocal ranks of both. Ranks are from 1; None where a way did not find the text, or was not asked."""
+
+    id: str
+    text: str
+    score: float
+    rank_vectors: int | None
+    rank_words: int | None
+    score_vectors: float | None
+    score_words: float | None
+
+
+def joined(vectors: Sequence[Found], words: Sequence[Found]) -> list[Found]:
+    """All rows of both, by the sum of 1 / (60 + rank); equal ones by row."""
+    scores: dict[int, float] = {}
+    for found in (vectors, words):
+        for rank, (row, _) in enumerate(found, 1):
+            scores[row] = scores.get(row, 0.0) + 1 / (_CONSTANT + rank)
+    return sorted(scores.items(), key=lambda one: (-one[1], one[0]))

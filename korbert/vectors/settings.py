@@ -1,0 +1,62 @@
+"""What a text's vector is made of: layers, pooling, length. Imports no torch."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, TypedDict
+
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
+
+from korbert.errors import SettingsError
+from korbert.vectors.names import Mix, PoolingName
+
+__all__ = ["Asked", "VectorSettings"]
+
+
+class VectorSettings(BaseModel, frozen=True, extra="forbid"):
+    """How vectors are made. The defaults are those of sentence-transformers for a folder without files of its own."""
+
+    layer: Annotated[tuple[int, ...], BeforeValidator(lambda value: (value,) if isinstance(value, int) else value)] = (
+        Field((-1,), min_length=1, description="layers: 0 the embeddings, 1 the first layer, -1 the last one")
+    )
+    mix: Mix = Field("mean", description="several layers: their sum, their mean, or side by side (concat)")
+    pooling: PoolingName = Field("mean", description="what makes one vector of those of the pieces")
+    special_tokens: bool = Field(True, description="whether pooling takes [CLS] and [SEP], too")
+    normalize: bool = Field(False, description="scale the vectors to length 1")
+    size: int | None = Field(None, ge=1, description="keep only the first numbers of a vector; none: all")
+
+    @model_validator(mode="after")
+    def _each_layer_once(self) -> "VectorSettings":
+        if len(set(self.layer)) < len(self.layer):
+            raise ValueError(f"layer {list(self.layer)}: name each layer once")
+        return self
+
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> "VectorSettings":
+        """Raises SettingsError, which names the setting, where a value is none that it can have."""
+        try:
+            return cls(**given)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = ".".join(map(str, first["loc"])) or "vectors"
+            said = first["msg"].removeprefix("Value error, ")
+            raise SettingsError(f"{name}: {said} (given: {first['input']!r:.60})") from None
+
+    def places(self, count: int) -> tuple[int, ...]:
+        """The layers counted from 0, for an encoder of `count`. SettingsError where it has not so many."""
+        for layer in self.layer:
+            if not -count - 1 <= layer <= count:
+                raise SettingsError(
+                    f"layer {layer}: the encoder has layers 0 (its embeddings) to {count}, -1 being the last:"
+                    " take one of them"
+                )
+        return tuple(layer % (count + 1) for layer in self.layer)
+
+
+class Asked(TypedDict, total=False):
+    """The settings of VectorSettings as arguments; what is left out is the model's own default."""
+
+    layer: int | Sequence[int]
+    mix: Mix
+    pooling: PoolingName
+    special_tokens: bool
+    normalize: bool
+    size: int | None

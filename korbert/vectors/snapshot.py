@@ -1,0 +1,144 @@
+"""An index as it was at a moment, with its files open: what searches read."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from korbert.errors import ArtifactError
+from korbert.vectors.exact import best_of, nearest
+from korbert.vectors.graph import has_usearch, nearest_in_graph, open_graph
+from korbert.vectors.ranking import Found
+from korbert.vectors.storage import PartRecord, Record, Row, check_file, read_record
+from korbert.vectors.words import Words, has_bm25s
+
+__all__ = ["Part", "Snapshot", "opened"]
+
+_QUERIES_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part whose files are mapped. graph: None without one."""
+
+    record: PartRecord
+    table: pa.Table
+    vectors: NDArray[np.float32]
+    graph: Any
+
+    @property
+    def live(self) -> NDArray[np.int64]:
+        """The rows that were not removed."""
+        return np.setdiff1d(np.arange(self.record.rows), np.array(self.record.removed, dtype=np.int64))
+
+    def nearest(self, queries: NDArray[np.float32], top: int) -> list[list[Found]]:
+        """For each query (Q, D) the nearest rows of this part."""
+        if self.graph is None:
+            return nearest(self.vectors, queries, self.record.removed, top)
+        return nearest_in_graph(self.graph, self.vectors, queries, self.record.removed, top)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The record, and the parts that it names. A row of the whole is counted through all parts."""
+
+    folder: Path
+    record: Record
+    parts: tuple[Part, ...]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *accumulate(part.record.rows for part in self.parts)]
+
+    def __len__(self) -> int:
+        return sum(part.record.live for part in self.parts)
+
+    def places(self) -> dict[str, tuple[int, int]]:
+        """Id -> part and row in it, of each text."""
+        found: dict[str, tuple[int, int]] = {}
+        for number, part in enumerate(self.parts):
+            ids = part.table["id"].to_pylist()
+            found |= {ids[row]: (number, row) for row in part.live.tolist()}
+        return found
+
+    def text(self, row: int) -> tuple[str, str]:
+        """Id and text of a row."""
+        number = bisect_right(self._starts, row) - 1
+        table, place = self.parts[number].table, row - self._starts[number]
+        return table["id"][place].as_py(), table["text"][place].as_py()
+
+    def rows(self, run: range) -> tuple[list[Row], NDArray[np.float32]]:
+        """The rows of some parts that were not removed, and their vectors."""
+        rows: list[Row] = []
+        for part in self.parts[run.start : run.stop]:
+            rows += [(row["id"], row["text"], row["terms"]) for row in part.table.take(part.live).to_pylist()]
+        return rows, np.concatenate([part.vectors[part.live] for part in self.parts[run.start : run.stop]])
+
+    def nearest(self, queries: NDArray[np.float32], top: int) -> list[list[Found]]:
+        """For each query (Q, D), of length 1, the `top` nearest rows."""
+        found: list[list[Found]] = []
+        for first in range(0, len(queries), _QUERIES_AT_ONCE):
+            own = queries[first : first + _QUERIES_AT_ONCE]
+            best: list[list[Found]] = [[] for _ in own]
+            for start, part in zip(self._starts, self.parts, strict=False):
+                for number, rows in enumerate(part.nearest(own, top)):
+                    best[number] = best_of([*best[number], *((start + row, score) for row, score in rows)], top)
+            found += best
+        return found
+
+    @cached_property
+    def words(self) -> Words:
+        """The ranker of words: that of the record, or one made of the terms where it is absent or damaged."""
+        if (kept := self.record.words) is not None and has_bm25s():
+            try:
+                for name, file in kept.files.items():
+                    check_file(self.folder / kept.name / name, file)
+                return Words.load(self.folder / kept.name)
+            except (ArtifactError, OSError, ValueError):  # also where a writer has replaced it just now
+                pass
+        terms: list[list[str]] = []
+        rows: list[int] = []
+        for start, part in zip(self._starts, self.parts, strict=False):
+            live = part.live
+            terms += part.table["terms"].take(live).to_pylist()
+            rows += (start + live).tolist()
+        return Words.of(terms, rows)
+
+
+def opened(folder: Path, before: Sequence[Part] = ()) -> Snapshot:
+    """The index in a folder, its files checked by their digests. ArtifactError where one is missing or was changed.
+
+    before: parts that are open already, of an earlier snapshot.
+    """
+    known = {part.record.name: part for part in before}
+    record = read_record(folder)
+    while True:
+        try:
+            return Snapshot(folder, record, tuple(_part(folder, own, known.get(own.name)) for own in record.parts))
+        except ArtifactError:
+            newer = read_record(folder)
+            if newer == record:
+                raise
+            record = newer  # a writer has replaced it, and deleted what only the old one names
+
+
+def _part(folder: Path, record: PartRecord, before: Part | None) -> Part:
+    if before is not None and before.record.files == record.files:
+        return Part(record, before.table, before.vectors, before.graph)
+    for ending, file in record.files.items():
+        check_file(folder / f"{record.name}.{ending}", file)
+    path = folder / record.name
+    try:
+        table = pa.ipc.open_file(pa.memory_map(str(path.with_suffix(".arrow")))).read_all()
+        vectors = np.load(path.with_suffix(".npy"), mmap_mode="r")
+        has_graph = "usearch" in record.files and has_usearch()
+        return Part(record, table, vectors, open_graph(path.with_suffix(".usearch")) if has_graph else None)
+    except (OSError, ValueError) as error:
+        raise ArtifactError(f"{path}: cannot be read ({error}): make the index anew") from None

@@ -1,0 +1,240 @@
+"""The files of an index: a record that names parts, which never change, and is replaced at once.
+
+index.json                what the index is of, and its parts: `checksummed`
+part-00003.arrow          id, text and terms of each row
+part-00003.npy            their vectors, of length 1
+part-00003.usearch        a graph of them, in large parts of large indexes
+words-00004/              the ranker of bm25s over all rows, made from the terms
+correction.npz, piece_counts.parquet    what vectors are made with, if they are
+lock                      held by the process that writes
+
+Adding writes new parts, then the record; removing writes row numbers into the record. A crash leaves files that no
+record names: the next writer deletes them. A reader keeps its files open, so that deleting them takes nothing away.
+"""
+
+import contextlib
+import errno
+import fcntl
+import logging
+import math
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import BaseModel, ValidationError
+
+from korbert.durable import checksummed, sha256_of, sync, verified, write_aside, write_whole
+from korbert.errors import ArtifactError
+from korbert.vectors import graph
+from korbert.vectors.words import Words
+
+__all__ = [
+    "RECORD",
+    "PartRecord",
+    "Record",
+    "Row",
+    "WordsRecord",
+    "check_file",
+    "delete_strays",
+    "due",
+    "file_record",
+    "locked",
+    "read_record",
+    "write_graphs",
+    "write_part",
+    "write_record",
+    "write_words",
+]
+
+_logger = logging.getLogger(__name__)
+
+FORMAT = 1
+RECORD = "index.json"
+_LOCK = "lock"
+_SCHEMA = pa.schema(
+    [("id", pa.large_string()), ("text", pa.large_string()), ("terms", pa.large_list(pa.large_string()))]
+)
+_FAN = 16  # parts of like size that are merged into one
+_REMOVED_SHARE = 0.25  # of its rows, from which on a part is written anew
+
+Row = tuple[str, str, list[str]]
+"""id, text, terms."""
+
+
+class FileRecord(BaseModel, frozen=True, extra="forbid", strict=True):
+    size: int
+    sha256: str
+
+
+class PartRecord(BaseModel, frozen=True, extra="forbid", strict=True):
+    """A part: its rows, those of them that were removed, and its files by ending."""
+
+    name: str
+    rows: int
+    removed: list[int] = []
+    files: dict[str, FileRecord]
+
+    @property
+    def live(self) -> int:
+        return self.rows - len(self.removed)
+
+
+class WordsRecord(BaseModel, frozen=True, extra="forbid", strict=True):
+    """The folder of bm25s, and its files."""
+
+    name: str
+    files: dict[str, FileRecord]
+
+
+class Record(BaseModel, frozen=True, extra="forbid", strict=True):
+    """index.json. model: digest and folder. settings: VectorSettings. size: numbers a vector. number: of names given so
+    far, so that none is used twice. words: fits these parts; None: there is none yet. files: of the whole index."""
+
+    format: int = FORMAT
+    model: dict[str, str]
+    settings: dict[str, Any]
+    size: int
+    number: int = 0
+    parts: list[PartRecord] = []
+    words: WordsRecord | None = None
+    files: dict[str, FileRecord] = {}
+
+
+def read_record(folder: Path) -> Record:
+    """Raises ArtifactError where it is absent, changed, or of another version."""
+    path = folder / RECORD
+    try:
+        record = Record.model_validate(verified(path.read_bytes()))
+    except FileNotFoundError:
+        raise ArtifactError(f"{folder}: is no index: make one with `korbert index`") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ArtifactError(f"{path}: {place}: {first['msg']}: make the index anew") from None
+    except (OSError, ValueError) as error:
+        raise ArtifactError(f"{path}: cannot be read ({error}): make the index anew") from None
+    if record.format != FORMAT:
+        raise ArtifactError(f"{path}: format {record.format}, this version reads {FORMAT}: make the index anew")
+    return record
+
+
+def write_record(folder: Path, record: Record) -> None:
+    """Replaces the record, once all that it names is on the disk."""
+    sync(folder)
+    write_whole(folder / RECORD, checksummed(record.model_dump()))
+    sync(folder)
+
+
+def check_file(path: Path, file: FileRecord) -> None:
+    """ArtifactError where the file is not as it was written."""
+    try:
+        if (size := path.stat().st_size) != file.size:
+            raise ArtifactError(f"{path}: has {size:,} bytes, {file.size:,} were written: make the index anew")
+        if sha256_of(path) != file.sha256:
+            raise ArtifactError(f"{path}: is not as it was written: make the index anew")
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be read ({error.strerror}): make the index anew") from None
+
+
+def file_record(path: Path) -> FileRecord:
+    """Size and digest of a file that is complete."""
+    return FileRecord(size=path.stat().st_size, sha256=sha256_of(path))
+
+
+def write_part(folder: Path, name: str, rows: Sequence[Row], vectors: NDArray[np.float32]) -> PartRecord:
+    """Writes the files of a part. rows: N; vectors: (N, D)."""
+    columns = dict(zip(_SCHEMA.names, zip(*rows, strict=True), strict=True))
+    table = pa.table({key: list(values) for key, values in columns.items()}, schema=_SCHEMA)
+
+    def write_table(path: Path) -> None:
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, _SCHEMA) as writer:
+            writer.write_table(table)
+
+    def write_vectors(path: Path) -> None:
+        with path.open("wb") as file:
+            np.save(file, np.ascontiguousarray(vectors, dtype=np.float32))
+
+    files = {}
+    for ending, write in (("arrow", write_table), ("npy", write_vectors)):
+        path = folder / f"{name}.{ending}"
+        write_aside(path, write, folder / f".{name}.{ending}.tmp")
+        files[ending] = file_record(path)
+    return PartRecord(name=name, rows=len(rows), files=files)
+
+
+def write_words(folder: Path, name: str, words: Words) -> WordsRecord:
+    """Writes the files of a ranker."""
+    shutil.rmtree(folder / name, ignore_errors=True)
+    words.save(folder / name)
+    files = {}
+    for path in sorted((folder / name).iterdir()):
+        sync(path)
+        files[path.name] = file_record(path)
+    sync(folder / name)
+    return WordsRecord(name=name, files=files)
+
+
+def due(parts: Sequence[PartRecord]) -> range | None:
+    """The parts that are to be written anew as one: the last 16 of like size, or one of which many rows are gone.
+
+    Each row is so written at most log16 N times, and there are at most 15 parts of a size.
+    """
+    for place, part in enumerate(parts):
+        if part.removed and len(part.removed) >= _REMOVED_SHARE * part.rows:
+            return range(place, place + 1)
+    sizes = [int(math.log(max(part.rows, 1), _FAN)) for part in parts]
+    if len(parts) >= _FAN and sizes[-_FAN] == sizes[-1]:
+        return range(len(parts) - _FAN, len(parts))
+    return None
+
+
+def write_graphs(folder: Path, parts: Sequence[PartRecord]) -> list[PartRecord]:
+    """The parts, with a graph for each large one of a large index."""
+    if (live := sum(part.live for part in parts)) <= graph.MANY_ROWS:
+        return list(parts)
+    if not graph.has_usearch():
+        _logger.warning("%s: %s texts: pip install 'korbert[search]', so that a search is fast", folder, f"{live:,}")
+        return list(parts)
+    found = []
+    for part in parts:
+        if part.rows * _FAN >= graph.MANY_ROWS and "usearch" not in part.files:
+            path = folder / f"{part.name}.usearch"
+            vectors = np.load(folder / f"{part.name}.npy", mmap_mode="r")
+            write_aside(path, partial(graph.build_graph, vectors), path.with_suffix(".tmp"))
+            part = part.model_copy(update={"files": {**part.files, "usearch": file_record(path)}})
+        found.append(part)
+    return found
+
+
+def delete_strays(folder: Path, record: Record) -> None:
+    """Removes files that the record does not name, of writers that ended early or of records before."""
+    named = {RECORD, _LOCK, *record.files} | ({record.words.name} if record.words else set())
+    named |= {f"{part.name}.{ending}" for part in record.parts for ending in part.files}
+    for path in folder.iterdir():
+        if path.name not in named:
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Holds the lock of writers. ArtifactError, naming the process, where another holds it."""
+    with (folder / _LOCK).open("a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.EACCES):
+                raise
+            file.seek(0)
+            raise ArtifactError(
+                f"{folder}: process {file.read().strip() or 'unknown'} writes this index: wait until it has ended"
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield

@@ -1,0 +1,130 @@
+"""Options of the commands on vectors, and what they make."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from korbert.errors import CorpusError, SettingsError
+from korbert.terminal import printable
+from korbert.vectors.names import CorrectionName, Mix, PoolingName
+from pipelines.commands import options
+
+if TYPE_CHECKING:
+    from korbert.vectors.settings import Asked
+    from pipelines.embedding import Embedding
+    from pipelines.records import Format
+
+__all__ = ["Failed", "asked_for", "embedding_of", "layers", "records", "vectors"]
+
+_PATH = click.Path(path_type=Path)
+
+
+class _Layers(click.ParamType[tuple[int, ...]]):
+    """Numbers of layers, with commas between them."""
+
+    name = "N[,N..]"
+
+    def convert(self, value: Any, parameter: Any, context: Any) -> tuple[int, ...]:
+        try:
+            return value if isinstance(value, tuple) else tuple(int(part) for part in value.split(","))
+        except ValueError:
+            self.fail(f"{value!r}: give numbers of layers, as in -1 or -4,-3,-2,-1", parameter, context)
+
+
+layers = options.together(
+    click.option("--layer", type=_Layers(), help="Layers: 0 the embeddings, -1 the last one.  [default: -1]"),
+    click.option("--mix", type=click.Choice(get_args(Mix)), help="Of several layers.  [default: mean]"),
+)
+vectors = options.together(
+    layers,
+    click.option("--pooling", type=click.Choice(get_args(PoolingName)),
+                 help="What makes one vector of those of the pieces.  [default: the model's, else mean]"),
+    click.option("--no-special-tokens", is_flag=True, help="Pool without [CLS] and [SEP]."),
+    click.option("--size", type=click.IntRange(min=1), help="Keep only the first numbers of a vector."),
+    click.option("--counts", type=_PATH, help="A counts.parquet, for idf and bm25.  [default: the model's]"),
+    click.option("--correct", type=click.Choice(get_args(CorrectionName)),
+                 help="Take out what all vectors have in common, or whiten them."),
+    click.option("--fit-on", type=_PATH, help="Texts that --correct is fitted on.  [default: the input]"),
+)  # fmt: skip
+records = options.together(
+    click.option("--text", metavar="NAME", help="Column or key of the text.  [default: text, document, 문장, ..]"),
+    click.option("--format", "form", type=click.Choice(["auto", "lines", "jsonl", "csv", "tsv"]), default="auto",
+                 show_default=True, help="What the file is; auto goes by its name, or by its first line."),
+)  # fmt: skip
+
+
+def asked_for(given: dict[str, Any]) -> "Asked":
+    """The settings of vectors among the options that were given."""
+    asked: Asked = {}
+    for name in ("layer", "mix", "pooling", "size"):
+        if given.get(name) is not None:
+            asked[name] = given[name]
+    if given.get("no_special_tokens"):
+        asked["special_tokens"] = False
+    if given.get("normalize"):
+        asked["normalize"] = True
+    return asked
+
+
+def embedding_of(
+    model: Path,
+    device: str,
+    given: dict[str, Any],
+    texts: Path | None,
+    form: "Format",
+    text: str | None,
+    *,
+    search: bool = False,
+) -> "Embedding":
+    """The model with the settings of its vectors.
+
+    texts, form, text: what is read, on which a correction is fitted without --fit-on. search: with the pooling that an
+    index takes by itself.
+    """
+    import korbert
+    from korbert.vectors import POOLINGS, PieceCounts
+    from korbert.vectors.index import search_settings
+    from pipelines.embedding import Embedding, fit_correction
+
+    loaded, asked, way, fit_on = korbert.load(model, device=device), asked_for(given), given["correct"], given["fit_on"]
+    pooling = asked.get("pooling") or loaded.vector_defaults.get("pooling") or ("bm25" if search else "mean")
+    if given["counts"] and not POOLINGS[pooling].counts:
+        raise SettingsError("--counts: is for --pooling idf or bm25: leave it out, or take one of them")
+    if fit_on and way is None:
+        raise SettingsError("--fit-on: is for --correct: leave it out, or say what is to be fitted")
+    counts = PieceCounts.find(given["counts"], str(model), loaded.tokenizer) if given["counts"] else None
+    if search:
+        asked, counts = search_settings(loaded, asked, counts)
+    elif POOLINGS[pooling].counts and counts is None:
+        counts = PieceCounts.find(None, str(model), loaded.tokenizer)
+    plain = Embedding(loaded, asked, counts)
+    if way is None:
+        return plain
+    path = fit_on or texts
+    if path is None or not path.is_file():
+        raise SettingsError("--correct: is fitted on texts before it is used: name a file of them with --fit-on")
+    correction = fit_correction(plain, way, fit_on) if fit_on else fit_correction(plain, way, path, form, text)
+    return Embedding(loaded, asked, counts, correction)
+
+
+class Failed:
+    """Counts the records of a file, and names each that has an error on standard error."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.lines, self.failed = name, 0, 0
+
+    def __call__(self, record: dict[str, Any]) -> bool:
+        """Whether the record has an error."""
+        self.lines += 1
+        if "error" in record:
+            click.echo(f"korbert: {self.name}: line {record['line']}: {printable(record['error'])}", err=True)
+            self.failed += 1
+        elif record.get("cut"):
+            click.echo(f"korbert: {self.name}: line {record['line']}: only its beginning was read", err=True)
+        return "error" in record
+
+    def end(self) -> None:
+        """CorpusError where a record had an error."""
+        if self.failed:
+            raise CorpusError(f"{self.name}: {self.failed:,} of {self.lines:,} lines failed, as said above")

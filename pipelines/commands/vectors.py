@@ -1,0 +1,296 @@
+"""Commands on vectors of texts: embed, index, similar, words."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, nullcontext
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from korbert.errors import SettingsError
+from korbert.terminal import printable
+from korbert.vectors.names import Unit, Way
+from pipelines.commands import options, vector_options
+from pipelines.commands.vector_options import Failed
+
+if TYPE_CHECKING:
+    from korbert.vectors.occurrences import Occurrence
+    from pipelines.embedding import Embedding
+    from pipelines.records import Format
+
+__all__ = ["COMMANDS"]
+
+_SHOWN_DISTANCES = 12  # occurrences up to which `words` shows all distances
+_CONTEXT = 30  # characters on each side of a word
+
+_PATH = click.Path(path_type=Path)
+_MODEL = click.argument("model", type=_PATH)
+_everywhere = options.together(options.device, options.accept_kiwi, options.debug)
+
+
+@click.command()
+@_MODEL
+@click.argument("input", type=click.File("rb"), default="-")
+@click.option("--output", type=_PATH, help="Write a .npy or .parquet file; an interrupted run is resumed.")
+@vector_options.vectors
+@click.option("--normalize", is_flag=True, help="Scale the vectors to length 1.")
+@click.option(
+    "--parts", type=click.Choice(get_args(Unit)), help="Vectors of these parts of each text, with their spans."
+)
+@vector_options.records
+@_everywhere
+def embed(
+    model: Path, input: Any, output: Path | None, text: str | None, form: "Format", device: str, debug: bool,
+    parts: Unit | None, **given: Any,
+) -> None:  # fmt: skip
+    """Vectors of the texts of INPUT (default: standard input), in order.
+
+    MODEL is any model. A text is a line, a JSON line of {"text": ..}, or a row of a table. Without --output each gives
+    a JSON line of {"line": .., "vector": ..}. A .npy file has a row for each record, a .parquet file line, id, error
+    and vector. A record that cannot be read is named, its row holds no numbers, and the exit code is 1.
+    """
+    from korbert.durable import check_output
+    from korbert.progress import track
+    from pipelines import embedding as files
+
+    options.show_progress()
+    source = Path(input.name) if input.name not in ("-", "<stdin>") else None
+    if output is not None:
+        files.check_ending(output)
+        check_output(output, model, *([source] if source else []))
+        if parts:
+            raise SettingsError("--parts: are written as JSON lines: leave --output out")
+    embedding, failed = vector_options.embedding_of(model, device, given, source, form, text), Failed(input.name)
+    records = files.text_records(input, input.name, form, text, utf8=output is not None)
+    if output is None:
+        with nullcontext(lambda count: None) if sys.stdout.isatty() else track("embed", None, "texts") as advance:
+            _print_vectors(embedding, records, parts, failed, advance)
+    else:
+        with track("embed", None, "texts") as advance:
+            written = files.write_vectors(embedding, chain.from_iterable(records), output, failed, advance)
+        resumed = f", {written.resumed:,} of them from an earlier run" if written.resumed else ""
+        click.echo(f"{output}: {written.rows:,} rows{resumed}", err=True)
+    failed.end()
+
+
+def _print_vectors(
+    embedding: "Embedding",
+    records: Iterator[list[Any]],
+    parts: Unit | None,
+    failed: Failed,
+    advance: Callable[[int], None],
+) -> None:
+    from pipelines.lines import as_json
+
+    for some in filter(None, records):
+        good = [one for one in some if not failed(one)]
+        texts = [one["text"] for one in good]
+        if parts:
+            for one, own in zip(good, embedding.model.parts(texts, parts, **embedding.asked), strict=True):
+                columns = zip(own.names, own.spans, own.vectors.tolist(), strict=True)
+                one["parts"] = [{"name": name, "span": span, "vector": row} for name, span, row in columns]
+        else:
+            for one, vector in zip(good, embedding(texts), strict=True):
+                one["vector"] = vector.tolist()
+        click.echo(b"\n".join(map(as_json, some)))
+        advance(len(some))
+
+
+def _pairs(
+    corpus: Path, form: "Format", text: str | None, failed: Failed, advance: Callable[[int], None] = lambda count: None
+) -> Iterator[tuple[str, str]]:
+    """Id and text of each record of a file; records with an error and repeated ids are named."""
+    from pipelines.embedding import text_records
+
+    seen: dict[str, int] = {}
+    with corpus.open("rb") as file:
+        for record in chain.from_iterable(text_records(file, corpus.name, form, text, utf8=True)):
+            id = str(record.get("id", f"{corpus.name}:{record['line']}"))
+            if "error" not in record and id in seen:
+                record["error"] = f"id {id!r:.60} is that of line {seen[id]}, too"
+            if not failed(record):
+                seen[id] = record["line"]
+                yield id, record["text"]
+            advance(1)
+
+
+@click.command()
+@_MODEL
+@click.argument("corpus", type=_PATH, required=False)
+@click.option("--output", type=_PATH, required=True, help="The folder of the index; one that is there is added to.")
+@click.option("--remove", type=_PATH, help="A file of ids, one a line, whose texts are removed first.")
+@vector_options.vectors
+@vector_options.records
+@_everywhere
+def index(
+    model: Path, corpus: Path | None, output: Path, remove: Path | None, text: str | None, form: "Format",
+    device: str, debug: bool, **given: Any,
+) -> None:  # fmt: skip
+    """Make the texts of CORPUS searchable by meaning and by words.
+
+    CORPUS is a file of lines, of JSON lines of {"id": .., "text": ..}, or a table. A text whose id is in the index
+    replaces that one; without an id it has FILE:LINE. What was added before a run was cut off is not computed again.
+    """
+    import korbert
+    from korbert.progress import track
+    from korbert.vectors import Index
+    from korbert.vectors.index import Added
+
+    options.show_progress()
+    if corpus is None and remove is None:
+        raise SettingsError("neither CORPUS nor --remove is given: name texts to add, or ids to remove")
+    way = given["correct"]
+    if (output / "index.json").exists():
+        own = korbert.load(model, device=device)
+        made = Index.create(output, own, **vector_options.asked_for(given))  # refuses settings other than the index has
+    else:
+        new = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
+        made = Index.create(output, new.model, counts=new.counts, correction=new.correction, **new.asked)
+    if way is not None and way != (made.correction and made.correction.way):
+        raise SettingsError(f"{output}: was made without --correct {way}: leave it out, or name another folder")
+    removed, added, failed = 0, Added(), Failed(str(corpus))
+    if remove is not None:
+        ids = {line for line in remove.read_text(encoding="utf-8").splitlines() if line}
+        removed = made.remove(ids, rank_words=corpus is None)
+        if removed < len(ids):
+            click.echo(f"korbert: {remove}: {len(ids) - removed:,} of {len(ids):,} ids are in no text", err=True)
+    if corpus is not None:
+        with track("index", None, "texts") as advance:
+            added = made.add(_pairs(corpus, form, text, failed, advance))
+    click.echo(
+        f"{output}: {added.new:,} new, {added.replaced:,} replaced, {added.unchanged:,} unchanged, {removed:,} removed;"
+        f" {len(made):,} texts"
+    )
+    failed.end()
+
+
+@click.command()
+@_MODEL
+@click.argument("corpus", type=_PATH, metavar="CORPUS|INDEX")
+@click.argument("texts", nargs=-1, metavar="[TEXT]...")
+@click.option("--input", type=click.File("rb"), help="A file of texts, one a line; - is standard input.")
+@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Texts to find.")
+@click.option(
+    "--way",
+    type=click.Choice(get_args(Way)),
+    default="both",
+    show_default=True,
+    help="By vectors, by BM25 of words, or by both, joined by reciprocal ranks.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON line per text.")
+@vector_options.vectors
+@vector_options.records
+@_everywhere
+def similar(
+    model: Path, corpus: Path, texts: tuple[str, ...], input: Any, top: int, way: Way, as_json: bool,
+    text: str | None, form: "Format", device: str, debug: bool, **given: Any,
+) -> None:  # fmt: skip
+    """The texts of CORPUS that are most like TEXT.
+
+    INDEX is a folder that `korbert index` has made; a CORPUS, as of that command, is indexed for this once. Texts are
+    arguments, or lines of --input or of standard input. Each line shows rank, score, cosine of the vectors, BM25 of the
+    words, id and text; - where a way did not find the text.
+    """
+    import korbert
+    from korbert.vectors import Index
+    from pipelines import lines
+
+    file = input or sys.stdin.buffer
+    source = lines.checked(texts) if texts else lines.texts(file, file.name)
+    failed = Failed(str(corpus))
+    with ExitStack() as stack:
+        if corpus.is_dir():
+            if of_new := [name for name in ("counts", "correct", "fit_on") if given[name]]:
+                option = of_new[0].replace("_", "-")
+                raise SettingsError(f"--{option}: {corpus} has what it was made with: leave it out")
+            loaded = korbert.load(model, device=device)
+            made = Index.load(corpus, loaded)
+            Index.create(corpus, loaded, **vector_options.asked_for(given))  # refuses settings other than the index has
+        else:
+            own = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
+            folder = stack.enter_context(TemporaryDirectory(prefix="korbert-index-"))
+            made = Index.create(folder, own.model, counts=own.counts, correction=own.correction, **own.asked)
+            made.add(_pairs(corpus, form, text, failed), rank_words=False)
+        for _, query in source:
+            hits = made.search(query, top, way)[0]
+            if as_json:
+                click.echo(lines.as_json({"text": query, "hits": list(map(asdict, hits))}))
+                continue
+            if len(texts) != 1:
+                click.echo(printable(query))
+            for rank, hit in enumerate(hits, 1):
+                cosine = "     -" if hit.score_vectors is None else f"{hit.score_vectors:6.3f}"
+                bm25 = "     -" if hit.score_words is None else f"{hit.score_words:6.2f}"
+                click.echo(f"{rank:3}  {hit.score:.4f}  {cosine}  {bm25}  {printable(hit.id)}  {printable(hit.text)}")
+    failed.end()
+
+
+@click.command()
+@_MODEL
+@click.argument("word")
+@click.argument("input", type=click.File("rb"), default="-")
+@click.option("--top", type=click.IntRange(min=1), default=3, show_default=True, help="Nearest occurrences of each.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON line per occurrence, with its vector.")
+@vector_options.layers
+@vector_options.records
+@_everywhere
+def words(
+    model: Path, word: str, input: Any, top: int, as_json: bool, text: str | None, form: "Format", device: str,
+    debug: bool, **given: Any,
+) -> None:  # fmt: skip
+    """Each occurrence of WORD in the texts of INPUT, and the distances between their vectors.
+
+    WORD is found by its morphemes: 사랑 also in 사랑해, 걷다 in 걸었다. 배/NNG takes only morphemes with that tag.
+    Distances are 1 - cosine: 0 for the same direction, up to 2.
+    """
+    import korbert
+    from korbert.vectors.occurrences import distances
+    from pipelines.embedding import text_records
+    from pipelines.lines import as_json as line_of
+
+    failed = Failed(input.name)
+    read = chain.from_iterable(text_records(input, input.name, form, text))
+    good = [record for record in read if not failed(record)]
+    loaded = korbert.load(model, device=device)
+    found = loaded.occurrences(word, [record["text"] for record in good], **vector_options.asked_for(given))
+    vectors = []
+    for one in found:
+        if one.vector is not None:
+            vectors.append(one.vector.tolist())
+            continue
+        place = f"line {good[one.number]['line']}, character {one.span[0] + 1}"
+        click.echo(f"korbert: {input.name}: {place}: lies behind the pieces that the model reads", err=True)
+    found = [one for one in found if one.vector is not None]
+    apart = distances(found)
+    for number, one in enumerate(found):
+        nearest = [int(other) for other in apart[number].argsort(kind="stable") if other != number][:top]
+        near = [{"occurrence": other + 1, "distance": round(float(apart[number, other]), 4)} for other in nearest]
+        line = good[one.number]["line"]
+        if as_json:
+            shown = {"occurrence": number + 1, "line": line, "text": one.text, "span": one.span}
+            found_here = {**shown, "morphemes": one.morphemes, "nearest": near, "vector": vectors[number]}
+            click.echo(line_of(found_here))
+            continue
+        nearer = ", ".join(f"{other['occurrence']} ({other['distance']:.3f})" for other in near)
+        click.echo(f"{number + 1:3}  line {line}  {printable(_marked(one))}  {one.morphemes}  nearest: {nearer or '-'}")
+    if not as_json and 1 < len(found) <= _SHOWN_DISTANCES:
+        click.echo("\n     " + "".join(f"{number:7}" for number in range(1, len(found) + 1)))
+        for number, row in enumerate(apart, 1):
+            click.echo(f"{number:5}" + "".join(f"{distance:7.3f}" for distance in row))
+    if not found:
+        click.echo(f"{printable(word)}: is in none of {len(good):,} texts", err=True)
+    failed.end()
+
+
+def _marked(one: "Occurrence") -> str:
+    """The word between brackets, with some characters around it."""
+    start, end = one.span
+    before, after = one.text[max(start - _CONTEXT, 0) : start], one.text[end : end + _CONTEXT]
+    return f"{before}[{one.text[start:end]}]{after}"
+
+
+COMMANDS = [embed, index, similar, words]

@@ -1,0 +1,198 @@
+"""Vectors of the texts of a file: what `korbert embed` writes, in parts that a later run finds again.
+
+A part is `part-NUMBER-<made from>-<content>.parquet` in OUTPUT.partial/. The first digest covers the model, its
+settings and the records of the part, so that a part is the right one whatever run made it; the second is that of the
+file's bytes, by which damage is found. When all parts are there, they become the output at once.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from korbert.durable import write_aside, write_whole
+from korbert.errors import SettingsError
+from korbert.vectors import Correction, PieceCounts, TextEncoder
+from korbert.vectors.index import is_utf8
+from korbert.vectors.names import CorrectionName
+from korbert.vectors.settings import Asked
+from pipelines.predicting import TEXT_NAMES, Result, result_of
+from pipelines.records import Format, Keys, records
+
+__all__ = ["Embedding", "Written", "check_ending", "fit_correction", "text_records", "write_vectors"]
+
+PART_ROWS = 4_096  # what an interrupted run computes again at most
+_FIT_TEXTS = 10_000
+
+Advance = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """A model with the settings of its vectors, as of TextEncoder.embed."""
+
+    model: TextEncoder[Any]
+    asked: Asked
+    counts: PieceCounts | None = None
+    correction: Correction | None = None
+
+    def __call__(self, texts: list[str]) -> NDArray[np.float32]:
+        return self.model.embed(texts, counts=self.counts, correction=self.correction, **self.asked)
+
+    def digest(self) -> "hashlib._Hash":
+        """Over all that decides the vectors, but the texts."""
+        settings = self.model.vector_settings(**self.asked).model_dump_json()
+        digest = hashlib.sha256(f"{self.model.digest} {settings}".encode())
+        if self.counts is not None:
+            digest.update(self.counts.frequencies.tobytes())
+            digest.update(f"{self.counts.documents} {self.counts.mean_length}".encode())
+        if self.correction is not None:
+            digest.update(self.correction.mean.tobytes() + self.correction.matrix.tobytes())
+        return digest
+
+
+@dataclass
+class Written:
+    """Rows of the output, those of them without a vector, and those that an earlier run had made."""
+
+    rows: int = 0
+    failed: int = 0
+    resumed: int = 0
+
+
+def text_records(
+    file: IO[bytes], name: str, form: Format = "auto", text: str | None = None, *, utf8: bool = False
+) -> Iterator[list[Result]]:
+    """{"line", "id" if it has one, "text"} of each record of a file, or {"line", "error"}; "cut" where it was cut.
+
+    Some at a time; from a pipe those that have arrived. text: column or key of the text; None: the first usual name
+    that is there. utf8: a lone surrogate is an error.
+    """
+    keys: Keys = {"text": (text,) if text else TEXT_NAMES}
+    for part in records(file, name, form, keys):
+        results = [result_of(record, keys, {}) for record in part]
+        for place, one in enumerate(results):
+            if utf8 and not is_utf8(f"{one.get('id', '')}{one.get('text', '')}"):
+                results[place] = {"line": one["line"], "error": "has a lone surrogate, which no file can hold"}
+        yield results
+
+
+def fit_correction(
+    embedding: Embedding, way: CorrectionName, path: Path, form: Format = "auto", text: str | None = None
+) -> Correction:
+    """Fitted on the first 10,000 texts of a file, with the settings of the vectors."""
+    with path.open("rb") as file:
+        found = chain.from_iterable(text_records(file, path.name, form, text))
+        texts = [one["text"] for one in islice(found, _FIT_TEXTS) if "text" in one]
+    plain: Asked = {**embedding.asked, "size": None, "normalize": False}
+    return Correction.fit(way, Embedding(embedding.model, plain, embedding.counts)(texts))
+
+
+def check_ending(output: Path) -> None:
+    """SettingsError for a name that says no format."""
+    if output.suffix not in _FORMATS:
+        raise SettingsError(f"{output}: is written as its name ends: take {' or '.join(_FORMATS)}")
+
+
+def write_vectors(
+    embedding: Embedding, rows: Iterable[Result], output: Path, failed: Callable[[Result], bool], advance: Advance
+) -> Written:
+    """Writes the vectors of records to a file, in order: a row each, also where a record has an error.
+
+    failed: called with each record; whether it has an error.
+    """
+    partial_folder = output.with_name(f"{output.name}.partial")
+    partial_folder.mkdir(exist_ok=True)
+    width = embedding([]).shape[1]
+    schema = pa.schema(
+        [("line", pa.int64()), ("id", pa.string()), ("error", pa.string()), ("vector", pa.list_(pa.float32(), width))]
+    )
+    written, parts, left = Written(), list[Path](), iter(rows)
+    while some := list(islice(left, PART_ROWS)):
+        written.failed += sum(map(failed, some))
+        name = f"part-{len(parts):06}-{_key(embedding, some)}"
+        path = _find(partial_folder, name)
+        if path is None:
+            data = _table(embedding, some, schema)
+            path = partial_folder / f"{name}-{_content(data)}.parquet"
+            write_whole(path, data)
+        else:
+            written.resumed += len(some)
+        parts.append(path)
+        written.rows += len(some)
+        advance(len(some))
+    aside = output.with_name(f".{output.name}.tmp")
+    write_aside(output, partial(_FORMATS[output.suffix], parts, schema, written.rows), aside)
+    shutil.rmtree(partial_folder)
+    return written
+
+
+def _key(embedding: Embedding, rows: list[Result]) -> str:
+    digest = embedding.digest()
+    for row in rows:
+        digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
+    return digest.hexdigest()[:32]
+
+
+def _content(data: bytes | memoryview) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def _find(folder: Path, name: str) -> Path | None:
+    """The file of a part, if it is there as it was written."""
+    return next((path for path in folder.glob(f"{name}-*") if path.stem.endswith(_content(path.read_bytes()))), None)
+
+
+def _table(embedding: Embedding, rows: list[Result], schema: pa.Schema) -> memoryview:
+    """The bytes of a part."""
+    vectors = iter(embedding([row["text"] for row in rows if "text" in row]))
+    columns: dict[str, list[Any]] = {
+        "line": [row["line"] for row in rows],
+        "id": [str(row["id"]) if "id" in row else None for row in rows],
+        "error": [row.get("error") for row in rows],
+        "vector": [next(vectors) if "text" in row else None for row in rows],
+    }
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns, schema=schema), sink, compression="zstd")
+    return memoryview(sink.getvalue())
+
+
+def _write_parquet(parts: list[Path], schema: pa.Schema, count: int, path: Path) -> None:
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for part in parts:
+            writer.write_table(pq.read_table(part, schema=schema))
+
+
+def _write_npy(parts: list[Path], schema: pa.Schema, count: int, path: Path) -> None:
+    """(N, D) float32; NaN where a record has an error."""
+    width = schema.field("vector").type.list_size
+    if not count:
+        with path.open("wb") as file:
+            np.save(file, np.zeros((0, width), np.float32))
+        return
+    found = np.lib.format.open_memmap(path, "w+", np.float32, (count, width))
+    start = 0
+    for part in parts:
+        column = pq.read_table(part, schema=schema)["vector"].combine_chunks()
+        rows = np.full((len(column), width), np.nan, np.float32)
+        there = column.is_valid().to_numpy(zero_copy_only=False)
+        rows[there] = column.flatten().to_numpy().reshape(-1, width)  # `flatten` passes over what is null
+        found[start : start + len(rows)] = rows
+        start += len(rows)
+    found.flush()
+
+
+_FORMATS: Mapping[str, Callable[[list[Path], pa.Schema, int, Path], None]] = {
+    ".npy": _write_npy,
+    ".parquet": _write_parquet,
+}

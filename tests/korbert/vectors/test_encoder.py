@@ -1,0 +1,306 @@
+"""Vectors of texts: of every kind of model, layer and pooling, against computations written apart."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import TfidfTransformer
+
+import korbert
+from korbert.errors import ModelError, SettingsError
+from korbert.huggingface.exporting import export
+from korbert.huggingface.importing import import_folder
+from korbert.modeling import (
+    ClassificationModel,
+    DetectionModel,
+    EmbeddingModel,
+    EncoderConfig,
+    PretrainingModel,
+    ReadingModel,
+    TaggingModel,
+    save_model,
+)
+from korbert.modeling.storage import load_model
+from korbert.tasks import Classifier, Embedder, Filler, Reader
+from korbert.tasks.kinds import KINDS
+from korbert.tasks.predicting import Predictor
+from korbert.tasks.tagging import Tagger
+from korbert.tokenization import Tokenizer
+from korbert.vectors import POOLINGS, PieceCounts, TextEncoder
+from korbert.vectors import encoder as module
+
+TEXTS = [
+    "아버지가 방에 들어가신다.",
+    "",
+    "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!",
+    "서울",
+    "ㅋㅋㅋ " * 40,
+]
+
+
+def layers_of(encoder: TextEncoder[Any], text: str) -> Any:
+    """(L + 1, T, D) of one text alone, and whether each piece is special."""
+    row = encoder.tokenizer.encode(text, max_length=encoder.max_length)
+    with torch.inference_mode():
+        return encoder.model.encoder.all_layers(torch.tensor([row.input_ids]))[:, 0].numpy(), row
+
+
+def test_each_layer_and_pooling(encoder: TextEncoder[Any]) -> None:
+    for text in TEXTS:
+        layers, row = layers_of(encoder, text)
+        inner = layers[:, 1:-1] if len(row) > 2 else layers
+        for layer in range(-4, 4):
+            hidden, own = layers[layer], inner[layer]
+            expected = {
+                ("mean", True): hidden.mean(0),
+                ("mean", False): own.mean(0),
+                ("max", True): hidden.max(0),
+                ("max", False): own.max(0),
+                ("first", True): hidden[0],
+                ("first", False): own[0],
+                ("mean-max", True): np.concatenate([hidden.mean(0), hidden.max(0)]),
+                ("mean-max", False): np.concatenate([own.mean(0), own.max(0)]),
+            }
+            for (pooling, special), vector in expected.items():
+                found = encoder.embed(text, layer=layer, pooling=pooling, special_tokens=special)
+                np.testing.assert_allclose(found, vector, atol=1e-5)
+        last = layers[[-2, -1]]
+        for mix, mixed in {"sum": last.sum(0), "mean": last.mean(0), "concat": np.concatenate(last, axis=1)}.items():
+            found = encoder.embed(text, layer=(-2, -1), mix=mix)  # type: ignore[arg-type]
+            np.testing.assert_allclose(found, mixed.mean(0), atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_batches_do_not_matter_and_order_is_kept(
+    encoder: TextEncoder[Any], pooling: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = PieceCounts.of_texts(TEXTS, encoder.tokenizer)
+    asked = {"pooling": pooling, "layer": [-1, 1], "mix": "concat", "counts": counts}
+    alone = np.stack([encoder.embed(text, **asked) for text in TEXTS])
+    assert alone.dtype == np.float32
+    assert alone.shape[1] == encoder.width(encoder.vector_settings(pooling=pooling, layer=[-1, 1], mix="concat"))
+    monkeypatch.setattr(module, "TEXTS_AT_ONCE", 2)
+    for size in (1, 2, 64):
+        parts = list(encoder.stream(iter(TEXTS), size, **asked))
+        assert [len(part) for part in parts] == [2, 2, 1]
+        np.testing.assert_allclose(np.concatenate(parts), alone, atol=1e-5)
+    assert encoder.embed([], **asked).shape == (0, alone.shape[1])
+
+
+@given(order=st.permutations(range(len(TEXTS))), size=st.integers(1, 6))
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_vector_does_not_depend_on_its_neighbours(encoder: TextEncoder[Any], order: list[int], size: int) -> None:
+    found = encoder.embed([TEXTS[place] for place in order], size)
+    np.testing.assert_allclose(found, encoder.embed(TEXTS)[order], atol=1e-5)
+
+
+def test_the_vector_of_a_single_piece_is_that_piece(encoder: TextEncoder[Any]) -> None:
+    (piece,) = encoder.parts("영화", "piece").vectors
+    counts = PieceCounts.of_texts(["영화", "배우"], encoder.tokenizer)
+    for pooling in ("mean", "first", "max", "idf", "bm25"):
+        found = encoder.embed("영화", pooling=pooling, special_tokens=False, counts=counts)  # type: ignore[arg-type]
+        np.testing.assert_allclose(found, piece, atol=1e-5)
+
+
+def test_normalized_and_cut(encoder: TextEncoder[Any]) -> None:
+    whole = encoder.embed(TEXTS)
+    np.testing.assert_allclose(encoder.embed(TEXTS, size=5), whole[:, :5], atol=1e-6)
+    unit = encoder.embed(TEXTS, size=5, normalize=True)
+    np.testing.assert_allclose(unit, whole[:, :5] / np.linalg.norm(whole[:, :5], axis=1, keepdims=True), atol=1e-5)
+    assert encoder.similarity(TEXTS[0], TEXTS[2], size=5) == pytest.approx(float(unit[0] @ unit[2]), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"layer": 4}, r"layer 4: the encoder has layers 0 \(its embeddings\) to 3, -1 being the last: take one"),
+        ({"layer": [1, 1]}, r"layer \[1, 1\]: name each layer once"),
+        ({"layer": "last"}, "layer: Input should be a valid tuple"),
+        ({"layer": []}, "layer: "),
+        ({"pooling": "meen"}, "pooling: Input should be 'mean', 'first', 'max'"),
+        ({"size": 0}, "size: Input should be greater than or equal to 1"),
+        ({"poling": "mean"}, "poling: Extra inputs are not permitted"),
+        ({"pooling": "idf"}, r"idf and bm25 need counts of pieces, .* \(--counts\), or take another pooling"),
+    ],
+)
+def test_settings_that_are_refused(encoder: TextEncoder[Any], asked: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        encoder.embed("가", **asked)
+
+
+# --- weights ---
+
+
+def test_idf_weighs_as_scikit_learn_does(encoder: TextEncoder[Any], tiny_tokenizer: Tokenizer) -> None:
+    texts = [text for text in TEXTS if text]
+    ids = [tiny_tokenizer.encode_pieces(text).ids for text in texts]
+    table = np.zeros((len(texts), tiny_tokenizer.vocab_size))
+    for row, own in enumerate(ids):
+        np.add.at(table[row], own, 1)
+    idf = TfidfTransformer(smooth_idf=True).fit(table).idf_
+    counts = PieceCounts.of_texts(texts, tiny_tokenizer)
+    layers, row = layers_of(encoder, texts[1])
+    weights = idf[row.input_ids[1:-1]]
+    expected = (layers[-1, 1:-1] * weights[:, None]).sum(0) / weights.sum()
+    np.testing.assert_allclose(encoder.embed(texts[1], pooling="idf", counts=counts), expected, atol=1e-5)
+
+
+def test_bm25_weighs_as_bm25s_scores_words(encoder: TextEncoder[Any], tiny_tokenizer: Tokenizer) -> None:
+    """What a piece weighs in all its places together is the score of the text for that piece, but for a factor."""
+    bm25s = pytest.importorskip("bm25s")
+    texts = [text[:20] for text in TEXTS if text]
+    ids = [tiny_tokenizer.encode_pieces(text).ids for text in texts]
+    ranker = bm25s.BM25(k1=1.2, b=0.75, method="lucene")
+    ranker.index([[str(id) for id in own] for own in ids], show_progress=False)
+    counts = PieceCounts.of_texts(texts, tiny_tokenizer)
+    for number, own in enumerate(ids):
+        rows = torch.tensor([own])
+        found = counts.weights("bm25", rows, torch.ones_like(rows, dtype=torch.bool))[0]
+        for id in set(own):
+            together = float(found[rows[0] == id].sum())
+            assert together == pytest.approx(float(ranker.get_scores([str(id)])[number]), rel=1e-4)
+
+
+def test_counts_travel_with_the_model(encoder: TextEncoder[Any], tmp_path: Path) -> None:
+    counts = PieceCounts.of_texts(TEXTS, encoder.tokenizer)
+    save_model(tmp_path / "model", encoder.model, encoder.tokenizer)
+    path = counts.save(tmp_path / "model")
+    loaded = korbert.load(tmp_path / "model", "cpu")
+    np.testing.assert_allclose(
+        loaded.embed(TEXTS, pooling="bm25"), encoder.embed(TEXTS, pooling="bm25", counts=counts), atol=1e-6
+    )
+    again = PieceCounts.load(path, encoder.tokenizer)
+    assert (again.documents, again.mean_length) == (counts.documents, counts.mean_length)
+    assert (again.frequencies == counts.frequencies).all()
+    path.write_bytes(b"no table")
+    with pytest.raises(SettingsError, match=r"piece_counts.parquet: cannot be read .*: it is not a file of piece"):
+        PieceCounts.load(path, encoder.tokenizer)
+
+
+def test_counts_of_a_vocab_artifact(encoder: TextEncoder[Any], tmp_path: Path) -> None:
+    """Those of morphemes become those of pieces; the artifact beside the model's is found without being named."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [("영화", "NNP", 5, 5, 3), ("영화", "NNG", 1, 1, 1), ("이", "JKS", 40, 0, 9), ("뷁뷁", "NNG", 2, 2, 2)]
+    names = ("form", "tag", "count", "initial", "documents")
+    vocab = tmp_path / "vocab"
+    encoder.tokenizer.save(vocab / "tokenizer")
+    pq.write_table(pa.table(dict(zip(names, zip(*rows, strict=True), strict=True))), vocab / "counts.parquet")
+    (vocab / "stage.json").write_text('{"counts": {"documents": 8}}')
+    save_model(tmp_path / "pretrain" / "model", encoder.model, encoder.tokenizer)
+    counts = PieceCounts.find(None, str(tmp_path / "pretrain"), encoder.tokenizer)
+
+    assert isinstance(encoder.tokenizer, Tokenizer)
+    (film,), (particle,), rare = map(encoder.tokenizer.ids_of, ("영화", "이", "뷁뷁"))
+    assert counts.documents == 8
+    assert counts.frequencies[film] == 4
+    assert counts.frequencies[particle] == 8  # no more than there are documents
+    assert set(counts.frequencies[list(rare)]) == {2}
+    assert counts.mean_length == pytest.approx((6 + 40 + 2 * len(rare)) / 8)
+    assert counts.frequencies.sum() == 4 + 8 + 2 * len(set(rare))
+    assert korbert.load(tmp_path / "pretrain", "cpu").embed("영화가", pooling="idf").shape == (16,)
+    with pytest.raises(SettingsError, match=r"counts.parquet: cannot be read .*: name counts.parquet of a vocab"):
+        PieceCounts.find(tmp_path, "", encoder.tokenizer)
+
+
+# --- kinds ---
+
+
+def test_every_kind_of_model_gives_the_same_vectors(
+    tiny_config: EncoderConfig, tiny_tokenizer: Tokenizer, tmp_path: Path, encoder: TextEncoder[Any]
+) -> None:
+    """Their encoders have the same weights."""
+    expected = encoder.embed(TEXTS, layer=-2, pooling="max")
+    kinds: dict[str, tuple[type[Any], Any, dict[str, Any]]] = {
+        "pretraining": (Filler, PretrainingModel(tiny_config), {}),
+        "detection": (TextEncoder, DetectionModel(tiny_config), {}),
+        "classification": (Classifier, ClassificationModel(tiny_config), {}),
+        "reading": (Reader, ReadingModel(tiny_config), {}),
+        "tagging": (Tagger, TaggingModel(tiny_config, ["O", "B-PS", "I-PS"]), {}),
+        "embedding": (Embedder, EmbeddingModel(tiny_config), {}),
+        "regression": (
+            Predictor,
+            ClassificationModel(tiny_config, 1, problem_type="regression"),
+            {"kind": "regression"},
+        ),
+    }
+    for kind, (loaded, model, task) in kinds.items():
+        model.encoder.load_state_dict(encoder.model.encoder.state_dict())
+        if task:
+            learned = KINDS[kind].kind_class(metrics=("pearson",), max_length=32, mean=0.0, deviation=1.0)
+            task |= learned.model_dump(mode="json")
+        save_model(tmp_path / kind, model, tiny_tokenizer, task)
+        found = korbert.load(tmp_path / kind, "cpu")
+        assert type(found) is loaded
+        np.testing.assert_allclose(found.embed(TEXTS, layer=-2, pooling="max"), expected, atol=1e-6)
+        assert found.digest == encoder.digest
+
+
+def test_an_embedder_has_defaults_of_its_own(tiny_config: EncoderConfig, tiny_tokenizer: Tokenizer) -> None:
+    model = EmbeddingModel(tiny_config, "first", normalize=True, generator=torch.Generator().manual_seed(1))
+    embedder = Embedder(model, tiny_tokenizer)
+    with torch.inference_mode():
+        expected = torch.cat(
+            [model(torch.tensor([tiny_tokenizer.encode(text, max_length=32).input_ids])) for text in TEXTS]
+        )
+    np.testing.assert_allclose(embedder.embed(TEXTS), expected, atol=1e-5)
+    plain = TextEncoder(model, tiny_tokenizer).embed(TEXTS)
+    np.testing.assert_allclose(embedder.embed(TEXTS, pooling="mean", normalize=False), plain, atol=1e-6)
+
+
+@pytest.mark.parametrize("model_type", ["roberta", "modernbert", "funnel"])
+def test_foreign_encoders(foreign: Callable[[str], Path], tmp_path: Path, model_type: str) -> None:
+    import_folder(foreign(model_type), tmp_path / "model")
+    found = korbert.load(tmp_path / "model", "cpu")
+    assert type(found) is TextEncoder
+    model, tokenizer = load_model(tmp_path / "model")
+    for text in (TEXTS[0], TEXTS[2]):
+        row = tokenizer.encode(text)
+        with torch.inference_mode():
+            hidden = model.encoder(torch.tensor([row.input_ids]))[0]
+        np.testing.assert_allclose(found.embed(text), hidden.mean(0), atol=1e-5)
+    if model_type == "funnel":
+        with pytest.raises(ModelError, match="layers differ in pieces: take the last one"):
+            found.embed(TEXTS, layer=1)
+    else:
+        assert found.embed(TEXTS, layer=[0, -1], mix="concat").shape[1] == 2 * model.config.hidden_size
+
+
+def test_vectors_that_are_no_numbers_are_named(encoder: TextEncoder[Any]) -> None:
+    encoder.model.encoder.embeddings.norm.weight.data.fill_(math.nan)
+    with pytest.raises(ModelError, match="the model: gives vectors that are no numbers"):
+        encoder.embed("가", layer=1)
+    with pytest.raises(ModelError, match="the model: gives vectors that are no numbers"):
+        encoder.parts("가")
+
+
+# --- sentence-transformers ---
+
+
+@pytest.mark.parametrize(
+    ("modes", "pooling"),
+    [("mean", "mean"), ("cls", "first"), ("max", "max"), (("mean", "max"), "mean-max")],
+)
+def test_sentence_transformers_pools_the_same(
+    tiny_config: EncoderConfig, tiny_tokenizer: Tokenizer, tmp_path: Path, modes: Any, pooling: Any
+) -> None:
+    package = pytest.importorskip("sentence_transformers")
+    modules = pytest.importorskip("sentence_transformers.sentence_transformer.modules")
+    model = EmbeddingModel(tiny_config, generator=torch.Generator().manual_seed(2))
+    save_model(tmp_path / "ours", model, tiny_tokenizer)
+    export(tmp_path / "ours", tmp_path / "theirs")
+    whole = package.SentenceTransformer(str(tmp_path / "theirs"), trust_remote_code=True, device="cpu")
+    ours = korbert.load(tmp_path / "ours", "cpu")
+    np.testing.assert_allclose(whole.encode(TEXTS), ours.embed(TEXTS), atol=1e-5)
+    normalized = modules.Pooling(16, modes), modules.Normalize()
+    for normalize, steps in ((False, normalized[:1]), (True, normalized)):
+        theirs = package.SentenceTransformer(modules=[whole[0], *steps], device="cpu").encode(TEXTS)
+        found = ours.embed(TEXTS, pooling=pooling, normalize=normalize)
+        np.testing.assert_allclose(theirs, found, atol=1e-5)

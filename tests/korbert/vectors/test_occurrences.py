@@ -1,0 +1,73 @@
+"""A word in sentences: where it stands, whatever its ending, and how far its vectors lie apart."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+import korbert
+from korbert.errors import SettingsError
+from korbert.huggingface.importing import import_folder
+from korbert.vectors import TextEncoder
+from korbert.vectors.occurrences import distances
+
+SENTENCES = ["나는 너를 사랑해", "나는 너를 사랑했다", "사랑 누가 말했나", "학교에 간다"]
+
+
+def places(found: list[Any]) -> list[tuple[int, str]]:
+    return [(one.number, one.text[slice(*one.span)]) for one in found]
+
+
+def test_a_word_is_found_by_its_morphemes(encoder: TextEncoder[Any]) -> None:
+    found = encoder.occurrences("사랑", SENTENCES)
+    assert places(found) == [(0, "사랑"), (1, "사랑"), (2, "사랑")]
+    assert {one.morphemes for one in found} == {"사랑/NNG"}
+    for one in found:
+        parts = encoder.parts(one.text)
+        expected = parts.vectors[parts.names.index("사랑")]
+        np.testing.assert_allclose(one.vector, expected, atol=1e-5)
+    vectors = np.array([one.vector for one in found])
+    np.testing.assert_allclose(distances(found), cdist(vectors, vectors, "cosine"), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("사랑하다", [(0, "사랑해"), (1, "사랑했")]),
+        ("사랑/NNG", [(0, "사랑"), (1, "사랑"), (2, "사랑")]),
+        ("사랑/NNP", []),
+        ("너/NP 를/JKO", [(0, "너를"), (1, "너를")]),
+        ("가다", [(3, "간")]),
+        ("말하", [(2, "말했")]),
+        ("없는말", []),
+    ],
+)
+def test_verbs_and_tags(encoder: TextEncoder[Any], word: str, expected: list[tuple[int, str]]) -> None:
+    assert places(encoder.occurrences(word, SENTENCES)) == expected
+
+
+def test_all_of_a_text_and_those_behind_its_end(encoder: TextEncoder[Any]) -> None:
+    found = encoder.occurrences("사랑", ["사랑 " * 3, "학교 " * 40 + "사랑"], layer=[1, 2], mix="concat")
+    assert [one.number for one in found] == [0, 0, 0, 1]
+    assert [one.vector is None for one in found] == [False, False, False, True]
+    assert found[0].vector is not None
+    assert found[0].vector.shape == (32,)
+
+
+@pytest.mark.parametrize("word", ["", "  ", "\n"])
+def test_no_word(encoder: TextEncoder[Any], word: str) -> None:
+    with pytest.raises(SettingsError, match="has no morphemes: give a word"):
+        encoder.occurrences(word, SENTENCES)
+
+
+def test_with_another_tokenizer(foreign: Callable[[str], Path], tmp_path: Path) -> None:
+    """Kiwi finds the word, and its characters lead to the pieces."""
+    import_folder(foreign("roberta"), tmp_path / "model")
+    model = korbert.load(tmp_path / "model", "cpu")
+    found = model.occurrences("학교", ["나는 학교에 갔다", "학교"])
+    assert places(found) == [(0, "학교"), (1, "학교")]
+    parts = model.parts("학교", "piece")
+    np.testing.assert_allclose(found[1].vector, parts.vectors.mean(axis=0), atol=1e-5)

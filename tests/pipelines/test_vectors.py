@@ -1,0 +1,330 @@
+"""`korbert embed`, `index`, `similar`, `words`: what they print and write, and what a bad line or a kill costs."""
+
+import csv
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import kiwipiepy
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+import korbert
+from korbert.modeling import ClassificationModel, EncoderConfig, PretrainingModel, save_model
+from korbert.tokenization import Tokenizer
+from korbert.vectors import Index
+from pipelines import embedding
+from pipelines.cli import run_command
+
+TEXTS = ["대출을 신청하고 싶어요", "영화가 정말 재미있다", "카드를 잃어버렸어요", "내일 비가 온다", ""]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_kiwi() -> Iterator[None]:
+    """Each command loads a Kiwi of its own, in seconds: here they share one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kiwipiepy, "Kiwi", functools.cache(kiwipiepy.Kiwi))
+        yield
+
+
+@pytest.fixture(scope="module")
+def model(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An artifact of a model that has learned nothing."""
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
+    config = EncoderConfig.model_validate(
+        {"vocab_size": tiny_tokenizer.vocab_size, "max_position_embeddings": 32, "initializer_range": 0.5, **sizes}
+    )
+    folder = tmp_path_factory.mktemp("pretrain")
+    save_model(folder / "model", PretrainingModel(config, torch.Generator().manual_seed(0)), tiny_tokenizer)
+    return str(folder)
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> str:
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> tuple[str, str]:
+    """Standard output and error of a command that ends with this code."""
+    assert run_command([*arguments]) == code, capsys.readouterr().err
+    found = capsys.readouterr()
+    return found.out, found.err
+
+
+# --- embed ---
+
+
+def test_vectors_as_json_lines(model: str, texts: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = said(
+        capsys, "embed", model, texts, "--layer", "-2,-1", "--mix", "concat", "--pooling", "max", "--normalize"
+    )
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [(one["line"], one["text"]) for one in found] == list(enumerate(TEXTS, 1))
+    asked: Any = {"layer": (-2, -1), "mix": "concat", "pooling": "max", "normalize": True}
+    np.testing.assert_allclose(
+        [one["vector"] for one in found], korbert.load(model, "cpu").embed(TEXTS, **asked), atol=1e-5
+    )
+
+
+def test_parts_as_json_lines(model: str, texts: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = said(capsys, "embed", model, texts, "--parts", "eojeol")
+    for line, text in zip(out.splitlines(), TEXTS, strict=True):
+        parts = json.loads(line)["parts"]
+        assert [one["name"] for one in parts] == [text[slice(*one["span"])] for one in parts] == text.split()
+        assert {len(one["vector"]) for one in parts} <= {16}
+
+
+@pytest.mark.parametrize("ending", ["npy", "parquet"])
+def test_vectors_in_a_file(
+    model: str, tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row for each record; one that cannot be read is named, and has none."""
+    monkeypatch.setattr(embedding, "PART_ROWS", 2)
+    lines = [json.dumps({"id": f"r{number}", "text": text}) for number, text in enumerate(TEXTS)]
+    lines[2:2] = ["{", '{"text": "\\ud800"}', '{"text": 3}']
+    (tmp_path / "texts.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    output = tmp_path / f"vectors.{ending}"
+    _, err = said(capsys, "embed", model, str(tmp_path / "texts.jsonl"), "--output", str(output), "--size", "7", code=1)
+    for line, error in ((3, "is not JSON"), (4, "has a lone surrogate"), (5, "'text' is a number, not a string")):
+        assert f"texts.jsonl: line {line}: {error}" in err
+    assert f"{output}: 8 rows" in err
+    assert "texts.jsonl: 3 of 8 lines failed, as said above" in err
+    expected = korbert.load(model, "cpu").embed(TEXTS, size=7)
+    good = [0, 1, 5, 6, 7]
+    if ending == "npy":
+        found = np.load(output)
+        assert (found.shape, found.dtype) == ((8, 7), np.float32)
+        assert np.isnan(found[2:5]).all()
+        np.testing.assert_allclose(found[good], expected, atol=1e-5)
+    else:
+        table = pq.read_table(output)
+        assert table.column_names == ["line", "id", "error", "vector"]
+        assert table["line"].to_pylist() == list(range(1, 9))
+        assert table["id"].to_pylist() == ["r0", "r1", None, None, None, "r2", "r3", "r4"]
+        assert [error is None for error in table["error"].to_pylist()] == [place in good for place in range(8)]
+        np.testing.assert_allclose([table["vector"][place].as_py() for place in good], expected, atol=1e-5)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["texts.jsonl", output.name]
+
+
+@pytest.mark.parametrize("ending", ["npy", "parquet"])
+def test_no_texts_at_all(model: str, tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "texts.txt").write_text("")
+    output = tmp_path / f"vectors.{ending}"
+    said(capsys, "embed", model, str(tmp_path / "texts.txt"), "--output", str(output))
+    assert (np.load(output) if ending == "npy" else np.zeros((pq.read_table(output).num_rows, 16))).shape == (0, 16)
+
+
+def test_an_interrupted_run_is_resumed(
+    model: str, texts: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed while it reads; the parts that were there are not made again, and all is as if nothing had happened."""
+    output = tmp_path / "vectors.npy"
+    code = "import sys; from pipelines import embedding, cli; embedding.PART_ROWS = 2; cli.run_command(sys.argv[1:])"
+    command = [sys.executable, "-c", code, "embed", model, "-", "--output", str(output)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}) as run:
+        assert run.stdin is not None
+        run.stdin.write("\n".join(TEXTS[:3]).encode() + b"\n")
+        run.stdin.flush()
+        while not list(tmp_path.glob("vectors.npy.partial/part-000000-*.parquet")):
+            assert run.poll() is None
+        run.send_signal(signal.SIGKILL)
+    assert not output.exists()
+    (part,) = tmp_path.glob("vectors.npy.partial/*.parquet")
+
+    monkeypatch.setattr(embedding, "PART_ROWS", 2)
+    embedded = []
+    monkeypatch.setattr(
+        embedding.Embedding, "__call__",
+        lambda self, given: (embedded.extend(given), self.model.embed(given, **self.asked))[1],
+    )  # fmt: skip
+    _, err = said(capsys, "embed", model, texts, "--output", str(output))
+    assert "vectors.npy: 5 rows, 2 of them from an earlier run" in err
+    assert embedded == TEXTS[2:]
+    np.testing.assert_allclose(np.load(output), korbert.load(model, "cpu").embed(TEXTS), atol=1e-5)
+    assert not part.exists()
+
+
+def test_parts_of_other_settings_or_damaged_ones_are_made_anew(
+    model: str, texts: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "PART_ROWS", 2)
+    output, kept = tmp_path / "vectors.npy", tmp_path / "kept"
+    with monkeypatch.context() as patch:
+        patch.setattr(embedding.shutil, "rmtree", lambda folder: folder.rename(kept))
+        said(capsys, "embed", model, texts, "--output", str(output))
+    for change in ("settings", "damage", ""):
+        partial = tmp_path / "vectors.npy.partial"
+        partial.mkdir()
+        for path in kept.iterdir():
+            data = path.read_bytes()
+            (partial / path.name).write_bytes(data[:-1] if change == "damage" else data)
+        more = ("--pooling", "max") if change == "settings" else ()
+        _, err = said(capsys, "embed", model, texts, "--output", str(output), *more)
+        assert ("from an earlier run" in err) == (change == "")
+        asked: Any = {"pooling": "max"} if more else {}
+        np.testing.assert_allclose(np.load(output), korbert.load(model, "cpu").embed(TEXTS, **asked), atol=1e-5)
+
+
+def test_correction_and_counts(
+    model: str, texts: str, tmp_path: Path, tiny_tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from korbert.vectors import Correction, PieceCounts
+
+    loaded = korbert.load(model, "cpu")
+    counts = PieceCounts.of_texts(TEXTS, tiny_tokenizer)
+    path = str(counts.save(tmp_path))
+    output = str(tmp_path / "white.npy")
+    said(
+        capsys, "embed", model, texts, "--output", output, "--correct", "whiten", "--pooling", "bm25", "--counts", path
+    )
+    vectors = loaded.embed(TEXTS, pooling="bm25", counts=counts)
+    np.testing.assert_allclose(np.load(output), Correction.fit("whiten", vectors)(vectors), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--output", "x.csv"], "x.csv: is written as its name ends: take .npy or .parquet"),
+        (["--output", "nowhere/x.npy"], "nowhere/x.npy: there is no folder nowhere"),
+        (["--output", "x.npy", "--parts", "piece"], "--parts: are written as JSON lines: leave --output out"),
+        (["--layer", "7"], r"layer 7: the encoder has layers 0 (its embeddings) to 2, -1 being the last"),
+        (["--layer", "last"], "'last': give numbers of layers, as in -1 or -4,-3,-2,-1"),
+        (["--pooling", "idf"], "idf and bm25 need counts of pieces"),
+        (["--counts", "x.parquet"], "--counts: is for --pooling idf or bm25: leave it out, or take one of them"),
+        (["--fit-on", "x.txt"], "--fit-on: is for --correct: leave it out, or say what is to be fitted"),
+    ],
+)
+def test_options_that_are_refused(
+    model: str, texts: str, arguments: list[str], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, err = said(capsys, "embed", model, texts, *arguments, code=2)
+    assert error in err
+
+
+# --- index, similar ---
+
+
+def test_an_index_is_made_added_to_and_searched(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("bm25s")
+    corpus, more, folder = tmp_path / "corpus.csv", tmp_path / "more.jsonl", str(tmp_path / "index")
+    with corpus.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["id", "문장"], *((f"t{number}", text) for number, text in enumerate(TEXTS))])
+    out, _ = said(capsys, "index", model, str(corpus), "--output", folder, "--layer", "-2")
+    assert out == f"{folder}: 5 new, 0 replaced, 0 unchanged, 0 removed; 5 texts\n"
+    out, _ = said(capsys, "index", model, str(corpus), "--output", folder)
+    assert "0 new, 0 replaced, 5 unchanged" in out
+
+    rows = [
+        '{"id": "t0", "text": "대출 상담"}',
+        '{"text": "눈이 온다"}',
+        '{"id": "t0", "text": "또"}',
+        '{"text": "\\udfff"}',
+    ]
+    more.write_text("\n".join(rows), encoding="utf-8")
+    (tmp_path / "gone.txt").write_text("t1\nt9\n")
+    out, err = said(
+        capsys, "index", model, str(more), "--output", folder, "--remove", str(tmp_path / "gone.txt"), code=1
+    )
+    assert out == f"{folder}: 1 new, 1 replaced, 0 unchanged, 1 removed; 5 texts\n"
+    assert "gone.txt: 1 of 2 ids are in no text" in err
+    assert "more.jsonl: line 3: id 't0' is that of line 1, too" in err
+    assert "more.jsonl: line 4: has a lone surrogate, which no file can hold" in err
+    assert "more.jsonl: 2 of 4 lines failed" in err
+
+    out, _ = said(capsys, "similar", model, folder, "대출", "--way", "words")
+    assert out == f"  1  {float(out.split()[1]):.4f}       -  {float(out.split()[3]):6.2f}  t0  대출 상담\n"
+    out, _ = said(capsys, "similar", model, folder, "대출", "눈", "--top", "2", "--json")
+    found = [json.loads(line) for line in out.splitlines()]
+    hits = Index.load(folder, model).search(["대출", "눈"], 2)
+    assert [one["text"] for one in found] == ["대출", "눈"]
+    for one, expected in zip(found, hits, strict=True):
+        assert [(hit["id"], hit["text"], hit["rank_vectors"], hit["rank_words"]) for hit in one["hits"]] == [
+            (hit.id, hit.text, hit.rank_vectors, hit.rank_words) for hit in expected
+        ]
+    assert {hit["id"] for hit in found[1]["hits"]} & {"more.jsonl:2"}
+
+
+def test_a_corpus_is_searched_at_once(model: str, texts: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = said(capsys, "similar", model, texts, "카드를 잃어버렸어요", "--way", "vectors", "--top", "1")
+    assert out.split(maxsplit=5)[4:] == ["texts.txt:3", "카드를 잃어버렸어요\n"]
+    assert out.split()[2] == "1.000"
+
+
+def test_other_models_and_settings_are_refused(
+    model: str, texts: str, tmp_path: Path, tiny_tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(tmp_path / "index")
+    said(capsys, "index", model, texts, "--output", folder, "--correct", "common")
+    config = EncoderConfig(
+        vocab_size=tiny_tokenizer.vocab_size,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+    )
+    save_model(tmp_path / "other", ClassificationModel(config), tiny_tokenizer)
+    for arguments, error in (
+        (["similar", str(tmp_path / "other"), folder, "가"], "is an index of another model"),
+        (["index", str(tmp_path / "other"), texts, "--output", folder], "is an index of another model"),
+        (["index", model, texts, "--output", folder, "--pooling", "max"], "index: pooling: 'max' here, 'mean' in the"),
+        (["similar", model, folder, "가", "--layer", "0"], "index: layer: (0,) here, (-1,) in the index: leave the"),
+        (["similar", model, folder, "가", "--correct", "whiten"], "--correct: "),
+        (["index", model, texts, "--output", folder, "--correct", "whiten"], "was made without --correct whiten"),
+        (["index", model, "--output", folder], "neither CORPUS nor --remove is given"),
+        (["similar", model, str(tmp_path), "가"], "is no index: make one with `korbert index`"),
+    ):
+        _, err = said(capsys, *arguments, code=2)
+        assert error in err
+    out, _ = said(capsys, "index", model, texts, "--output", folder, "--correct", "common")
+    assert "5 unchanged" in out
+
+
+# --- words ---
+
+
+def test_the_occurrences_of_a_word(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from scipy.spatial.distance import cdist
+
+    path = tmp_path / "sentences.txt"
+    rows = ["나는 너를 사랑해", "나는 너를 사랑했다", "", "사랑 누가 말했나", "학교에 간다", "나는 " * 40 + "사랑"]
+    path.write_bytes("\n".join(rows).encode() + b"\n\xff\n")
+    out, err = said(capsys, "words", model, "사랑", str(path), code=1)
+    lines = out.splitlines()
+    assert [line.split("  ")[:-1] for line in lines[:3]] == [
+        ["", "1", "line 1", "나는 너를 [사랑]해", "사랑/NNG"],
+        ["", "2", "line 2", "나는 너를 [사랑]했다", "사랑/NNG"],
+        ["", "3", "line 4", "[사랑] 누가 말했나", "사랑/NNG"],
+    ]
+    assert "line 6, character 121: lies behind the pieces that the model reads" in err
+    assert "sentences.txt: line 7: byte 1 is not UTF-8" in err
+    out, _ = said(capsys, "words", model, "사랑", str(path), "--json", "--layer", "1", code=1)
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [(one["occurrence"], one["line"], one["span"]) for one in found] == [
+        (1, 1, [6, 8]),
+        (2, 2, [6, 8]),
+        (3, 4, [0, 2]),
+    ]
+    vectors = np.array([one["vector"] for one in found])
+    apart = cdist(vectors, vectors, "cosine")
+    for number, one in enumerate(found):
+        order = [other for other in apart[number].argsort() if other != number]
+        assert [near["occurrence"] for near in one["nearest"]] == [other + 1 for other in order]
+        assert [near["distance"] for near in one["nearest"]] == pytest.approx(apart[number, order].tolist(), abs=1e-4)
+    shown = [list(map(float, line.split()[1:])) for line in lines[5:8]]
+    assert np.array(shown).shape == (3, 3)
+    assert np.diag(shown).tolist() == [0, 0, 0]
+
+
+def test_a_word_that_is_nowhere(model: str, texts: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out, err = said(capsys, "words", model, "없는말", texts)
+    assert (out, "없는말: is in none of 5 texts" in err) == ("", True)
