@@ -27,6 +27,7 @@ from korbert.tasks import Filler, Reader
 from korbert.tasks.classification import Classifier
 from korbert.tasks.embedding import Embedder
 from korbert.tokenization import Tokenizer
+from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.vectors import attribution
 from korbert.vectors.attention import attention
 from korbert.vectors.attribution import attribute
@@ -95,13 +96,25 @@ def test_guesses_are_those_of_fill_where_cutting_does_not_change(filler: Filler)
     assert data["guesses"][0] is None
 
 
-def test_guesses_have_the_probability_of_what_stands_there(filler: Filler) -> None:
-    found = filler.expect(TEXT, PAIR, top=2000)
+def test_guesses_are_those_of_a_text_with_that_piece_alone_masked(filler: Filler) -> None:
+    """One row at a time, against 32 at once; the probability of what stands there, too."""
     encoding = filler.tokenizer.encode(TEXT, PAIR)
-    for one, piece, special in zip(found, encoding.pieces, encoding.special_tokens_mask, strict=True):
-        assert (one is None) == bool(special)
-        if one is not None and piece in dict(one.guesses):
-            assert one.own == pytest.approx(dict(one.guesses)[piece])
+    found = filler.expect(TEXT, PAIR, top=3)
+    columns = (encoding.token_type_ids, encoding.boundaries)
+    segments, boundaries = (torch.tensor([column]) for column in columns)
+    assert len(found) == len(encoding)
+    for place, one in enumerate(found):
+        assert (one is None) == bool(encoding.special_tokens_mask[place])
+        if one is None:
+            continue
+        ids = torch.tensor([encoding.input_ids])
+        ids[0, place] = filler.tokenizer.mask_id
+        with torch.inference_mode():
+            hidden = filler.model.encoder(ids, token_type_ids=segments, boundaries=boundaries)
+            shares = filler.model.mlm_head(hidden[0, [place]]).softmax(dim=-1)[0]
+        assert one.own == pytest.approx(float(shares[encoding.input_ids[place]]), rel=1e-3)
+        best = shares[FIRST_PIECE:].topk(3)
+        assert [share for _, share in one.guesses] == pytest.approx(best.values.tolist(), rel=1e-3)
 
 
 def test_vectors_by_layer_are_those_of_an_embedder(
