@@ -16,7 +16,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 __all__ = [
     "Interval",
@@ -127,6 +126,8 @@ def _bca_ends(
     ends: NDArray[Any], value: float, drawn: NDArray[Any], left_out: NDArray[Any], counts: Counts
 ) -> NDArray[Any]:
     """Which quantiles of the resampled scores are the ends of BCa; Efron and Tibshirani 1993, (14.9) to (14.15)."""
+    from scipy import stats  # takes longer to import than a model to load
+
     bias = stats.norm.ppf(((drawn < value).mean() + (drawn <= value).mean()) / 2)
     moves = counts @ left_out / counts.sum() - left_out
     acceleration = (counts @ moves**3) / (6 * (counts @ moves**2) ** 1.5)
@@ -149,6 +150,8 @@ class Spread(NamedTuple):
 
 def over_seeds(scores: Sequence[float], *, confidence: float = 0.95) -> Spread:
     """What the scores of several seeds, at least one, say of the mean over all seeds."""
+    from scipy import stats
+
     mean, count = float(np.mean(scores)), len(scores)
     if count == 1:
         return Spread(mean, None, None, None, 1)
@@ -176,6 +179,8 @@ def mcnemar(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> McNemar:
 
 
 def _coin_p_value(heads: int, thrown: int) -> float:
+    from scipy import stats
+
     return float(stats.binomtest(heads, thrown).pvalue) if thrown else 1.0
 
 

@@ -12,7 +12,8 @@ from starlette.routing import Route
 
 from pipelines.service.gate import Gate, refused
 from pipelines.service.refusals import Refusal
-from pipelines.service.routes import ROUTES, Service
+from pipelines.service.routes import ROUTES
+from pipelines.service.shared import Service
 
 __all__ = ["application"]
 

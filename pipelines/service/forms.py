@@ -57,7 +57,7 @@ class Embeddings(Form):
 
 
 class Tokenize(Form):
-    input: Texts
+    input: Texts = Field(description="a text, or several")
     special_tokens: bool = Field(False, description="read [MASK] and the like as special tokens")
 
 
@@ -71,18 +71,18 @@ class Predict(Form):
 
 
 class Answer(Form):
-    question: Texts
+    question: Texts = Field(description="a question, or several")
     context: Texts = Field(description="as many as questions")
 
 
 class Similar(Form):
-    input: Texts
+    input: Texts = Field(description="a text, or several; `model` is ignored: an index has its own")
     top: int = Field(10, ge=1, le=100, description="texts of the index for each text")
     way: Literal["both", "vectors", "words"] = Field("both", description="by vectors, by BM25 of morphemes, or both")
 
 
 class Attention(Form):
-    text: str
+    text: str = Field(description="a text; with a second one the question, of a model that answers")
     pair: str | None = Field(None, description="a second text")
 
 

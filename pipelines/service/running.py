@@ -18,8 +18,8 @@ from pipelines.service.batching import Batcher
 from pipelines.service.gate import Gate
 from pipelines.service.http11 import protocol_of
 from pipelines.service.limits import Limits
-from pipelines.service.routes import Service
 from pipelines.service.served import Searcher, Served
+from pipelines.service.shared import Service
 
 __all__ = ["is_loopback", "run"]
 
@@ -55,18 +55,7 @@ def run(
     thread = threading.Thread(target=begin, name="loader", daemon=True)
     hosts = {"localhost", "127.0.0.1", "[::1]", host} if is_loopback(host) else None
     gate = application(service, thread.start, hosts, token)
-    configuration = uvicorn.Config(
-        gate,
-        http=protocol_of(limits),
-        ws="none",
-        log_config=None,
-        access_log=False,  # a path may hold what somebody wrote
-        proxy_headers=False,
-        server_header=False,
-        timeout_keep_alive=math.ceil(limits.head_seconds),
-        timeout_graceful_shutdown=5,
-    )
-    server = _Server(configuration, service, gate)
+    server = _Server(service, gate)
     try:
         server.run([listening])
     finally:
@@ -78,7 +67,18 @@ def run(
 class _Server(uvicorn.Server):
     """uvicorn, which answers with 503 while it finishes what it has, and only then closes its door."""
 
-    def __init__(self, configuration: uvicorn.Config, service: Service, gate: Gate) -> None:
+    def __init__(self, service: Service, gate: Gate) -> None:
+        configuration = uvicorn.Config(
+            gate,
+            http=protocol_of(service.limits),
+            ws="none",
+            log_config=None,
+            access_log=False,  # a path may hold what somebody wrote
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=math.ceil(service.limits.head_seconds),
+            timeout_graceful_shutdown=5,
+        )
         super().__init__(configuration)
         self._service, self._gate = service, gate
 

@@ -1,0 +1,112 @@
+"""What the routes share: the models, the index, and how a request waits for its answers."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
+
+from pipelines.service import forms
+from pipelines.service.batching import Batcher, Job, Operation, Row
+from pipelines.service.limits import CHARS_A_PIECE, Limits
+from pipelines.service.refusals import Refusal
+from pipelines.service.served import Searcher, Served
+
+__all__ = ["Service"]
+
+
+class Service:
+    """What the routes share. models: name -> model, the default first; empty while they are loaded.
+
+    searcher: what /similar searches. page: the text of `GET /`. Both None: there is none. token: as Gate has it.
+    """
+
+    def __init__(
+        self, batcher: Batcher, limits: Limits, page: Callable[[], str] | None = None, token: str | None = None
+    ) -> None:
+        self.batcher, self.limits, self.page, self.token = batcher, limits, page, token
+        self.models: Mapping[str, Served] = {}
+        self.searcher: Searcher | None = None
+        self.search: Operation | None = None
+        self.status = "loading"
+
+    def ready(self, models: Mapping[str, Served], searcher: Searcher | None) -> None:
+        """From now on the models answer."""
+        self.models, self.searcher = models, searcher
+        if searcher is not None:
+            self.search = _search(searcher, self.limits)
+        self.status = "ready"
+
+    def model(self, name: str | None) -> Served:
+        """The model of that name, or the default. Refusal 503 while they are loaded, 404 where there is none."""
+        if not self.models:
+            raise Refusal(503, "the models are being loaded: try again in some seconds", None, retry_after=5)
+        if name is None:
+            return next(iter(self.models.values()))
+        if name not in self.models:
+            raise Refusal(404, f"no model has that name: there are {', '.join(self.models)}", "model")
+        return self.models[name]
+
+    def operation(self, served: Served, name: str, about: str) -> Operation:
+        """The operation of a model. Refusal 404 where its kind cannot do it. about: what it cannot, for the error."""
+        if name not in served.operations:
+            able = [other.name for other in self.models.values() if name in other.operations]
+            others = f": name one that can: {', '.join(able)}" if able else ""
+            raise Refusal(404, f"{served.name} is a model of the kind {served.kind}, which {about}{others}", "model")
+        return served.operations[name]
+
+    def check_number(self, number: int, param: str = "input") -> None:
+        """Refusal 413 for more texts than a request may have."""
+        if number > self.limits.texts:
+            raise Refusal(
+                413, f"{number:,} texts, at most {self.limits.texts:,} are taken: send several requests", param
+            )
+
+    async def ask(
+        self, request: Request, operation: Operation, items: Sequence[Any], chars: Sequence[int],
+        name: Callable[[int], str],
+    ) -> Job:  # fmt: skip
+        """The job, once all items have answers. name: number of an item -> what the request calls it.
+
+        Refusal where an item is refused, the model fails, or limits.seconds pass; ClientDisconnect where the client
+        leaves, whose places are then free.
+        """
+        job = self.batcher.submit(operation, items, chars)
+        leaving = asyncio.ensure_future(request.receive())  # behind the body: the next thing to come is that it leaves
+        try:
+            either: list[asyncio.Future[Any]] = [job.future, leaving]
+            await asyncio.wait(either, timeout=self.limits.seconds, return_when=asyncio.FIRST_COMPLETED)
+            if job.future.done():
+                job.future.result()
+                return job
+            if leaving.done():
+                raise ClientDisconnect
+            raise Refusal(503, f"no answer within {self.limits.seconds:g} s: send fewer texts", None, retry_after=5)
+        except Refusal as refusal:
+            if refusal.param is None:
+                raise
+            param = name(int(refusal.param))
+            raise Refusal(refusal.status, f"{param}: {refusal.message}", param) from None
+        finally:
+            leaving.cancel()
+            self.batcher.give_up(job)
+
+
+def _search(searcher: Searcher, limits: Limits) -> Operation:
+    """(text, top, way) -> {"hits": [hit, ..]}. All on the model's thread, as an index embeds what it searches for."""
+
+    def row(item: tuple[str, int, str]) -> Row | Refusal:
+        if len(item[0]) > CHARS_A_PIECE * limits.pieces:
+            return Refusal(413, f"has {len(item[0]):,} characters, at most {CHARS_A_PIECE * limits.pieces:,} are taken")
+        return Row(len(item[0]) // CHARS_A_PIECE + 2, item)
+
+    def forward(items: Sequence[tuple[str, int, str]]) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = [{} for _ in items]
+        for top, way in dict.fromkeys(item[1:] for item in items):
+            places = [place for place, item in enumerate(items) if item[1:] == (top, way)]
+            hits = searcher.search([items[place][0] for place in places], top=top, way=way)
+            for place, own in zip(places, hits, strict=True):
+                found[place] = {"hits": [{name: getattr(hit, name) for name in forms.Hit.model_fields} for hit in own]}
+        return found
+
+    return Operation(lambda items: list(map(row, items)), forward)
