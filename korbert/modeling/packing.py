@@ -40,7 +40,8 @@ def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def pack(source: str | Path, folder: str | Path, base: str | Path | None = None) -> int:
     """Packs the model in `source` into a new `folder`. Returns its size in bytes.
 
-    Counts of its pieces come along, if there are. base: a packed folder beside `folder`; the tokenizer and the tensors that are equal in both are kept there alone.
+    Counts of its pieces come along, if there are (korbert.vectors.PieceCounts). base: a packed folder beside `folder`;
+    the tokenizer, counts and tensors that are equal in both are kept there alone.
     ModelError where the base lies elsewhere, is not packed, or has another encoder or tokenizer, and for a weight that
     float16 cannot hold.
     """
