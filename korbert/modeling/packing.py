@@ -4,15 +4,17 @@ A packed folder is read like any other (storage.load_model); in memory its weigh
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import safetensors.torch
 import torch
 from torch import Tensor
 
-from korbert.errors import ModelError
+from korbert.errors import ModelError, SettingsError
 from korbert.folders import model_folder
 from korbert.modeling.storage import SCALE, load_model, read_config, write_files
+from korbert.vectors.counts import PieceCounts
 
 __all__ = ["pack", "packed"]
 
@@ -38,7 +40,8 @@ def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def pack(source: str | Path, folder: str | Path, base: str | Path | None = None) -> int:
     """Packs the model in `source` into a new `folder`. Returns its size in bytes.
 
-    base: a packed folder beside `folder`; the tokenizer and the tensors that are equal in both are kept there alone.
+    Counts of its pieces come along, if there are (korbert.vectors.PieceCounts). base: a packed folder beside `folder`;
+    the tokenizer, counts and tensors that are equal in both are kept there alone.
     ModelError where the base lies elsewhere, is not packed, or has another encoder or tokenizer, and for a weight that
     float16 cannot hold.
     """
@@ -67,4 +70,6 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
     write_files(folder, config | {"packed": record}, tensors)
     if base is None:
         tokenizer.save(folder / "tokenizer")
+        with suppress(SettingsError):  # there are none beside the source
+            PieceCounts.find(None, str(source), tokenizer).save(folder)
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

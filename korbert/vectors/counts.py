@@ -103,8 +103,13 @@ class PieceCounts:
             path = given / _MORPHEMES if given.is_dir() else given
             return cls.load(path, tokenizer) if path.name == _FILE else cls.of_morphemes(path, tokenizer)
         folder = model_folder(model)
-        if (folder / _FILE).is_file():
-            return cls.load(folder / _FILE, tokenizer)
+        try:
+            base = read_object(folder / "config.json")["packed"]["base"]  # a packed folder that has what is shared
+        except (OSError, ValueError, KeyError, TypeError):
+            base = None
+        for place in [folder] if base is None else [folder, folder.absolute().parent / str(base)]:
+            if (place / _FILE).is_file():
+                return cls.load(place / _FILE, tokenizer)
         vocab = folder.absolute().parent.parent / "vocab"
         try:
             same = read_object(vocab / "tokenizer" / "korbert_tokenizer.json").get("digest") == tokenizer.digest

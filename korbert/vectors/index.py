@@ -151,6 +151,9 @@ class Index:
                         raise CorpusError(f"id {id!r:.60}: has a lone surrogate, which no file can hold: remove it")
                     given.add(id)
                 self._add(part, there, added)
+                if self._merge():  # now, so that the parts of one size are never many
+                    there = self._now.places()
+                    storage.delete_strays(self.folder, self._now.record)
             self._tidy(rank_words)
         return added
 
@@ -191,19 +194,15 @@ class Index:
         workers = cores() if len(new) > MANY_TEXTS else 0
         read = list(read_texts(self.model.tokenizer, [text for _, text in new], self.model.max_length, workers))
         vectors = self._vectors([encoding for encoding, _ in read])
-        rows = [(id, text, terms) for (id, text), (_, terms) in zip(new, read, strict=True)]
+        table = storage.table_of((id, text, terms) for (id, text), (_, terms) in zip(new, read, strict=True))
         record = _without(self._now.record, gone)
-        part = storage.write_part(self.folder, f"part-{record.number:05}", rows, vectors)
+        part = storage.write_part(self.folder, f"part-{record.number:05}", table, vectors)
         there.update({id: (len(record.parts), row) for row, (id, _) in enumerate(new)})
         self._commit(record.model_copy(update={"parts": [*record.parts, part], "number": record.number + 1}))
 
     def _tidy(self, rank_words: bool) -> None:
-        """Merges small parts, gives large ones a graph, and ranks the words of all texts."""
-        while (run := storage.due(self._now.record.parts)) is not None:
-            record, (rows, vectors) = self._now.record, self._now.rows(run)
-            whole = [storage.write_part(self.folder, f"part-{record.number:05}", rows, vectors)] if rows else []
-            parts = [*record.parts[: run.start], *whole, *record.parts[run.stop :]]
-            self._commit(record.model_copy(update={"parts": parts, "number": record.number + 1}))
+        """Merges parts, gives large ones a graph, and ranks the words of all texts."""
+        self._merge()
         record = self._now.record
         parts = storage.write_graphs(self.folder, record.parts)
         if parts != record.parts:
@@ -213,6 +212,17 @@ class Index:
             words = storage.write_words(self.folder, f"words-{record.number:05}", self._now.words)
             self._commit(record.model_copy(update={"number": record.number + 1}), words)
         storage.delete_strays(self.folder, self._now.record)
+
+    def _merge(self) -> bool:
+        """Writes parts anew that are many and small, or of which much was removed; whether there were any."""
+        merged = False
+        while (run := storage.due(self._now.record.parts)) is not None:
+            record, (table, vectors) = self._now.record, self._now.rows(run)
+            whole = [storage.write_part(self.folder, f"part-{record.number:05}", table, vectors)] if len(table) else []
+            parts = [*record.parts[: run.start], *whole, *record.parts[run.stop :]]
+            self._commit(record.model_copy(update={"parts": parts, "number": record.number + 1}))
+            merged = True
+        return merged
 
     def _commit(self, record: Record, words: WordsRecord | None = None) -> None:
         """Replaces the record. words: the ranker of these texts; one that the record names is of those before."""

@@ -16,7 +16,7 @@ from korbert.errors import ArtifactError
 from korbert.vectors.exact import best_of, nearest
 from korbert.vectors.graph import has_usearch, nearest_in_graph, open_graph
 from korbert.vectors.ranking import Found
-from korbert.vectors.storage import PartRecord, Record, Row, check_file, read_record
+from korbert.vectors.storage import PartRecord, Record, check_file, read_record
 from korbert.vectors.words import Words, has_bm25s
 
 __all__ = ["Part", "Snapshot", "opened"]
@@ -74,12 +74,11 @@ class Snapshot:
         table, place = self.parts[number].table, row - self._starts[number]
         return table["id"][place].as_py(), table["text"][place].as_py()
 
-    def rows(self, run: range) -> tuple[list[Row], NDArray[np.float32]]:
+    def rows(self, run: range) -> tuple[pa.Table, NDArray[np.float32]]:
         """The rows of some parts that were not removed, and their vectors."""
-        rows: list[Row] = []
-        for part in self.parts[run.start : run.stop]:
-            rows += [(row["id"], row["text"], row["terms"]) for row in part.table.take(part.live).to_pylist()]
-        return rows, np.concatenate([part.vectors[part.live] for part in self.parts[run.start : run.stop]])
+        parts = self.parts[run.start : run.stop]
+        tables = [part.table.take(part.live) for part in parts]
+        return pa.concat_tables(tables), np.concatenate([part.vectors[part.live] for part in parts])
 
     def nearest(self, queries: NDArray[np.float32], top: int) -> list[list[Found]]:
         """For each query (Q, D), of length 1, the `top` nearest rows."""

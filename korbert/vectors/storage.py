@@ -19,7 +19,7 @@ import logging
 import math
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ __all__ = [
     "file_record",
     "locked",
     "read_record",
+    "table_of",
     "write_graphs",
     "write_part",
     "write_record",
@@ -147,10 +148,14 @@ def file_record(path: Path) -> FileRecord:
     return FileRecord(size=path.stat().st_size, sha256=sha256_of(path))
 
 
-def write_part(folder: Path, name: str, rows: Sequence[Row], vectors: NDArray[np.float32]) -> PartRecord:
-    """Writes the files of a part. rows: N; vectors: (N, D)."""
-    columns = dict(zip(_SCHEMA.names, zip(*rows, strict=True), strict=True))
-    table = pa.table({key: list(values) for key, values in columns.items()}, schema=_SCHEMA)
+def table_of(rows: Iterable[Row]) -> pa.Table:
+    """The table of a part."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(_SCHEMA)
+    return pa.table([pa.array(own, field.type) for own, field in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA)
+
+
+def write_part(folder: Path, name: str, table: pa.Table, vectors: NDArray[np.float32]) -> PartRecord:
+    """Writes the files of a part. table: of N rows, as table_of makes it; vectors: (N, D)."""
 
     def write_table(path: Path) -> None:
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, _SCHEMA) as writer:
@@ -165,7 +170,7 @@ def write_part(folder: Path, name: str, rows: Sequence[Row], vectors: NDArray[np
         path = folder / f"{name}.{ending}"
         write_aside(path, write, folder / f".{name}.{ending}.tmp")
         files[ending] = file_record(path)
-    return PartRecord(name=name, rows=len(rows), files=files)
+    return PartRecord(name=name, rows=len(table), files=files)
 
 
 def write_words(folder: Path, name: str, words: Words) -> WordsRecord:

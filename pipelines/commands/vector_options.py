@@ -39,7 +39,8 @@ layers = options.together(
 vectors = options.together(
     layers,
     click.option("--pooling", type=click.Choice(get_args(PoolingName)),
-                 help="What makes one vector of those of the pieces.  [default: the model's, else mean]"),
+                 help="What makes one vector of those of the pieces.  [default: the model's, else mean; in an index "
+                 "bm25, if counts of pieces are at hand]"),
     click.option("--no-special-tokens", is_flag=True, help="Pool without [CLS] and [SEP]."),
     click.option("--size", type=click.IntRange(min=1), help="Keep only the first numbers of a vector."),
     click.option("--counts", type=_PATH, help="A counts.parquet, for idf and bm25.  [default: the model's]"),

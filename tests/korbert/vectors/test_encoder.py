@@ -26,6 +26,7 @@ from korbert.modeling import (
     TaggingModel,
     save_model,
 )
+from korbert.modeling.packing import pack
 from korbert.modeling.storage import load_model
 from korbert.tasks import Classifier, Embedder, Filler, Reader
 from korbert.tasks.kinds import KINDS
@@ -175,6 +176,11 @@ def test_counts_travel_with_the_model(encoder: TextEncoder[Any], tmp_path: Path)
     np.testing.assert_allclose(
         loaded.embed(TEXTS, pooling="bm25"), encoder.embed(TEXTS, pooling="bm25", counts=counts), atol=1e-6
     )
+    pack(tmp_path / "model", tmp_path / "packed")
+    pack(tmp_path / "model", tmp_path / "beside", tmp_path / "packed")
+    for folder in ("packed", "beside"):
+        found = PieceCounts.find(None, str(tmp_path / folder), encoder.tokenizer)
+        assert (found.frequencies == counts.frequencies).all()
     again = PieceCounts.load(path, encoder.tokenizer)
     assert (again.documents, again.mean_length) == (counts.documents, counts.mean_length)
     assert (again.frequencies == counts.frequencies).all()

@@ -19,7 +19,7 @@ from sklearn.neighbors import NearestNeighbors
 from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.modeling import EmbeddingModel, EncoderConfig, PretrainingModel, save_model
 from korbert.tasks import Embedder
-from korbert.vectors import Correction, Hit, Index, PieceCounts, TextEncoder, exact, graph, storage
+from korbert.vectors import Correction, Hit, Index, PieceCounts, TextEncoder, exact, graph, snapshot, storage
 from korbert.vectors import index as module
 from korbert.vectors.words import terms_of_tags
 
@@ -306,6 +306,36 @@ def test_a_killed_writer(encoder: TextEncoder[Any], tmp_path: Path) -> None:
     assert list(again) == [(str(number), f"{number}번째 글이다") for number in range(len(again))]
     assert again.add([("x", "가")]).new == 1
     assert again.search("7번째 글", way="words")[0][0].id == "7"
+
+
+def test_a_reader_that_a_writer_overtakes(
+    index: Index, encoder: TextEncoder[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parts of the record that it has read are deleted before it opens them: it reads the new one."""
+    opening = snapshot._part
+
+    def overtaken(*given: Any) -> Any:
+        monkeypatch.setattr(snapshot, "_part", opening)
+        assert Index.load(index.folder, encoder).remove([f"t{number}" for number in range(6)]) == 6
+        return opening(*given)
+
+    monkeypatch.setattr(snapshot, "_part", overtaken)
+    assert [id for id, _ in Index.load(index.folder, encoder)] == ["t6", "t7"]
+
+
+def test_parts_stay_few(encoder: TextEncoder[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of any number of texts added at once, or one by one."""
+    monkeypatch.setattr(module, "TEXTS_AT_ONCE", 1)
+    monkeypatch.setattr(storage, "_FAN", 3)
+    index = Index.create(tmp_path / "index", encoder)
+    texts = [(str(number), f"{number}번 글") for number in range(60)]
+    index.add(texts[:50], rank_words=False)
+    for pair in texts[50:]:
+        index.add([pair], rank_words=False)
+    assert list(index) == texts
+    assert len(list(index.folder.glob("*.npy"))) <= 2 * 4  # two of each size: 1, 3, 9, 27
+    index.remove([str(number) for number in range(60) if number % 2], rank_words=False)
+    assert list(index) == texts[::2]
 
 
 def test_searching_while_adding(index: Index, encoder: TextEncoder[Any], monkeypatch: pytest.MonkeyPatch) -> None:
