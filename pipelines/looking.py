@@ -9,19 +9,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup
 
-from korbert._lazy import attach
 from pipelines.reports.page import filled
 
-if TYPE_CHECKING:
-    from pipelines.look_data import Bare, about, load_any, look_data, words_data
-
-__all__ = ["Bare", "about", "load_any", "look_data", "page", "words_data"]
-
-__getattr__ = attach("pipelines", dict.fromkeys(("Bare", "about", "load_any", "look_data", "words_data"), "look_data"))
+__all__ = ["page"]
 
 # Files of templates/look/, in the order in which they run.
 _SCRIPTS = ("data", "attention", "strips", "matrix", "neurons", "guesses", "texts", "words", "page")

@@ -56,7 +56,8 @@ def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Pa
       korbert look artifacts/small/pretrain --layers ratings_test.txt --html layers.html
     """
     from korbert.durable import check_output, write_whole
-    from pipelines.looking import load_any, look_data, page
+    from pipelines.look_data import load_any, look_data
+    from pipelines.looking import page
 
     if (text is None) == (layers is None):
         raise click.UsageError("give either TEXT or --layers FILE")

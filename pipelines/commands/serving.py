@@ -82,9 +82,10 @@ def serve(
     given = models or tuple(sorted(path.name for path in BOX.iterdir())) if BOX.is_dir() else models
     if not given:
         raise click.UsageError("give a MODEL: a folder with one, such as artifacts/demo/pretrain")
+    from pipelines.looking import page
     from pipelines.service.limits import Limits
     from pipelines.service.running import is_loopback, run
-    from pipelines.service.served import looking, named
+    from pipelines.service.served import named
 
     if not token and not insecure and not is_loopback(host):
         raise click.UsageError(
@@ -98,16 +99,11 @@ def serve(
 
         return load_all(folders, index, device, limits)
 
-    def page() -> str:
-        text: str = looking("page")(None)
-        return text
-
     def said(address: str) -> None:
         click.echo(f"korbert: serving {', '.join(folders)} at {address}")
 
-    has_page = importlib.util.find_spec("pipelines.looking") is not None
     try:
-        run(load, host, port, limits=limits, token=token or None, page=page if has_page else None, said=said)
+        run(load, host, port, limits=limits, token=token or None, page=lambda: page(None), said=said)
     except Interrupted as signal:
         click.echo(f"korbert: ended by {signal.number.name}", err=True)
         sys.exit(128 + signal.number)

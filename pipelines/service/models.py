@@ -1,6 +1,5 @@
 """The models of a service, loaded and warm."""
 
-import importlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,10 +7,12 @@ from typing import Any
 import korbert
 from korbert.tasks.reading import Reader
 from korbert.tokenization import Analyzer, AnalyzerOptions, Tokenizer
+from korbert.vectors import Index
+from pipelines.look_data import look_data
 from pipelines.service.batching import Row
 from pipelines.service.limits import Limits
-from pipelines.service.operations import LookData, operations_of
-from pipelines.service.served import Searcher, Served, looking
+from pipelines.service.operations import operations_of
+from pipelines.service.served import Searcher, Served
 
 __all__ = ["load_all"]
 
@@ -23,14 +24,11 @@ def load_all(
 
     Raises what opening them raises: ModelError, ArtifactError.
     """
-    models = _models(folders, device, limits, looking("look_data"))
-    if index is None:
-        return models, None
-    opened: Searcher = importlib.import_module("korbert.vectors").Index.load(index, next(iter(models.values())).model)
-    return models, opened
+    models = _models(folders, device, limits)
+    return models, None if index is None else Index.load(index, next(iter(models.values())).model)
 
 
-def _models(folders: Mapping[str, Path], device: str, limits: Limits, look_data: LookData | None) -> dict[str, Served]:
+def _models(folders: Mapping[str, Path], device: str, limits: Limits) -> dict[str, Served]:
     """All models, with Kiwi loaded (once for tokenizers that use it alike) and weights that no file can change."""
     found: dict[str, Served] = {}
     analyzers: list[tuple[AnalyzerOptions, Analyzer]] = []

@@ -32,7 +32,7 @@ from pipelines.tokenizing import token_rows
 __all__ = ["LookData", "operations_of"]
 
 LookData = Callable[[Any, str, str | None], dict[str, Any]]
-"""(model, text, pair) -> what the page shows of it, as JSON has it: pipelines.looking.look_data."""
+"""(model, text, pair) -> what the page shows of it, as JSON has it: pipelines.look_data."""
 
 
 def operations_of(model: Loaded, limits: Limits, look_data: LookData | None = None) -> dict[str, Operation]:

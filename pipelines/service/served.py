@@ -1,7 +1,5 @@
 """What is served: models under names, and texts to search."""
 
-import importlib
-import importlib.util
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ from typing import Any, Protocol
 from korbert.errors import SettingsError
 from pipelines.service.batching import Operation
 
-__all__ = ["Searcher", "Served", "looking", "named"]
+__all__ = ["Searcher", "Served", "named"]
 
 _NAME = re.compile(r"[\w.-]+")
 
@@ -48,10 +46,3 @@ def named(given: Sequence[str]) -> dict[str, Path]:
             raise SettingsError(f"{one}: {found[name]} is called {name}, too: give one another name, as in b={path}")
         found[name] = path
     return found
-
-
-def looking(name: str) -> Any:
-    """A function of pipelines.looking, which makes the page; None without that module."""
-    if importlib.util.find_spec("pipelines.looking") is None:
-        return None
-    return getattr(importlib.import_module("pipelines.looking"), name)

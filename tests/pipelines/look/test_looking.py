@@ -32,7 +32,8 @@ from korbert.vectors import attribution
 from korbert.vectors.attention import attention
 from korbert.vectors.attribution import attribute
 from pipelines import cli
-from pipelines.looking import Bare, load_any, look_data, page, words_data
+from pipelines.look_data import Bare, load_any, look_data, words_data
+from pipelines.looking import page
 from pipelines.looking_layers import layer_points, vectors_by_layer
 
 TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"

@@ -14,7 +14,8 @@ from korbert.tasks import Filler, Reader
 from korbert.tasks.classification import Classifier
 from korbert.tokenization import Tokenizer
 from korbert.vectors.attention import Attention, attention
-from pipelines.looking import about, look_data, page, words_data
+from pipelines.look_data import about, look_data, words_data
+from pipelines.looking import page
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"
