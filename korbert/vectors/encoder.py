@@ -185,7 +185,8 @@ class TextEncoder(Generic[_M]):
     ) -> "Parts | list[Parts]":
         """The vectors of the pieces, morphemes or eojeols of a text, with their spans; a list for many texts.
 
-        asked: layer and mix, as `embed`. What is cut off by max_length has none.
+        asked: layer and mix, as `embed`. What is cut off by max_length has none;
+        of a part at the cut, the pieces before it count.
         """
         from korbert.vectors.parts import parts_of
 
