@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
 
@@ -18,10 +19,13 @@ from korbert.durable import sha256_of
 from pipelines import recipes
 from pipelines.cli import cli, run_command
 from pipelines.stages.table import STAGES
+from tests.pipelines.service.started import started
 
 ROOT = Path(__file__).resolve().parent.parent
 READMES = ("README.md", "README.ko.md")
 PAGES = (*READMES, "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md", "docs/data.md", "docs/formats.md")
+
+SERVED = "http://localhost:8000"
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
@@ -207,8 +211,18 @@ def test_python_blocks_run_on_the_demo(
         if not (ROOT / folder).is_dir():
             pytest.skip(f"{folder} is absent: `make demo` makes it")
     monkeypatch.chdir(ROOT)
-    exec(compile(code, f"README.md, block {number}", "exec"), {"__name__": "readme"})
+    with nullcontext(code) if SERVED not in code else _served(code) as running:
+        exec(compile(running, f"README.md, block {number}", "exec"), {"__name__": "readme"})
     assert len(capsys.readouterr().out.splitlines()) == code.count("print(")
+
+
+@contextmanager
+def _served(code: str) -> Iterator[str]:
+    """The code with the address of a service of the demo's model."""
+    if not (ROOT / "artifacts/demo/pretrain").is_dir():
+        pytest.skip("artifacts/demo/pretrain is absent: `make demo` makes it")
+    with started("artifacts/demo/pretrain") as service:
+        yield code.replace(SERVED, service.address)
 
 
 def test_the_reviews_of_the_data_page_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
