@@ -67,7 +67,8 @@ def parse(command: str) -> None:
 def test_command_lines_parse(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("KORBERT_DATA", raising=False)
-    (tmp_path / "reviews.txt").touch()  # the one file that click opens while it reads a command line
+    for name in ("reviews.txt", "sentences.txt"):  # files that click opens while it reads a command line
+        (tmp_path / name).touch()
     parse(command)
 
 
