@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -58,6 +56,9 @@ class PieceCounts:
         A piece gets the documents of all morphemes that it is a part of, at most all documents: a document with two of
         these morphemes counts twice, as the file does not tell. SettingsError for a tokenizer that has no morphemes.
         """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         if not isinstance(tokenizer, Tokenizer):
             raise SettingsError(f"{path}: counts morphemes, and the pieces of this model are none: count them in texts")
         try:
@@ -79,6 +80,9 @@ class PieceCounts:
     @classmethod
     def load(cls, path: Path, tokenizer: AnyTokenizer) -> "PieceCounts":
         """From a file that `save` wrote. SettingsError where it is none, or of another tokenizer."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         try:
             table = pq.read_table(path)
             said = json.loads(table.schema.metadata[b"korbert"])
@@ -124,6 +128,9 @@ class PieceCounts:
 
     def save(self, folder: str | Path) -> Path:
         """Writes piece_counts.parquet to a folder, such as a model's, where `find` looks for it."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         said = {"documents": self.documents, "mean_length": self.mean_length, "tokenizer": self.tokenizer}
         table = pa.table({"documents": self.frequencies}).replace_schema_metadata({"korbert": json.dumps(said)})
         sink = pa.BufferOutputStream()

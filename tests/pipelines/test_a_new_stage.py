@@ -11,14 +11,14 @@ import pytest
 TOYS = Path(__file__).parent / "toys"
 KORBERT = """
 import sys
-import words
+import tally
 from pipelines.stages import Help, Stage
 from pipelines.stages.table import STAGES
 
-STAGES["words"] = Stage(
-    "words", 1, words.Settings, words.run,
-    Help("Documents -> their number of words.", "the documents of clean", "words.json", "korbert words mine.toml"),
-    "How many words there are", reads=("clean",), optional=True, page="words", result="words in the corpus",
+STAGES["tally"] = Stage(
+    "tally", 1, tally.Settings, tally.run,
+    Help("Documents -> their number of words.", "the documents of clean", "words.json", "korbert tally mine.toml"),
+    "How many words there are", reads=("clean",), optional=True, page="tally", result="words in the corpus",
     figures=lambda folder, counts: [("words", f"{counts['words']:,}")],
 )
 
@@ -33,7 +33,7 @@ path = "mine.jsonl"
 part_bytes = 1024
 [clean.filters]
 min_chars = 2
-[words]
+[tally]
 """
 SENTENCES = ["강을 건너는 다리가 둘 있다", "어제는 비가 왔고 오늘은 맑다", "그 영화는 정말 재미있었다고 한다"]
 
@@ -60,43 +60,43 @@ def korbert(folder: Path, *arguments: str, **environment: str) -> subprocess.Com
 
 
 def test_a_new_stage_is_one_entry(folder: Path) -> None:
-    assert len((TOYS / "words.py").read_text(encoding="utf-8").splitlines()) < 40
+    assert len((TOYS / "tally.py").read_text(encoding="utf-8").splitlines()) < 40
     assert "Documents -> their number of words." in korbert(folder, "--help").stdout
-    shown = korbert(folder, "words", "--help").stdout
+    shown = korbert(folder, "tally", "--help").stdout
     assert "Reads the documents of clean." in shown
     assert "--runner" in shown
-    assert "words" in korbert(folder, "run", "--help").stdout.partition("--from")[2]
+    assert "tally" in korbert(folder, "run", "--help").stdout.partition("--from")[2]
 
-    refused = korbert(folder, "words", "mine.toml")
-    assert (refused.returncode, "clean: is absent, and words builds on it" in refused.stderr) == (2, True)
-    wrong = korbert(folder, "words", "mine.toml", "--set", "words.min_char=2")
-    assert "words.min_char: no such key (did you mean min_chars?)" in wrong.stderr
+    refused = korbert(folder, "tally", "mine.toml")
+    assert (refused.returncode, "clean: is absent, and tally builds on it" in refused.stderr) == (2, True)
+    wrong = korbert(folder, "tally", "mine.toml", "--set", "tally.min_char=2")
+    assert "tally.min_char: no such key (did you mean min_chars?)" in wrong.stderr
 
     assert korbert(folder, "clean", "mine.toml").returncode == 0
     parts = sorted(path.stem for path in (folder / "artifacts" / "mine" / "clean" / "documents").iterdir())
     assert len(parts) > 2
-    assert korbert(folder, "words", "mine.toml", DIES_AT=parts[2]).returncode == -9
-    assert "words    partial" in korbert(folder, "status", "mine.toml").stdout
-    work = folder / "artifacts" / "mine" / "words.partial" / "work" / "count"
+    assert korbert(folder, "tally", "mine.toml", DIES_AT=parts[2]).returncode == -9
+    assert "tally    partial" in korbert(folder, "status", "mine.toml").stdout
+    work = folder / "artifacts" / "mine" / "tally.partial" / "work" / "count"
     before = {path.name: path.stat().st_mtime_ns for path in work.iterdir()}
     assert sorted(before) == [f"{part}.json" for part in parts[:2]]
 
     ended = korbert(
-        folder, "run", "mine.toml", "--from", "words", DIES_AT=parts[1]
+        folder, "run", "mine.toml", "--from", "tally", DIES_AT=parts[1]
     )  # which is done, and not done again
     assert ended.returncode == 0, ended.stderr
-    assert "words: resuming" in ended.stderr
-    words = json.loads((folder / "artifacts" / "mine" / "words" / "words.json").read_text(encoding="utf-8"))["words"]
+    assert "tally: resuming" in ended.stderr
+    words = json.loads((folder / "artifacts" / "mine" / "tally" / "words.json").read_text(encoding="utf-8"))["words"]
     texts = [json.loads(line)["text"] for line in (folder / "mine.jsonl").read_text(encoding="utf-8").splitlines()]
     assert words == sum(len(text.split()) for text in texts)
 
     assert f"{words:,}" in ended.stdout.partition("words")[2]  # in the closing table
-    assert "words: fresh, skipped" in korbert(folder, "run", "mine.toml", "--from", "words").stderr
-    drifted = korbert(folder, "words", "mine.toml", "--set", "words.min_chars=2")
+    assert "tally: fresh, skipped" in korbert(folder, "run", "mine.toml", "--from", "tally").stderr
+    drifted = korbert(folder, "tally", "mine.toml", "--set", "tally.min_chars=2")
     assert (drifted.returncode, "min_chars: 2 here, 1 in the artifact" in drifted.stderr) == (2, True)
     index = (folder / "artifacts" / "mine" / "index.html").read_text(encoding="utf-8")
     assert all(
-        text in index for text in ("How many words there are", "words in the corpus", 'href="words/report.html"')
+        text in index for text in ("How many words there are", "words in the corpus", 'href="tally/report.html"')
     )
-    page = (folder / "artifacts" / "mine" / "words" / "report.html").read_text(encoding="utf-8")
+    page = (folder / "artifacts" / "mine" / "tally" / "report.html").read_text(encoding="utf-8")
     assert "Words of the documents" in page
