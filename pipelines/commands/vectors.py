@@ -222,6 +222,8 @@ def similar(
                 continue
             if len(texts) != 1:
                 click.echo(printable(query))
+            if hits:
+                click.echo("      score  cosine    BM25  id  text")
             for rank, hit in enumerate(hits, 1):
                 cosine = "     -" if hit.score_vectors is None else f"{hit.score_vectors:6.3f}"
                 bm25 = "     -" if hit.score_words is None else f"{hit.score_words:6.2f}"

@@ -242,7 +242,9 @@ def test_an_index_is_made_added_to_and_searched(model: str, tmp_path: Path, caps
     assert "more.jsonl: 2 of 4 lines failed" in err
 
     out, _ = said(capsys, "similar", model, folder, "대출", "--way", "words")
-    assert out == f"  1  {float(out.split()[1]):.4f}       -  {float(out.split()[3]):6.2f}  t0  대출 상담\n"
+    head, row = out.splitlines()
+    assert head.split() == ["score", "cosine", "BM25", "id", "text"]
+    assert row == f"  1  {float(row.split()[1]):.4f}       -  {float(row.split()[3]):6.2f}  t0  대출 상담"
     out, _ = said(capsys, "similar", model, folder, "대출", "눈", "--top", "2", "--json")
     found = [json.loads(line) for line in out.splitlines()]
     hits = Index.load(folder, model).search(["대출", "눈"], 2)
@@ -256,8 +258,9 @@ def test_an_index_is_made_added_to_and_searched(model: str, tmp_path: Path, caps
 
 def test_a_corpus_is_searched_at_once(model: str, texts: str, capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = said(capsys, "similar", model, texts, "카드를 잃어버렸어요", "--way", "vectors", "--top", "1")
-    assert out.split(maxsplit=5)[4:] == ["texts.txt:3", "카드를 잃어버렸어요\n"]
-    assert out.split()[2] == "1.000"
+    _, row = out.splitlines()
+    assert row.split(maxsplit=5)[4:] == ["texts.txt:3", "카드를 잃어버렸어요"]
+    assert row.split()[2] == "1.000"
 
 
 def test_other_models_and_settings_are_refused(

@@ -50,7 +50,8 @@ function heatOf(data, head, from, readout, narrow) {
     const name = el("b", { lang: "ko", text: head.labels[unit] });
     readout.replaceChildren(`Layer ${layer + 1}, head ${one + 1}: `, name, ` is given ${percent(share)}`);
   });
-  return column(narrow ? "heads" : `${layers.length} layers of ${data.heads} heads`, drawn);
+  const short = narrow || layers.length * step < 130; // else the words reach over the next column
+  return column(short ? "heads" : `${layers.length} layers of ${data.heads} heads`, drawn);
 }
 
 /** A row of weights; without a unit to look from, the mean of all rows. */
