@@ -87,7 +87,7 @@ KOREAN = (
         "question-pair",
         "Question pairs",
         "classification",
-        "do two questions mean the same?",
+        "do two questions mean the same? 0: they do, 1: they do not",
         ("accuracy", "macro_f1"),
         "https://github.com/songys/Question_pair",
         "MIT",
