@@ -1,4 +1,4 @@
-"""First weights that are not drawn: those of another model, grown where its tokenizer has more words; given vectors."""
+"""Initial weights from elsewhere: another model's, grown for new words of the tokenizer, or given embeddings."""
 
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
@@ -40,10 +40,10 @@ def take_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) ->
 
 @torch.no_grad()
 def take_vectors(embeddings: Tensor, ids: NDArray[np.int64], vectors: NDArray[np.float32], seed: int) -> None:
-    """Replaces the rows `ids` of embeddings, (V, E), by vectors, (P, D), as long on average as the rows replaced.
+    """Replaces the rows `ids` of embeddings, (V, E), by vectors, (P, D), scaled to the mean norm of the rows replaced.
 
-    Only the angles between vectors matter to the caller, so they are turned at random, that no axis has more of them
-    than others. With D above E their E strongest axes are kept; with D below E they span D dimensions of E.
+    Only their angles are meant to survive: a random rotation, drawn with `seed`, spreads the variance over all
+    dimensions. If D > E, the E principal axes are kept; if D < E, the vectors span D dimensions of E.
     """
     found = torch.from_numpy(vectors)
     _, _, axes = torch.linalg.svd(found, full_matrices=False)

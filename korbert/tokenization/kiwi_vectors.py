@@ -27,8 +27,8 @@ Vectors = NDArray[np.float32]
 def piece_vectors(tokenizer: Tokenizer, counts: Iterable[tuple[str, str, int]]) -> tuple[NDArray[np.int64], Vectors]:
     """(P,) the ids of pieces that are morphemes known to Kiwi's language model, and (P, D) their vectors.
 
-    counts: (form, tag, how often) in the text. A form with several tags gets their mean, by count. The mean of all is
-    subtracted: any two morphemes have it in common, and a cosine of about 0.5 by it.
+    counts: (form, tag, occurrences) in the corpus. A form with several tags gets their mean, weighted by occurrences.
+    The mean of all vectors is subtracted: it alone gives any two morphemes a cosine of about 0.5.
     """
     rows = [(form, tag, count, ids) for form, tag, count in counts if (ids := _whole(tokenizer, form))]
     kiwi = load_kiwi(tokenizer.analyzer.options.model_dump(), 1)
@@ -54,7 +54,7 @@ def _whole(tokenizer: Tokenizer, form: str) -> list[int]:
 def morpheme_vectors(kiwi: Any, morphemes: Sequence[tuple[str, str]]) -> tuple[NDArray[np.int64], Vectors]:
     """(K,) which of the morphemes (form, tag) Kiwi's language model knows, and (K, D) their vectors, of length 1.
 
-    Their cosines are Kiwi's; their axes mean nothing.
+    Their cosines are Kiwi's. Their axes are arbitrary.
     """
     cosine = kiwi.morpheme_similarity
     entries = sorted(one.id for one in kiwi.most_similar_morphemes(_SOME, top_n=_ALL))

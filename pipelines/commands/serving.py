@@ -79,7 +79,8 @@ def serve(
     """
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         raise SettingsError(f"serve needs {', '.join(missing)}: pip install 'korbert[serve]'")
-    given = models or tuple(sorted(path.name for path in BOX.iterdir())) if BOX.is_dir() else models
+    boxed = sorted(path.name for path in BOX.iterdir()) if BOX.is_dir() else []
+    given = models or tuple(boxed)
     if not given:
         raise click.UsageError("give a MODEL: a folder with one, such as artifacts/demo/pretrain")
     from pipelines.looking import page
