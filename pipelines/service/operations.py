@@ -12,6 +12,7 @@ import torch
 from korbert.errors import ModelError, SettingsError
 from korbert.loading import Loaded
 from korbert.modeling.heads import mean_of_pieces
+from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.tasks.classification import Classifier
 from korbert.tasks.embedding import Embedder
 from korbert.tasks.examples import Examples
@@ -48,7 +49,7 @@ def operations_of(model: Loaded, limits: Limits, look_data: LookData | None = No
         found["predict"] = _tag(model, limits)
     if isinstance(model, Reader):
         found["answer"] = _answer(model, limits)
-    if look_data is not None:
+    if look_data is not None and not isinstance(model.model.encoder, OnnxEncoder):  # whose file has no weights
         found["attention"] = _attention(model, look_data)
     return found
 
