@@ -113,7 +113,7 @@ class OnnxEncoder(nn.Module):
 
 
 def package(name: str, reason: str) -> ModuleType:
-    """onnx, onnxscript or onnxruntime. reason: what needs it, in the ModelError where it is not installed."""
+    """onnx or onnxruntime. reason: what needs it, in the ModelError where it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError:

@@ -1,15 +1,13 @@
 """Model folders whose encoder is an ONNX file, which ONNX Runtime computes faster than PyTorch on a processor.
 
-1. PaddedEncoder computes what Encoder does, in operators of ONNX, for rows that are padded to one length.
-2. `export_onnx` writes it beside the head and the tokenizer, and compares what it has written with the model.
+1. `graph_of` says what Encoder computes in operators of ONNX, for rows that are padded to one length.
+2. `export_onnx` writes that beside the head and the tokenizer, and compares what it has written with the model.
 
 Such a folder is read like any other (storage.load_model); OnnxEncoder runs the file.
 """
 
 import logging
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -22,6 +20,7 @@ from korbert.durable import sha256_of
 from korbert.errors import ModelError, SettingsError
 from korbert.folders import model_folder
 from korbert.modeling.attention import rotation
+from korbert.modeling.config import EncoderConfig
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.features import FeatureModel
 from korbert.modeling.models import DetectionModel, EncoderModel, Model, PretrainingModel
@@ -30,11 +29,12 @@ from korbert.modeling.storage import ONNX_FILE, load_model, read_config, write_f
 from korbert.tokenization import AnyTokenizer, pad_batch
 from korbert.vectors.counts import PieceCounts
 
-__all__ = ["TOLERANCE", "PaddedEncoder", "export_onnx"]
+__all__ = ["TOLERANCE", "export_onnx", "graph_of"]
 
 TOLERANCE = 1e-4  # of vectors in 32 bits, or of the largest number where that is above 1
 
 _OPSET = 23  # the first with Attention and RotaryEmbedding
+_IR_VERSION = 10  # that of files, which packages older than the opset read, too
 _UNSEEN = -1e9  # added to the scores of pieces that are not seen; finite, as a mean over nothing is NaN
 
 _TEXTS = (
@@ -47,103 +47,123 @@ _TEXTS = (
 )
 
 
-class PaddedEncoder(nn.Module):
-    """The vectors of an Encoder in eval mode, computed by operators that ONNX has.
+class _Graph:
+    """An ONNX graph that grows operator by operator. Values are known by their names."""
 
-    Products whose results are used apart have weights apart: cutting a result costs more time than a second product.
+    def __init__(self) -> None:
+        self.onnx: Any = package("onnx", "export --onnx")
+        self.nodes: list[Any] = []
+        self.weights: list[Any] = []
+
+    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """The name of the operator's result."""
+        name = f"{kind}_{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(kind, inputs, [name], **attributes))
+        return name
+
+    def constant(self, values: Any) -> str:
+        """Numbers of any shape: a Parameter, a Tensor, a list, an int or a float (float32)."""
+        tensor = values if isinstance(values, Tensor) else torch.tensor(values)
+        name = f"constant_{len(self.weights)}"
+        array = tensor.detach().cpu().contiguous().numpy()
+        self.weights.append(self.onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def product(self, hidden: str, layer: Any, rows: slice = slice(None)) -> str:
+        """nn.Linear, or those rows of its result; nn.Identity."""
+        if isinstance(layer, nn.Identity):
+            return hidden
+        found = self.op("MatMul", hidden, self.constant(layer.weight[rows].T))
+        return found if layer.bias is None else self.op("Add", found, self.constant(layer.bias[rows]))
+
+    def norm(self, hidden: str, layer: Any) -> str:
+        """nn.LayerNorm, with or without bias; nn.Identity."""
+        if isinstance(layer, nn.Identity):
+            return hidden
+        weights = [self.constant(one) for one in (layer.weight, layer.bias) if one is not None]
+        return self.op("LayerNormalization", hidden, *weights, axis=-1, epsilon=layer.eps)
+
+
+def graph_of(encoder: Encoder) -> Any:
+    """The encoder in eval mode as an onnx.ModelProto. Same weights, same bytes.
+
+    Inputs are (B, T) int64: input_ids, attention_mask, and token_type_ids and boundaries where the encoder has such
+    embeddings. Its output `hidden` is (B, T, D) float32; vectors at padding mean nothing.
     """
+    config, graph, parts = encoder.config, _Graph(), encoder.embeddings
+    names = ["input_ids", "attention_mask"]
+    shape = graph.op("Shape", "input_ids")
+    places = graph.op("Range", graph.constant(0), graph.op("Gather", shape, graph.constant(1)), graph.constant(1))
 
-    def __init__(self, encoder: Encoder) -> None:
-        super().__init__()
-        self.config = config = encoder.config
-        self.encoder = encoder
-        self.qkv = nn.ModuleList(_split(layer.attention.qkv, 3) for layer in encoder.layers)  # type: ignore[union-attr, arg-type]
-        if config.architecture == "modern":
-            self.up = nn.ModuleList(_split(layer.up, 2) for layer in encoder.layers)  # type: ignore[arg-type]
-            places = torch.arange(config.max_position_embeddings)
-            for name, theta in (("global", config.global_rope_theta), ("local", config.local_rope_theta)):
-                cosines, sines = rotation(places, config.head_size, theta)
-                self.register_buffer(f"{name}_cosines", cosines)
-                self.register_buffer(f"{name}_sines", sines)
+    hidden = graph.op("Gather", graph.constant(parts.token.weight), "input_ids")
+    tables: list[tuple[nn.Embedding | None, str]] = [
+        (parts.token_type, "token_type_ids"),
+        (parts.boundary, "boundaries"),
+        (parts.position, places),
+    ]
+    for table, ids in tables:
+        if table is not None:
+            hidden = graph.op("Add", hidden, graph.op("Gather", graph.constant(table.weight), ids))
+            names += [ids] * (ids != places)
+    hidden = graph.product(graph.norm(hidden, parts.norm), parts.projection)
 
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor,
-        token_type_ids: Tensor | None = None,
-        boundaries: Tensor | None = None,
-    ) -> Tensor:
-        """All tensors: (B, T) int64. Returns (B, T, D); vectors at padding mean nothing.
+    kinds = {config.is_global(number) for number in range(config.num_hidden_layers)}
+    views = {whole: _view(graph, config, shape, places, whole) for whole in sorted(kinds)}
+    for number in range(config.num_hidden_layers):
+        layer: Any = encoder.layers[number // config.layers_share]
+        hidden = _layer(graph, config, layer, hidden, views[config.is_global(number)])
+    graph.op("Identity", graph.norm(hidden, encoder.final_norm))
+    graph.nodes[-1].output[0] = "hidden"
 
-        token_type_ids, boundaries: where the encoder has such embeddings, and nowhere else.
-        """
-        config, encoder = self.config, self.encoder
-        modern = config.architecture == "modern"
-        batch, length = input_ids.shape
-        places = torch.arange(length)
-
-        parts = encoder.embeddings
-        hidden = parts.token(input_ids)
-        if parts.token_type is not None:
-            hidden = hidden + parts.token_type(token_type_ids)
-        if parts.position is not None:
-            hidden = hidden + parts.position(places)
-        if parts.boundary is not None:
-            hidden = hidden + parts.boundary(boundaries)
-        hidden = parts.projection(parts.norm(hidden))
-
-        seen = attention_mask.bool()[:, None, None, :].expand(batch, 1, length, length)
-        if config.causal:
-            seen = seen & (places <= places[:, None])
-        near = (places[:, None] - places).abs() <= config.local_attention // 2
-        masks = {True: torch.where(seen, 0.0, _UNSEEN), False: torch.where(seen & near, 0.0, _UNSEEN)}
-
-        for number in range(config.num_hidden_layers):
-            own = number // config.layers_share
-            layer: Any = encoder.layers[own]
-            whole = config.is_global(number)
-            normed = layer.attention_norm(hidden) if modern else hidden
-            query, key, value = (product(normed) for product in self.qkv[own])  # type: ignore[union-attr]
-            if modern:
-                query, key = self._turned(query, places, whole), self._turned(key, places, whole)
-            heads = config.num_attention_heads
-            mixed = torch.onnx.ops.attention(query, key, value, masks[whole], q_num_heads=heads, kv_num_heads=heads)[0]
-            hidden = hidden + layer.attention.output(mixed)
-            if modern:
-                normed = layer.feed_forward_norm(hidden)
-                content, gate = (product(normed) for product in self.up[own])  # type: ignore[union-attr]
-                hidden = hidden + layer.down(F.gelu(content) * gate)
-            else:
-                hidden = layer.attention_norm(hidden)
-                hidden = layer.feed_forward_norm(hidden + layer.down(F.gelu(layer.up(hidden))))
-        normed = encoder.final_norm(hidden)
-        return normed
-
-    def _turned(self, states: Tensor, places: Tensor, whole: bool) -> Tensor:
-        """Queries or keys, (B, T, D), turned by their positions."""
-        name = "global" if whole else "local"
-        turned: Tensor = torch.onnx.ops.rotary_embedding(
-            states,
-            self.get_buffer(f"{name}_cosines"),
-            self.get_buffer(f"{name}_sines"),
-            places.expand(states.shape[0], -1),
-            num_heads=self.config.num_attention_heads,
-        )
-        return turned
+    helper, types = graph.onnx.helper, graph.onnx.TensorProto
+    inputs = [helper.make_tensor_value_info(name, types.INT64, ["B", "T"]) for name in names]
+    output = helper.make_tensor_value_info("hidden", types.FLOAT, ["B", "T", config.hidden_size])
+    whole = helper.make_graph(graph.nodes, "encoder", inputs, [output], graph.weights)
+    opsets = [helper.make_opsetid("", _OPSET)]
+    return helper.make_model(whole, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="korbert")
 
 
-def _split(product: nn.Linear, count: int) -> nn.ModuleList:
-    """Products that each give one of `count` equal parts of the result."""
-    width = product.out_features // count
-    found = nn.ModuleList()
-    for place in range(count):
-        part = nn.Linear(product.in_features, width, bias=product.bias is not None)
-        rows = slice(place * width, (place + 1) * width)
-        part.weight = nn.Parameter(product.weight.detach()[rows].clone())
-        if product.bias is not None:
-            part.bias = nn.Parameter(product.bias.detach()[rows].clone())
-        found.append(part)
-    return found
+def _view(graph: _Graph, config: EncoderConfig, shape: str, places: str, whole: bool) -> tuple[str, list[str]]:
+    """What is added to the scores of global or local layers, (B, 1, T, T), and what RotaryEmbedding takes, if any.
+
+    Products whose results are used apart are computed apart, as cutting a result costs more time.
+    """
+    batch, length = (graph.op("Gather", shape, graph.constant([place])) for place in (0, 1))
+    square = graph.op("Concat", batch, graph.constant([1]), length, length, axis=0)
+    mask = graph.op("Cast", "attention_mask", to=graph.onnx.TensorProto.BOOL)
+    seen = graph.op("Expand", graph.op("Unsqueeze", mask, graph.constant([1, 2])), square)
+    column = graph.op("Unsqueeze", places, graph.constant([1]))  # (T, 1)
+    if config.causal:
+        seen = graph.op("And", seen, graph.op("LessOrEqual", places, column))
+    if not whole:
+        distance = graph.op("Abs", graph.op("Sub", column, places))
+        seen = graph.op("And", seen, graph.op("LessOrEqual", distance, graph.constant(config.local_attention // 2)))
+    added = graph.op("Where", seen, graph.constant(0.0), graph.constant(_UNSEEN))
+    if config.architecture != "modern":
+        return added, []
+    theta = config.global_rope_theta if whole else config.local_rope_theta
+    turns = rotation(torch.arange(config.max_position_embeddings), config.head_size, theta)
+    return added, [*map(graph.constant, turns), graph.op("Expand", places, shape)]
+
+
+def _layer(graph: _Graph, config: EncoderConfig, layer: Any, hidden: str, view: tuple[str, list[str]]) -> str:
+    """What _ModernLayer and _BertLayer compute."""
+    modern, heads, width = config.architecture == "modern", config.num_attention_heads, config.hidden_size
+    added, turn = view
+    normed = graph.norm(hidden, layer.attention_norm) if modern else hidden
+    states = [graph.product(normed, layer.attention.qkv, slice(at, at + width)) for at in range(0, 3 * width, width)]
+    if turn:
+        states[:2] = [graph.op("RotaryEmbedding", one, *turn, num_heads=heads) for one in states[:2]]
+    mixed = graph.op("Attention", *states, added, q_num_heads=heads, kv_num_heads=heads)
+    hidden = graph.op("Add", hidden, graph.product(mixed, layer.attention.output))
+    if modern:
+        normed, inner = graph.norm(hidden, layer.feed_forward_norm), config.intermediate_size
+        content, gate = (graph.product(normed, layer.up, rows) for rows in (slice(inner), slice(inner, None)))
+        gated = graph.op("Mul", graph.op("Gelu", content), gate)
+        return graph.op("Add", hidden, graph.product(gated, layer.down))
+    hidden = graph.norm(hidden, layer.attention_norm)
+    fed = graph.product(graph.op("Gelu", graph.product(hidden, layer.up)), layer.down)
+    return graph.norm(graph.op("Add", hidden, fed), layer.feed_forward_norm)
 
 
 def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 32) -> dict[str, float]:
@@ -158,7 +178,7 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
     ModelError where packages are not installed, for an encoder of `transformers`, a head on features and a folder that
     is there; and in 32 bits for a difference above TOLERANCE.
     """
-    for name in ("onnx", "onnxscript", "onnxruntime"):
+    for name in ("onnx", "onnxruntime"):
         package(name, "export --onnx")
     source, folder = model_folder(source), Path(folder)
     if folder.exists():
@@ -195,34 +215,19 @@ def _kind(model: Model) -> str:
 
 
 def _write_file(encoder: Encoder, path: Path, bits: int) -> None:
-    import onnx
-
-    config = encoder.config
-    names = ["input_ids", "attention_mask"]
-    names += ["token_type_ids"] * bool(config.type_vocab_size) + ["boundaries"] * config.boundary_embedding
-    example = {name: torch.ones(3, 7, dtype=torch.long) for name in names}
-    sizes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
-    with _quietly(), torch.no_grad():
-        program = torch.onnx.export(
-            PaddedEncoder(encoder).eval(),
-            kwargs=example,
-            input_names=names,
-            output_names=["hidden"],
-            dynamic_shapes=dict.fromkeys(names, sizes),
-            opset_version=_OPSET,
-            dynamo=True,
-            verbose=False,
-        )
-        assert program is not None
-        written = program.model_proto
-        for node in written.graph.node:
-            del node.metadata_props[:]  # the lines of code that made it, with paths of this machine
-        if bits == 32:
-            onnx.save(written, path)
-            return
-        from onnxruntime.quantization import QuantType, quantize_dynamic
-
-        quantize_dynamic(written, path, op_types_to_quantize=["MatMul", "Gemm"], weight_type=QuantType.QInt8)
+    whole = path if bits == 32 else path.with_name("whole.onnx")
+    package("onnx", "export --onnx").save(graph_of(encoder), str(whole))
+    if bits == 32:
+        return
+    quantization: Any = package("onnxruntime.quantization", "export --onnx --bits 8")
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # its advice to optimize the graph first, which there is no need for
+    try:
+        types = quantization.QuantType
+        quantization.quantize_dynamic(str(whole), str(path), op_types_to_quantize=["MatMul"], weight_type=types.QInt8)
+    finally:
+        logging.disable(before)
+    whole.unlink()
 
 
 def _compare(ours: Any, theirs: Any, tokenizer: AnyTokenizer, bits: int) -> dict[str, float]:
@@ -236,16 +241,3 @@ def _compare(ours: Any, theirs: Any, tokenizer: AnyTokenizer, bits: int) -> dict
         raise ModelError(f"export --onnx: its vectors differ by {difference:.1e}, not {TOLERANCE:.0e}: report this")
     cosine = float(F.cosine_similarity(first.sum(dim=1), second.sum(dim=1)).min())
     return {"vectors": difference, "cosine": cosine}
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """No warnings and advice of PyTorch's exporter, and of the quantizer."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)

@@ -19,7 +19,7 @@ from korbert.modeling.packing import pack
 from korbert.tokenization import Tokenizer
 from pipelines.cli import run_command
 
-for name in ("onnx", "onnxscript", "onnxruntime"):
+for name in ("onnx", "onnxruntime"):
     pytest.importorskip(name)
 
 from korbert.modeling.onnx_export import TOLERANCE, export_onnx  # noqa: E402
