@@ -233,7 +233,9 @@ def _write_file(encoder: Encoder, path: Path, bits: int) -> None:
 def _compare(ours: Any, theirs: Any, tokenizer: AnyTokenizer, bits: int) -> dict[str, float]:
     """ModelError for a difference above TOLERANCE in 32 bits."""
     encodings = tokenizer.encode_batch(_TEXTS, max_length=ours.config.max_position_embeddings, workers=0)
-    batch = {name: torch.as_tensor(rows) for name, rows in pad_batch(encodings, tokenizer.pad_id).items()}
+    columns = pad_batch(encodings, tokenizer.pad_id)
+    del columns["special_tokens_mask"]
+    batch = {name: torch.from_numpy(rows) for name, rows in columns.items()}
     with torch.inference_mode():
         first, second = ours(**batch), theirs(**batch)  # (B, T, D)
     difference, largest = float((first - second).abs().max()), float(first.abs().max())
