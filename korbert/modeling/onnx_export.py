@@ -124,10 +124,7 @@ def graph_of(encoder: Encoder) -> Any:
 
 
 def _view(graph: _Graph, config: EncoderConfig, shape: str, places: str, whole: bool) -> tuple[str, list[str]]:
-    """What is added to the scores of global or local layers, (B, 1, T, T), and what RotaryEmbedding takes, if any.
-
-    Products whose results are used apart are computed apart, as cutting a result costs more time.
-    """
+    """What is added to the scores of global or local layers, (B, 1, T, T), and what RotaryEmbedding takes, if any."""
     batch, length = (graph.op("Gather", shape, graph.constant([place])) for place in (0, 1))
     square = graph.op("Concat", batch, graph.constant([1]), length, length, axis=0)
     mask = graph.op("Cast", "attention_mask", to=graph.onnx.TensorProto.BOOL)
@@ -147,7 +144,10 @@ def _view(graph: _Graph, config: EncoderConfig, shape: str, places: str, whole: 
 
 
 def _layer(graph: _Graph, config: EncoderConfig, layer: Any, hidden: str, view: tuple[str, list[str]]) -> str:
-    """What _ModernLayer and _BertLayer compute."""
+    """What _ModernLayer and _BertLayer compute.
+
+    Products whose results are used apart are computed apart, as cutting a result costs more time.
+    """
     modern, heads, width = config.architecture == "modern", config.num_attention_heads, config.hidden_size
     added, turn = view
     normed = graph.norm(hidden, layer.attention_norm) if modern else hidden
