@@ -21,7 +21,7 @@ from torch import nn
 
 from korbert.durable import write_json, write_whole
 from korbert.errors import CorpusError, SettingsError
-from korbert.modeling import FeatureModel, Model, init_encoder_from, load_model, save_model
+from korbert.modeling import EncoderConfig, FeatureModel, Model, init_encoder_from, load_model, save_model
 from korbert.modeling.feature_settings import chosen_layers
 from korbert.progress import track
 from korbert.tasks.best_epoch import Best, load_best
@@ -277,9 +277,12 @@ def baselines(ready: Ready, output: Path) -> Iterator[ModelResult]:
 
 def _builds(task: Kind, settings: TaskSection, start: Model) -> Mapping[str, Build]:
     """Name of each encoder's rows -> its model before the first step, the main one first."""
+    config = start.config
+    if settings.overlap and task.reads_pairs and settings.frozen_layers != -1 and isinstance(config, EncoderConfig):
+        config = config.model_copy(update={"overlap_embedding": True})
 
     def scratch(seed: int) -> Model:
-        return task.model(start.config, torch.Generator().manual_seed(seed))
+        return task.model(config, torch.Generator().manual_seed(seed))
 
     def pretrained(seed: int) -> Model:
         model = scratch(seed)

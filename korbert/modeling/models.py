@@ -386,9 +386,11 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
 
     As in `transformers`, that is the pooler of NSP for `bert`, and the transform of MLM for `modern`, unless its
     embeddings are narrower than the encoder. A reading model takes the whole head that was pretrained on spans.
-    ModelError if the encoders differ in more than dropout.
+    An overlap embedding that only `model` has stays as it is. ModelError if the encoders differ in more than that and
+    dropout.
     """
     theirs, ours = pretrained.encoder.state_dict(), model.encoder.state_dict()
+    theirs = {name: ours[name] for name in ours.keys() & {"embeddings.overlap"}} | theirs
     for name in sorted(theirs.keys() | ours.keys()):
         here, there = ours.get(name), theirs.get(name)
         if here is None or there is None or here.shape != there.shape:

@@ -99,6 +99,11 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     def needs(self) -> tuple[str, ...]:
         """The roles that a row needs for a prediction."""
 
+    @property
+    def reads_pairs(self) -> bool:
+        """Whether the encoder reads two texts as one row of pieces."""
+        return False
+
     @abstractmethod
     def texts(self, row: Row) -> list[str]:
         """The texts of a row, which are encoded. ValueError where one is missing."""
