@@ -82,11 +82,6 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
         ge=0,
         description="rank of low-rank adapters (LoRA) that learn in the encoder's place; 0: none; needs korbert[lora]",
     )
-    overlap: bool = Field(
-        True,
-        description="of two texts, an embedding of its own marks the pieces that occur in both; transformers cannot "
-        "load the model then",
-    )
     max_length: int = Field(128, ge=3, description="maximum pieces a row, special tokens included; more is cut off")
     precision: PrecisionName = Field(
         "auto", description="training precision; auto: bf16 if the device is faster in it, else fp32"

@@ -46,6 +46,11 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
         "pretrain", description='where it begins: "pretrain" (of this recipe), "scratch", or a folder of a model'
     )
     scratch: bool = Field(False, description="also train the same encoder from random weights, as a row of its own")
+    overlap: bool = Field(
+        True,
+        description="of two texts, an embedding of its own marks the pieces that occur in both; transformers cannot "
+        "load the model then",
+    )
     features: FeatureSettings | None = Field(
         None, description="freeze the encoder, and teach a head on the vectors of some layers; none: all weights learn"
     )
