@@ -15,8 +15,7 @@ class Embeddings(nn.Module):
     """The sum of piece, position, token type, boundary and overlap embeddings, as configured; norm; dropout.
 
     The overlap embedding is added to the pieces of a pair that occur in its other text, too: the word-in-question
-    feature of Weissenborn et al. 2017, 3, and the exact match of Chen et al. 2017, 3.2. It begins with zeros, so that a
-    pretrained encoder can be given one.
+    feature of Weissenborn et al. 2017, 3, and the exact match of Chen et al. 2017, 3.2.
 
     With an embedding_size E other than hidden_size D, all of these are E wide, and a projection follows (Lan et al.
     2020, 3.1).
@@ -30,7 +29,7 @@ class Embeddings(nn.Module):
         self.position = nn.Embedding(config.max_position_embeddings, width) if learned else None
         self.token_type = nn.Embedding(config.type_vocab_size, width) if config.type_vocab_size else None
         self.boundary = nn.Embedding(BOUNDARY_LEVELS, width) if config.boundary_embedding else None
-        self.overlap = nn.Parameter(torch.zeros(width)) if config.overlap_embedding else None
+        self.overlap = nn.Embedding(1, width) if config.overlap_embedding else None
         self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps, bias=learned)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         narrow = width != config.hidden_size
@@ -66,7 +65,7 @@ class Embeddings(nn.Module):
                 raise ModelError("this encoder embeds boundaries, but the batch has none: pass boundaries=(B, T)")
             hidden = hidden + self.boundary(boundaries.long())
         if self.overlap is not None and token_type_ids is not None:
-            hidden = hidden + self.overlap * in_both(input_ids, rows, token_type_ids)[:, None]
+            hidden = hidden + self.overlap.weight * in_both(input_ids, rows, token_type_ids)[:, None]
         projected: Tensor = self.projection(self.dropout(self.norm(hidden)))
         return projected
 

@@ -44,7 +44,7 @@ def add_adapters(model: nn.Module, rank: int, seed: int) -> None:
         torch.manual_seed(derived_seed("lora", seed))
         peft.inject_adapter_in_model(settings, encoder)
     for name, parameter in encoder.named_parameters():
-        if name == "embeddings.overlap":  # as new as the head
+        if name == "embeddings.overlap.weight":  # as new as the head
             parameter.requires_grad_(True)
     learning = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     total = sum(parameter.numel() for parameter in model.parameters())

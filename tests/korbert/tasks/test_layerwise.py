@@ -29,10 +29,10 @@ def test_an_overlap_embedding_learns_as_a_head_does() -> None:
     assert any("token" in pattern for pattern in patterns)
     assert not any("overlap" in pattern for pattern in patterns)
     freeze(model, 2)
-    assert model.encoder.embeddings.overlap.requires_grad
+    assert model.encoder.embeddings.overlap.weight.requires_grad
     assert not model.encoder.embeddings.token.weight.requires_grad
     adapted = ClassificationModel(config)
     add_adapters(adapted, 2, seed=0)
     learning = {name for name, parameter in adapted.encoder.named_parameters() if parameter.requires_grad}
-    assert "embeddings.overlap" in learning
-    assert all("lora" in name for name in learning - {"embeddings.overlap"})
+    assert "embeddings.overlap.weight" in learning
+    assert all("lora" in name for name in learning - {"embeddings.overlap.weight"})
