@@ -71,7 +71,7 @@ class Embeddings(nn.Module):
 
 
 def in_both(ids: Tensor, rows: Rows, segments: Tensor) -> Tensor:
-    """Whether a piece occurs in the other segment of its row, too. All (N,); segments: 0 or 1. Never a special token."""
+    """Whether a piece, no special token, occurs in the other segment of its row, too. All (N,); segments: 0 or 1."""
     numbers = torch.arange(len(rows.lengths), device=ids.device)
     row = torch.repeat_interleave(numbers, rows.starts.diff(), output_size=rows.pieces)
     places = 2 * (row * (1 + ids.max()) + ids)

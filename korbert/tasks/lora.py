@@ -30,10 +30,10 @@ def require_peft() -> None:
 
 
 def add_adapters(model: nn.Module, rank: int, seed: int) -> None:
-    """Adds A (rank, in) and B (out, rank) to each linear layer (out, in) of the encoder; nothing else of it learns but an overlap embedding.
+    """Adds A (rank, in) and B (out, rank) to each linear layer (out, in) of the encoder; nothing else of it learns.
 
-    The layer gives Wx + 2 BAx. A is drawn from `seed`, B begins with 0: the model begins as it is. Its head learns as
-    before. SettingsError without `peft`.
+    The layer gives Wx + 2 BAx. A is drawn from `seed`, B begins with 0: the model begins as it is. Its head and an
+    overlap embedding learn as before. SettingsError without `peft`.
     """
     require_peft()
     peft: Any = importlib.import_module("peft")  # slow to import
