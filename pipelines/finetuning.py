@@ -150,6 +150,10 @@ def learn(
     """Every training of each model, and its predictions, kept below output/work; curves are below output/metrics."""
     task, parts, scored = ready.task, ready.parts, ready.scored
     where: Any = {"device": ready.device, "precision": settings.precision}
+    if not settings.epochs:
+        # Few rows need more epochs than 3 (Mosbach et al. 2021, 6).
+        steps_per_epoch = -(-len(parts["train"].examples) // max(settings.batch_size))
+        settings = settings.model_copy(update={"epochs": (min(20, max(3, -(-200 // steps_per_epoch))),)})
     results: list[ModelResult] = []
     for name, build in builds.items():
 
