@@ -2,17 +2,22 @@
 
     python benchmarks/finetuning.py train --model MODEL --rows ratings_train.txt     pieces a second without padding
     python benchmarks/finetuning.py predict --model TASK --rows ratings_train.txt    share of what its parts allow
+    python benchmarks/finetuning.py embed --model TASK --rows ratings_train.txt      the same
     python benchmarks/finetuning.py memory --model TASK --rows ratings_train.txt     for N lines, and for 4 N
 
 train: the same classifier, of the size of MODEL's encoder, learns NSMC's texts, analysed before the clock starts: by
 `fit` as `finetune` has it; by Trainer with all rows padded to 128; by Trainer with rows grouped by length. They take
 turns, each in a process of its own, for --seconds each; what counts is the median over the rounds of ours / theirs.
-predict: lines of the file through predict_lines, against encoding them alone and scoring them alone, in turns; and the
-peak memory for as many lines and for four times as many. TASK is a folder of `korbert finetune`.
+predict: lines of the file to JSON lines, as `korbert predict` does it, against encoding them alone and scoring them
+alone, in turns. embed: the same of `korbert embed --output FILE.npy`. Both print shares of wall time and of processor
+time; on a machine with other work the second one counts. memory: the peak for as many lines and for four times as many.
+TASK is a folder of `korbert finetune`.
 """
 
 import argparse
+import gc
 import io
+import itertools
 import os
 import resource
 import statistics
@@ -20,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +160,7 @@ def predict(options: argparse.Namespace) -> None:
     import korbert
     from korbert.tasks.passages import encode_passages
     from korbert.tasks.predicting import Predictor
+    from pipelines.lines import as_json
     from pipelines.predicting import predict_lines
 
     model = korbert.load(options.model, options.device)
@@ -162,8 +169,9 @@ def predict(options: argparse.Namespace) -> None:
     data = "\n".join(given).encode()
 
     def whole() -> None:
-        for _ in predict_lines(model, io.BytesIO(data)):
-            pass
+        with Path(os.devnull).open("wb") as file:
+            for results in predict_lines(model, io.BytesIO(data)):
+                file.write(b"\n".join(map(as_json, results)))
 
     def kiwi() -> dict[str, Any]:
         different = list(dict.fromkeys(given))
@@ -174,18 +182,51 @@ def predict(options: argparse.Namespace) -> None:
     passages = kiwi()
     prepared = model.kind.prepare([{"text": text} for text in given], passages, model.tokenizer)
     device = next(model.model.parameters()).device
-    shares = []
+    share(options, whole, kiwi, lambda: model.kind.predict(model.model, prepared, device=device))
+
+
+def embed(options: argparse.Namespace) -> None:
+    """Seconds of `embed --output` for --count lines, of Kiwi alone, of the encoder alone."""
+    import korbert
+    from pipelines.embedding import Embedding, text_records, write_vectors
+
+    model = korbert.load(options.model, options.device)
+    given, _ = texts(options.rows, options.count)
+    data = "\n".join(given).encode()
+
+    def kiwi() -> Any:
+        return model.tokenizer.encode_batch(given, max_length=model.max_length, workers=os.cpu_count() or 1)
+
+    encodings, settings = kiwi(), model.vector_settings()
+    with tempfile.TemporaryDirectory() as folder:
+
+        def whole() -> None:
+            rows = itertools.chain.from_iterable(text_records(io.BytesIO(data), "input"))
+            write_vectors(
+                Embedding(model, {}), rows, Path(folder, "vectors.npy"), lambda row: False, lambda count: None
+            )
+
+        share(options, whole, kiwi, lambda: model.pooled(encodings, settings))
+
+
+def share(options: argparse.Namespace, *parts: Callable[[], object]) -> None:
+    """Prints the seconds of the whole, of Kiwi and of the encoder, and what the last two are of the first."""
+    gc.freeze()  # what is held here for comparison would be looked at by every collection, and no command holds it
+    clocks = {"wall": time.perf_counter, "processor": time.process_time}
+    shares: dict[str, list[float]] = {clock: [] for clock in clocks}
     for number in range(options.rounds):
-        times = []
-        for part in (whole, kiwi, lambda: model.kind.predict(model.model, prepared, device=device)):
-            started = time.perf_counter()
+        seconds: dict[str, list[float]] = {clock: [] for clock in clocks}
+        for part in parts:
+            started = {clock: now() for clock, now in clocks.items()}
             part()
-            times.append(time.perf_counter() - started)
-        shares.append((times[1] + times[2]) / times[0])
-        print(
-            f"round {number}: predict {times[0]:.1f} s, Kiwi {times[1]:.1f}, encoder {times[2]:.1f}: {shares[-1]:.1%}"
-        )
-    print(f"median share {statistics.median(shares):.1%} of {options.count:,} lines", flush=True)
+            for clock, now in clocks.items():
+                seconds[clock].append(now() - started[clock])
+        for clock, (whole, kiwi, encoder) in seconds.items():
+            shares[clock].append((kiwi + encoder) / whole)
+            said = f"whole {whole:.2f} s, Kiwi {kiwi:.2f}, encoder {encoder:.2f}: {shares[clock][-1]:.1%}"
+            print(f"round {number}, {clock} time: {said}", flush=True)
+    for clock, found in shares.items():
+        print(f"median share of {clock} time {statistics.median(found):.1%}, {options.count:,} lines", flush=True)
 
 
 def memory(options: argparse.Namespace) -> None:
@@ -204,7 +245,7 @@ def memory(options: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("train", "predict", "memory"))
+    parser.add_argument("what", choices=("train", "predict", "embed", "memory"))
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--rows", type=Path, required=True)
     parser.add_argument("--count", type=int, default=20_000)
@@ -219,7 +260,7 @@ def main() -> None:
         speed = ours(options) if options.only == "ours" else theirs(options, grouped="grouped" in options.only)
         print(speed, flush=True)
         return
-    {"train": train, "predict": predict, "memory": memory}[options.what](options)
+    {"train": train, "predict": predict, "embed": embed, "memory": memory}[options.what](options)
 
 
 if __name__ == "__main__":

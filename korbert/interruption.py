@@ -13,6 +13,7 @@ Arrived = Callable[[], signal.Signals | None]
 """Returns the first signal that arrived; None: none did."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_IMPORT_POLL_SECONDS = 0.05
 
 
 class Interrupted(KeyboardInterrupt):
@@ -33,9 +34,10 @@ def noted_signals() -> AbstractContextManager[Arrived]:
 
 
 def raised_signals() -> AbstractContextManager[Arrived]:
-    """Inside, Ctrl-C and SIGTERM raise Interrupted. Otherwise as noted_signals.
+    """Inside, Ctrl-C and SIGTERM raise Interrupted; during an import, when it has finished. Otherwise as noted_signals.
 
-    A library may turn the exception into its own (DuckDB does); the function that was yielded still returns the signal.
+    An exception out of a module that C++ code is importing (torch does so) would abort the process. A library may turn
+    Interrupted into an exception of its own (DuckDB does); the function that was yielded still returns the signal.
     """
     return _handled(raising=True)
 
@@ -54,13 +56,31 @@ def _handled(*, raising: bool) -> Iterator[Arrived]:
 
     def handle(number: int, frame: FrameType | None) -> None:
         arrived.append(signal.Signals(number))
-        if raising:
+        if not raising:
+            restore()
+        elif len(arrived) == 1 and _is_importing(frame):
+            before[signal.SIGALRM] = signal.signal(signal.SIGALRM, after_import)
+            signal.setitimer(signal.ITIMER_REAL, _IMPORT_POLL_SECONDS, _IMPORT_POLL_SECONDS)
+        else:
+            signal.setitimer(signal.ITIMER_REAL, 0)
             raise Interrupted(arrived[-1])
-        restore()
+
+    def after_import(number: int, frame: FrameType | None) -> None:
+        if not _is_importing(frame):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            raise Interrupted(arrived[0])
 
     try:
         for number in before:
             signal.signal(number, handle)
         yield lambda: arrived[0] if arrived else None
     finally:
+        if signal.SIGALRM in before:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         restore()
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame and frame.f_code.co_filename != "<frozen importlib._bootstrap>":
+        frame = frame.f_back
+    return frame is not None

@@ -83,7 +83,9 @@ def run(
     require_rows(f"{task.name}.batch_size", min(settings.batch_size))
     torch.set_num_threads(settings.threads)
     device = choose_device(runtime.device)
-    train, test = (_read(task, inputs.files[role]) for role in ("train", "test"))
+    train, test = (
+        pd.concat([task.read(path) for path in inputs.files[role]], ignore_index=True) for role in ("train", "test")
+    )
     validation = _validation(task, settings, train, inputs.files["train"])
     pretrained, tokenizer = load_model(inputs.artifacts["pretrain"] / "model")
     positions = pretrained.config.max_position_embeddings
@@ -114,10 +116,6 @@ def run(
     save_model(output / "model", model, tokenizer, task={"max_length": settings.max_length})
     _write_predictions(output / "predictions.parquet", test, main, ~seen)
     return _write_scores(output / "scores.json", task, settings, results, texts, ~seen)
-
-
-def _read(task: ClassificationTask, paths: Sequence[Path]) -> pd.DataFrame:
-    return pd.concat([task.read(path) for path in paths], ignore_index=True)
 
 
 def _validation(

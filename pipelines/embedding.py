@@ -31,7 +31,7 @@ from pipelines.records import Format, Keys, records
 
 __all__ = ["Embedding", "Written", "check_ending", "fit_correction", "text_records", "write_vectors"]
 
-PART_ROWS = 4_096  # what an interrupted run computes again at most
+PART_ROWS = 4_096  # of which an interrupted run loses one part at most
 _FIT_TEXTS = 10_000
 
 Advance = Callable[[int], None]
@@ -39,7 +39,7 @@ Advance = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Embedding:
-    """A model with the settings of its vectors, as of TextEncoder.embed."""
+    """A model with the settings of its vectors, as in TextEncoder.embed."""
 
     model: TextEncoder[Any]
     asked: Asked
@@ -50,7 +50,7 @@ class Embedding:
         return self.model.embed(texts, counts=self.counts, correction=self.correction, **self.asked)
 
     def digest(self) -> "hashlib._Hash":
-        """Over all that decides the vectors, but the texts."""
+        """Digest of everything that determines the vectors, except the texts."""
         settings = self.model.vector_settings(**self.asked).model_dump_json()
         digest = hashlib.sha256(f"{self.model.digest} {settings}".encode())
         if self.counts is not None:
@@ -63,7 +63,7 @@ class Embedding:
 
 @dataclass
 class Written:
-    """Rows of the output, those of them without a vector, and those that an earlier run had made."""
+    """Rows of the output; how many have no vector, and how many an earlier run had made."""
 
     rows: int = 0
     failed: int = 0
@@ -107,7 +107,7 @@ def check_ending(output: Path) -> None:
 def write_vectors(
     embedding: Embedding, rows: Iterable[Result], output: Path, failed: Callable[[Result], bool], advance: Advance
 ) -> Written:
-    """Writes the vectors of records to a file, in order: a row each, also where a record has an error.
+    """Writes the vectors of records to a file, in order: one row for each record, even one with an error.
 
     failed: called with each record; whether it has an error.
     """
@@ -121,7 +121,8 @@ def write_vectors(
     while some := list(islice(left, PART_ROWS)):
         written.failed += sum(map(failed, some))
         name = f"part-{len(parts):06}-{_key(embedding, some)}"
-        path = _find(partial_folder, name)
+        there = (path for path in partial_folder.glob(f"{name}-*") if path.stem.endswith(_content(path.read_bytes())))
+        path = next(there, None)  # a damaged one is made anew
         if path is None:
             data = _table(embedding, some, schema)
             path = partial_folder / f"{name}-{_content(data)}.parquet"
@@ -148,19 +149,17 @@ def _content(data: bytes | memoryview) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-def _find(folder: Path, name: str) -> Path | None:
-    """The file of a part, if it is there as it was written."""
-    return next((path for path in folder.glob(f"{name}-*") if path.stem.endswith(_content(path.read_bytes()))), None)
-
-
 def _table(embedding: Embedding, rows: list[Result], schema: pa.Schema) -> memoryview:
     """The bytes of a part."""
-    vectors = iter(embedding([row["text"] for row in rows if "text" in row]))
-    columns: dict[str, list[Any]] = {
+    there = np.array(["text" in row for row in rows])
+    vectors = np.zeros((len(rows), schema.field("vector").type.list_size), np.float32)
+    vectors[there] = embedding([row["text"] for row in rows if "text" in row])
+    flat = pa.array(vectors.reshape(-1))  # of a list of rows pyarrow makes it several hundred times as slowly
+    columns: dict[str, Any] = {
         "line": [row["line"] for row in rows],
         "id": [str(row["id"]) if "id" in row else None for row in rows],
         "error": [row.get("error") for row in rows],
-        "vector": [next(vectors) if "text" in row else None for row in rows],
+        "vector": pa.FixedSizeListArray.from_arrays(flat, type=schema.field("vector").type, mask=pa.array(~there)),
     }
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(columns, schema=schema), sink, compression="zstd")

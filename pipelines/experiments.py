@@ -6,8 +6,8 @@
 4. The model of each seed predicts the test examples, once.
 
 A training has a folder `work/rows/NAME-rate-RATE-..-seed-SEED`: `best.safetensors` from its best epoch on,
-`result.json` (epoch and score) when it is finished, `predictions.json` when it is tested. What is damaged is logged and
-made anew.
+`result.json` (epoch and score) when it is finished, `predictions.json` when it is tested. Damaged files are logged and
+made again.
 """
 
 import logging
@@ -107,7 +107,7 @@ def training_name(facts: Mapping[str, Any]) -> str:
 
 
 def _varied(ways: Sequence[Way]) -> set[str]:
-    """The words of what is tried: the rate always, the others where they differ."""
+    """The words that go into names: the rate always, the others only if several values are tried."""
     return {
         word
         for word, values in zip(_WORDS, zip(*ways, strict=True), strict=True)
@@ -116,7 +116,7 @@ def _varied(ways: Sequence[Way]) -> set[str]:
 
 
 def kept_result(folder: Path, make: Callable[[], ModelResult]) -> ModelResult:
-    """A result that is made in one go, such as a baseline's: the one kept in `folder`, else a new one that is kept."""
+    """A result without resumable steps, such as a baseline's: the one kept in `folder`, else made and kept."""
     facts, predictions = _read_record(folder / "facts.json"), _load(folder / "predictions.json")
     if facts is not None and predictions is not None:
         return ModelResult(facts, predictions, folder)
@@ -143,7 +143,7 @@ def _train(
 
 
 def _look_up(folder: Path, record: Path, with_weights: bool) -> tuple[bool, Best | None]:
-    """Whether that training is finished, and its result where that can be had without training."""
+    """Whether that training is finished, and its result if it is known without training."""
     known = _read_record(record)
     kept = read_best(folder) if with_weights or known is None else None
     if known is not None and (not with_weights or kept is not None):

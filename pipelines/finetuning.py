@@ -1,4 +1,4 @@
-"""Tasks of any kind: an encoder learns somebody's rows, and is scored beside what needs no encoder.
+"""Tasks of any kind: an encoder learns labelled rows, and is scored beside baselines without an encoder.
 
 1. The files are read as rows; a share of the training rows validates where no file does (korbert/tasks/parts.py).
 2. The kind of task makes examples of them (korbert/tasks/kinds); each text is analysed once (tasks/encoded.py).
@@ -21,7 +21,7 @@ from torch import nn
 
 from korbert.durable import write_json, write_whole
 from korbert.errors import CorpusError, SettingsError
-from korbert.modeling import FeatureModel, Model, init_encoder_from, load_model, save_model
+from korbert.modeling import EncoderConfig, FeatureModel, Model, init_encoder_from, load_model, save_model
 from korbert.modeling.feature_settings import chosen_layers
 from korbert.progress import track
 from korbert.tasks.best_epoch import Best, load_best
@@ -34,7 +34,6 @@ from korbert.tasks.learning import finetune
 from korbert.tasks.learning_settings import Way
 from korbert.tasks.lora import require_peft
 from korbert.tasks.parts import Parts, at_most, cut, usable
-from korbert.tasks.passages import Passage
 from korbert.tasks.sets import load
 from korbert.tokenization import AnyTokenizer
 from korbert.training import choose_device
@@ -74,7 +73,7 @@ class Ready:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What records of scores say first."""
+        """The first fields of every record of scores."""
         return {"task": self.task.task(), "scored_on": "test" if self.rows.test else "valid"}
 
 
@@ -123,7 +122,9 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
         require_peft()
     torch.set_num_threads(settings.threads)
     device = choose_device(runtime.device)
-    start, tokenizer, source = _start(settings, inputs)
+    pretrained = inputs.artifacts.get("pretrain")
+    source = pretrained / "model" if pretrained else inputs.folder("init", "config.json")
+    start, tokenizer = load_model(source)
     if settings.max_length > (positions := start.config.max_position_embeddings):
         raise SettingsError(
             f"max_length {settings.max_length} is more than the {positions} positions of {source}: lower it"
@@ -138,7 +139,8 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
     folder = inputs.encoded or output / "work"
     encoded = EncodedTexts(folder, texts, tokenizer, "morphemes", "spans")
     encoded.make(runtime.workers, "analyze")
-    parts = _prepared(task, rows, tokenizer, dict(zip(texts, encoded.passages(), strict=True)))
+    passages = dict(zip(texts, encoded.passages(), strict=True))
+    parts = {name: task.prepare(part.rows, passages, tokenizer) for name, part in _named(rows).items()}
     return Ready(task, rows, start, tokenizer, encoded, parts, said, device, folder)
 
 
@@ -148,6 +150,10 @@ def learn(
     """Every training of each model, and its predictions, kept below output/work; curves are below output/metrics."""
     task, parts, scored = ready.task, ready.parts, ready.scored
     where: Any = {"device": ready.device, "precision": settings.precision}
+    if not settings.epochs:
+        # Few rows need more epochs than 3 (Mosbach et al. 2021, 6).
+        steps_per_epoch = -(-len(parts["train"].examples) // max(settings.batch_size))
+        settings = settings.model_copy(update={"epochs": (min(20, max(3, -(-200 // steps_per_epoch))),)})
     results: list[ModelResult] = []
     for name, build in builds.items():
 
@@ -176,21 +182,10 @@ def learn(
 
 
 def _settled(ready: Ready, settings: TaskSection, model: nn.Module) -> tuple[Kind, list[Any]]:
-    """The task with what validation chooses for a trained model, and its predictions of the validation rows."""
+    """The task with settings chosen on validation for a trained model, and its predictions of the validation rows."""
     valid = ready.parts["valid"]
     predictions = ready.task.predict(model, valid, device=ready.device, precision=settings.precision)
     return ready.task.settled(valid.rows, predictions)
-
-
-def _start(settings: TaskSection, inputs: Inputs) -> tuple[Model, AnyTokenizer, Path]:
-    """The model whose encoder is fine-tuned, its tokenizer and its folder."""
-    folder = (
-        inputs.artifacts["pretrain"] / "model"
-        if "pretrain" in inputs.artifacts
-        else inputs.folder("init", "config.json")
-    )
-    model, tokenizer = load_model(folder)
-    return model, tokenizer, folder
 
 
 def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind, Parts]:
@@ -255,15 +250,8 @@ def _texts(task: Kind, parts: Parts) -> list[str]:
     return list(dict.fromkeys(text for rows in _named(parts).values() for row in rows for text in task.texts(row)))
 
 
-def _prepared(
-    task: Kind, parts: Parts, tokenizer: AnyTokenizer, passages: Mapping[str, Passage]
-) -> dict[str, Prepared]:
-    """The examples of each part."""
-    return {name: task.prepare(rows.rows, passages, tokenizer) for name, rows in _named(parts).items()}
-
-
 def baselines(ready: Ready, output: Path) -> Iterator[ModelResult]:
-    """The results of what needs no encoder. Those that cannot learn from the rows are logged and left out."""
+    """Results of the baselines. Those that cannot learn from the rows are logged and left out."""
     task, parts = ready.task, ready.rows
     with track("baselines", total=None):
         morphemes = dict(zip(_texts(task, parts), ready.encoded.morphemes(), strict=True))
@@ -277,9 +265,12 @@ def baselines(ready: Ready, output: Path) -> Iterator[ModelResult]:
 
 def _builds(task: Kind, settings: TaskSection, start: Model) -> Mapping[str, Build]:
     """Name of each encoder's rows -> its model before the first step, the main one first."""
+    config = start.config
+    if settings.overlap and task.reads_pairs and settings.frozen_layers != -1 and isinstance(config, EncoderConfig):
+        config = config.model_copy(update={"overlap_embedding": True})
 
     def scratch(seed: int) -> Model:
-        return task.model(start.config, torch.Generator().manual_seed(seed))
+        return task.model(config, torch.Generator().manual_seed(seed))
 
     def pretrained(seed: int) -> Model:
         model = scratch(seed)

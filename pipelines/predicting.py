@@ -1,8 +1,8 @@
 """Predictions for the records of a file: what `korbert predict` writes.
 
 1. The kind of the model tells the fields that a record needs (text, or question and context).
-2. Records are read, some at a time (records.py); each becomes a result, or a result with an error.
-3. The model predicts the results without an error; they are given out in the order of the file.
+2. Records are read in batches (records.py); each becomes a result, or a result with an error.
+3. The model predicts for the results without an error; all are returned in the order of the file.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -86,7 +86,7 @@ def predict_lines(
 
 
 def result_of(record: Record, keys: Keys, values: Mapping[str, Callable[[Any], Any]]) -> Result:
-    """The result before its prediction: line and id of the record, and the values of `keys` or an error.
+    """A result without its prediction: line and id of the record, and the values of `keys` or an error.
 
     values: key -> what makes a value of its field, or raises ValueError; else the field has to be a string.
     """

@@ -17,7 +17,7 @@ import torch
 
 from korbert.durable import write_json
 from korbert.errors import ModelError, SettingsError
-from korbert.modeling import ReadingModel, init_encoder_from, load_model, save_model
+from korbert.modeling import EncoderConfig, ReadingModel, init_encoder_from, load_model, save_model
 from korbert.tasks.misses import score_answers
 from korbert.tasks.passages import Passage
 from korbert.tasks.questions import Dataset, join, split_by_article
@@ -161,7 +161,8 @@ def _new_model(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs,
     """The model before its first step. Raises ModelError and SettingsError where the pretrained one does not fit."""
     generator = torch.Generator().manual_seed(settings.seed)
     if settings.encoder:
-        return ReadingModel(settings.encoder.model_copy(update={"vocab_size": tokenizer.vocab_size}), generator)
+        changed = {"vocab_size": tokenizer.vocab_size, "overlap_embedding": settings.overlap}
+        return ReadingModel(settings.encoder.model_copy(update=changed), generator)
     folder = inputs.artifacts["pretrain"] / "model"
     pretrained, its_tokenizer = load_model(folder)
     if its_tokenizer.digest != tokenizer.digest:
@@ -172,7 +173,10 @@ def _new_model(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs,
             f"{pretrained.config.max_position_embeddings} positions of {folder}: lower it, or pretrain with a larger "
             "encoder.max_position_embeddings"
         )
-    model = ReadingModel(pretrained.config, generator)
+    config = pretrained.config
+    if settings.overlap and isinstance(config, EncoderConfig):
+        config = config.model_copy(update={"overlap_embedding": True})
+    model = ReadingModel(config, generator)
     init_encoder_from(model, pretrained)
     return model
 

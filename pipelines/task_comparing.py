@@ -53,7 +53,7 @@ class TaskComparison:
     scores: Json
 
     def notes(self) -> list[str]:
-        """What stands in the way of a fair comparison."""
+        """Reasons why the comparison may be unfair."""
         chosen = [side.name for side in self.sides if side.scored_on != "test"]
         said = "scored on validation rows, which chose its epoch: it may score lower elsewhere"
         return [f"{name}: {said}" for name in chosen]
@@ -94,10 +94,10 @@ def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskCo
     task = _common_task(sides)
     paths = [folder / PREDICTIONS for folder in found]
     same = [matched(lines[0], other, paths[0], path) for path, other in zip(paths, lines, strict=True)]
-    sides = [
-        replace(side, name=name, predictions=_by_seed(side, own))
-        for side, name, own in zip(sides, _names(sides), same, strict=True)
-    ]
+    for number, (name, own) in enumerate(zip(_names(sides), same, strict=True)):
+        side = sides[number]
+        by_seed = [[line.predictions[side.model][seed] for line in own] for seed in range(len(side.facts))]
+        sides[number] = replace(side, name=name, predictions=by_seed)
     return _compared(task, [line.row for line in lines[0]], sides)
 
 
@@ -171,19 +171,15 @@ def _common_task(sides: Sequence[Side]) -> Kind:
 
 
 def _names(sides: Sequence[Side]) -> list[str]:
-    """What tells the sides apart: parts of their paths, and the model where these differ."""
+    """Distinct names of the sides: parts of their paths, and the model where models differ."""
     folders = list(dict.fromkeys(side.folder.resolve() for side in sides))
     names = dict(zip(folders, distinct_names(folders) if len(folders) > 1 else [""], strict=True))
     differ = len({side.model for side in sides}) > 1
     return [" ".join(filter(None, (names[side.folder.resolve()], side.model if differ else ""))) for side in sides]
 
 
-def _by_seed(side: Side, lines: Sequence[Line]) -> list[list[Prediction]]:
-    return [[line.predictions[side.model][seed] for line in lines] for seed in range(len(side.facts))]
-
-
 def merits(task: Kind, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[np.float64]:
-    """(N,) how good each prediction is: 1 right, 0 wrong; of numbers minus the distance; nan where a kind has none."""
+    """The merit of each prediction, (N,): 1 right, 0 wrong; for numbers minus the error; nan for other kinds."""
     found: Callable[..., NDArray[Any]] = _MERITS.get(task.name, lambda task, rows, _: np.full(len(rows), np.nan))
     return found(task, rows, predictions).astype(np.float64)
 

@@ -143,7 +143,7 @@ KORQUAD = ReadingTask(
     title="KorQuAD",
     about="reading comprehension",
     asks="Extractive question answering",
-    version=4,
+    version=5,
     page="pipelines.reports.korquad",
 )
 

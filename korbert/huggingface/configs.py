@@ -17,6 +17,11 @@ def config_to_transformers(config: EncoderConfig, kind: str) -> dict[str, Any]:
             "export: this encoder embeds boundaries (boundary_embedding = true), transformers has no such class:"
             " train one without, or use the model with korbert"
         )
+    if config.overlap_embedding:
+        raise ModelError(
+            "export: this encoder marks the pieces that both texts of a pair have (overlap_embedding = true),"
+            " transformers has no such class: fine-tune with overlap = false, or use the model with korbert"
+        )
     if config.causal:
         raise ModelError(
             "export: this encoder reads from left to right (causal = true), no encoder of transformers does:"

@@ -38,6 +38,7 @@ def parameters(config: EncoderConfig) -> dict[str, int]:
         "position embedding": config.max_position_embeddings * narrow if bert else 0,
         "token type embedding": config.type_vocab_size * narrow,
         "boundary embedding": BOUNDARY_LEVELS * narrow if config.boundary_embedding else 0,
+        "overlap embedding": narrow if config.overlap_embedding else 0,
         "embedding norm": norm * narrow,
         "embedding projection": narrow * width + bert * width if narrow != width else 0,
         "layers": _matrices(config, layers) + biases + norms * norm * width,
@@ -91,7 +92,8 @@ def flop_a_piece(
     Norms, activations and the lookup itself are left out, except where a part has nothing else.
     """
     width, narrow = config.hidden_size, config.embedding_width
-    tables = 1 + (config.architecture == "bert") + bool(config.type_vocab_size) + config.boundary_embedding
+    tables = 1 + (config.architecture == "bert") + bool(config.type_vocab_size)
+    tables += config.boundary_embedding + config.overlap_embedding
     reached = visible(config, length)
     attended = sum(reached[config.is_global(layer)] for layer in range(config.num_hidden_layers))
     left_out = (1 - min(1.0, label_share + 1 / length)) * (_matrices(config, 1) - 3 * width * width)

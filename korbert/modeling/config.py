@@ -18,7 +18,11 @@ __all__ = ["BOUNDARY_LEVELS", "AnyConfig", "EncoderConfig", "TransformersConfig"
 
 BOUNDARY_LEVELS = 4  # nothing, a morpheme, an eojeol or a sentence begins (korbert.tokenization.encoding)
 
-_LATER: Mapping[str, Any] = {"causal": False, "layer_groups": None}  # newer settings, and their defaults
+_LATER: Mapping[str, Any] = {
+    "causal": False,
+    "layer_groups": None,
+    "overlap_embedding": False,
+}  # newer settings, and their defaults
 
 _BERT_DEFAULTS: Mapping[str, Any] = {
     "type_vocab_size": 2,
@@ -93,6 +97,9 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
     )
     boundary_embedding: bool = Field(
         False, description="add an embedding of what begins at a piece (nothing, morpheme, eojeol, sentence)"
+    )
+    overlap_embedding: bool = Field(
+        False, description="of two texts, add an embedding to the pieces that occur in the other text, too"
     )
 
     @model_validator(mode="before")

@@ -6,12 +6,16 @@ from torch import Tensor, nn
 from korbert.errors import ModelError
 from korbert.modeling.config import BOUNDARY_LEVELS, EncoderConfig
 from korbert.modeling.rows import Rows
+from korbert.tokenization.vocabulary import FIRST_PIECE
 
-__all__ = ["Embeddings"]
+__all__ = ["Embeddings", "in_both"]
 
 
 class Embeddings(nn.Module):
-    """The sum of piece, position, token type and boundary embeddings, as configured; norm; dropout.
+    """The sum of piece, position, token type, boundary and overlap embeddings, as configured; norm; dropout.
+
+    The overlap embedding is added to the pieces of a pair that occur in its other text, too: the word-in-question
+    feature of Weissenborn et al. 2017, 3, and the exact match of Chen et al. 2017, 3.2.
 
     With an embedding_size E other than hidden_size D, all of these are E wide, and a projection follows (Lan et al.
     2020, 3.1).
@@ -25,6 +29,7 @@ class Embeddings(nn.Module):
         self.position = nn.Embedding(config.max_position_embeddings, width) if learned else None
         self.token_type = nn.Embedding(config.type_vocab_size, width) if config.type_vocab_size else None
         self.boundary = nn.Embedding(BOUNDARY_LEVELS, width) if config.boundary_embedding else None
+        self.overlap = nn.Embedding(1, width) if config.overlap_embedding else None
         self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps, bias=learned)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         narrow = width != config.hidden_size
@@ -40,7 +45,7 @@ class Embeddings(nn.Module):
     ) -> Tensor:
         """input_ids, token_type_ids, boundaries: (N,) integers. Returns (N, D).
 
-        token_type_ids: None is segment A everywhere; ignored by encoders without token types.
+        token_type_ids: 0 in segment A, 1 in B; None: A everywhere. For token types and overlap; else ignored.
         boundaries: required by encoders that embed them, ignored by others.
         vectors: (N, E), token embeddings of input_ids that are already looked up.
         """
@@ -59,5 +64,15 @@ class Embeddings(nn.Module):
             if boundaries is None:
                 raise ModelError("this encoder embeds boundaries, but the batch has none: pass boundaries=(B, T)")
             hidden = hidden + self.boundary(boundaries.long())
+        if self.overlap is not None and token_type_ids is not None:
+            hidden = hidden + self.overlap.weight * in_both(input_ids, rows, token_type_ids)[:, None]
         projected: Tensor = self.projection(self.dropout(self.norm(hidden)))
         return projected
+
+
+def in_both(ids: Tensor, rows: Rows, segments: Tensor) -> Tensor:
+    """Whether a piece, no special token, occurs in the other segment of its row, too. All (N,); segments: 0 or 1."""
+    numbers = torch.arange(len(rows.lengths), device=ids.device)
+    row = torch.repeat_interleave(numbers, rows.starts.diff(), output_size=rows.pieces)
+    places = 2 * (row * (1 + ids.max()) + ids)
+    return torch.isin(places + 1 - segments, places + segments) & (ids >= FIRST_PIECE)

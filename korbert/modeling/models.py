@@ -386,9 +386,13 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
 
     As in `transformers`, that is the pooler of NSP for `bert`, and the transform of MLM for `modern`, unless its
     embeddings are narrower than the encoder. A reading model takes the whole head that was pretrained on spans.
-    ModelError if the encoders differ in more than dropout.
+    An overlap embedding that only `model` has gets the mean norm of the token embeddings: from zeros it would take
+    hundreds of steps to be heard. ModelError if the encoders differ in more than that and dropout.
     """
     theirs, ours = pretrained.encoder.state_dict(), model.encoder.state_dict()
+    if "embeddings.overlap.weight" in ours.keys() - theirs.keys():
+        drawn, tokens = ours["embeddings.overlap.weight"], theirs["embeddings.token.weight"]
+        theirs["embeddings.overlap.weight"] = drawn * tokens.norm(dim=1).mean() / drawn.norm()
     for name in sorted(theirs.keys() | ours.keys()):
         here, there = ours.get(name), theirs.get(name)
         if here is None or there is None or here.shape != there.shape:

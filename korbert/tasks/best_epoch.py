@@ -1,4 +1,4 @@
-"""The weights of the best epoch: kept while a model is trained, whatever its task, and loaded when it is done."""
+"""The weights of the best epoch: kept while a model of any task is trained, and loaded at the end."""
 
 import hashlib
 import logging
@@ -32,10 +32,10 @@ class Best:
 
 
 class BestKeeper:
-    """What `fit` calls at the end of each epoch: measures the model, and keeps its weights if none were better.
+    """Called by `fit` at the end of each epoch: measures the model, and keeps its weights if they are the best so far.
 
-    Weights and score are one file, replaced at once: whenever a run is cut off they belong together, and a resumed run
-    that passes the end of an epoch again finds or writes the same.
+    Weights and score are one file, replaced atomically, so that they always belong together after an interruption. A
+    resumed run that repeats the end of an epoch finds or writes the same file.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class BestKeeper:
         return {"epoch": step // self._steps_per_epoch, **figures}
 
     def _keep(self, model: nn.Module, now: Best) -> Best:
-        """The best one by now."""
+        """The best epoch so far."""
         best = read_best(self._work)
         if best is None or (now.score, -now.epoch) > (best.score, -best.epoch):
             weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}

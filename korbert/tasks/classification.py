@@ -124,13 +124,12 @@ class Classifier(TextEncoder[ClassificationModel]):
         given, single = as_texts(texts, "texts")
         predictions: list[Prediction] = []
         for start in range(0, len(given), _TEXTS_AT_ONCE):
-            predictions += self._predict(given[start : start + _TEXTS_AT_ONCE])
+            part = given[start : start + _TEXTS_AT_ONCE]
+            # Kiwi's threads pay only for many texts: for them it is loaded again.
+            workers = cores() if len(part) >= _SCORING_BATCH_SIZE else 0
+            encodings = self.tokenizer.encode_batch(part, max_length=self.max_length, workers=workers)
+            predictions += self.predict_encoded(encodings)
         return predictions[0] if single else predictions
-
-    def _predict(self, texts: list[str]) -> list[Prediction]:
-        # Kiwi's threads pay only for many texts: for them it is loaded again.
-        workers = cores() if len(texts) >= _SCORING_BATCH_SIZE else 0
-        return self.predict_encoded(self.tokenizer.encode_batch(texts, max_length=self.max_length, workers=workers))
 
     def predict_encoded(self, encodings: Sequence[Encoding]) -> list[Prediction]:
         """The prediction for each text that is encoded already, of at most max_length pieces."""

@@ -1,4 +1,4 @@
-"""Is one model better than another, by more than chance? Both on the same examples, with one seed or several a side."""
+"""Is one model better than another by more than chance? Both on the same examples, with one or more seeds each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """All of it in plain words."""
+        """The result in one plain sentence."""
         verb = {1: "scores higher than", 0: "equals", -1: "scores lower than"}[int(np.sign(self.difference))]
         verdict = "this is more than chance" if self.more_than_chance else "this may be chance"
         seeds = "one run each: other seeds may differ" if self.runs == (1, 1) else "{} and {} runs".format(*self.runs)
@@ -69,7 +69,7 @@ def compare(
     lengths = {len(run) for run in (*a, *b)}
     if len(lengths) > 1:
         raise ValueError(f"runs of {sorted(lengths)} examples: all must be on the same examples")
-    count, of = len(a[0]), score or _mean
+    count, of = len(a[0]), score or (lambda numbers, counts: float(counts @ numbers / counts.sum()))
     found = [of(run, np.ones(count, np.int64)) for run in (*a, *b)]
     scores = [value for value in found if value is not None]
 
@@ -93,10 +93,6 @@ def compare(
         low, high, p_value = _with_seeds(scores, len(a), interval.standard_error, count, confidence)
     means = float(np.mean(scores[: len(a)])), float(np.mean(scores[len(a) :]))
     return Comparison(names, means, (len(a), len(b)), count, low, high, p_value, confidence)
-
-
-def _mean(numbers: Rows, counts: NDArray[np.int64]) -> float:
-    return float(counts @ numbers / counts.sum())
 
 
 def _difference(scores: Sequence[float], first: int) -> float:

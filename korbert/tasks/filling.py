@@ -75,17 +75,16 @@ class Filler(TextEncoder[PretrainingModel]):
         ModelError where a text has no [MASK] or more pieces than the model has positions, or where scores are NaN.
         """
         given, single = as_texts(texts, "texts")
-        filled = [self._fill(text, top) for text in given]
-        return filled[0] if single else filled
-
-    def _fill(self, text: str, top: int) -> list[list[Candidate]]:
-        encoding = self.tokenizer.encode(text, special_tokens=True)
         longest = self.model.config.max_position_embeddings
-        if len(encoding.input_ids) > longest:
-            raise ModelError(f"the text has {len(encoding.input_ids)} pieces, the model reads {longest}: shorten it")
-        if self.tokenizer.mask_id not in encoding.input_ids:
-            raise ModelError(f"{text[:60]!r}: has no [MASK]: write [MASK] where a word is to be filled in")
-        return self.fill_encoded([text], [encoding], top)[0]
+        filled = []
+        for text in given:
+            encoding = self.tokenizer.encode(text, special_tokens=True)
+            if len(encoding) > longest:
+                raise ModelError(f"the text has {len(encoding)} pieces, the model reads {longest}: shorten it")
+            if self.tokenizer.mask_id not in encoding.input_ids:
+                raise ModelError(f"{text[:60]!r}: has no [MASK]: write [MASK] where a word is to be filled in")
+            filled += self.fill_encoded([text], [encoding], top)
+        return filled[0] if single else filled
 
     def fill_encoded(
         self, texts: Sequence[str], encodings: Sequence[Encoding], top: int

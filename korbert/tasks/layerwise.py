@@ -63,6 +63,8 @@ def _depths(model: nn.Module) -> Iterator[tuple[str, int]]:
     lists = [name for name, part in encoder.named_modules() if isinstance(part, nn.ModuleList) and len(part) == count]
     assert lists, encoder.config
     for name, _ in encoder.named_parameters():
+        if name == "embeddings.overlap.weight":  # as new as the head
+            continue
         place = next((name.removeprefix(f"{one}.") for one in lists if name.startswith(f"{one}.")), None)
         depth = count if "final_norm" in name else 0
         yield f"encoder.{name}", depth if place is None else int(place.partition(".")[0]) + 1

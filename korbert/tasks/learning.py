@@ -8,6 +8,7 @@
 import logging
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Required, TypedDict, Unpack
 
@@ -23,7 +24,7 @@ from korbert.tasks.learning_settings import How, Way
 from korbert.tasks.lora import add_adapters, merge, merged
 from korbert.tasks.seen import learning_seen
 from korbert.training.checkpoints import newest_step
-from korbert.training.devices import Batch, autocast, moved
+from korbert.training.devices import Batch, autocast, memory_kept, moved
 from korbert.training.distributed import add_over_world
 from korbert.training.loop import Loss, fit
 from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
@@ -33,6 +34,8 @@ from korbert.world import connected, from_first, greatest
 __all__ = ["Measure", "Scoring", "finetune", "model_inputs", "outputs", "scored"]
 
 _logger = logging.getLogger(__name__)
+
+_RELEASE_EVERY = 16  # batches; see memory_kept
 
 Measure = Callable[[nn.Module], tuple[float, dict[str, float]]]
 """Model -> its score on the validation examples, the higher the better, and figures for the log."""
@@ -146,11 +149,16 @@ def scored(
     """
     found = []
     here = connected()
+    batches = list(examples.by_length(batch_size))[here.share]
     was_training = model.training
     model.eval()
-    with torch.inference_mode(), autocast(device, precision):
-        for numbers in list(examples.by_length(batch_size))[here.share]:
+    # One batch, such as a single text, is not worth giving memory back behind it.
+    memory = memory_kept(device) if len(batches) > 1 else nullcontext(lambda: None)
+    with torch.inference_mode(), autocast(device, precision), memory as release:
+        for number, numbers in enumerate(batches, 1):
             found.append((numbers, of(model, moved(examples.batch(numbers), device)).float().cpu().numpy()))
+            if number % _RELEASE_EVERY == 0:
+                release()
             advance(here.size * len(numbers))
     model.train(was_training)
     return found

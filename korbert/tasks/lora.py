@@ -32,8 +32,8 @@ def require_peft() -> None:
 def add_adapters(model: nn.Module, rank: int, seed: int) -> None:
     """Adds A (rank, in) and B (out, rank) to each linear layer (out, in) of the encoder; nothing else of it learns.
 
-    The layer gives Wx + 2 BAx. A is drawn from `seed`, B begins with 0: the model begins as it is. Its head learns as
-    before. SettingsError without `peft`.
+    The layer gives Wx + 2 BAx. A is drawn from `seed`, B begins with 0: the model begins as it is. Its head and an
+    overlap embedding learn as before. SettingsError without `peft`.
     """
     require_peft()
     peft: Any = importlib.import_module("peft")  # slow to import
@@ -43,6 +43,9 @@ def add_adapters(model: nn.Module, rank: int, seed: int) -> None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derived_seed("lora", seed))
         peft.inject_adapter_in_model(settings, encoder)
+    for name, parameter in encoder.named_parameters():
+        if name == "embeddings.overlap.weight":  # as new as the head
+            parameter.requires_grad_(True)
     learning = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     total = sum(parameter.numel() for parameter in model.parameters())
     _logger.info("lora %d: %s of %s parameters learn", rank, f"{learning:,}", f"{total:,}")

@@ -10,6 +10,7 @@ import numpy as np
 from korbert.progress import track
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import Pieces, span_of, span_to_pieces
+from korbert.tokenization.tokenizer import collection_paused
 
 __all__ = ["MANY_TEXTS", "Passage", "encode_passages", "pieces_of_span", "span_of_pieces"]
 
@@ -46,7 +47,8 @@ def encode_passages(tokenizer: AnyTokenizer, texts: Sequence[str], *, workers: i
     """
     many = len(texts) > MANY_TEXTS
     passages = []
-    with track("encode", len(texts), "texts") if many else nullcontext(lambda count: None) as advance:
+    showing = track("encode", len(texts), "texts") if many else nullcontext(lambda count: None)
+    with showing as advance, collection_paused():
         analyzed = tokenizer.pieces_of_many(texts, workers=workers if many else 0)
         for text, pieces in zip(texts, analyzed, strict=True):
             passages.append(Passage.of_pieces(text, pieces))

@@ -72,7 +72,8 @@ class Predictor(TextEncoder[Model]):
         try:
             texts = self.kind.texts(row)
         except (ValueError, KeyError, TypeError) as error:
-            raise SettingsError(f"{given!r:.40}{place}: {_why(error)}: this model takes {self.kind.about()}") from None
+            why = f"has no {error.args[0]}" if isinstance(error, KeyError) else str(error)
+            raise SettingsError(f"{given!r:.40}{place}: {why}: this model takes {self.kind.about()}") from None
         if not texts or not all(isinstance(text, str) for text in texts):
             raise SettingsError(f"{given!r:.40}{place}: is no row of texts: this model takes {self.kind.about()}")
         return row
@@ -103,7 +104,3 @@ def _is_finite(prediction: Prediction) -> bool:
     if isinstance(numbers, list) and not all(isinstance(number, float) for number in numbers):
         return True  # spans, tags
     return bool(np.isfinite(numbers).all())
-
-
-def _why(error: Exception) -> str:
-    return f"has no {error.args[0]}" if isinstance(error, KeyError) else str(error)

@@ -224,7 +224,12 @@ def found_in(scored: Iterable[Scored], questions: int, settings: ReadingSettings
     for window, start, end, score in scored:
         spans[window.index] += _window_answers(window, start, end, settings)
         none[window.index] = min(none[window.index], score)
-    return [_found(own, score, settings.n_best) for own, score in zip(spans, none, strict=True)]
+    found = []
+    for own, score in zip(spans, none, strict=True):
+        best = max((span_score for span_score, _, _, text in own if text.strip()), default=_NO_SPAN)
+        empty: Candidate = {"text": "", "score": math.exp(score), "start": 0, "end": 0}
+        found.append(Found(_merged(own, settings.n_best), empty, score - best))
+    return found
 
 
 def _window_answers(window: Window, start: np.ndarray, end: np.ndarray, settings: ReadingSettings) -> list[_Span]:
@@ -245,12 +250,6 @@ def _window_answers(window: Window, start: np.ndarray, end: np.ndarray, settings
         a, b = span_of_pieces(spans, *divmod(int(place), len(spans)))
         scored.append((float(scores[place]), a, b, window.context.text[a:b]))
     return scored
-
-
-def _found(spans: Sequence[_Span], none: float, n_best: int) -> Found:
-    """From the best spans of all windows, and the log probability of none."""
-    best = max((score for score, _, _, text in spans if text.strip()), default=_NO_SPAN)
-    return Found(_merged(spans, n_best), {"text": "", "score": math.exp(none), "start": 0, "end": 0}, none - best)
 
 
 def _merged(spans: Sequence[_Span], n_best: int) -> list[Candidate]:

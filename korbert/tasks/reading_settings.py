@@ -104,6 +104,11 @@ class ReadingTaskSettings(WindowSettings, frozen=True, extra="forbid"):
         "auto", description="training precision; auto: bf16 if the device is faster in it, else fp32"
     )
     threads: int = Field(2, ge=1, description="CPU threads of training; another number gives other bytes")
+    overlap: bool = Field(
+        True,
+        description="an embedding of its own marks the pieces that both question and text have; transformers cannot "
+        "load the model then",
+    )
     seed: int = Field(0, ge=0, description="random seed of the order of windows, dropout and new weights")
     log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")
     checkpoint_every: int = Field(200, ge=1, description="steps between checkpoints")

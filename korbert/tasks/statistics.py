@@ -1,8 +1,8 @@
 """How sure scores and differences of scores are: intervals and paired tests (comparison.py puts them together).
 
-A run is what one trained model made of n examples: (n,) or (n, ...) numbers, row i all that the score needs of example
-i, such as its label and its prediction. A score takes rows and how often each is there, `score(rows, counts)`, and is
-better the higher. Without one the rows are numbers (right or wrong, F1 of an answer) and the score is their mean.
+A run is the output of one trained model on n examples: (n,) or (n, ...) numbers. Row i holds all that the score needs
+of example i, such as its label and its prediction. A score takes distinct rows and their counts, `score(rows, counts)`;
+higher is better. Without one the rows are numbers (right or wrong, F1 of an answer) and the score is their mean.
 
 Resamples are fast because equal examples are drawn together, as counts from a multinomial distribution (bootstrap) or
 from binomial ones (permutation): the distribution is that of drawing one by one, at a cost that grows with the distinct
@@ -33,7 +33,7 @@ __all__ = [
 Rows = NDArray[Any]
 Counts = NDArray[np.int64]
 Score = Callable[[Rows, Counts], float | None]
-"""Of rows (m, ...) and counts (m,) int, 0 or more, how often each row is there. None where the score is undefined."""
+"""Takes rows (m, ...) and how often each occurs, counts (m,) int, 0 or more. None if the score is undefined."""
 
 _BATCH = 1_000_000  # counts drawn at a time: 8 MB
 _FEW = 0.05  # distinct rows an example: above, one binomial draw a row costs more than one index an example
@@ -42,7 +42,7 @@ _DIGITS = 12  # so that 2/3 - 1/3 is 1/3
 
 
 def repeated(score: Callable[[Rows], float | None]) -> Score:
-    """A score made of a function of plain rows, such as Spearman's correlation."""
+    """A score from a function of plain rows, such as Spearman's correlation."""
     return lambda rows, counts: score(np.repeat(rows, counts, axis=0))
 
 
@@ -63,7 +63,7 @@ def bootstrap_interval(
     resamples: int = 2000,
     method: Literal["percentile", "BCa"] = "percentile",
 ) -> Interval | None:
-    """Where the score of other examples of this kind would lie. examples: a run of two or more.
+    """Confidence interval of the score over other samples of examples. examples: a run of two or more.
 
     Efron and Tibshirani 1993, 13.3 (percentile) and 14.3 (BCa, which corrects bias and skew, and takes the score once
     more for each distinct row, unless it is the mean). None where the score is undefined, on a resample too.
@@ -111,7 +111,7 @@ def _scores(score: Score | None, rows: Rows, drawn: NDArray[np.int64]) -> NDArra
 
 
 def _left_out(score: Score | None, rows: Rows, counts: Counts) -> NDArray[np.float64]:
-    """(rows,) float: the score without one example, for each row that this may be."""
+    """The score with one example left out, for each distinct row that it may be: (rows,) float."""
     if score is None:
         return np.asarray((counts @ rows.astype(np.float64) - rows) / (counts.sum() - 1))
     found = np.empty(len(rows))
@@ -125,7 +125,7 @@ def _left_out(score: Score | None, rows: Rows, counts: Counts) -> NDArray[np.flo
 def _bca_ends(
     ends: NDArray[Any], value: float, drawn: NDArray[Any], left_out: NDArray[Any], counts: Counts
 ) -> NDArray[Any]:
-    """Which quantiles of the resampled scores are the ends of BCa; Efron and Tibshirani 1993, (14.9) to (14.15)."""
+    """The quantiles of the resampled scores that bound BCa; Efron and Tibshirani 1993, (14.9) to (14.15)."""
     from scipy import stats  # takes longer to import than a model to load
 
     bias = stats.norm.ppf(((drawn < value).mean() + (drawn <= value).mean()) / 2)
@@ -149,7 +149,7 @@ class Spread(NamedTuple):
 
 
 def over_seeds(scores: Sequence[float], *, confidence: float = 0.95) -> Spread:
-    """What the scores of several seeds, at least one, say of the mean over all seeds."""
+    """Mean, deviation and interval of the scores of several seeds, at least one."""
     from scipy import stats
 
     mean, count = float(np.mean(scores)), len(scores)
@@ -161,7 +161,7 @@ def over_seeds(scores: Sequence[float], *, confidence: float = 0.95) -> Spread:
 
 
 class McNemar(NamedTuple):
-    """Examples that only the one run has right, those that only the other has, and the exact p-value, two-sided."""
+    """Examples that only run a gets right, examples that only run b gets right, and the exact two-sided p-value."""
 
     only_a: int
     only_b: int
@@ -169,10 +169,10 @@ class McNemar(NamedTuple):
 
 
 def mcnemar(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> McNemar:
-    """Are two runs right equally often? a, b: (n,) bool, whether each is right on the same examples.
+    """Are two runs equally accurate? a, b: (n,) bool, which of the same examples each gets right.
 
-    The examples that just one of them has right are as coins thrown (McNemar 1947; exact as in Dietterich 1998, 3.1,
-    without his normal approximation). Without such examples p is 1.
+    Under the null hypothesis an example that only one of them gets right is a coin toss (McNemar 1947; exact, where
+    Dietterich 1998, 3.1 uses the normal approximation). Without such examples p is 1.
     """
     only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
     return McNemar(only_a, only_b, _coin_p_value(only_a, only_a + only_b))
@@ -187,7 +187,7 @@ def _coin_p_value(heads: int, thrown: int) -> float:
 def permutation_p_value(
     a: Rows, b: Rows, score: Score | None = None, *, rng: np.random.Generator, resamples: int = 2000
 ) -> float | None:
-    """How often two runs would differ as much, up or down, if it were chance which of them made which prediction.
+    """Two-sided p-value of the difference of two runs, if chance decided which of them made which prediction.
 
     a, b: (n, ...), the same examples in the same order. In every resample each example's two rows change sides or not,
     by a coin (Fisher 1935; Noreen 1989, approximate randomization). p = (1 + resamples that differ as much) /
@@ -224,7 +224,7 @@ def _coins(counts: Counts, resamples: int, rng: np.random.Generator) -> Iterator
 
 
 def _sign_p_value(differences: NDArray[np.float64], rng: np.random.Generator, resamples: int) -> float:
-    """The same of a mean: each difference keeps or changes its sign."""
+    """permutation_p_value for a mean: each difference keeps or changes its sign."""
     differences = differences[differences != 0].round(_DIGITS)
     if len(np.unique(np.abs(differences))) < 2:
         return _coin_p_value(int((differences > 0).sum()), len(differences))

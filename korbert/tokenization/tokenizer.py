@@ -27,7 +27,7 @@ from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.special import encode_with_special
 from korbert.tokenization.vocabulary import FIRST_BYTE, MARK, SPECIAL, Vocabulary, marked
 
-__all__ = ["Tokenizer"]
+__all__ = ["Tokenizer", "collection_paused"]
 
 _SPECIAL_IDS = {token: id for id, token in enumerate(SPECIAL)}
 
@@ -166,7 +166,7 @@ class Tokenizer:
     ) -> list[Encoding]:
         """The encode() of each text, in order. workers: threads of Kiwi, beside the caller's; 0: the caller's alone."""
         if pairs is None:
-            with _collection_paused():
+            with collection_paused():
                 batches = map(self._pieces, self.analyzer.analyze_batches(texts, workers=workers))
                 return [encoding for batch in batches for encoding in assemble_many(*batch, self.frame, max_length)]
         if len(pairs) != len(texts):
@@ -175,7 +175,7 @@ class Tokenizer:
             (text,) if pair is None else (text, pair) for text, pair in zip(texts, pairs, strict=True)
         )
         pieces = self.pieces_of_many(segments, workers=workers)
-        with _collection_paused():
+        with collection_paused():
             return [
                 assemble(next(pieces), None if pair is None else next(pieces), self.frame, max_length) for pair in pairs
             ]
@@ -263,7 +263,7 @@ class Tokenizer:
 
 
 @contextmanager
-def _collection_paused() -> Iterator[None]:
+def collection_paused() -> Iterator[None]:
     """Garbage collection is paused: lists of pieces hold no cycles, but their number would start it over and over,
     which takes as long as making them."""
     enabled = gc.isenabled()

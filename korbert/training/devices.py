@@ -21,6 +21,7 @@ Reading a value back (a number, `all()`, `nonzero()`) waits for all work queued 
 """
 
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of mallopt(3)
+_keeping = 0  # how many `memory_kept` are open
 
 
 def choose_device(name: str = "auto") -> torch.device:
@@ -82,20 +83,25 @@ def memory_kept(device: torch.device) -> Iterator[Callable[[], None]]:
     By default glibc maps each large tensor anew, page by page: 140,000 page faults, a tenth of the time of a step of
     4 layers x 256 with 102,400 entries. With memory kept, batches of changing sizes leave holes between the kernels
     that oneDNN caches for each size: 10 MB a step of 4 layers x 256, until they are returned.
-    No effect on a GPU or with another C library.
+    One inside another changes nothing: the outer one ends it. No effect on a GPU or with another C library.
     """
+    global _keeping
     library = ctypes.CDLL(None)
     if device.type != "cpu" or not hasattr(library, "mallopt"):
         yield lambda: None
         return
-    library.mallopt(_MMAP_MAX, 0)
-    library.mallopt(_TRIM_THRESHOLD, -1)  # never trim
+    _keeping += 1
+    if _keeping == 1:
+        library.mallopt(_MMAP_MAX, 0)
+        library.mallopt(_TRIM_THRESHOLD, -1)  # never trim
     try:
         yield lambda: library.malloc_trim(0)
     finally:
-        library.mallopt(_MMAP_MAX, 65_536)
-        library.mallopt(_TRIM_THRESHOLD, 128 * 1024)
-        library.malloc_trim(0)
+        _keeping -= 1
+        if not _keeping:
+            library.mallopt(_MMAP_MAX, 65_536)
+            library.mallopt(_TRIM_THRESHOLD, 128 * 1024)
+            library.malloc_trim(0)
 
 
 def numerics(device: torch.device, precision: PrecisionName, threads: int) -> dict[str, str | int]:

@@ -45,11 +45,14 @@ def start(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -
 def learn(tmp_path: Path, start: Path) -> Callable[..., Path]:
     """Runs a task on the rows of a CSV file; the artifact's folder."""
 
-    def learned(kind: str, header: list[str], rows: list[list[str]], **settings: Any) -> Path:
+    def learned(
+        kind: str, header: list[str], rows: list[list[str]], test_file: Path | None = None, **settings: Any
+    ) -> Path:
         path = tmp_path / "mine.csv"
         with path.open("w", encoding="utf-8-sig", newline="") as file:
             csv.writer(file).writerows([header, *rows])
         files = dict.fromkeys(("train", "valid", "test"), (path,))
+        files["test"] = (test_file or path,)
         files["init"] = tuple(sorted(start.iterdir()))
         names = {name: str(path) for name in ("train", "valid", "test")}
         section = KINDS[kind].section_class(**{**BASE, **names, "init": str(start), **settings})
@@ -89,6 +92,28 @@ def test_labels_of_pairs_depend_on_their_order(learn: Callable[..., Path]) -> No
     assert model.predict({"text": rows[0][1], "pair": rows[0][0]})["label"] == "뒤"
     with pytest.raises(SettingsError, match="has no second text"):
         model.predict("하나")
+
+
+@pytest.mark.parametrize(("overlap", "reached"), [(True, True), (False, False)])
+def test_what_two_texts_have_in_common(
+    learn: Callable[..., Path], tmp_path: Path, start: Path, overlap: bool, reached: bool
+) -> None:
+    """Whether both texts name the same one of 40 things: with words of its own, nothing else tells a test row's."""
+    nouns = [one + two for one in "가나다라마바사" for two in "구누두루무부"]
+
+    def rows(of: list[str]) -> list[list[str]]:
+        same = [[f"{noun}를 보았다", f"어제는 {noun}도 있었다", "같음"] for noun in of]
+        return same + [[f"{one}를 보았다", f"어제는 {two}도 있었다", "다름"] for one, two in itertools.pairwise(of)]
+
+    test = tmp_path / "test.csv"
+    with test.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["text", "pair", "label"], *rows(nouns[30:])])
+    folder = learn(
+        "classification", ["text", "pair", "label"], rows(nouns[:30]), overlap=overlap, test_file=test, epochs=20
+    )
+    assert (_score(folder, "accuracy") > 0.9) == reached
+    model, _ = load_model(folder)
+    assert model.config.overlap_embedding == overlap
 
 
 def test_several_labels_a_text(learn: Callable[..., Path]) -> None:

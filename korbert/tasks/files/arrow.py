@@ -70,8 +70,10 @@ def read_arrow(paths: Sequence[Path], form: str) -> Table:
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         for path in paths:
-            with _opened(path) as file:
-                yield from (batch.select(list(columns)) for batch in _batches_in(file))
+            with _opened(path) as file:  # a file numbers its batches, a stream gives one after another
+                numbered = hasattr(file, "num_record_batches")
+                found = map(file.get_batch, range(file.num_record_batches)) if numbered else file
+                yield from (batch.select(list(columns)) for batch in found)
 
     def schema() -> Any:
         with _opened(paths[0]) as file:
@@ -87,12 +89,6 @@ def _opened(path: Path) -> Any:
         is_stream = file.read(4) == _STREAM_MARK
     source = pa.memory_map(str(path))
     return pa.ipc.open_stream(source) if is_stream else pa.ipc.open_file(source)
-
-
-def _batches_in(file: Any) -> Iterator[Any]:
-    if hasattr(file, "num_record_batches"):
-        return (file.get_batch(number) for number in range(file.num_record_batches))
-    return iter(file)
 
 
 def _checked(path: Path, read: Callable[[], Any]) -> Any:

@@ -26,25 +26,22 @@ def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -
     if isinstance(columns, Fault):
         raise CorpusError(f"{text.path}, line {number}, which names the columns: {columns.what}: mend it")
     columns = [column.strip() for column in columns]
+    width = len(columns)
     named = {",": "CSV", "\t": "TSV with quoted fields" if quoted else "TSV"}[delimiter]
 
     def read(wanted: Sequence[str]) -> Records:
         places = [columns.index(column) for column in wanted]
         rows = _fields(text, delimiter, quoted)
         next(rows)
-        return _cells(rows, places, len(columns))
+        for number, fields in rows:
+            if isinstance(fields, Fault):
+                yield number, fields
+            elif len(fields) == width or (len(fields) > width and not any(fields[width:])):
+                yield number, [fields[place] for place in places]
+            else:
+                yield number, Fault("bad_fields", f"{len(fields)} fields where the first line has {width}")
 
     return Table(tuple(columns), named, text.encoding, "line", read)
-
-
-def _cells(rows: _Fields, places: Sequence[int], width: int) -> Records:
-    for number, fields in rows:
-        if isinstance(fields, Fault):
-            yield number, fields
-        elif len(fields) == width or (len(fields) > width and not any(fields[width:])):
-            yield number, [fields[place] for place in places]
-        else:
-            yield number, Fault("bad_fields", f"{len(fields)} fields where the first line has {width}")
 
 
 def _fields(text: TextFile, delimiter: str, quoted: bool) -> _Fields:

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.streams.frames import PACKED, open_bytes
@@ -62,12 +62,18 @@ def open_table(path: Path, form: Form = "auto") -> Table:
             raise CorpusError(f"{path}: is a folder, not a file of format {form}: give a file")
         return arrow.read_arrow(arrow.dataset_files(path), "Arrow of datasets")
     if not path.exists():
-        raise CorpusError(f"{path}: no such file{_nearest(path)}")
+        beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        alike = difflib.get_close_matches(path.name, beside, 1)
+        raise CorpusError(
+            f"{path}: no such file: " + (f"did you mean {alike[0]}?" if alike else "check its name and folder")
+        )
     with open_bytes(path) as file:
         head = file.read(4)
     if head in _FOREIGN:
         raise CorpusError(f"{path}: is {_FOREIGN[head]}: save the table as CSV in UTF-8")
-    form = _BINARY.get(head, _ENDINGS.get(_ending(path), "auto")) if form == "auto" else form
+    if form == "auto":
+        unpacked = path.with_suffix("") if path.suffix in PACKED else path
+        form = _BINARY.get(head, _ENDINGS.get(unpacked.suffix.lower(), "auto"))
     if form == "parquet":
         return arrow.read_parquet(path)
     if form == "arrow":
@@ -75,17 +81,6 @@ def open_table(path: Path, form: Form = "auto") -> Table:
     text = open_text(path)
     lines = [line.rstrip("\r\n") for line in islice(text.lines(), _HEAD_LINES)]
     return _OF_TEXT[_found(form, lines, path)](text)
-
-
-def _ending(path: PurePath) -> str:
-    name = path.with_suffix("") if path.suffix in PACKED else path
-    return name.suffix.lower()
-
-
-def _nearest(path: Path) -> str:
-    beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-    near = difflib.get_close_matches(path.name, beside, 1)
-    return f": did you mean {near[0]}?" if near else ": check its name and folder"
 
 
 def _found(form: Form, lines: Sequence[str], path: Path) -> Form:
@@ -118,7 +113,7 @@ def _looks_like(lines: Sequence[str], first: str, path: Path) -> Form:
 
 
 def _is_conll(lines: Sequence[str]) -> bool:
-    """Whether blank lines part blocks, all of whose lines have as many words as one another, two or more."""
+    """Whether blank lines separate blocks, and every line in them has the same number of columns, at least two."""
     filled = [line for line in lines if line.strip() and not line.startswith("-DOCSTART-")]
     last = max((number for number, line in enumerate(lines) if line.strip()), default=0)
     ends_inside = any(not line.strip() for line in lines[:last])

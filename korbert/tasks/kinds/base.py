@@ -25,7 +25,7 @@ from korbert.training.devices import Batch
 __all__ = ["Baseline", "Encoded", "Head", "Kind", "Prediction", "Prepared", "among"]
 
 Prediction = Any
-"""What is predicted for a row, as JSON has it: the value that its target has, or an object that holds more."""
+"""The prediction for a row as a JSON value: like its target, or an object with more detail."""
 
 Encoded = Mapping[str, Passage]
 """The pieces of every text of the rows."""
@@ -33,7 +33,7 @@ Encoded = Mapping[str, Passage]
 
 @dataclass(frozen=True)
 class Prepared:
-    """Rows as examples. more: what the kind needs to lead predictions back to the rows."""
+    """Rows as examples. more: what the kind needs to map predictions back to rows."""
 
     rows: Sequence[Row]
     examples: Learnable
@@ -41,7 +41,7 @@ class Prepared:
 
 
 class Baseline(NamedTuple):
-    """A model without an encoder. facts: what was chosen (`c` or `alpha`). predictions: of the test rows."""
+    """A model without an encoder. facts: the value chosen (`c` or `alpha`). predictions: of the test rows."""
 
     name: str
     facts: Mapping[str, Any]
@@ -49,9 +49,9 @@ class Baseline(NamedTuple):
 
 
 class Head(NamedTuple):
-    """What a head on a frozen encoder gives: scores of a row, or of each piece where there is no pooling.
+    """The output of a head on a frozen encoder: scores for a row, or for each piece if there is no pooling.
 
-    bias: the score before it has learned anything.
+    bias: the score of an untrained head.
     """
 
     num_outputs: int
@@ -60,9 +60,9 @@ class Head(NamedTuple):
 
 
 class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
-    """A task of some kind: what training rows said of it (such as its labels), and how it is learned and scored.
+    """A task: what its training rows define (such as the labels), and how it is learned and scored.
 
-    Its fields travel with the model, in `task` of config.json, so that it can be scored and used elsewhere.
+    Its fields are saved with the model, in `task` of config.json, so that it can be scored and used elsewhere.
 
     metrics: names of the scores, the one that makes choices first. max_length: pieces a row.
     """
@@ -78,17 +78,17 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     @staticmethod
     @abstractmethod
     def roles() -> tuple[Role, ...]:
-        """What a row may have, in labelled files."""
+        """The roles that a row of a labelled file may have."""
 
     @classmethod
     def roles_to_score(cls) -> tuple[Role, ...]:
-        """What a row of validation and test files has; by default the same as in training files."""
+        """The roles of validation and test files; by default those of training files."""
         return cls.roles()
 
     @classmethod
     @abstractmethod
     def learned_from(cls, rows: Rows, settings: Any) -> Self:
-        """The task that the training rows show. CorpusError where they cannot be learned from."""
+        """The task that the training rows define. CorpusError if they cannot be learned."""
 
     @abstractmethod
     def about(self) -> str:
@@ -97,22 +97,27 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     @property
     @abstractmethod
     def needs(self) -> tuple[str, ...]:
-        """The roles that a row needs for a prediction."""
+        """The roles required for a prediction."""
+
+    @property
+    def reads_pairs(self) -> bool:
+        """Whether the encoder reads two texts as one row of pieces."""
+        return False
 
     @abstractmethod
     def texts(self, row: Row) -> list[str]:
-        """The texts of a row, which are encoded. ValueError where one is missing."""
+        """The texts of a row to encode. ValueError if one is missing."""
 
     def together(self, row: Row) -> list[str]:
-        """The texts by which rows are held out to validate: rows that share them are not parted."""
+        """The texts by which validation rows are held out: rows that share them stay on the same side."""
         return self.texts(row)
 
     @abstractmethod
     def target(self, row: Row) -> Any:
-        """What is right for a row, as JSON has it. ValueError where it is nothing that could be predicted."""
+        """The correct answer for a row as a JSON value. ValueError if it could never be predicted."""
 
     def check_training_row(self, row: Row) -> object:
-        """ValueError where nothing can be learned from a row; by default, where it has no target."""
+        """ValueError if nothing can be learned from a row; by default, if it has no target."""
         return self.target(row)
 
     @abstractmethod
@@ -124,7 +129,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         """A model with new weights."""
 
     def head(self) -> Head:
-        """Its head on a frozen encoder. SettingsError where the kind has none."""
+        """Its head on a frozen encoder. SettingsError if the kind has none."""
         raise SettingsError(f"features: a task of the kind {self.name} is not learned from them: leave features out")
 
     @abstractmethod
@@ -137,38 +142,38 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is left that a trained model's validation predictions choose, such as a threshold."""
+        """False while a setting, such as a threshold, is still to be chosen from validation predictions."""
         return True
 
     def settled(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> tuple[Self, list[Prediction]]:
-        """The task with what these predictions of validation rows choose, and what it predicts for them then."""
+        """The task with settings chosen from these validation predictions, and its predictions under them."""
         return self, list(predictions)
 
     @abstractmethod
     def baselines(
         self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
     ) -> Iterator["Baseline"]:
-        """What needs no encoder, learned from `train`, chosen by `valid` and used on `test`.
+        """Baselines without an encoder: fitted on `train`, tuned on `valid`, applied to `test`.
 
         morphemes: of every text of the rows.
         """
 
     @abstractmethod
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
-        """(N, ...): what the scores need of each row, as korbert.tasks.statistics has it."""
+        """What the scores need of each row, (N, ...): a run as in korbert.tasks.statistics."""
 
     @abstractmethod
     def score(self, metric: str) -> Score:
-        """The function of such a run that a metric is. SettingsError for one that the kind does not have."""
+        """A metric as a function of such a run. SettingsError for one that the kind does not have."""
 
     def scores(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> dict[str, float | None]:
-        """Each metric; None where it is undefined. At least one row."""
+        """The value of each metric, None where it is undefined. At least one row."""
         run = self.run(rows, predictions)
         counts = np.ones(len(run), dtype=np.int64)
         return {metric: self.score(metric)(run, counts) for metric in self.metrics}
 
     def task(self) -> dict[str, Any]:
-        """What of it travels with the model, JSON values."""
+        """The fields saved with the model, as JSON values."""
         return {"kind": self.name, **self.model_dump(mode="json")}
 
 
@@ -176,7 +181,7 @@ _T = TypeVar("_T")
 
 
 def among(known: Mapping[str, _T], metric: str) -> _T:
-    """The score of that name. SettingsError where there is none."""
+    """The score of that name. SettingsError if there is none."""
     if metric not in known:
         raise SettingsError(f"metrics: {metric!r} is no score of this task: take {', '.join(known)}")
     return known[metric]

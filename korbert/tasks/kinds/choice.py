@@ -52,6 +52,10 @@ class Choice(Kind, frozen=True):
     def needs(self) -> tuple[str, ...]:
         return "text", "choices"
 
+    @property
+    def reads_pairs(self) -> bool:
+        return True
+
     def texts(self, row: Row) -> list[str]:
         return [row["text"], *row["choices"]]
 

@@ -43,7 +43,8 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
             beside = has("tokens") or (role == "spans" and has("text"))
             if beside and column not in columns.get("label", ()):
                 return Detected(kind, {}, f"columns {beside!r} and {column!r}")
-    if column := has("choices") or _series(table.columns):
+    firsts = {f"{name}{number}" for name in ROLES["choices"].series if name for number in ("1", "_1")}
+    if column := has("choices") or next((one for one in table.columns if one.casefold() in firsts), ""):
         return Detected("choice", {}, f"column {column!r}")
     if (slots := has("slots")) and (text := has("text")):
         return Detected("slots", {}, f"columns {text!r} and {slots!r}")
@@ -62,14 +63,6 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
     if of_numbers and (len(numbers) > _MANY_NUMBERS or any(not number.is_integer() for number in numbers)):
         return Detected("regression", {"score": (label,)}, f"column {label!r} holds {len(numbers)} different numbers")
     return Detected("classification", {}, f"column {label!r} holds labels")
-
-
-def _series(columns: Sequence[str]) -> str:
-    """The first of numbered columns of choices: choice1, choice2, .."""
-    beginnings = ROLES["choices"].series
-    return next(
-        (one for one in columns for name in beginnings if name and one.casefold() in (f"{name}1", f"{name}_1")), ""
-    )
 
 
 def _number(cell: object) -> float | None:

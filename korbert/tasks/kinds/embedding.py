@@ -245,11 +245,8 @@ def _with_dropout(config: AnyConfig, least: float) -> AnyConfig:
     if isinstance(config, EncoderConfig):
         names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
         return config.model_copy(update={name: max(least, getattr(config, name)) for name in names})
-    theirs = {
-        name: max(least, value) if _is_dropout(name, value) else value for name, value in config.transformers.items()
-    }
+    theirs = dict(config.transformers)
+    for name, value in theirs.items():
+        if "dropout" in name and "classifier" not in name and isinstance(value, float):
+            theirs[name] = max(least, value)
     return config.model_copy(update={"transformers": theirs})
-
-
-def _is_dropout(name: str, value: object) -> bool:
-    return "dropout" in name and "classifier" not in name and isinstance(value, float)

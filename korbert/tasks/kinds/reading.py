@@ -80,6 +80,10 @@ class Reading(ReadingSettings, Kind, frozen=True):
     def needs(self) -> tuple[str, ...]:
         return "context", "question"
 
+    @property
+    def reads_pairs(self) -> bool:
+        return True
+
     def texts(self, row: Row) -> list[str]:
         return [row["question"], row["context"]]
 

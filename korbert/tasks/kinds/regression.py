@@ -64,6 +64,10 @@ class Regression(Kind, frozen=True):
     def needs(self) -> tuple[str, ...]:
         return ("text", "pair") if self.pair else ("text",)
 
+    @property
+    def reads_pairs(self) -> bool:
+        return self.pair
+
     def texts(self, row: Row) -> list[str]:
         return texts_of(row, self.pair)
 

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, mode
 
 from korbert.modeling.feature_settings import FeatureSettings
 from korbert.tasks.files.form import Form
-from korbert.tasks.learning_settings import LearningSettings
+from korbert.tasks.learning_settings import LearningSettings, as_several
 from korbert.tasks.reading_settings import WindowSettings
 
 __all__ = [
@@ -46,6 +46,16 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
         "pretrain", description='where it begins: "pretrain" (of this recipe), "scratch", or a folder of a model'
     )
     scratch: bool = Field(False, description="also train the same encoder from random weights, as a row of its own")
+    epochs: Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(as_several)] = Field(
+        (),
+        description="passes over the training examples, one number or a list; the best is kept; none: 3, and up to 20 "
+        "where these are fewer than 200 steps",
+    )
+    overlap: bool = Field(
+        True,
+        description="of two texts, an embedding of its own marks the pieces that occur in both; transformers cannot "
+        "load the model then",
+    )
     features: FeatureSettings | None = Field(
         None, description="freeze the encoder, and teach a head on the vectors of some layers; none: all weights learn"
     )

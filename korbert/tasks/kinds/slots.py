@@ -78,6 +78,10 @@ class Slots(ReadingSettings, Kind, frozen=True):
     def needs(self) -> tuple[str, ...]:
         return ("text",)
 
+    @property
+    def reads_pairs(self) -> bool:
+        return True
+
     def texts(self, row: Row) -> list[str]:
         return [row["text"], *self.asked(row)]
 

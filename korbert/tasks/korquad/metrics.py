@@ -37,16 +37,15 @@ def f1(prediction: str, answers: Iterable[str]) -> float:
 
     No shared character is 0, and so is a prediction without characters, even against an answer without any.
     """
-    return max((_f1(normalize(prediction), normalize(answer)) for answer in answers), default=0.0)
-
-
-def _f1(prediction: str, answer: str) -> float:
-    predicted, expected = Counter(prediction.replace(" ", "")), Counter(answer.replace(" ", ""))
-    shared = (predicted & expected).total()
-    if shared == 0:
-        return 0.0
-    precision, recall = shared / predicted.total(), shared / expected.total()
-    return 2 * precision * recall / (precision + recall)
+    best = 0.0
+    predicted = Counter(normalize(prediction).replace(" ", ""))
+    for answer in answers:
+        expected = Counter(normalize(answer).replace(" ", ""))
+        shared = (predicted & expected).total()
+        if shared:
+            precision, recall = shared / predicted.total(), shared / expected.total()
+            best = max(best, 2 * precision * recall / (precision + recall))
+    return best
 
 
 def score(dataset: Any, predictions: Mapping[str, str], name: str = "dataset") -> dict[str, float]:

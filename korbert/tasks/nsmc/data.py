@@ -38,7 +38,14 @@ def read(path: str | Path) -> "pd.DataFrame":
     if len(lines) == 1:
         raise CorpusError(f"{path}: holds no review below its header: give an official NSMC file")
     for number, line in enumerate(lines[1:], start=2):
-        _check_row(path, number, line)
+        fields = line.split("\t")
+        if len(fields) != len(COLUMNS):
+            raise CorpusError(
+                f"{path}, line {number}: {len(fields)} fields between tabs, not {len(COLUMNS)}, in {_shown(line)}:"
+                " mend it"
+            )
+        if fields[2] not in ("0", "1"):
+            raise CorpusError(f"{path}, line {number}: the label is {_shown(fields[2])}, not 0 or 1: mend it")
     table = pd.read_csv(
         io.StringIO("\n".join(lines)),
         sep="\t",
@@ -67,16 +74,6 @@ def _lines(path: Path) -> list[str]:
             f"{path}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8: convert the file to UTF-8"
         ) from error
     return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
-
-
-def _check_row(path: Path, number: int, line: str) -> None:
-    fields = line.split("\t")
-    if len(fields) != len(COLUMNS):
-        raise CorpusError(
-            f"{path}, line {number}: {len(fields)} fields between tabs, not {len(COLUMNS)}, in {_shown(line)}: mend it"
-        )
-    if fields[2] not in ("0", "1"):
-        raise CorpusError(f"{path}, line {number}: the label is {_shown(fields[2])}, not 0 or 1: mend it")
 
 
 def _shown(text: str) -> str:

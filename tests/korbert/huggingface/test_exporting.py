@@ -153,6 +153,7 @@ def test_same_model_same_bytes_and_the_model_folder_is_left_alone(tiny_tokenizer
         ("bert", {"type_vocab_size": 0}, "has no token types .*BertModel always adds them: train one with 2"),
         ("bert", {"boundary_embedding": True}, "embeds boundaries .*transformers has no such class: train one without"),
         ("modern", {"boundary_embedding": True}, "embeds boundaries .*transformers has no such class"),
+        ("modern", {"overlap_embedding": True}, r"both texts of a pair have .*: fine-tune with overlap = false"),
         ("modern", {"layer_groups": 1}, r"layers of this `modern` share their weights \(layer_groups = 1\), those of"),
         ("modern", {"embedding_size": 8}, r"narrow embeddings \(embedding_size = 8\), ModernBERT has none: train one"),
         (

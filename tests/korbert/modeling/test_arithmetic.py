@@ -25,7 +25,7 @@ def _config(values: dict[str, Any], **changes: Any) -> EncoderConfig:
     "changes",
     [
         {},
-        {"boundary_embedding": True},
+        {"boundary_embedding": True, "overlap_embedding": True},
         {"type_vocab_size": 0},
         {"type_vocab_size": 2},
         {"num_hidden_layers": 1, "max_position_embeddings": 40},

@@ -188,6 +188,7 @@ def test_take_encoder_of_a_model_that_is_no_pretraining_one(architecture):
     [
         ({"vocab_size": 90}, r"embeddings\.token\.weight: 90x32 in the model, 100x32 in the pretrained one"),
         ({"type_vocab_size": 2}, r"embeddings\.token_type\.weight: 2x32 in the model, absent in the pretrained one"),
+        ({"boundary_embedding": True}, r"embeddings\.boundary\.weight: 4x32 in the model, absent in the pretrained"),
         ({"num_hidden_layers": 1}, r"layers\.1\.attention\.output\.weight: absent in the model, 32x32 in"),
     ],
 )

@@ -1,3 +1,5 @@
+import gc
+
 import numpy as np
 import pytest
 
@@ -58,3 +60,25 @@ def test_spans_cut_the_text_as_given(tiny_tokenizer):
         assert {place for start, end in found.spans.tolist() for place in range(start, end)} == {
             place for place, char in enumerate(text) if not char.isspace()
         }
+
+
+class _Watched(list):
+    """Notes whether garbage collection is on whenever it is read."""
+
+    def __iter__(self):
+        self.on = gc.isenabled()
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_garbage_collection_is_paused_and_then_as_it_was(tiny_tokenizer, enabled):
+    texts, broken = _Watched(TEXTS), _Watched(["한글", None])
+    if not enabled:
+        gc.disable()
+    try:
+        encode_passages(tiny_tokenizer, texts)
+        with pytest.raises(TypeError):
+            encode_passages(tiny_tokenizer, broken)
+        assert (texts.on, broken.on, gc.isenabled()) == (False, False, enabled)
+    finally:
+        gc.enable()

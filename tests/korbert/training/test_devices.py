@@ -72,6 +72,16 @@ def test_memory_is_kept_inside_and_given_back_afterwards(monkeypatch):
     assert len(glibc.calls) == 6
 
 
+def test_memory_kept_inside_another_is_ended_by_the_outer_one(monkeypatch):
+    glibc = _Glibc()
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: glibc)
+    with memory_kept(CPU):
+        with memory_kept(CPU) as give_back:
+            give_back()
+        assert glibc.calls == [(-4, 0), (-1, -1), ("trim", 0)]
+    assert glibc.calls[3:] == [(-4, 65_536), (-1, 131_072), ("trim", 0)]
+
+
 def test_another_c_library_is_left_as_it_is(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
     with memory_kept(CPU) as give_back:

@@ -1,0 +1,57 @@
+"""Pieces that both texts of a pair have."""
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from korbert.modeling import EncoderConfig, PretrainingModel, ReadingModel, init_encoder_from
+from korbert.modeling.embeddings import in_both
+from korbert.modeling.rows import Rows
+from korbert.tokenization.vocabulary import FIRST_PIECE
+
+CPU = torch.device("cpu")
+_pieces = st.lists(st.integers(FIRST_PIECE - 3, FIRST_PIECE + 5), max_size=12)
+
+
+@settings(max_examples=200, deadline=None)
+@given(pairs=st.lists(st.tuples(_pieces, _pieces).filter(any), min_size=1, max_size=4))
+def test_pieces_of_both_texts_of_a_row(pairs: list[tuple[list[int], list[int]]]) -> None:
+    wanted = []
+    for first, second in pairs:
+        wanted += [piece in second and piece >= FIRST_PIECE for piece in first]
+        wanted += [piece in first and piece >= FIRST_PIECE for piece in second]
+    ids = torch.tensor([piece for first, second in pairs for piece in [*first, *second]])
+    segments = torch.tensor([number for pair in pairs for number, pieces in enumerate(pair) for _ in pieces])
+    rows = Rows([len(first) + len(second) for first, second in pairs], CPU)
+    assert in_both(ids, rows, segments).tolist() == wanted
+
+
+def _config(**changes: bool) -> EncoderConfig:
+    return EncoderConfig(
+        vocab_size=FIRST_PIECE + 50, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
+        **changes,
+    )  # fmt: skip
+
+
+def test_a_pretrained_encoder_is_given_an_overlap_embedding() -> None:
+    pretrained = PretrainingModel(_config(), torch.Generator().manual_seed(1)).eval()
+    model = ReadingModel(_config(overlap_embedding=True), torch.Generator().manual_seed(2)).eval()
+    init_encoder_from(model, pretrained)
+    ids = torch.randint(FIRST_PIECE, FIRST_PIECE + 50, (2, 20), generator=torch.Generator().manual_seed(3))
+    segments = (torch.arange(20) >= 8).long().expand(2, 20)
+    before = pretrained.encoder(ids, token_type_ids=segments)
+    embeddings = model.encoder.embeddings
+    assert torch.allclose(embeddings.overlap.weight.norm(), embeddings.token.weight.norm(dim=1).mean())
+    assert torch.equal(model.encoder(ids), pretrained.encoder(ids)), "a single text has nothing in common with another"
+    marked = model.encoder(ids, token_type_ids=segments)
+    assert not torch.allclose(marked, before)
+
+    # Padding changes nothing: pieces of one row are not compared with those of another.
+    mask = torch.ones(2, 25, dtype=torch.long)
+    mask[:, 20:] = 0
+    padded = [torch.cat([tensor, torch.zeros(2, 5, dtype=torch.long)], dim=1) for tensor in (ids, segments)]
+    found = model.encoder(padded[0], mask, padded[1])[:, :20]
+    assert torch.allclose(found, marked, atol=1e-5)
+    for number in range(2):
+        alone = model.encoder(ids[number, None], token_type_ids=segments[number, None])
+        assert torch.allclose(alone, marked[number, None], atol=1e-5)

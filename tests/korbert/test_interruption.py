@@ -1,0 +1,61 @@
+"""Signals and imports: an exception inside an import that C++ code has begun would abort the process."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_MODULE = """
+import os, signal, sys
+os.kill(os.getpid(), signal.{name})
+for step in range({steps}):
+    sum(range(100_000))
+print("imported", flush=True)
+"""
+
+_COMMAND = """
+import time
+from korbert.interruption import Interrupted, raised_signals
+
+with raised_signals() as arrived:
+    try:
+        import slow
+        time.sleep(60)
+    except Interrupted as interrupted:
+        print(interrupted.number.name, arrived().name)
+time.sleep(0.2)  # no alarm is left
+print("left")
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("steps", [1, 100])
+def test_a_signal_waits_for_the_end_of_an_import(tmp_path: Path, name: str, steps: int) -> None:
+    assert _said(tmp_path, _MODULE.format(name=name, steps=steps)) == ["imported", f"{name} {name}", "left"]
+
+
+def test_the_second_signal_ends_an_import(tmp_path: Path) -> None:
+    twice = _MODULE.format(name="SIGINT", steps=1).replace("for", "os.kill(os.getpid(), signal.SIGTERM)\nfor")
+    assert _said(tmp_path, twice) == ["SIGTERM SIGINT", "left"]
+
+
+def test_outside_of_imports_a_signal_raises_at_once(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("")
+    raising = _COMMAND.replace(
+        "time.sleep(60)", "import os, signal; os.kill(os.getpid(), signal.SIGINT); print('late')"
+    )
+    assert _output(tmp_path, raising) == ["SIGINT SIGINT", "left"]
+
+
+def _said(folder: Path, module: str) -> list[str]:
+    (folder / "slow.py").write_text(module)
+    return _output(folder, _COMMAND)
+
+
+def _output(folder: Path, program: str) -> list[str]:
+    (folder / "program.py").write_text(program)
+    done = subprocess.run(
+        [sys.executable, str(folder / "program.py")], check=True, capture_output=True, text=True, timeout=50
+    )
+    return done.stdout.splitlines()
