@@ -144,7 +144,7 @@ class TextEncoder(Generic[_M]):
     ) -> _Vectors:
         """As embed, for texts that are pieces already, cut to `max_length`: (N, D), computed shortest first."""
         if POOLINGS[settings.pooling].counts and counts is None:
-            counts = self._counts
+            counts = self.piece_counts
         if encodings:
             rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
             examples = Examples.of_rows(rows, [0] * len(encodings), self.tokenizer.pad_id)
@@ -221,7 +221,8 @@ class TextEncoder(Generic[_M]):
         return digest.hexdigest()
 
     @cached_property
-    def _counts(self) -> PieceCounts:
+    def piece_counts(self) -> PieceCounts:
+        """The counts that lie with the model, for "idf" and "bm25". SettingsError where there are none."""
         return PieceCounts.find(None, self.name, self.tokenizer)
 
 

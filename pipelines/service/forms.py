@@ -4,6 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
 
+from korbert.vectors.names import PoolingName
+from korbert.vectors.ranking import Hit
+
 __all__ = [
     "Answer",
     "Answers",
@@ -15,7 +18,6 @@ __all__ = [
     "Filled",
     "Form",
     "Health",
-    "Hit",
     "Listed",
     "Models",
     "Predict",
@@ -36,6 +38,7 @@ _Many = Field(min_length=1)
 _ONE_OR_MANY = Discriminator(_one_or_many)  # an error names the one form that was meant
 Texts = Annotated[Annotated[str, Tag("one")] | Annotated[list[str], Tag("many"), _Many], _ONE_OR_MANY]
 _Row = str | dict[str, JsonValue]
+_Layers = Annotated[Annotated[int, Tag("one")] | Annotated[list[int], Tag("many"), _Many], _ONE_OR_MANY]
 _Rows = Annotated[Annotated[_Row, Tag("one")] | Annotated[list[_Row], Tag("many"), _Many], _ONE_OR_MANY]
 
 
@@ -53,6 +56,16 @@ class Embeddings(Form):
         "float", description="numbers, or base64 of 32-bit floats, the lowest byte first"
     )
     dimensions: int | None = Field(None, ge=1, description="keep only the first numbers of each vector")
+    layer: _Layers | None = Field(
+        None,
+        description="not OpenAI's: 0 the embeddings, 1 the first layer, -1 the last one; of several layers their mean;"
+        " the last one by default",
+    )
+    pooling: PoolingName | None = Field(
+        None,
+        description="not OpenAI's: what makes one vector of those of the pieces; idf and bm25 need counts of pieces in"
+        " the model's folder; by default as the model was trained, else mean",
+    )
     user: str | None = Field(None, description="ignored")
 
 
@@ -165,16 +178,6 @@ class _Reading(BaseModel):
 class Answers(BaseModel):
     model: str
     data: list[_Reading]
-
-
-class Hit(BaseModel):
-    id: str
-    text: str
-    score: float
-    rank_vectors: int | None
-    rank_words: int | None
-    score_vectors: float | None
-    score_words: float | None
 
 
 class _Hits(BaseModel):

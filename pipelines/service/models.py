@@ -47,7 +47,7 @@ def _models(folders: Mapping[str, Path], device: str, limits: Limits) -> dict[st
             analyzers.append((tokenizer.analyzer_options, tokenizer.analyzer))
         operations = operations_of(model, limits, look_data)
         embed = operations["embed"]
-        rows = [row.value for row in embed.tokenize(["안녕하세요"]) if isinstance(row, Row)]
+        rows = [row.value for row in embed.tokenize([("안녕하세요", model.vector_settings())]) if isinstance(row, Row)]
         if embed.forward is not None:
             embed.forward(rows)  # the first pass takes longer than others
         found[name] = Served(name, str(network.kind), model, operations)

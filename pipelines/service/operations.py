@@ -6,24 +6,17 @@ Answers equal those of the model's own methods (`embed`, `fill`, `predict`, `tag
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import torch
-
-from korbert.errors import ModelError, SettingsError
+from korbert.errors import SettingsError
 from korbert.loading import Loaded
-from korbert.modeling.heads import mean_of_pieces
 from korbert.tasks.classification import Classifier
-from korbert.tasks.embedding import Embedder
-from korbert.tasks.examples import Examples
 from korbert.tasks.filling import Filler
-from korbert.tasks.learning import model_inputs
 from korbert.tasks.passages import Passage, encode_passages
 from korbert.tasks.predicting import Predictor
 from korbert.tasks.reading import Reader
 from korbert.tasks.tagging import Tagger
 from korbert.tokenization import AnyTokenizer, Encoding
 from korbert.tokenization.beginnings import encode_beginnings, first_pieces
-from korbert.training.devices import moved
+from korbert.vectors.settings import VectorSettings
 from pipelines.service.batching import Operation, Row
 from pipelines.service.limits import CHARS_A_PIECE, Limits
 from pipelines.service.refusals import Refusal
@@ -66,27 +59,22 @@ def _tokenize(tokenizer: AnyTokenizer, limits: Limits) -> Operation:
 
 
 def _embed(model: Loaded) -> Operation:
-    """Text -> its vector, (D,) float32: that of an Embedder, else the mean over the pieces of the last layer."""
-    network: Any = model.model
-    device = next(network.parameters()).device
-    longest: int = model.max_length if isinstance(model, Embedder) else network.config.max_position_embeddings
+    """(text, its VectorSettings) -> its vector, (D,) float32. Texts of equal settings go through the model together."""
 
-    def tokenize(texts: Sequence[str]) -> list[Row]:
-        return [Row(len(one), one) for one in encode_beginnings(model.tokenizer, texts, longest)]
+    def tokenize(items: Sequence[tuple[str, VectorSettings]]) -> list[Row]:
+        encodings = encode_beginnings(model.tokenizer, [text for text, _ in items], model.max_length)
+        return [
+            Row(len(encoding), (encoding, settings)) for encoding, (_, settings) in zip(encodings, items, strict=True)
+        ]
 
-    def forward(encodings: Sequence[Encoding]) -> list[Any]:
-        rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
-        examples = Examples.of_rows(rows, [0] * len(encodings), model.tokenizer.pad_id)
-        batch = moved(examples.batch(np.arange(len(examples))), device)
-        with torch.inference_mode():
-            if isinstance(model, Embedder):
-                vectors = network(**model_inputs(batch))
-            else:
-                vectors = mean_of_pieces(network.encoder(**model_inputs(batch)), batch["attention_mask"])
-        found = vectors.float().cpu().numpy()
-        if not np.isfinite(found).all():
-            raise ModelError("gives vectors that are no numbers")
-        return list(found)
+    def forward(rows: Sequence[tuple[Encoding, VectorSettings]]) -> list[Any]:
+        found: list[Any] = [None] * len(rows)
+        for settings in dict.fromkeys(own for _, own in rows):
+            places = [place for place, (_, own) in enumerate(rows) if own == settings]
+            vectors = model.pooled([rows[place][0] for place in places], settings, batch_size=len(places))
+            for place, vector in zip(places, vectors, strict=True):
+                found[place] = vector
+        return found
 
     return Operation(tokenize, forward)
 

@@ -1,19 +1,22 @@
 """The routes: what each one reads, asks of the batcher, and answers. ROUTES is their table, for description.py, too."""
 
+import asyncio
 import base64
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from korbert.errors import SettingsError
+from korbert.vectors.settings import VectorSettings
 from pipelines.service import forms
 from pipelines.service.bodies import read_form
 from pipelines.service.gate import Json, may_ask
 from pipelines.service.refusals import Refusal
+from pipelines.service.served import Served
 from pipelines.service.shared import Service
 
 __all__ = ["ROUTES", "Described"]
@@ -35,23 +38,39 @@ _PAGE_POLICY = "; ".join(
 async def _embeddings(service: Service, request: Request) -> Response:
     form = await read_form(request, forms.Embeddings, service.limits)
     served, texts = service.model(form.model), _listed(form.input)
-    size = int(served.model.model.config.hidden_size)
-    if form.dimensions is not None and form.dimensions > size:
-        raise Refusal(422, f"dimensions: {form.dimensions:,}, the vectors of {served.name} have {size:,}", "dimensions")
+    settings = await _vector_settings(served, form)
     service.check_number(len(texts))
     operation = service.operation(served, "embed", "gives no vectors")
-    job = await service.ask(request, operation, texts, list(map(len, texts)), _names("input", form.input))
+    items = [(text, settings) for text in texts]
+    job = await service.ask(request, operation, items, list(map(len, texts)), _names("input", form.input))
     data = []
     for place, vector in enumerate(job.answers):
-        if form.dimensions is not None:
-            vector = vector[: form.dimensions]
-            if getattr(served.model.model, "normalize", False):
-                vector = vector / max(float(np.linalg.norm(vector)), 1e-12)
         packed = base64.b64encode(vector.astype("<f4").tobytes()).decode()
         shown = packed if form.encoding_format == "base64" else vector.tolist()
         data.append({"object": "embedding", "index": place, "embedding": shown})
     usage = {"prompt_tokens": job.pieces, "total_tokens": job.pieces}
     return Json({"object": "list", "data": data, "model": served.name, "usage": usage})
+
+
+async def _vector_settings(served: Served, form: forms.Embeddings) -> VectorSettings:
+    """What the form asks for, and the model's defaults. Refusal 422 for what the model does not have."""
+    given = {"layer": form.layer, "pooling": form.pooling, "size": form.dimensions}
+    try:
+        settings: VectorSettings = served.model.vector_settings(**{k: v for k, v in given.items() if v is not None})
+    except SettingsError as error:  # the form has checked the others
+        raise Refusal(422, str(error), "layer") from None
+    if form.dimensions is not None and form.dimensions > (width := served.model.width(settings)):
+        raise Refusal(422, f"dimensions: {form.dimensions}, the vectors of {served.name} have {width:,}", "dimensions")
+    from korbert.vectors import POOLINGS  # imports torch
+
+    if POOLINGS[settings.pooling].counts:
+        try:
+            await asyncio.to_thread(getattr, served.model, "piece_counts")  # read from a file, once
+        except SettingsError:  # its text names a folder
+            others = ", ".join(name for name, pooling in POOLINGS.items() if not pooling.counts)
+            lacks = f"{served.name} has no counts of pieces, which {settings.pooling} needs"
+            raise Refusal(422, f"pooling: {lacks}: take {others}", "pooling") from None
+    return settings
 
 
 async def _tokenize(service: Service, request: Request) -> Response:

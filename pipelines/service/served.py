@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from korbert.errors import SettingsError
+from korbert.vectors.ranking import Hit
 from pipelines.service.batching import Operation
 
 __all__ = ["Searcher", "Served", "named"]
@@ -17,8 +18,8 @@ _NAME = re.compile(r"[\w.-]+")
 class Searcher(Protocol):
     """Texts that are searched for similar ones; korbert.vectors.Index is one."""
 
-    def search(self, texts: Sequence[str], top: int = 10, way: Any = "both") -> Sequence[Sequence[Any]]:
-        """The `top` hits for each text, each with the attributes of forms.Hit."""
+    def search(self, texts: Sequence[str], top: int = 10, way: Any = "both") -> Sequence[Sequence[Hit]]:
+        """The `top` hits for each text, the best first."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 
-from pipelines.service import forms
 from pipelines.service.batching import Batcher, Job, Operation, Row
 from pipelines.service.limits import CHARS_A_PIECE, Limits
 from pipelines.service.refusals import Refusal
@@ -106,7 +105,7 @@ def _search(searcher: Searcher, limits: Limits) -> Operation:
             places = [place for place, item in enumerate(items) if item[1:] == (top, way)]
             hits = searcher.search([items[place][0] for place in places], top=top, way=way)
             for place, own in zip(places, hits, strict=True):
-                found[place] = {"hits": [{name: getattr(hit, name) for name in forms.Hit.model_fields} for hit in own]}
+                found[place] = {"hits": own}
         return found
 
     return Operation(lambda items: list(map(row, items)), forward)

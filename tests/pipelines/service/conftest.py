@@ -17,6 +17,7 @@ from korbert.modeling import (
 )
 from korbert.tasks.kinds.classification import Classification
 from korbert.tokenization import Tokenizer
+from korbert.vectors import PieceCounts
 from tests.pipelines.service.started import Started, started
 
 
@@ -40,6 +41,9 @@ def models(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) 
     folder = tmp_path_factory.mktemp("models")
     for name, (model, facts) in made.items():
         save_model(folder / name, model, tiny_tokenizer, facts)
+    PieceCounts.of_texts(["학교에 간다", "대출을 신청하고 싶어요", "한 남자가 춤을 춘다"], tiny_tokenizer).save(
+        folder / "gaps"
+    )
     return {name: folder / name for name in made}
 
 
