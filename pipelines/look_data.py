@@ -25,6 +25,7 @@ __all__ = ["Bare", "about", "load_any", "look_data", "words_data"]
 
 _MOST_NEURONS = 1_200_000  # numbers of queries and keys on a page: a byte each
 _MOST_LABELS = 3  # that gradients are integrated for
+_MOST_DISTANCES = 100  # occurrences of a word between which all distances are shown
 _SHORT = 128  # pieces of a text whose gradients may be integrated while somebody waits
 
 
@@ -89,7 +90,7 @@ def packed(array: NDArray[Any]) -> dict[str, Any]:
 
 
 def words_data(word: str, texts: Sequence[str], spans: Sequence[tuple[int, int]], vectors: Any) -> dict[str, Any]:
-    """What the page shows of one word: its occurrences in two dimensions (PCA), and 1 - cosine between all.
+    """What the page shows of one word: its occurrences in two dimensions (PCA), and 1 - cosine between all up to 100.
 
     texts, spans: each occurrence's sentence, and where the word stands there. vectors: (N, D). It is data["words"],
     with the data of a text or alone: {"model": about(loaded), "texts": [word], "missing": {}, "words": ..}.
@@ -101,7 +102,10 @@ def words_data(word: str, texts: Sequence[str], spans: Sequence[tuple[int, int]]
     kept = min(2, left.shape[1])
     places[:, :kept] = left[:, :kept] * lengths[:kept]
     total = float((lengths**2).sum())
-    unit = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+    apart = None
+    if len(found) <= _MOST_DISTANCES:
+        unit = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+        apart = [[_short(max(0.0, one)) for one in row] for row in (1 - unit @ unit.T).tolist()]
     return {
         "word": word,
         "occurrences": [
@@ -109,7 +113,7 @@ def words_data(word: str, texts: Sequence[str], spans: Sequence[tuple[int, int]]
         ],
         "points": [[_short(x), _short(y)] for x, y in places.tolist()],
         "explained": [_short(float(one**2) / total) if total else 0.0 for one in lengths[:2].tolist()],
-        "distances": [[_short(max(0.0, one)) for one in row] for row in (1 - unit @ unit.T).tolist()],
+        "distances": apart,
     }
 
 

@@ -329,5 +329,10 @@ def test_the_occurrences_of_a_word(model: str, tmp_path: Path, capsys: pytest.Ca
 
 
 def test_a_word_that_is_nowhere(model: str, texts: str, capsys: pytest.CaptureFixture[str]) -> None:
-    out, err = said(capsys, "words", model, "없는말", texts)
+    page = Path(texts).with_name("words.html")
+    out, err = said(capsys, "words", model, "없는말", texts, "--html", str(page))
     assert (out, "없는말: is in none of 5 texts" in err) == ("", True)
+    assert not page.exists()
+    _, err = said(capsys, "words", model, "대출", texts, "--html", texts, code=2)
+    assert texts in err  # which would be lost
+    assert Path(texts).read_text(encoding="utf-8").startswith(TEXTS[0])
