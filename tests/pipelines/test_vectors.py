@@ -1,17 +1,15 @@
 """`korbert embed`, `index`, `similar`, `words`: what they print and write, and what a bad line or a kill costs."""
 
 import csv
-import functools
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import kiwipiepy
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -27,21 +25,15 @@ from pipelines.cli import run_command
 TEXTS = ["대출을 신청하고 싶어요", "영화가 정말 재미있다", "카드를 잃어버렸어요", "내일 비가 온다", ""]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _one_kiwi() -> Iterator[None]:
-    """Each command loads a Kiwi of its own, in seconds: here they share one."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kiwipiepy, "Kiwi", functools.cache(kiwipiepy.Kiwi))
-        yield
+pytestmark = pytest.mark.usefixtures("one_kiwi")
 
 
 @pytest.fixture(scope="module")
-def model(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> str:
+def model(
+    tiny_tokenizer: Tokenizer, tiny_config: Callable[..., EncoderConfig], tmp_path_factory: pytest.TempPathFactory
+) -> str:
     """An artifact of a model that has learned nothing."""
-    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
-    config = EncoderConfig.model_validate(
-        {"vocab_size": tiny_tokenizer.vocab_size, "max_position_embeddings": 32, "initializer_range": 0.5, **sizes}
-    )
+    config = tiny_config(max_position_embeddings=32, initializer_range=0.5)
     folder = tmp_path_factory.mktemp("pretrain")
     save_model(folder / "model", PretrainingModel(config, torch.Generator().manual_seed(0)), tiny_tokenizer)
     return str(folder)

@@ -1,6 +1,6 @@
 """Tiny models of every kind, and one service with all of them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,12 +22,11 @@ from tests.pipelines.service.started import Started, started
 
 
 @pytest.fixture(scope="session")
-def models(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> dict[str, Path]:
+def models(
+    tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer, tiny_config: Callable[..., EncoderConfig]
+) -> dict[str, Path]:
     """Name -> folder of a model that knows nothing; the one of vectors first."""
-    config = EncoderConfig(
-        vocab_size=tiny_tokenizer.vocab_size, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=32, max_position_embeddings=64, type_vocab_size=2, initializer_range=0.3,
-    )  # fmt: skip
+    config = tiny_config(intermediate_size=32, max_position_embeddings=64, type_vocab_size=2, initializer_range=0.3)
     random = torch.Generator().manual_seed(3)
     task = Classification(metrics=("accuracy",), max_length=32, labels=("같다", "다르다"), pair=True)
     made = {
