@@ -1,4 +1,4 @@
-"""What a model does for each kind of request: how texts become rows, and a batch of rows becomes answers.
+"""The operations of a model: how items become rows of pieces, and a batch of rows becomes answers.
 
 Answers equal those of the model's own methods (`embed`, `fill`, `predict`, `tag`, `answer`) up to rounding.
 """
@@ -25,11 +25,11 @@ from pipelines.tokenizing import token_rows
 __all__ = ["LookData", "operations_of"]
 
 LookData = Callable[[Any, str, str | None], dict[str, Any]]
-"""(model, text, pair) -> what the page shows of it, as JSON has it: pipelines.look_data."""
+"""(model, text, pair) -> the data of the page as JSON values: pipelines.look_data."""
 
 
 def operations_of(model: Loaded, limits: Limits, look_data: LookData | None = None) -> dict[str, Operation]:
-    """Name -> each operation that the model can do: tokenize, embed, and of fill, predict, answer, attention."""
+    """The operations of a model by name: tokenize, embed, and those of fill, predict, answer, attention that it has."""
     found = {"tokenize": _tokenize(model.tokenizer, limits), "embed": _embed(model)}
     if isinstance(model, Filler):
         found["fill"] = _fill(model)
@@ -184,7 +184,7 @@ def _answer(model: Reader, limits: Limits) -> Operation:
 
 
 def _attention(model: Loaded, look_data: LookData) -> Operation:
-    """(text, pair or None) -> what look_data gives. On the model's thread: it puts hooks into the model."""
+    """(text, pair or None) -> what look_data gives, on the model's thread: it puts hooks into the model."""
 
     def row(item: tuple[str, str | None]) -> Row:
         return Row(len(_encoded(model, *item)), item)
@@ -193,7 +193,7 @@ def _attention(model: Loaded, look_data: LookData) -> Operation:
 
 
 def _each(row: Callable[[Any], Row]) -> Callable[[Sequence[Any]], list[Row | Refusal]]:
-    """The row of each item, or why it has none. row: may raise Refusal."""
+    """A tokenizer of items one by one. row: item -> its Row; may raise Refusal."""
 
     def tokenize(items: Sequence[Any]) -> list[Row | Refusal]:
         found: list[Row | Refusal] = []
@@ -208,7 +208,7 @@ def _each(row: Callable[[Any], Row]) -> Callable[[Sequence[Any]], list[Row | Ref
 
 
 def _encoded(model: Loaded, text: str, pair: str | None) -> Encoding:
-    """A text or pair with its special tokens, which the model has to read as a whole. Refusal 413 where it cannot."""
+    """A text or pair with special tokens, which the model has to read as a whole. Refusal 413 where it is too long."""
     longest: int = model.model.config.max_position_embeddings
     for one in filter(None, (text, pair)):
         _check_chars(one, longest)
@@ -219,7 +219,7 @@ def _encoded(model: Loaded, text: str, pair: str | None) -> Encoding:
 
 
 def _whole(tokenizer: AnyTokenizer, text: str, limits: Limits) -> Passage:
-    """A text of which the model reads all. Refusal 413 where it is too long."""
+    """A text that the model reads as a whole, in windows if need be. Refusal 413 where it is too long."""
     _check_chars(text, limits.pieces)
     (passage,) = encode_passages(tokenizer, [text])
     if len(passage.ids) > limits.pieces:
@@ -230,5 +230,5 @@ def _whole(tokenizer: AnyTokenizer, text: str, limits: Limits) -> Passage:
 def _check_chars(text: str, pieces: int) -> None:
     if len(text) > CHARS_A_PIECE * pieces:
         raise Refusal(
-            413, f"has {len(text):,} characters, at most {CHARS_A_PIECE * pieces:,} are read here: cut it into parts"
+            413, f"has {len(text):,} characters, at most {CHARS_A_PIECE * pieces:,} are accepted: cut it into parts"
         )

@@ -1,4 +1,4 @@
-"""The routes: what each one reads, asks of the batcher, and answers. ROUTES is their table, for description.py, too."""
+"""The handlers of all routes, and ROUTES, the table of them, which description.py reads, too."""
 
 import asyncio
 import base64
@@ -125,7 +125,7 @@ async def _attention(service: Service, request: Request) -> Response:
 async def _of_model(
     service: Service, request: Request, form: Any, name: str, about: str, items: Sequence[Any]
 ) -> Response:
-    """{"model", "data": the answer to each item}. name, about: as Service.operation has them."""
+    """{"model", "data": the answer for each item}. name, about: see Service.operation."""
     served = service.model(form.model)
     operation = service.operation(served, name, about)
     param = "input" if hasattr(form, "input") else "context"
@@ -140,7 +140,7 @@ def _listed(given: Any) -> list[Any]:
 
 
 def _names(param: str, given: Any) -> Callable[[int], str]:
-    """What a request calls its items: input, or input[3]."""
+    """The place of an item in the request, by its number: input, or input[3]."""
     return lambda number: f"{param}[{number}]" if isinstance(given, list) else param
 
 
@@ -185,10 +185,10 @@ async def _page(service: Service, request: Request) -> Response:
 
 @dataclass(frozen=True)
 class Described:
-    """A route, and what the OpenAPI document says of it.
+    """A route and its description in the OpenAPI document.
 
-    form, example: of its body; None: it has none. answer: the form of a JSON answer, or the media type of another one.
-    codes: refusals beside 401 and 403, which any route may give.
+    form, example: of the body; None: the route takes none. answer: the form of a JSON response, or another media type.
+    codes: errors besides 401 and 403, which any route may give.
     """
 
     method: str
@@ -206,22 +206,22 @@ _ASKED = (400, 404, 408, 413, 422, 429, 500, 503)
 ROUTES = (
     Described("POST", "/v1/embeddings", _embeddings, "Vectors of texts, in OpenAI's form.", forms.EmbeddingsAnswer,
               forms.Embeddings, {"input": ["신용 대출을 신청하고 싶어요", "대출 신청은 어떻게 하나요?"]}, _ASKED),
-    Described("POST", "/similar", _similar, "The texts of the index that are nearest to each text.", forms.Listed,
+    Described("POST", "/similar", _similar, "The texts of the index that are most similar to each text.", forms.Listed,
               forms.Similar, {"input": "신용 대출을 신청하고 싶어요", "top": 3}, _ASKED),
-    Described("POST", "/tokenize", _tokenize, "Texts as pieces with their spans and tags.", forms.Tokenized,
+    Described("POST", "/tokenize", _tokenize, "Pieces of texts with their spans and tags.", forms.Tokenized,
               forms.Tokenize, {"input": "학교에 간다"}, _ASKED),
-    Described("POST", "/fill", _fill, "The likeliest pieces for each [MASK].", forms.Filled,
+    Described("POST", "/fill", _fill, "The most probable pieces for each [MASK].", forms.Filled,
               forms.Fill, {"input": "오늘 [MASK] 정말 좋다", "top": 3}, _ASKED),
-    Described("POST", "/predict", _predict, "What a model has learned to predict: labels, numbers, spans.",
+    Described("POST", "/predict", _predict, "Predictions of a fine-tuned model: labels, numbers, spans.",
               forms.Predicted, forms.Predict, {"input": "정말 좋은 영화"}, _ASKED),
-    Described("POST", "/answer", _answer, "Answers to questions, cut out of texts.", forms.Answers, forms.Answer,
+    Described("POST", "/answer", _answer, "Answers to questions, as spans of texts.", forms.Answers, forms.Answer,
               {"question": "한글은 언제 만들어졌나?", "context": "세종은 1443년에 한글을 만들었다."}, _ASKED),
-    Described("POST", "/attention", _attention, "What the page shows of a text or a pair.", forms.Seen,
+    Described("POST", "/attention", _attention, "The data that the page shows for a text or a pair.", forms.Seen,
               forms.Attention, {"text": "신용 대출을 신청하고 싶어요"}, _ASKED),
-    Described("GET", "/v1/models", _models, "The names of the models.", forms.Models),
-    Described("GET", "/health", _health, "Whether the service runs, and what it has.", forms.Health),
+    Described("GET", "/v1/models", _models, "Names of the models.", forms.Models),
+    Described("GET", "/health", _health, "Status of the service, its models and index.", forms.Health),
     Described("GET", "/ready", _ready, "Whether the models are loaded.", forms.Ready, codes=(503,)),
-    Described("GET", "/metrics", _metrics, "Counts and times for Prometheus.", "text/plain"),
+    Described("GET", "/metrics", _metrics, "Metrics for Prometheus.", "text/plain"),
     Described("GET", "/openapi.json", _openapi, "This document.", "application/json"),
     Described("GET", "/docs", _docs, "This document as a page.", "text/html"),
     Described("GET", "/", _page, "The page that shows what a model does.", "text/html", codes=(404,)),

@@ -179,8 +179,8 @@ def test_pieces_are_those_of_the_tokenizer(service: Started, loaded: dict[str, A
 @pytest.mark.parametrize(
     ("path", "body", "code", "param", "message"),
     [
-        ("/v1/embeddings", b'{"input": ', 400, None, "no JSON in UTF-8: EOF while parsing a value at line 1 column 10"),
-        ("/v1/embeddings", b"\xff\xfe", 400, None, "no JSON in UTF-8"),
+        ("/v1/embeddings", b'{"input": ', 400, None, "not JSON in UTF-8: EOF while parsing a value at line 1"),
+        ("/v1/embeddings", b"\xff\xfe", 400, None, "not JSON in UTF-8"),
         ("/v1/embeddings", b'{"input": "\\ud800"}', 400, None, "hex escape at line 1"),
         ("/v1/embeddings", b"[" * 100_000, 400, None, "recursion limit"),
         ("/v1/embeddings", [], 422, None, "the body: Input should be an object"),
@@ -214,7 +214,7 @@ def test_pieces_are_those_of_the_tokenizer(service: Started, loaded: dict[str, A
         ("/answer", {"question": "?", "context": "1" * 16_000, "model": "answers"}, 413, "context", "pieces"),
         ("/similar", {"input": "글"}, 404, None, "start it with --index"),
         ("/nowhere", None, 404, None, "no such path"),
-        ("/fill", None, 405, None, "not with this method"),
+        ("/fill", None, 405, None, "this path has other methods"),
         ("/fill/", {}, 404, None, "no such path"),
     ],
 )  # fmt: skip
