@@ -1,4 +1,4 @@
-"""What the page of a text shows (looking.py): attention, neurons, guesses, pieces, vectors, words, answers, as JSON."""
+"""The data of the page of a text (looking.py) as JSON values: attention, neurons, guesses, pieces, vectors, answers."""
 
 import base64
 import zlib
@@ -23,13 +23,14 @@ from pipelines.tokenizing import page_spans
 
 __all__ = ["Bare", "about", "load_any", "look_data", "words_data"]
 
-_MOST_NEURONS = 1_200_000  # numbers of queries and keys on a page: a byte each
-_MOST_LABELS = 3  # that gradients are integrated for
-_SHORT = 128  # pieces of a text whose gradients may be integrated while somebody waits
+_MOST_NEURONS = 1_200_000  # numbers of queries and keys on a page, a byte each
+_MOST_LABELS = 3  # with integrated gradients
+_MOST_DISTANCES = 100  # occurrences of a word up to which all distances are shown
+_SHORT = 128  # pieces of a text up to which a service integrates gradients
 
 
 class Bare(NamedTuple):
-    """A model that has no use but to be looked at: an encoder, a detector."""
+    """A model that korbert.load refuses, but the page can show: an encoder, a detector."""
 
     model: Any
     tokenizer: AnyTokenizer
@@ -44,12 +45,11 @@ def load_any(folder: Path, device: str = "auto") -> Any:
 
 
 def look_data(loaded: Any, text: str, pair: str | None = None, *, whole: bool = False) -> dict[str, Any]:
-    """What the page shows of a text or pair, as JSON values (docs/formats.md).
+    """The data of the page for a text or pair, as JSON values (docs/formats.md).
 
-    loaded: what korbert.load gives, or a Bare. whole: with what takes many passes through the model: the guesses at
-    every place (a pass each; the page asks a service for them one by one), and what speaks for a label in a long text
-    (50 passes), and for the next likely ones. ModelError for a text that is too long, but not for one that a reader
-    reads.
+    loaded: what korbert.load gives, or a Bare. whole: include what takes many passes through the model: the guesses at
+    every place (a pass each; on a service, the page asks for them one by one) and the attribution of a label in a long
+    text (50 passes), and of the next likely labels. ModelError for a text that is too long, unless a reader reads it.
     """
     model, tokenizer = loaded.model, loaded.tokenizer
     data: dict[str, Any] = {"model": about(loaded), "texts": [text] if pair is None else [text, pair], "missing": {}}
@@ -79,20 +79,24 @@ def look_data(loaded: Any, text: str, pair: str | None = None, *, whole: bool = 
     if isinstance(model, ClassificationModel) and model.kind == "classification":
         data["label"] = _label(model, tokenizer, data, whole)
     if isinstance(loaded, Reader) and pair is not None:
-        data["reading"] = _reading(loaded, text, pair)
+        question, context = encode_passages(tokenizer, [text, pair])
+        (found,) = loaded.search([(question, context)])
+        answers = [{**one, "score": _short(one["score"])} for one in loaded.decided(found)]
+        data["reading"] = {"question": text, "context": pair, "answers": answers}
     return data
 
 
 def packed(array: NDArray[Any]) -> dict[str, Any]:
-    """An array of bytes for the page: its shape, and zlib's form of it in base64."""
+    """An array of bytes for the page: its shape, and its zlib-compressed bytes in base64."""
     return {"shape": list(array.shape), "data": base64.b64encode(zlib.compress(array.tobytes(), 6)).decode()}
 
 
 def words_data(word: str, texts: Sequence[str], spans: Sequence[tuple[int, int]], vectors: Any) -> dict[str, Any]:
-    """What the page shows of one word: its occurrences in two dimensions (PCA), and 1 - cosine between all.
+    """The data of the page for one word: its occurrences in two dimensions (PCA), and up to 100 of them the distances,
+    1 - cosine.
 
-    texts, spans: each occurrence's sentence, and where the word stands there. vectors: (N, D). It is data["words"],
-    with the data of a text or alone: {"model": about(loaded), "texts": [word], "missing": {}, "words": ..}.
+    texts, spans: the sentence of each occurrence, and the span of the word in it. vectors: (N, D). It is data["words"],
+    beside the data of a text or alone: {"model": about(loaded), "texts": [word], "missing": {}, "words": ..}.
     """
     found = np.asarray(vectors, dtype=np.float64)
     centred = found - found.mean(axis=0)
@@ -101,7 +105,10 @@ def words_data(word: str, texts: Sequence[str], spans: Sequence[tuple[int, int]]
     kept = min(2, left.shape[1])
     places[:, :kept] = left[:, :kept] * lengths[:kept]
     total = float((lengths**2).sum())
-    unit = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+    apart = None
+    if len(found) <= _MOST_DISTANCES:
+        unit = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+        apart = [[_short(max(0.0, one)) for one in row] for row in (1 - unit @ unit.T).tolist()]
     return {
         "word": word,
         "occurrences": [
@@ -109,12 +116,12 @@ def words_data(word: str, texts: Sequence[str], spans: Sequence[tuple[int, int]]
         ],
         "points": [[_short(x), _short(y)] for x, y in places.tolist()],
         "explained": [_short(float(one**2) / total) if total else 0.0 for one in lengths[:2].tolist()],
-        "distances": [[_short(max(0.0, one)) for one in row] for row in (1 - unit @ unit.T).tolist()],
+        "distances": apart,
     }
 
 
 def about(loaded: Any) -> dict[str, Any]:
-    """What the model is. Its folder's name alone: a server's paths are its own."""
+    """Name, kind and sizes of the model. The name is that of its folder: a server does not show paths."""
     config = loaded.model.config
     path = Path(loaded.name)
     return {
@@ -141,7 +148,7 @@ def _pieces(seen: Attention) -> dict[str, Any]:
 
 
 def _neurons(seen: Attention, missing: dict[str, str]) -> dict[str, Any] | None:
-    """Queries and keys as signed bytes; scale: what 127 stands for, of each layer and head."""
+    """Queries and keys as signed bytes; None where missing["neurons"] says why."""
     if seen.queries is None or seen.keys is None:
         missing["neurons"] = "Encoders of transformers do not give their queries and keys."
         return None
@@ -152,14 +159,14 @@ def _neurons(seen: Attention, missing: dict[str, str]) -> dict[str, Any] | None:
 
 
 def _signed(array: NDArray[np.float32]) -> dict[str, Any]:
-    """(A, B, ...) as signed bytes, and the largest size of each [a, b], which 127 stands for."""
+    """(A, B, ...) as signed bytes; scale: the largest absolute value of each [a, b], which 127 stands for."""
     most = np.maximum(np.abs(array).max(axis=tuple(range(2, array.ndim)), keepdims=True), 1e-9)
     scale = most.reshape(array.shape[:2])
     return packed(np.rint(127 * array / most).astype(np.int8)) | {"scale": [[_short(x) for x in row] for row in scale]}
 
 
 def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> dict[str, Any] | None:
-    """The mean over its pieces of each text, read alone, in every layer; cosines between layers, and between texts."""
+    """The mean vector of each text, encoded alone, in every layer; cosines between layers, and between texts."""
     device, found = next(model.parameters()).device, []
     for text in texts:
         encoding = tokenizer.encode(text, special_tokens=True)
@@ -167,7 +174,7 @@ def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> dict[s
         try:
             with torch.inference_mode():
                 layers = model.encoder.all_layers(ids, boundaries=boundaries)
-        except ModelError:  # layers of fewer pieces
+        except ModelError:  # an encoder with shorter rows in some layers
             return None
         found.append(layers[:, 0].float().mean(dim=1).cpu().numpy())
     vectors = np.stack(found)  # (texts, L + 1, D)
@@ -182,7 +189,7 @@ def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> dict[s
 def _label(
     model: ClassificationModel, tokenizer: AnyTokenizer, data: Mapping[str, Any], whole: bool
 ) -> dict[str, Any] | None:
-    """What speaks for the likeliest label, and whole: for the next ones; None where data["missing"] says why not."""
+    """The attribution of the likeliest label, with `whole` also of the next; or None, and why in data["missing"]."""
     pieces = len(data["special"]) if "special" in data else 0
     if not has_captum():
         data["missing"]["label"] = "What speaks for a label needs captum: pip install 'korbert[look]'"
@@ -191,7 +198,7 @@ def _label(
         data["missing"]["label"] = f"What speaks for a label in {pieces:,} pieces takes long: korbert look shows it."
         return None
     two = model.num_labels == 2 and model.problem_type == "single_label_classification"
-    most = _MOST_LABELS if whole and not two else 1  # of two labels, one has what the other has not
+    most = _MOST_LABELS if whole and not two else 1  # of two labels, the second mirrors the first
     text, *pair = data["texts"]
     found = attribute(model, tokenizer, text, pair[0] if pair else None, most)
     return {
@@ -202,13 +209,6 @@ def _label(
         "masked": [_short(x) for x in found.masked],
         "shares": [[_short(x) for x in row] for row in found.shares],
     }
-
-
-def _reading(reader: Reader, question: str, context: str) -> dict[str, Any]:
-    asked, given = encode_passages(reader.tokenizer, [question, context])
-    (found,) = reader.search([(asked, given)])
-    answers = [{**one, "score": _short(one["score"])} for one in reader.decided(found)]
-    return {"question": question, "context": context, "answers": answers}
 
 
 def _short(number: Any) -> float | None:

@@ -1,7 +1,7 @@
-"""What a model does with a text, as one page: attention, neurons, guesses, pieces, vectors, words, answers.
+"""One page that shows what a model does with a text: attention, neurons, guesses, pieces, vectors, words, answers.
 
-look_data.py computes what the page shows. Without data the page asks the service that it comes from. The page needs no
-model, so that a service has it while models are loaded.
+look_data.py computes its data. Without data the page asks the service that it comes from. Making the page needs no
+model: a service can show it while models are loading.
 """
 
 import base64
@@ -22,9 +22,9 @@ _SCRIPTS = ("data", "attention", "strips", "matrix", "neurons", "guesses", "text
 
 
 def page(data: Mapping[str, Any] | None) -> str:
-    """The page, whole: no scripts, fonts or styles from elsewhere. None: as the service gives it, which it then asks.
+    """A self-contained page: no scripts, fonts or styles from elsewhere. None: the page of a service, which it asks.
 
-    Text never becomes markup: `<` is an escape in the JSON, and no other script than the page's own runs.
+    Text never becomes markup: `<` is escaped in the JSON, and only the page's own script may run.
     """
     said = "null" if data is None else json.dumps(data, separators=(",", ":"))  # ASCII: surrogates are escapes
     for char in "<>&":

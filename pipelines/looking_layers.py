@@ -1,4 +1,4 @@
-"""The texts of a labelled set in two dimensions, layer by layer: where in an encoder do labels come apart?"""
+"""The texts of a labelled set in two dimensions, layer by layer: in which layers do the labels separate?"""
 
 from collections import Counter
 from pathlib import Path
@@ -25,10 +25,10 @@ _AT_ONCE = 32  # texts
 def layer_points(
     loaded: Any, file: Path, columns: dict[str, list[str]], form: Any, *, way: Way, most: int, seed: int = 0
 ) -> dict[str, Any]:
-    """What reports.layers.write_pictures draws of a file of texts with labels.
+    """The data of reports.layers.write_pictures for a file of texts with labels.
 
-    loaded: a model with its tokenizer. most: texts, evenly chosen. way: principal components, or t-SNE (van der Maaten
-    and Hinton 2008) as scikit-learn has it, with a fixed seed. Labels are those of the file, the most frequent first.
+    loaded: a model with its tokenizer. most: texts to draw, evenly spaced. way: principal components, or t-SNE (van der
+    Maaten and Hinton 2008) by scikit-learn. Labels are those of the file, the most frequent first.
     """
     rows = read_rows([file], [ROLES["text"], ROLES["label"]], form=form, columns=columns).rows
     if len(rows) < 3:
@@ -55,7 +55,7 @@ def layer_points(
 
 
 def vectors_by_layer(loaded: Any, texts: list[str]) -> NDArray[np.float32]:
-    """The mean over its pieces of each text, special tokens included, in every layer: (L + 1, N, D)."""
+    """The mean vector of each text over its pieces, special tokens included, in every layer: (L + 1, N, D)."""
     model, tokenizer = loaded.model, loaded.tokenizer
     longest, device = model.config.max_position_embeddings, next(model.parameters()).device
     encodings = tokenizer.encode_batch(texts, max_length=longest)
@@ -77,7 +77,7 @@ def vectors_by_layer(loaded: Any, texts: list[str]) -> NDArray[np.float32]:
 
 
 def _pca(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-    """(N, D) -> (N, 2); the larger of each column's ends is positive, so that signs do not depend on the library."""
+    """(N, D) -> (N, 2); the entry of largest size in each column is positive: signs do not depend on the library."""
     centred = vectors.astype(np.float64) - vectors.mean(axis=0, dtype=np.float64)
     left, lengths, _ = np.linalg.svd(centred, full_matrices=False)
     points = left[:, :2] * lengths[:2]
@@ -93,7 +93,7 @@ def _tsne(vectors: NDArray[np.float32], seed: int) -> NDArray[np.float64]:
 
 
 def _same_neighbours(vectors: NDArray[np.float32], members: NDArray[np.int64]) -> float:
-    """The share of texts whose nearest other one, by cosine, has the same label."""
+    """The share of texts whose nearest neighbour by cosine has the same label."""
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     cosines = unit @ unit.T
     np.fill_diagonal(cosines, -np.inf)

@@ -5,7 +5,8 @@ import os
 import runpy
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,36 @@ def tiny_tokenizer(sample: Path) -> Any:
         counts.update(analysis.forms)
     settings = VocabularySettings(size=2_000)
     return Tokenizer.build(learn(counts.items(), settings), settings, AnalyzerOptions(), analyzer.versions)
+
+
+@pytest.fixture(scope="session")
+def tiny_config(tiny_tokenizer: Any) -> Callable[..., Any]:
+    """(settings) -> the config of an encoder of 2 x 16 over the pieces of tiny_tokenizer, with these settings."""
+    from korbert.modeling import EncoderConfig
+
+    def config(**settings: Any) -> EncoderConfig:
+        sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
+        return EncoderConfig.model_validate({"vocab_size": tiny_tokenizer.vocab_size, **sizes, **settings})
+
+    return config
+
+
+@cache
+def _shared(kind: Any, folder: Path) -> Any:
+    return cache(kind)
+
+
+@pytest.fixture(scope="module")
+def one_kiwi(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each tokenizer loads a Kiwi of its own, in seconds: here those with the same options share one.
+
+    All modules of a folder that use this share it; those of other folders may add words to theirs.
+    """
+    import kiwipiepy
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kiwipiepy, "Kiwi", _shared(kiwipiepy.Kiwi, request.path.parent))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""An exported folder, loaded as its users do, against our model, to rounding. Needs `transformers`."""
+"""Comparing an exported folder, loaded as its users load it, with our model. Needs `transformers`."""
 
 import importlib
 import json
@@ -30,7 +30,7 @@ from korbert.tokenization.vocabulary import FIRST_PIECE
 
 __all__ = ["TEXTS", "TOLERANCE", "compare", "transformers"]
 
-TOLERANCE = 1e-5  # of float32 scores, or of the largest one where that is above 1
+TOLERANCE = 1e-5  # of float32 scores; relative to the largest one where that is above 1
 
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
@@ -47,8 +47,8 @@ TEXTS = (
 def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float]:
     """The largest absolute difference of each output between `model` and what `transformers` loads from `folder`.
 
-    The Auto classes are used and, where there is one, the pipeline for its kind. ModelError for a difference above
-    TOLERANCE, and where the tokenizer of the folder gives other ids.
+    It uses the Auto classes and, where there is one, the pipeline for this kind of model. ModelError for a difference
+    above TOLERANCE, and where the tokenizer of the folder gives other ids.
     """
     fills = isinstance(model, PretrainingModel)
     with _quietly(folder.parent):
@@ -57,7 +57,7 @@ def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float
             ours, others = tokenizer.encode(text, special_tokens=fills).input_ids, reads(text)["input_ids"]
             if ours != others:
                 raise ModelError(
-                    f"export: its tokenizer cuts {text[:40]!r} into {others}, ours into {ours}: report this"
+                    f"export: its tokenizer encodes {text[:40]!r} as {others}, ours as {ours}: report this"
                 )
         differences = _compare_outputs(model, tokenizer, folder)
         if use := _USES.get(model.kind):
@@ -71,17 +71,26 @@ def _compare_outputs(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[s
     if wrong := {key: sorted(keys) for key, keys in report.items() if keys}:
         raise ModelError(f"export: {kind} does not take all weights: {wrong}: report this as a fault")
     theirs.eval()
+
+    # Texts and pairs in one padded batch; random ids of three lengths.
+    longest = min(model.config.max_position_embeddings, 300)
+    batches = [_rows(tokenizer, [*TEXTS, TEXTS[0]], [None] * len(TEXTS) + [TEXTS[1]], longest)]
+    generator = torch.Generator().manual_seed(0)
+    for length in sorted({min(8, longest), min(65, longest), longest}):
+        ids = torch.randint(tokenizer.vocab_size, (2, length), generator=generator)
+        batches.append(dict(zip(_INPUTS, (ids, torch.ones_like(ids), torch.zeros_like(ids)), strict=True)))
+
     differences: dict[str, float] = {}
-    for batch in _batches(model, tokenizer):
+    for batch in batches:
         with torch.inference_mode():
             others = _their_outputs(theirs, batch, segments=bool(model.config.type_vocab_size))
             ours = _our_outputs(model, batch)
-        if "nsp_logits" not in others:  # not every class has that head
+        if "nsp_logits" not in others:  # some classes lack that head
             ours.pop("nsp_logits", None)
         real = batch["attention_mask"].bool()
         for name, expected in ours.items():
             got = others[name]
-            if expected.shape[:2] == real.shape:  # one output a piece: those of padding do not count
+            if expected.shape[:2] == real.shape:  # one output per piece: padding does not count
                 expected, got = expected[real], got[real]
             differences[name] = max(_difference(name, expected, got), differences.get(name, 0.0))
     return differences
@@ -104,7 +113,7 @@ def transformers() -> ModuleType:
 
 @contextmanager
 def _quietly(cache: Path) -> Iterator[None]:
-    """No bars and hints of `transformers`. The code that it copies lies in `cache`, and is not imported afterwards."""
+    """Silences `transformers`. The code that it copies goes to `cache`, and is not in sys.modules afterwards."""
     logging: Any = importlib.import_module("transformers.utils.logging")
     modules: Any = importlib.import_module("transformers.dynamic_module_utils")
     shown, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
@@ -215,21 +224,10 @@ def _pipeline(task: str, folder: Path) -> Any:
     return transformers().pipeline(task, model=str(folder), trust_remote_code=True, device="cpu")
 
 
-def _batches(model: Model, tokenizer: Tokenizer) -> list[dict[str, Tensor]]:
-    """Texts and pairs in one padded batch; random ids of three lengths."""
-    longest = min(model.config.max_position_embeddings, 300)
-    batches = [_rows(tokenizer, [*TEXTS, TEXTS[0]], [None] * len(TEXTS) + [TEXTS[1]], longest)]
-    generator = torch.Generator().manual_seed(0)
-    for length in sorted({min(8, longest), min(65, longest), longest}):
-        ids = torch.randint(tokenizer.vocab_size, (2, length), generator=generator)
-        batches.append(dict(zip(_INPUTS, (ids, torch.ones_like(ids), torch.zeros_like(ids)), strict=True)))
-    return batches
-
-
 def _rows(
     tokenizer: Tokenizer, texts: list[str], pairs: Sequence[str | None], max_length: int | None = None
 ) -> dict[str, Tensor]:
-    """Texts, each with its pair or alone, as one batch of our model."""
+    """Texts, each with its pair or alone, as one batch for our model."""
     arrays = pad_batch(tokenizer.encode_batch(texts, pairs, max_length=max_length), tokenizer.pad_id)
     return {key: torch.from_numpy(arrays[key]) for key in _INPUTS}
 

@@ -1,4 +1,4 @@
-"""Our config as config.json of `transformers`, and back; either refuses what the other cannot express."""
+"""Our config as the config.json of `transformers`, and back. What the other side cannot express is refused."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -137,7 +137,7 @@ _SHARED = (
 
 
 def config_from_transformers(theirs: Mapping[str, Any]) -> tuple[EncoderConfig, Family, str]:
-    """Our config, the family, and the kind of model, of a config.json. ModelError where our encoder lacks a part."""
+    """Our config, the family and the kind of model for a config.json. ModelError where our encoder lacks a part."""
     names = theirs.get("architectures") or [""]
     if names[0] in ("ElectraForSequenceClassification", "ElectraForMultipleChoice"):
         raise ModelError(
@@ -147,38 +147,30 @@ def config_from_transformers(theirs: Mapping[str, Any]) -> tuple[EncoderConfig, 
     if names[0] not in LOADED:
         raise ModelError(f"architectures {names}: none of {', '.join(sorted(LOADED))}")
     family, kind = LOADED[names[0]]
-    shared = {key: theirs[key] for key in _SHARED if key in theirs}
+    ours = {key: theirs[key] for key in _SHARED if key in theirs}
     if family == "modern":
-        return EncoderConfig.parse(shared | _from_modern(theirs)), family, kind
+        return EncoderConfig.parse(ours | _from_modern(theirs)), family, kind
     if family in ("albert", "electra"):
-        shared["embedding_size"] = theirs.get("embedding_size", 128)
+        ours["embedding_size"] = theirs.get("embedding_size", 128)
     if family == "albert":
-        shared["layer_groups"] = _layer_groups(theirs)
-    return EncoderConfig.parse(shared | _from_bert(theirs)), family, kind
-
-
-def _layer_groups(theirs: Mapping[str, Any]) -> Any:
-    """Of an ALBERT, to be checked; None where no layers share weights."""
-    layers, groups = theirs.get("num_hidden_layers"), theirs.get("num_hidden_groups", 1)
-    if (inner := theirs.get("inner_group_num", 1)) != 1:
-        raise ModelError(f"inner_group_num = {inner}: groups of several layers are not known here, only of one")
-    if theirs.get("embedding_size", 128) == theirs.get("hidden_size"):
-        raise ModelError("embedding_size = hidden_size: this encoder has a projection only where they differ")
-    return None if groups == layers else groups
+        if (inner := theirs.get("inner_group_num", 1)) != 1:
+            raise ModelError(f"inner_group_num = {inner}: groups of several layers are not known here, only of one")
+        if theirs.get("embedding_size", 128) == theirs.get("hidden_size"):
+            raise ModelError("embedding_size = hidden_size: this encoder has a projection only where they differ")
+        groups = theirs.get("num_hidden_groups", 1)
+        ours["layer_groups"] = None if groups == theirs.get("num_hidden_layers") else groups
+    _refuse_others(theirs, _BERT_FIXED | {"position_embedding_type": "absolute"})
+    same = ("type_vocab_size", "hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps")
+    ours |= {"architecture": "bert", "pad_token_id": theirs.get("pad_token_id") or 0}
+    ours |= {key: theirs[key] for key in same if key in theirs}
+    return EncoderConfig.parse(ours), family, kind
 
 
 def _refuse_others(theirs: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
-    """ModelError for a key with another value than the one that our encoder has."""
+    """ModelError for a key with a value other than that of our encoder."""
     for key, value in fixed.items():
         if theirs.get(key, value) != value:
             raise ModelError(f"{key} = {theirs[key]!r}: this encoder is made for {value!r} alone")
-
-
-def _from_bert(theirs: Mapping[str, Any]) -> dict[str, Any]:
-    _refuse_others(theirs, _BERT_FIXED | {"position_embedding_type": "absolute"})
-    same = ("type_vocab_size", "hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps")
-    kept = {key: theirs[key] for key in same if key in theirs}
-    return {"architecture": "bert", "pad_token_id": theirs.get("pad_token_id") or 0} | kept
 
 
 def _from_modern(theirs: Mapping[str, Any]) -> dict[str, Any]:

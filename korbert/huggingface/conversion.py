@@ -1,4 +1,4 @@
-"""The names of our weights in `transformers`: one table for export and for loading."""
+"""The names of our weights in `transformers`, in one table for export and loading."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -11,10 +11,10 @@ from korbert.modeling.config import EncoderConfig
 __all__ = ["CLASSES", "HEADS", "LOADED", "Family", "family_of", "from_transformers", "to_transformers"]
 
 Family = Literal["bert", "modern", "albert", "electra"]
-"""Whose names the weights have. A `bert` with shared layers is ALBERT's, one with narrow embeddings ELECTRA's, too."""
+"""Whose weight names are used. ALBERT is a `bert` with shared layers; ELECTRA, too, may have narrow embeddings."""
 
 _Names = Mapping[str, tuple[str, ...]]
-"""Our module -> theirs. Several: ours has their rows one below the other."""
+"""Our module -> theirs. With several of theirs, the rows of ours are those of all in order."""
 
 
 def _below(encoder: str) -> dict[str, tuple[str, ...]]:
@@ -115,7 +115,7 @@ HEADS: Mapping[tuple[Family, str], _Names] = {
         "mlm": ("decoder",),
         "mlm.transform.dense": ("head.dense",),
         "mlm.transform.norm": ("head.norm",),
-        "nsp.pooler.dense": (),  # they have no class with next sentence prediction
+        "nsp.pooler.dense": (),  # no ModernBERT class has next sentence prediction
         "nsp.classifier": (),
     },
     ("modern", "classification"): _MODERN_HEAD,
@@ -174,9 +174,9 @@ def family_of(config: EncoderConfig, kind: str) -> Family:
 def to_transformers(tensors: Mapping[str, Tensor], config: EncoderConfig, kind: str) -> dict[str, Tensor]:
     """Our weights under the names of `transformers`. Tied ones appear once, as in its files.
 
-    AlbertModel always projects its embeddings: where ours are as wide as the encoder, by the identity.
-    An encoder alone (kind "embedding") has no prefix. BertModel and AlbertModel have a pooler besides, which sentence
-    vectors do not use: it is 0, since `transformers` draws and reports what is missing.
+    AlbertModel always projects its embeddings; where ours are as wide as the encoder, the projection is the identity.
+    The names of an encoder alone (kind "embedding") have no prefix. BertModel and AlbertModel also have a pooler, which
+    sentence vectors do not use: it is 0, as `transformers` would initialize and report missing weights.
     """
     names = _names(config, family_of(config, kind), kind)
     renamed = {}
@@ -201,7 +201,7 @@ def to_transformers(tensors: Mapping[str, Tensor], config: EncoderConfig, kind: 
 def from_transformers(
     tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor], config: EncoderConfig, family: Family, kind: str
 ) -> dict[str, Tensor]:
-    """Weights of `transformers` under our names, float32, without those that are missing.
+    """Weights of `transformers` under our names, float32; missing ones are left out.
 
     expected: the state dict of our model.
     """

@@ -1,4 +1,4 @@
-"""A model folder as one that `transformers` loads: AutoModel..., AutoTokenizer with trust_remote_code."""
+"""Exporting a model folder for `transformers`: AutoModel..., and AutoTokenizer with trust_remote_code."""
 
 import json
 import os
@@ -38,11 +38,11 @@ _OWN_IMPORT = re.compile(r"^from korbert\.tokenization\.\w+ import .*\n", re.MUL
 
 
 def export(model_folder: str | Path, folder: str | Path, check: bool = False) -> dict[str, float]:
-    """Writes `folder` for `transformers`, which only the check needs.
+    """Writes `folder` for `transformers`; only the check needs that package.
 
-    folder: absent, empty, or an earlier export, whose files are replaced; other files stay. It does not change before
-    the new files are written, and checked, aside. check: load what was written as its users do, and compare it with
-    our model. Returns the largest absolute difference of each output, {} without check.
+    folder: absent, empty, or an earlier export, whose files are replaced; other files stay. The new files are written
+    and checked in a temporary folder before anything is replaced. check: load them as users do, and compare their
+    outputs with our model's. Returns the largest absolute difference of each output, {} without check.
 
     SettingsError for a folder that holds something else, or is not writable. ModelError where nothing in
     `transformers` computes what the model does, and where the check finds a difference. The next sentence head of a
@@ -78,8 +78,8 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
                     (new / name).parent.mkdir(exist_ok=True)
                     _write_json(new / name, content)
             differences = checks.compare(model, tokenizer, new) if check else {}
-            # config.json goes first and comes last: a folder without it passes for no model.
-            for name in ("config.json", WORDS, PROBE, *FILES):  # not every model has the others
+            # config.json is removed first and moved last: without it, the folder is no model.
+            for name in ("config.json", WORDS, PROBE, *FILES):  # some models lack the others
                 (folder / name).unlink(missing_ok=True)
             files = [file.relative_to(new) for file in new.rglob("*") if file.is_file()]
             for file in sorted(files, key=lambda file: file == Path("config.json")):
@@ -98,8 +98,16 @@ def _check_folder(folder: Path, model_folder: Path) -> None:
         raise SettingsError(f"{folder}: lies in {model_folder}, which is read: name a folder elsewhere")
     if os.path.lexists(folder) and not folder.is_dir():
         raise SettingsError(f"{folder}: is no folder: name a new one")
+
+    # An export has these files, and no version of `transformers`, which is added when that saves there.
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        config = None
+    own = all((folder / name).is_file() for name in (_TOKENIZER_FILE, "korbert_tokenizer.json"))
+    exported = own and isinstance(config, dict) and not {"transformers_version", "korbert_format"} & config.keys()
     names = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
-    if names and not _is_export(folder):
+    if names and not exported:
         listed = ", ".join(names[:3]) + ", .." * (len(names) > 3)
         raise SettingsError(
             f"{folder}: holds {listed}, which no export wrote: name a new folder, an empty one, or an earlier export"
@@ -107,16 +115,6 @@ def _check_folder(folder: Path, model_folder: Path) -> None:
     nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not nearest.is_dir() or not may_write(nearest, os.W_OK | os.X_OK):
         raise SettingsError(f"{folder}: cannot be made or written to ({nearest}): name another one")
-
-
-def _is_export(folder: Path) -> bool:
-    """Whether export wrote it and `transformers`, which adds its version, has not saved there since."""
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return False
-    own = all((folder / name).is_file() for name in (_TOKENIZER_FILE, "korbert_tokenizer.json"))
-    return own and isinstance(config, dict) and not {"transformers_version", "korbert_format"} & config.keys()
 
 
 def _config(model: Model) -> dict[str, Any]:
@@ -158,7 +156,15 @@ def _config(model: Model) -> dict[str, Any]:
 
 def _write_tokenizer(folder: Path, model: Model, tokenizer: Tokenizer) -> None:
     tokenizer.save(folder)
-    (folder / _TOKENIZER_FILE).write_text(_tokenizer_source(), encoding="utf-8")
+
+    # One file of code: the modules that it needs stand in place of its imports from korbert.
+    source = Path(__file__).with_name(_TOKENIZER_FILE).read_text(encoding="utf-8")
+    start = _OWN_IMPORT.search(source).start()  # type: ignore[union-attr]
+    texts = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in _INLINED]
+    inlined = "\n\n".join(_OWN_IMPORT.sub("", text) for text in [*texts, source[start:]])
+    assert "\nfrom korbert" not in inlined
+    (folder / _TOKENIZER_FILE).write_text(source[:start] + inlined, encoding="utf-8")
+
     segments = ["token_type_ids"] if model.config.type_vocab_size else []
     config: dict[str, Any] = {
         "tokenizer_class": "KorbertTokenizer",
@@ -167,18 +173,8 @@ def _write_tokenizer(folder: Path, model: Model, tokenizer: Tokenizer) -> None:
         "model_input_names": ["input_ids", *segments, "attention_mask"],
     }
     if isinstance(model, PretrainingModel):
-        config["split_special_tokens"] = False  # its users write gaps as [MASK]
+        config["split_special_tokens"] = False  # users write gaps as [MASK]
     _write_json(folder / "tokenizer_config.json", config)
-
-
-def _tokenizer_source() -> str:
-    """tokenization_korbert.py with the text of the modules that it needs in place of its imports from korbert."""
-    source = Path(__file__).with_name(_TOKENIZER_FILE).read_text(encoding="utf-8")
-    start = _OWN_IMPORT.search(source).start()  # type: ignore[union-attr]
-    texts = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in _INLINED]
-    inlined = "\n\n".join(_OWN_IMPORT.sub("", text) for text in [*texts, source[start:]])
-    assert "\nfrom korbert" not in inlined
-    return source[:start] + inlined
 
 
 def _write_json(path: Path, content: Any) -> None:

@@ -1,6 +1,6 @@
-"""Models whose encoder is one of `transformers` and whose tokenizer is ours, under the names of its classes with heads.
+"""Exporting models with an encoder of `transformers` and our tokenizer, under the names of its classes with heads.
 
-Only heads that compute what ours do: the others are refused.
+Heads that compute something other than ours are refused.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ _HEADS: Mapping[tuple[str, str], _Names] = {
     ("roberta", "classification"): _ON_FIRST,
     ("xlm-roberta", "classification"): _ON_FIRST,
 }
-_PLAIN: Mapping[str, _Names] = {  # a linear layer on each piece, or no head
+_PLAIN: Mapping[str, _Names] = {  # a linear layer over pieces, or no head
     "reading": {"classifier": ("qa_outputs",)},
     "tagging": {"classifier": ("classifier",)},
     "embedding": {},
@@ -83,7 +83,7 @@ def foreign_config(config: TransformersConfig, kind: str) -> dict[str, Any]:
 
 
 def foreign_weights(model: Model) -> dict[str, Tensor]:
-    """The weights under the names of `transformers`; tied ones once. As conversion.to_transformers."""
+    """The weights under the names of `transformers`, tied ones once; see conversion.to_transformers."""
     config = model.config
     assert isinstance(config, TransformersConfig)
     names = _names(config, model.kind)
@@ -96,14 +96,14 @@ def foreign_weights(model: Model) -> dict[str, Tensor]:
             continue
         module, _, leaf = name.rpartition(".")
         renamed |= {f"{target}.{leaf}": tensor for target in names[module]}
-    if alone and (pooler := _POOLERS.get(config.model_type)):  # drawn and reported where it is missing
+    if alone and (pooler := _POOLERS.get(config.model_type)):  # transformers initializes and reports a missing one
         width = config.hidden_size
         renamed |= {f"{pooler}.weight": torch.zeros(width, width), f"{pooler}.bias": torch.zeros(width)}
     return renamed
 
 
 def _names(config: TransformersConfig, kind: str) -> _Names:
-    """Our module -> theirs, of the head. ModelError where there is no such head."""
+    """Our modules of the head -> theirs. ModelError where `transformers` has no such head."""
     model_type = config.model_type
     if reason := _REFUSED.get(model_type):
         raise ModelError(f"export: an encoder of {model_type}: {reason}: use the model with korbert")

@@ -1,6 +1,7 @@
-"""Folders of `transformers`, of any architecture in foreign.CLASSES, as model folders of ours.
+"""Importing folders of `transformers`, of any architecture in foreign.CLASSES, as model folders of ours.
 
-Their code computes; nothing is fetched, no code of a folder is run, and weights are read from safetensors alone.
+The encoder runs the code of `transformers`. Nothing is downloaded, no code in a folder is run, and weights are read
+from safetensors only.
 """
 
 import json
@@ -26,7 +27,7 @@ SENTENCE = "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반
 
 @dataclass(frozen=True)
 class Imported:
-    """What was imported. pieces: of SENTENCE. fast: whether spans are the tokenizer's own."""
+    """What was imported. pieces: of SENTENCE. unknown: how many are [UNK]. fast: whether the tokenizer gives spans."""
 
     config: TransformersConfig
     parameters: int
@@ -39,8 +40,8 @@ class Imported:
 def import_folder(folder: str | Path, target: str | Path) -> Imported:
     """Writes `target`, a model folder of kind "encoder", from what `transformers` has written in `folder`.
 
-    SettingsError for a target that is there and not empty. ModelError for what cannot be used, as read_folder,
-    load_encoder and TransformersTokenizer say.
+    SettingsError for a target that is not empty. ModelError for what cannot be used: see read_folder, load_encoder and
+    TransformersTokenizer.
     """
     folder, target = Path(folder), Path(target)
     if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
@@ -65,7 +66,7 @@ def import_folder(folder: str | Path, target: str | Path) -> Imported:
 def read_folder(folder: str | Path) -> TransformersConfig:
     """The config of a folder that `transformers` has written.
 
-    ModelError where it is none, of an architecture that is not known here, a decoder, or needs code of the folder.
+    ModelError for another folder, an unknown architecture, a decoder, and a model that needs code in the folder.
     """
     path = Path(folder) / "config.json"
     try:
@@ -88,12 +89,20 @@ def read_folder(folder: str | Path) -> TransformersConfig:
 
 
 def load_encoder(folder: str | Path, config: TransformersConfig) -> TransformersEncoder:
-    """The encoder of a folder with its weights, float32, in eval mode. config: of read_folder.
+    """The encoder of a folder with its weights, float32, in eval mode; heads are ignored. config: of read_folder.
 
-    ModelError where there are no safetensors, they cannot be read, or weights are missing. Weights of heads are left.
+    ModelError where there are no safetensors, they cannot be read, or weights are missing.
     """
     folder = Path(folder)
-    _check_weights(folder)
+    if not any((folder / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")):
+        pickled = [name for name in ("pytorch_model.bin", "pytorch_model.bin.index.json") if (folder / name).is_file()]
+        if not pickled:
+            raise ModelError(f"{folder}: has no model.safetensors: name a folder that transformers has written")
+        raise ModelError(
+            f"{folder}: has only {pickled[0]}, and loading a pickle can run code: if you trust it, convert it first: "
+            f'python -c "import transformers; transformers.AutoModel.from_pretrained({str(folder)!r},'
+            f' use_safetensors=False).save_pretrained({str(folder)!r})"'
+        )
     try:
         with quietly():
             model, report = class_of(config.model_type).from_pretrained(
@@ -112,16 +121,3 @@ def load_encoder(folder: str | Path, config: TransformersConfig) -> Transformers
         if names := sorted(map(str, report.get(wrong) or ())):
             raise ModelError(f"{folder}: {wrong.replace('_', ' ')}: {', '.join(names[:3])}: not such an encoder")
     return TransformersEncoder(config, model=model).eval()
-
-
-def _check_weights(folder: Path) -> None:
-    if any((folder / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")):
-        return
-    pickled = [name for name in ("pytorch_model.bin", "pytorch_model.bin.index.json") if (folder / name).is_file()]
-    if not pickled:
-        raise ModelError(f"{folder}: has no model.safetensors: name a folder that transformers has written")
-    raise ModelError(
-        f"{folder}: has only {pickled[0]}, and loading a pickle can run code: if you trust it, convert it first: "
-        f'python -c "import transformers; transformers.AutoModel.from_pretrained({str(folder)!r},'
-        f' use_safetensors=False).save_pretrained({str(folder)!r})"'
-    )

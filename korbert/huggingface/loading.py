@@ -1,4 +1,4 @@
-"""Models of `transformers` as models of ours."""
+"""Loading models of `transformers` as models of ours."""
 
 import json
 import logging
@@ -38,40 +38,31 @@ def load_transformers(folder: str | Path, generator: torch.Generator | None = No
     """The model of a folder that `transformers` has written (BERT, ModernBERT, ELECTRA, ALBERT without shared
     layers; model.safetensors), in eval mode.
 
-    Only weights: ids are those of the folder's own tokenizer. A head that the folder lacks is drawn from `generator`
-    (None: torch's own), and a warning names it. ModelError where our model cannot compute the same.
+    Weights only: the ids are those of the folder's own tokenizer. A head that the folder lacks is initialized from
+    `generator` (None: torch's own), and a warning names it. ModelError where our model cannot compute the same.
     """
     folder = Path(folder)
-    theirs = _read_config(folder)
-    tensors = _read_tensors(folder / "model.safetensors")
-    names = theirs.get("architectures") or [""]
-    if names[0] in _PREFIXES:  # saved without the prefix that the others have
-        tensors = {_PREFIXES[names[0]] + name: tensor for name, tensor in tensors.items()}
-    try:
-        config, family, kind = config_from_transformers(theirs)
-        model = _build(theirs, config, kind, generator)
-    except ModelError as error:
-        raise ModelError(f"{folder / 'config.json'}: {error}") from None
-    _fill(folder, model, family, tensors)
-    return model.eval()
-
-
-def _read_config(folder: Path) -> dict[str, Any]:
-    path = folder / "config.json"
+    path, weights = folder / "config.json", folder / "model.safetensors"
     try:
         theirs = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path}: cannot be read ({error}): name a folder that transformers has written") from None
     if not isinstance(theirs, dict) or theirs.get("model_type") not in _TYPES:
         raise ModelError(f"{path}: model_type is none of {', '.join(_TYPES)}: no other is known here")
-    return theirs
-
-
-def _read_tensors(path: Path) -> dict[str, Tensor]:
     try:
-        return safetensors.torch.load_file(path)
+        tensors = safetensors.torch.load_file(weights)
     except (OSError, SafetensorError) as error:
-        raise ModelError(f"{path}: cannot be read ({error}): save the model as one safetensors file") from None
+        raise ModelError(f"{weights}: cannot be read ({error}): save the model as one safetensors file") from None
+    names = theirs.get("architectures") or [""]
+    if names[0] in _PREFIXES:  # saved without the prefix of the other classes
+        tensors = {_PREFIXES[names[0]] + name: tensor for name, tensor in tensors.items()}
+    try:
+        config, family, kind = config_from_transformers(theirs)
+        model = _build(theirs, config, kind, generator)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
+    _fill(folder, model, family, tensors)
+    return model.eval()
 
 
 def _build(theirs: dict[str, Any], config: EncoderConfig, kind: str, generator: torch.Generator | None) -> Model:
@@ -81,7 +72,7 @@ def _build(theirs: dict[str, Any], config: EncoderConfig, kind: str, generator: 
         return DetectionModel(config, generator)
     if kind == "reading":
         return ReadingModel(config, generator)
-    mean = theirs.get("classifier_pooling") == "mean"  # ModernBERT alone has that key
+    mean = theirs.get("classifier_pooling") == "mean"  # only ModernBERT has that key
     pooling: Pooling = "mean" if mean else "first"
     if kind == "choice":
         return ChoiceModel(config, pooling, generator)
@@ -89,7 +80,7 @@ def _build(theirs: dict[str, Any], config: EncoderConfig, kind: str, generator: 
     labels = [label for _, label in sorted((int(key), label) for key, label in names.items())]
     if kind == "tagging":
         return TaggingModel(config, labels, generator)
-    usual = "regression" if len(labels) == 1 else "single_label_classification"  # as their losses take it
+    usual = "regression" if len(labels) == 1 else "single_label_classification"  # as their losses assume
     problem: Any = theirs.get("problem_type") or usual
     if problem not in get_args(ProblemType):
         raise ModelError(f"problem_type {problem!r:.60} is none of {', '.join(get_args(ProblemType))}")
@@ -111,5 +102,5 @@ def _fill(folder: Path, model: Model, family: Family, tensors: dict[str, Tensor]
                 f" {list(expected[name].shape)}: the two do not belong together"
             )
     if missing:
-        _logger.warning("%s has no weights for %s: drawn afresh", folder, ", ".join(missing))
+        _logger.warning("%s has no weights for %s: newly initialized", folder, ", ".join(missing))
     model.load_state_dict(ours, strict=False)

@@ -1,4 +1,4 @@
-"""The files by which sentence-transformers takes a folder of `transformers` for a model of sentence vectors."""
+"""The files that make a folder of `transformers` a model of sentence-transformers."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ FILES = ("modules.json", "sentence_bert_config.json", "config_sentence_transform
 
 
 def sentence_files(model: EmbeddingModel, max_length: int | None = None) -> Mapping[str, Any]:
-    """Path in the folder -> its JSON: encoder, pooling and, where the model normalizes, a third module.
+    """Path in the folder -> its JSON. The modules are encoder, pooling and, if the model normalizes, normalization.
 
     max_length: pieces of a text, special tokens included; None: the encoder's positions.
     """
@@ -38,7 +38,7 @@ def sentence_files(model: EmbeddingModel, max_length: int | None = None) -> Mapp
 
 
 def pooled(folder: Path, hidden: Tensor, attention_mask: Tensor) -> Tensor:
-    """What these files make of the vectors of pieces: (B, T, D), (B, T) -> (B, D)."""
+    """The vectors of texts that these files prescribe: pieces (B, T, D), mask (B, T) -> (B, D)."""
     pooling = json.loads((folder / _POOLING).read_text(encoding="utf-8"))
     vectors = hidden[:, 0] if pooling["pooling_mode_cls_token"] else mean_of_pieces(hidden, attention_mask)
     modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))

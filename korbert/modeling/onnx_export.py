@@ -27,6 +27,7 @@ from korbert.modeling.models import DetectionModel, EncoderModel, Model, Pretrai
 from korbert.modeling.onnx_encoder import OnnxEncoder, package
 from korbert.modeling.storage import ONNX_FILE, load_model, read_config, write_files
 from korbert.tokenization import AnyTokenizer, pad_batch
+from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.vectors.counts import PieceCounts
 
 __all__ = ["TOLERANCE", "export_onnx", "graph_of"]
@@ -87,8 +88,7 @@ class _Graph:
 def graph_of(encoder: Encoder) -> Any:
     """The encoder in eval mode as an onnx.ModelProto. Same weights, same bytes.
 
-    Inputs are (B, T) int64: input_ids, attention_mask, and token_type_ids and boundaries where the encoder has such
-    embeddings. Its output `hidden` is (B, T, D) float32; vectors at padding mean nothing.
+    Inputs are (B, T) int64: input_ids, attention_mask, and token_type_ids and boundaries where the encoder needs them. Its output `hidden` is (B, T, D) float32; vectors at padding mean nothing.
     """
     config, graph, parts = encoder.config, _Graph(), encoder.embeddings
     names = ["input_ids", "attention_mask"]
@@ -105,6 +105,9 @@ def graph_of(encoder: Encoder) -> Any:
         if table is not None:
             hidden = graph.op("Add", hidden, graph.op("Gather", graph.constant(table.weight), ids))
             names += [ids] * (ids != places)
+    if parts.overlap is not None:
+        names += [name for name in ["token_type_ids"] if name not in names]
+        hidden = graph.op("Add", hidden, graph.op("Mul", _in_both(graph), graph.constant(parts.overlap.weight)))
     hidden = graph.product(graph.norm(hidden, parts.norm), parts.projection)
 
     kinds = {config.is_global(number) for number in range(config.num_hidden_layers)}
@@ -121,6 +124,20 @@ def graph_of(encoder: Encoder) -> Any:
     whole = helper.make_graph(graph.nodes, "encoder", inputs, [output], graph.weights)
     opsets = [helper.make_opsetid("", _OPSET)]
     return helper.make_model(whole, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="korbert")
+
+
+def _in_both(graph: _Graph) -> str:
+    """1.0 for a piece that occurs in the other segment of its row, too, else 0.0: embeddings.in_both, (B, T, 1)."""
+    this, other = (graph.constant([axis]) for axis in (2, 1))
+    same, apart = (
+        graph.op("Equal", graph.op("Unsqueeze", name, this), graph.op("Unsqueeze", name, other))
+        for name in ("input_ids", "token_type_ids")
+    )
+    found = graph.op("And", same, graph.op("Not", apart))  # (B, T, T)
+    piece = graph.op("GreaterOrEqual", "input_ids", graph.constant(FIRST_PIECE))
+    found = graph.op("And", found, graph.op("Unsqueeze", piece, this))
+    numbers = graph.op("Cast", found, to=graph.onnx.TensorProto.FLOAT)
+    return graph.op("ReduceMax", numbers, this, keepdims=1)
 
 
 def _view(graph: _Graph, config: EncoderConfig, shape: str, places: str, whole: bool) -> tuple[str, list[str]]:

@@ -106,8 +106,7 @@ class ReadingTaskSettings(WindowSettings, frozen=True, extra="forbid"):
     threads: int = Field(2, ge=1, description="CPU threads of training; another number gives other bytes")
     overlap: bool = Field(
         True,
-        description="an embedding of its own marks the pieces that both question and text have; transformers cannot "
-        "load the model then",
+        description="mark pieces that occur in both texts by an embedding; transformers cannot load the model then",
     )
     seed: int = Field(0, ge=0, description="random seed of the order of windows, dropout and new weights")
     log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")

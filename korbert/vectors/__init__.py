@@ -1,20 +1,20 @@
 """Vectors of texts, from any model: which layer, which pooling; similar texts; the occurrences of a word.
 
-The way of texts to vectors, `TextEncoder.embed`, which every model of `korbert.load` has:
+How texts become vectors, in `TextEncoder.embed`, which every model of `korbert.load` has:
 
-1. settings.py    VectorSettings: layers, pooling, special tokens, length, numbers; names.py has their names.
-2. encoder.py     texts -> pieces -> vectors of pieces, sorted by length, in constant memory.
-3. pooling.py     vectors of pieces -> a vector a text: the table of poolings.
-   counts.py      in how many documents each piece occurs: the weights of "idf" and "bm25".
-4. correction.py  vectors without what all have in common, or whitened.
+1. settings.py    VectorSettings: layers, pooling, special tokens, normalization, size; names.py has their names.
+2. encoder.py     texts -> pieces -> vectors of pieces, in batches by length and in constant memory.
+3. pooling.py     vectors of pieces -> one vector per text: the table of poolings.
+   counts.py      document frequencies of pieces: the weights of "idf" and "bm25".
+4. correction.py  removes the common component of vectors, or whitens them.
 
-Beside the way: parts.py (vectors of pieces, morphemes and eojeols, with their spans), occurrences.py (a word in many
-sentences), attention.py (weights of all heads, joined to morphemes and eojeols), attribution.py (what speaks for a
-label).
+Also here: parts.py (vectors of pieces, morphemes and eojeols, with their spans), occurrences.py (a word in many
+sentences), attention.py (weights of all heads, between pieces, morphemes or eojeols), attribution.py (which pieces
+speak for a label).
 
-Similar texts, `Index`: index.py is what people use; storage.py its files, which are whole at any moment; snapshot.py
-what searches read of them; exact.py and graph.py find the nearest vectors; words.py ranks by BM25 over morphemes;
-ranking.py joins both.
+Similar texts, `Index`: index.py is the interface; storage.py writes its files, which are consistent at any moment;
+snapshot.py reads them for searches; exact.py and graph.py find the nearest vectors; words.py ranks by BM25 over
+morphemes; ranking.py fuses both rankings.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
-"""Attention of one text or pair: the weights of all layers and heads, between pieces, morphemes or eojeols.
+"""Attention weights of all layers and heads for one text or pair, between pieces, morphemes or eojeols.
 
-The encoder keeps no weights, as no kernel it uses makes them all. They are computed anew from what each layer's
-attention is given, with its own projections, positions and window.
+The attention kernels of the encoder do not return weights. They are computed again from the inputs of each layer's
+attention, with its own projections, positions and window.
 """
 
 import re
@@ -21,7 +21,7 @@ from korbert.modeling.encoder import Encoder
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import Encoding, Span, span_of
 
-__all__ = ["UNITS", "Attention", "Unit", "attention", "encode_whole", "rollout"]
+__all__ = ["UNITS", "Attention", "Unit", "attention", "encode_whole"]
 
 Unit = Literal["piece", "morpheme", "eojeol"]
 UNITS: tuple[Unit, ...] = ("piece", "morpheme", "eojeol")
@@ -29,13 +29,13 @@ UNITS: tuple[Unit, ...] = ("piece", "morpheme", "eojeol")
 
 @dataclass(frozen=True)
 class Attention:
-    """How much each piece of a text or pair takes from each other one, in every layer and head.
+    """How much each piece of a text or pair attends to each other one, in every layer and head.
 
     texts: one or two. encoding: the T pieces, special tokens included; token_type_ids says which text each belongs to,
     whether or not the encoder is told.
-    weights: (L, H, T, T) float32; [l, h, i, j] is what piece i takes from piece j. Rows sum to 1.
-    queries, keys: (L, H, T, D/H) float32, turned by their positions where the encoder has rotary ones: the weights are
-    the softmax of their products / sqrt(D/H), over the pieces that the layer sees. None for encoders of `transformers`.
+    weights: (L, H, T, T) float32; [l, h, i, j] is the attention of piece i to piece j. Rows sum to 1.
+    queries, keys: (L, H, T, D/H) float32, rotated where the encoder has rotary positions: the weights are the softmax
+    of their products / sqrt(D/H) over the pieces in the layer's window. None for encoders of `transformers`.
     """
 
     texts: tuple[str, ...]
@@ -45,9 +45,9 @@ class Attention:
     keys: NDArray[np.float32] | None = None
 
     def groups(self, unit: Unit) -> NDArray[np.int64]:
-        """The number of each piece's unit, (T,), from 0 in the order of the text. A special token is one of its own.
+        """The number of each piece's unit, (T,), from 0 in the order of the text. Each special token is its own unit.
 
-        eojeol: by white space. morpheme: as the tokenizer has them; words of a tokenizer of `transformers`.
+        eojeol: split by white space. morpheme: those of the tokenizer; for one of `transformers`, its words.
         """
         encoding = self.encoding
         words = [[word.start() for word in re.finditer(r"\S+", text)] for text in self.texts]
@@ -81,35 +81,30 @@ class Attention:
         return [span_of([self.encoding.spans[place] for place in run], 0, len(run) - 1) for run in runs]
 
     def joined(self, unit: Unit) -> NDArray[np.float32]:
-        """The weights between units, (L, H, G, G): the sum over the pieces that are looked at, the mean over those that
-        look (Clark et al. 2019, 4.1). Rows sum to 1.
+        """The weights between units, (L, H, G, G): attention to a unit is the sum over its pieces, attention from a
+        unit the mean over its pieces (Clark et al. 2019, 4.1). Rows sum to 1.
         """
         member = np.eye(int(self.groups(unit).max()) + 1, dtype=np.float32)[self.groups(unit)]  # (T, G)
         means = member / member.sum(axis=0)
         return np.asarray(means.T @ (self.weights @ member))
 
     def rollout(self) -> NDArray[np.float32]:
-        """As `rollout` gives it for these weights."""
-        return rollout(self.weights)
+        """What reaches each piece of a layer from each piece of the text, through all layers below: (L, T, T).
 
-
-def rollout(weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    """What reaches each piece of a layer from each piece of the text, through all layers below: (L, T, T).
-
-    weights: (L, H, T, T). Heads count alike, and half of each piece goes on past attention (Abnar and Zuidema 2020, 3).
-    """
-    passed = 0.5 * weights.mean(axis=1) + 0.5 * np.eye(weights.shape[-1], dtype=np.float32)
-    found = [passed[0]]
-    for layer in passed[1:]:
-        found.append(layer @ found[-1])
-    return np.stack(found)
+        Heads weigh the same, and the residual stream counts as half (Abnar and Zuidema 2020, 3).
+        """
+        passed = 0.5 * self.weights.mean(axis=1) + 0.5 * np.eye(self.weights.shape[-1], dtype=np.float32)
+        found = [passed[0]]
+        for layer in passed[1:]:
+            found.append(layer @ found[-1])
+        return np.stack(found)
 
 
 def attention(model: Any, tokenizer: AnyTokenizer, text: str, pair: str | None = None) -> Attention:
     """The attention of a model's encoder on a text or pair; `[MASK]` and the like in it are special tokens.
 
     model: any of korbert.modeling, in eval mode. ModelError for more pieces than it has positions, for weights that
-    are no numbers, and for an encoder without weights of pieces on pieces (Funnel, Longformer).
+    are not finite, and for an encoder without weights between all pieces (Funnel, Longformer).
     """
     texts = (text,) if pair is None else (text, pair)
     encoding = encode_whole(model, tokenizer, text, pair)
@@ -142,7 +137,7 @@ def encode_whole(model: Any, tokenizer: AnyTokenizer, text: str, pair: str | Non
 def _attention_inputs(
     encoder: Encoder, ids: Tensor, segments: Tensor, boundaries: Tensor
 ) -> list[tuple[SelfAttention, Tensor, View]]:
-    """Each layer's attention in turn, with what it is given in one pass: (T, D), and its view. Arguments: (1, T)."""
+    """Each layer's attention with its inputs in one pass, (T, D) and a View, in order. Arguments: (1, T)."""
     seen: list[tuple[SelfAttention, Tensor, View]] = []
 
     def note(module: Any, given: tuple[Any, ...]) -> None:

@@ -1,4 +1,4 @@
-"""What in a text speaks for a label: integrated gradients (Sundararajan et al. 2017), by the package `captum`."""
+"""Which pieces of a text speak for a label: integrated gradients (Sundararajan et al. 2017), by `captum`."""
 
 import importlib
 import importlib.util
@@ -19,18 +19,18 @@ from korbert.vectors.attention import encode_whole
 
 __all__ = ["Attribution", "attribute", "has_captum"]
 
-_STEPS = 50  # of the path from the masked text to the text, as captum has it by default
+_STEPS = 50  # on the path from the masked text to the text; the default of captum
 _PIECES_AT_ONCE = 4_096
 
 
 @dataclass(frozen=True)
 class Attribution:
-    """What each piece adds to the score of each label, for a text that begins as masks.
+    """The contribution of each piece to the score of each label, against a baseline of [MASK] in place of all pieces.
 
-    labels: their names; that of a number is "score". probabilities: (C,); of a number, the number itself. The score is
-    the log odds of the label, of a number the number.
-    shares: (C, T) float32, 0 at special tokens; a row sums to scores - masked, but for the steps of the integral.
-    scores, masked: (C,) of the text, and of as many [MASK].
+    labels: their names; for regression "score". probabilities: (C,); for regression the predicted number. A score is
+    the log odds of the label, for regression the number.
+    shares: (C, T) float32, 0 at special tokens; a row sums to scores - masked, up to the error of 50 steps.
+    scores, masked: (C,), of the text and of the baseline.
     """
 
     encoding: Encoding
@@ -48,7 +48,7 @@ def has_captum() -> bool:
 def attribute(
     model: ClassificationModel, tokenizer: AnyTokenizer, text: str, pair: str | None = None, most: int = 1
 ) -> Attribution:
-    """What speaks for the `most` likeliest labels, the likeliest first. `[MASK]` and the like are special tokens.
+    """The attribution of the `most` likeliest labels, the likeliest first. `[MASK]` and the like are special tokens.
 
     SettingsError without `captum`; ModelError for a text that is too long.
     """
@@ -65,7 +65,7 @@ def attribute(
     unknown = tokenizer.mask_id if tokenizer.mask_id >= 0 else tokenizer.pad_id
 
     def logits(vectors: Tensor) -> Tensor:
-        """Token embeddings of some rows, (B, T, E) -> (B, C)."""
+        """(B, T, E), token embeddings of copies of the text -> (B, C)."""
         count = len(vectors)
         rows = Rows([length] * count, device)
         columns = (column.repeat(count) for column in (ids, segments, boundaries))
@@ -76,7 +76,7 @@ def attribute(
     def scores(vectors: Tensor) -> Tensor:
         return _log_odds(logits(vectors), model.problem_type)
 
-    with torch.inference_mode(False), torch.enable_grad():  # whatever the caller's
+    with torch.inference_mode(False), torch.enable_grad():  # whatever the caller's mode
         weight = model.encoder.token_weight.detach().clone()
         given = weight[ids][None]
         masked = weight[torch.where(special, ids, torch.full_like(ids, unknown))][None]
@@ -95,7 +95,7 @@ def attribute(
 
 
 def _log_odds(logits: Tensor, problem_type: str) -> Tensor:
-    """(B, C) -> (B, C): of one label against all others, of each label against its absence; a number stays."""
+    """(B, C) -> (B, C): of each label against all others, or against its absence; for regression the input."""
     if problem_type != "single_label_classification":
         return logits
     others = torch.eye(logits.shape[-1], dtype=torch.bool, device=logits.device)

@@ -1,4 +1,4 @@
-"""What all vectors have in common taken out of them: the common component, or everything but white noise."""
+"""Corrections of vectors: removing their common component, or whitening them."""
 
 import io
 import json
@@ -17,12 +17,12 @@ from korbert.vectors.names import CorrectionName
 __all__ = ["Correction"]
 
 _Vectors = NDArray[np.float32]
-_LEAST = 1e-9  # variance, as a share of the greatest, below which a direction is taken for noise of rounding
+_LEAST = 1e-9  # smallest variance, as a share of the largest, of a direction that is not rounding noise
 
 
 @dataclass(frozen=True)
 class Correction:
-    """(vectors - mean) @ matrix. mean: (D,) float32; matrix: (D, K) float32. way: what it was fitted as."""
+    """(vectors - mean) @ matrix. way: how it was fitted. mean: (D,) float32; matrix: (D, K) float32."""
 
     way: CorrectionName
     mean: _Vectors
@@ -64,16 +64,16 @@ class Correction:
 
 
 def _common(vectors: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Without the component along the first singular vector (Arora et al. 2017, algorithm 1)."""
+    """Removes the component along the first singular vector (Arora et al. 2017, algorithm 1)."""
     _, _, directions = np.linalg.svd(vectors.T @ vectors)
     first = directions[0]
     return np.zeros(len(first)), np.eye(len(first)) - np.outer(first, first)
 
 
 def _whitened(vectors: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Mean 0, covariance 1, the directions of the greatest variance first (Su et al. 2021, algorithm 1).
+    """Mean 0, covariance 1, directions of the largest variance first (Su et al. 2021, algorithm 1).
 
-    Directions without variance, as of fewer texts than numbers, are left out.
+    Directions without variance are left out; there are some with fewer texts than dimensions.
     """
     mean = vectors.mean(axis=0)
     directions, variances, _ = np.linalg.svd(np.cov(vectors, rowvar=False, bias=True).reshape(len(mean), -1))

@@ -1,4 +1,4 @@
-"""In how many documents each piece of a vocabulary occurs, and what a piece weighs because of it."""
+"""Document frequencies of the pieces of a vocabulary, and the weights of pieces by idf and BM25."""
 
 import json
 import math
@@ -23,15 +23,15 @@ __all__ = ["PieceCounts"]
 
 _FILE = "piece_counts.parquet"  # in a model folder
 _MORPHEMES = "counts.parquet"  # of a vocab artifact
-_K1, _B = 1.2, 0.75  # Robertson and Zaragoza 2009, 3.2: as most search engines have them
+_K1, _B = 1.2, 0.75  # Robertson and Zaragoza 2009, 3.2; the defaults of most search engines
 
 
 @dataclass(frozen=True)
 class PieceCounts:
     """Document frequencies of pieces.
 
-    frequencies: (V,) int64, documents that have the piece. documents: how many there are. mean_length: pieces a
-    document. tokenizer: digest of the tokenizer whose pieces these are.
+    frequencies: (V,) int64, number of documents with the piece. documents: number of all. mean_length: pieces per
+    document. tokenizer: digest of the tokenizer.
     """
 
     frequencies: NDArray[np.int64]
@@ -41,7 +41,7 @@ class PieceCounts:
 
     @classmethod
     def of_texts(cls, texts: Iterable[str], tokenizer: AnyTokenizer) -> "PieceCounts":
-        """Counted in these texts, each a document."""
+        """Counts of these texts, each a document."""
         found = np.zeros(tokenizer.vocab_size, dtype=np.int64)
         documents = pieces = 0
         for encoded in tokenizer.pieces_of_many(texts):
@@ -51,16 +51,17 @@ class PieceCounts:
 
     @classmethod
     def of_morphemes(cls, path: Path, tokenizer: AnyTokenizer) -> "PieceCounts":
-        """From the counts.parquet of a vocab artifact, whose stage.json beside it says how many documents there were.
+        """From the counts.parquet of a vocab artifact; the number of documents is in the stage.json beside it.
 
-        A piece gets the documents of all morphemes that it is a part of, at most all documents: a document with two of
-        these morphemes counts twice, as the file does not tell. SettingsError for a tokenizer that has no morphemes.
+        The frequency of a piece is the sum over the morphemes that contain it, at most the number of documents. It is
+        an upper bound: a document with two of these morphemes counts twice. SettingsError for a tokenizer without
+        morphemes.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         if not isinstance(tokenizer, Tokenizer):
-            raise SettingsError(f"{path}: counts morphemes, and the pieces of this model are none: count them in texts")
+            raise SettingsError(f"{path}: counts morphemes, and this model's tokenizer has none: count pieces in texts")
         try:
             table = pq.read_table(path, columns=["form", "count", "initial", "documents"])
             documents = int(read_object(path.with_name("stage.json"))["counts"]["documents"])
@@ -98,17 +99,17 @@ class PieceCounts:
 
     @classmethod
     def find(cls, given: Path | None, model: str, tokenizer: AnyTokenizer) -> "PieceCounts":
-        """The counts in a file, or in a vocab artifact; None: those that lie in the model's folder, else those of the
-        vocab artifact beside the model's artifact, if it made this tokenizer.
+        """The counts in a file or vocab artifact; None: those in the model's folder, else those of the vocab artifact
+        beside the model's artifact, if it made this tokenizer.
 
-        SettingsError, which says what to give, where there are none.
+        SettingsError where there are none.
         """
         if given is not None:
             path = given / _MORPHEMES if given.is_dir() else given
             return cls.load(path, tokenizer) if path.name == _FILE else cls.of_morphemes(path, tokenizer)
         folder = model_folder(model)
         try:
-            base = read_object(folder / "config.json")["packed"]["base"]  # a packed folder that has what is shared
+            base = read_object(folder / "config.json")["packed"]["base"]  # a folder packed against another one
         except (OSError, ValueError, KeyError, TypeError):
             base = None
         for place in [folder] if base is None else [folder, folder.absolute().parent / str(base)]:
@@ -140,11 +141,11 @@ class PieceCounts:
         return path
 
     def weights(self, way: Literal["idf", "bm25"], input_ids: Tensor, counted: Tensor) -> Tensor:
-        """(B, T) float: what each piece of rows (B, T) weighs; 0 where `counted`, (B, T) bool, is False.
+        """(B, T) float: the weight of each piece of rows (B, T); 0 where `counted`, (B, T) bool, is False.
 
-        idf: ln((1 + N) / (1 + n)) + 1, with n of N documents (scikit-learn's, smoothed). bm25: ln(1 + (N - n + 0.5) /
-        (n + 0.5)) / (f + k1 (1 - b + b L / mean)), with f occurrences in the text and its length L; f occurrences
-        together weigh what BM25 gives the word, but for a factor (Robertson and Zaragoza 2009, equation 3.15).
+        idf: ln((1 + N) / (1 + n)) + 1, for n of N documents (smoothed, as in scikit-learn). bm25: ln(1 + (N - n + 0.5)
+        / (n + 0.5)) / (f + k1 (1 - b + b L / mean)), for f occurrences in a text of length L. The sum over the f
+        occurrences is the BM25 weight of the word up to a factor (Robertson and Zaragoza 2009, equation 3.15).
         """
         rarity: Tensor = self._rarities[way].to(input_ids.device)[input_ids.clamp(max=len(self.frequencies) - 1)]
         if way == "bm25":

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TEXTS_AT_ONCE", "TextEncoder", "hidden_of", "unit"]
 
-TEXTS_AT_ONCE = 4_096  # whose pieces are held in memory
+TEXTS_AT_ONCE = 4_096  # texts whose pieces are in memory at a time
 
 _M = TypeVar("_M", bound=Model)
 _Vectors = NDArray[np.float32]
@@ -79,17 +79,17 @@ class TextEncoder(Generic[_M]):
 
     @property
     def vector_defaults(self) -> Asked:
-        """The settings of `embed` that are not VectorSettings' own: those with which the model was trained."""
+        """The settings of `embed` with which the model was trained, where they differ from those of VectorSettings."""
         return {}
 
     def vector_settings(self, **asked: Unpack[Asked]) -> VectorSettings:
-        """The settings asked for, and the model's defaults. SettingsError for those that this model does not have."""
+        """The settings asked for over the model's defaults. SettingsError for values that this model does not have."""
         settings = VectorSettings.of({**self.vector_defaults, **asked})
         settings.places(self.model.config.num_hidden_layers)
         return settings
 
     def width(self, settings: VectorSettings) -> int:
-        """Numbers a vector before it is corrected and cut."""
+        """Numbers per vector, before it is corrected and cut."""
         layers = len(settings.layer) if settings.mix == "concat" else 1
         return int(self.model.config.hidden_size) * layers * POOLINGS[settings.pooling].width
 
@@ -104,10 +104,10 @@ class TextEncoder(Generic[_M]):
     ) -> _Vectors:
         """The vector of a text, (D,), or those of many, (N, D), in order. Any text is valid, an empty one too.
 
-        batch_size: texts at once in the model; beyond rounding, vectors do not depend on it. asked: as VectorSettings
-        has them; without, the model's defaults. counts: of the pieces, for "idf" and "bm25"; None: those that lie with
-        the model. correction: applied before vectors are cut and normalized. In `modern` encoders the layers below the
-        last one are not normed: each layer norms what it reads.
+        batch_size: texts at once in the model; up to rounding, vectors do not depend on it. asked: the fields of
+        VectorSettings; others are the model's defaults. counts: of the pieces, for "idf" and "bm25"; None: those in the
+        model's folder. correction: applied before vectors are cut and normalized. In `modern` encoders the outputs of
+        layers below the last one are not normed: each layer norms its input.
 
         Raises SettingsError for what is not a string and for settings that the model does not have, ModelError where a
         vector is not finite.
@@ -145,13 +145,19 @@ class TextEncoder(Generic[_M]):
     ) -> _Vectors:
         """As embed, for texts that are pieces already, cut to `max_length`: (N, D), computed shortest first."""
         if POOLINGS[settings.pooling].counts and counts is None:
-            counts = self._counts
+            counts = self.piece_counts
+        pooling, places = POOLINGS[settings.pooling], settings.places(self.model.config.num_hidden_layers)
+
+        def vector_of(model: nn.Module, batch: Batch) -> Tensor:
+            hidden = hidden_of(model, batch, settings, places).float()
+            weights = weights_of(pooling, batch["input_ids"], batch["attention_mask"], settings.special_tokens, counts)
+            return pooling.pool(hidden, weights)  # (B, D)
+
         if encodings:
             rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
             examples = Examples.of_rows(rows, [0] * len(encodings), self.tokenizer.pad_id)
-            of = _pooling(settings, self.model.config.num_hidden_layers, counts)
             device = next(self.model.parameters()).device
-            vectors = outputs(self.model, examples, of, device=device, batch_size=batch_size)
+            vectors = outputs(self.model, examples, vector_of, device=device, batch_size=batch_size)
         else:
             vectors = np.zeros((0, self.width(settings)), np.float32)
         if not np.isfinite(vectors).all():
@@ -186,8 +192,8 @@ class TextEncoder(Generic[_M]):
     ) -> "Parts | list[Parts]":
         """The vectors of the pieces, morphemes or eojeols of a text, with their spans; a list for many texts.
 
-        asked: layer and mix, as `embed`. What is cut off by max_length has none;
-        of a part at the cut, the pieces before it count.
+        asked: layer and mix, as `embed`. Parts beyond max_length have none; one that max_length cuts has the mean of
+        its pieces before the cut.
         """
         from korbert.vectors.parts import parts_of
 
@@ -196,7 +202,7 @@ class TextEncoder(Generic[_M]):
         return found[0] if single else found
 
     def occurrences(self, word: str, texts: Iterable[str], **asked: Unpack[Asked]) -> "list[Occurrence]":
-        """Where a word stands in texts, with its vectors there: see korbert.vectors.occurrences."""
+        """The occurrences of a word in texts, with their vectors: see korbert.vectors.occurrences."""
         from korbert.vectors.occurrences import occurrences_of
 
         return occurrences_of(self, word, as_texts(texts, "texts")[0], self.vector_settings(**asked))
@@ -212,7 +218,7 @@ class TextEncoder(Generic[_M]):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) over all that decides vectors: config, weights of the encoder, tokenizer, maximum length."""
+        """SHA-256 (hex) over all that determines vectors: config, weights of the encoder, tokenizer, maximum length."""
         encoder: nn.Module = self.model.encoder
         said = [self.model.config.model_dump(mode="json"), self.tokenizer.digest, self.max_length]
         digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
@@ -225,12 +231,13 @@ class TextEncoder(Generic[_M]):
         return digest.hexdigest()
 
     @cached_property
-    def _counts(self) -> PieceCounts:
+    def piece_counts(self) -> PieceCounts:
+        """The counts in the model's folder, for "idf" and "bm25". SettingsError where there are none."""
         return PieceCounts.find(None, self.name, self.tokenizer)
 
 
 def hidden_of(model: Any, batch: Batch, settings: VectorSettings, places: tuple[int, ...]) -> Tensor:
-    """The vectors of pieces that the settings ask for: (B, T, D), or (B, T, K x D) of K layers side by side.
+    """The vectors of pieces that the settings ask for: (B, T, D), or (B, T, K x D) for K layers side by side.
 
     places: of the layers, from 0.
     """
@@ -244,21 +251,7 @@ def hidden_of(model: Any, batch: Batch, settings: VectorSettings, places: tuple[
     return mixed
 
 
-def _pooling(
-    settings: VectorSettings, num_layers: int, counts: PieceCounts | None
-) -> Callable[[nn.Module, Batch], Tensor]:
-    """(model, batch) -> a vector a row, (B, D)."""
-    pooling, places = POOLINGS[settings.pooling], settings.places(num_layers)
-
-    def pooled(model: nn.Module, batch: Batch) -> Tensor:
-        hidden = hidden_of(model, batch, settings, places).float()
-        weights = weights_of(pooling, batch["input_ids"], batch["attention_mask"], settings.special_tokens, counts)
-        return pooling.pool(hidden, weights)
-
-    return pooled
-
-
 def unit(vectors: _Vectors) -> _Vectors:
-    """Vectors, (..., D), scaled to length 1; 0 stays."""
+    """Vectors, (..., D), scaled to length 1; the zero vector stays."""
     lengths: Any = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors / np.maximum(lengths, 1e-12))

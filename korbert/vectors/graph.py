@@ -1,4 +1,4 @@
-"""The nearest of very many vectors, by a graph of neighbours (usearch): nearly always those of the exact search."""
+"""Approximate nearest neighbours in very many vectors, by a graph (usearch); nearly all are those of exact search."""
 
 import importlib.util
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from korbert.vectors.ranking import Found
 
 __all__ = ["MANY_ROWS", "build_graph", "has_usearch", "nearest_in_graph", "open_graph"]
 
-MANY_ROWS = 1_000_000  # of an index, from which on its larger parts get a graph
+MANY_ROWS = 1_000_000  # rows of an index above which its large parts get a graph
 _ROWS_AT_ONCE = 10_000
 
 
@@ -22,7 +22,7 @@ def has_usearch() -> bool:
 
 
 def build_graph(vectors: NDArray[np.float32], path: Path) -> None:
-    """Writes the graph of vectors (N, D), the keys being their rows."""
+    """Writes the graph of vectors (N, D); keys are rows."""
     from usearch.index import Index
 
     graph: Any = Index(ndim=vectors.shape[1], metric="ip", dtype="f32")
@@ -33,7 +33,7 @@ def build_graph(vectors: NDArray[np.float32], path: Path) -> None:
 
 
 def open_graph(path: Path) -> Any:
-    """The graph in a file, which is mapped, not read."""
+    """The graph in a file, memory-mapped."""
     from usearch.index import Index
 
     return Index.restore(str(path), view=True)

@@ -1,4 +1,4 @@
-"""Names of what vectors can be made of. Nothing is imported here: `korbert --help` reads it."""
+"""Names of poolings and other choices for vectors. This imports nothing: `korbert --help` reads it."""
 
 from typing import Literal
 

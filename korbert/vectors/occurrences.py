@@ -1,4 +1,4 @@
-"""A word in many sentences: each occurrence with its vector, and how far they lie apart.
+"""A word in many sentences: each occurrence with its vector, and the distances between them.
 
 A word is found by its morphemes: 사랑 in 사랑해, 걷다 in 걸었다. The ending of a verb in its dictionary form (사랑하다)
 is left out. "배/NNG" takes only morphemes with that tag.
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
-from korbert.tokenization import Analysis, Encoding, Tokenizer
+from korbert.tokenization import Analysis, Tokenizer
 from korbert.tokenization.encoding import Span, assemble, span_of
 from korbert.vectors.encoder import unit
 from korbert.vectors.parts import vectors_of_pieces
@@ -28,9 +28,9 @@ _Morphemes = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Occurrence:
-    """A word at a place: `text[start:end]` of the text with that number, from 0. morphemes: as in "사랑/NNG".
+    """`text[start:end]` of the text with that number, from 0. morphemes: as in "사랑/NNG".
 
-    vector: (D,) float32, the mean over its pieces. None where the place lies behind the pieces that the model reads.
+    vector: (D,) float32, the mean over its pieces. None beyond the pieces that the model reads.
     """
 
     number: int
@@ -77,17 +77,14 @@ def occurrences_of(model: Any, word: str, texts: Sequence[str], settings: Vector
         last = first + len(wanted) - 1
         span = span_of(list(zip(analysis.starts, analysis.ends, strict=True)), first, last)
         shown = " ".join(f"{analysis.forms[place]}/{analysis.tags[place]}" for place in range(first, last + 1))
-        places = _places(encodings[number], first, last, span, isinstance(tokenizer, Tokenizer))
+        encoding = encodings[number]
+        if isinstance(tokenizer, Tokenizer):
+            places = [place for place, own in enumerate(encoding.morphemes) if first <= own <= last]
+        else:  # whose pieces belong to no morpheme: those that overlap the word
+            places = [place for place, (start, end) in enumerate(encoding.spans) if start < span[1] and end > span[0]]
         vector = vectors[number][places].mean(axis=0) if places else None
         occurrences.append(Occurrence(number, text, span, shown, vector))
     return occurrences
-
-
-def _places(encoding: Encoding, first: int, last: int, span: Span, by_morpheme: bool) -> list[int]:
-    """The pieces of the morphemes first to last; of another tokenizer, those over their characters."""
-    if by_morpheme:
-        return [place for place, own in enumerate(encoding.morphemes) if first <= own <= last]
-    return [place for place, (start, end) in enumerate(encoding.spans) if start < span[1] and end > span[0]]
 
 
 def distances(occurrences: Sequence[Occurrence]) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Vectors of the parts of texts: pieces, morphemes, eojeols, with their characters."""
+"""Vectors of the parts of texts (pieces, morphemes, eojeols) with their spans."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
@@ -25,8 +25,8 @@ _ROWS_AT_ONCE = 32
 
 @dataclass(frozen=True)
 class Parts:
-    """The P parts of a text. names: the piece, the form of the morpheme, the eojeol. spans: half-open, in code points
-    of the text; vectors: (P, D) float32, of several pieces their mean. Special tokens are no part."""
+    """The P parts of a text, without special tokens. names: the piece, the form of the morpheme, or the eojeol. spans:
+    half-open, in code points of the text; vectors: (P, D) float32, means over pieces."""
 
     text: str
     unit: Unit

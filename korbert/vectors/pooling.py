@@ -1,4 +1,4 @@
-"""From the vectors of a text's pieces to one vector: the table of poolings."""
+"""Poolings: the vectors of a text's pieces -> one vector."""
 
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
@@ -13,8 +13,10 @@ __all__ = ["POOLINGS", "Pooling", "weights_of"]
 
 
 class Pooling(NamedTuple):
-    """pool: vectors of pieces (B, T, D), 0 at padding, and their weights (B, T), of which each row has one above 0 ->
-    (B, width x D). counts: whose frequencies weigh a piece; None: all weigh 1. about: for people."""
+    """pool: (vectors of pieces (B, T, D), 0 at padding; weights (B, T), some above 0 in each row) -> (B, width x D).
+
+    about: for people. counts: how document frequencies weight a piece; None: all weigh 1.
+    """
 
     pool: Callable[[Tensor, Tensor], Tensor]
     about: str
@@ -43,7 +45,7 @@ def _mean_max(hidden: Tensor, weights: Tensor) -> Tensor:
 POOLINGS: Mapping[PoolingName, Pooling] = {
     "mean": Pooling(_mean, "the mean of the pieces"),
     "first": Pooling(_first, "the first piece, which is [CLS] unless special tokens are left out"),
-    "max": Pooling(_max, "the greatest number of each dimension"),
+    "max": Pooling(_max, "the maximum of each dimension"),
     "mean-max": Pooling(_mean_max, "mean and max side by side", width=2),
     "idf": Pooling(_mean, "the mean, rare pieces weighing more", counts="idf"),
     "bm25": Pooling(_mean, "the mean, weighted as BM25 weighs words", counts="bm25"),
@@ -53,10 +55,10 @@ POOLINGS: Mapping[PoolingName, Pooling] = {
 def weights_of(
     pooling: Pooling, input_ids: Tensor, attention_mask: Tensor, special_tokens: bool, counts: PieceCounts | None
 ) -> Tensor:
-    """(B, T) float: what each piece weighs. input_ids, attention_mask: (B, T), rows [CLS] text [SEP] before padding.
+    """(B, T) float: the weight of each piece. input_ids, attention_mask: (B, T), rows of [CLS] text [SEP] and padding.
 
-    Padding weighs 0; so do special tokens where they are left out, and always under idf and BM25, which know nothing of
-    them. A text without any other piece keeps them, so that its vector is one.
+    Padding weighs 0. Special tokens weigh 0 without special_tokens, and always with idf and BM25, whose counts have
+    none. In a text without other pieces they weigh 1, so that it has a vector.
     """
     real = attention_mask.float()
     inner = real.clone()

@@ -1,4 +1,4 @@
-"""Two orders of the same texts joined into one."""
+"""Fusing two rankings of the same texts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 __all__ = ["Found", "Hit", "joined"]
 
 Found = tuple[int, float]
-"""The row of a text, and its score; in lists, the best one first."""
+"""The row of a text, and its score. Lists are sorted, the best first."""
 
-_CONSTANT = 60  # Cormack, Clarke and Buettcher 2009: far ranks count little, and no first rank decides alone
+_CONSTANT = 60  # Cormack, Clarke and Buettcher 2009: low ranks count little, and no single first rank decides
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A text that was found. score: what it is ordered by: the cosine of vectors, BM25 of words, or the sum of
-    reciprocal ranks of both. Ranks are from 1; None where a way did not find the text, or was not asked."""
+    """A text that was found. score: the sorting key: the cosine of vectors, BM25 of words, or the sum of reciprocal
+    ranks of both. Ranks begin at 1; None where a way did not find the text or was not used."""
 
     id: str
     text: str
@@ -26,7 +26,7 @@ class Hit:
 
 
 def joined(vectors: Sequence[Found], words: Sequence[Found]) -> list[Found]:
-    """All rows of both, by the sum of 1 / (60 + rank); equal ones by row."""
+    """Reciprocal rank fusion: all rows of both by the sum of 1 / (60 + rank); ties by row."""
     scores: dict[int, float] = {}
     for found in (vectors, words):
         for rank, (row, _) in enumerate(found, 1):

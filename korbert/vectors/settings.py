@@ -1,4 +1,4 @@
-"""What a text's vector is made of: layers, pooling, length. Imports no torch."""
+"""How vectors of texts are made: layers, pooling, size. Imports no torch."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, TypedDict
@@ -12,7 +12,7 @@ __all__ = ["Asked", "VectorSettings"]
 
 
 class VectorSettings(BaseModel, frozen=True, extra="forbid"):
-    """How vectors are made. The defaults are those of sentence-transformers for a folder without files of its own."""
+    """How vectors are made. The defaults are those of sentence-transformers for a folder of `transformers`."""
 
     layer: Annotated[tuple[int, ...], BeforeValidator(lambda value: (value,) if isinstance(value, int) else value)] = (
         Field((-1,), min_length=1, description="layers: 0 the embeddings, 1 the first layer, -1 the last one")
@@ -31,7 +31,7 @@ class VectorSettings(BaseModel, frozen=True, extra="forbid"):
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> "VectorSettings":
-        """Raises SettingsError, which names the setting, where a value is none that it can have."""
+        """Raises SettingsError, which names the setting, for an invalid value."""
         try:
             return cls(**given)
         except ValidationError as error:
@@ -41,7 +41,7 @@ class VectorSettings(BaseModel, frozen=True, extra="forbid"):
             raise SettingsError(f"{name}: {said} (given: {first['input']!r:.60})") from None
 
     def places(self, count: int) -> tuple[int, ...]:
-        """The layers counted from 0, for an encoder of `count`. SettingsError where it has not so many."""
+        """The layers counted from 0, in an encoder of `count`. SettingsError for one that it does not have."""
         for layer in self.layer:
             if not -count - 1 <= layer <= count:
                 raise SettingsError(
@@ -52,7 +52,7 @@ class VectorSettings(BaseModel, frozen=True, extra="forbid"):
 
 
 class Asked(TypedDict, total=False):
-    """The settings of VectorSettings as arguments; what is left out is the model's own default."""
+    """The settings of VectorSettings as arguments; those left out are the model's defaults."""
 
     layer: int | Sequence[int]
     mix: Mix

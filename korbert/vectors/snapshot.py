@@ -1,4 +1,4 @@
-"""An index as it was at a moment, with its files open: what searches read."""
+"""A consistent state of an index with its files open, which searches read."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _QUERIES_AT_ONCE = 64
 
 @dataclass(frozen=True)
 class Part:
-    """A part whose files are mapped. graph: None without one."""
+    """A part with its files memory-mapped. graph: None without one."""
 
     record: PartRecord
     table: pa.Table
@@ -47,7 +47,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The record, and the parts that it names. A row of the whole is counted through all parts."""
+    """The record, and the parts that it names. Rows are numbered through all parts."""
 
     folder: Path
     record: Record
@@ -94,7 +94,7 @@ class Snapshot:
 
     @cached_property
     def words(self) -> Words:
-        """The ranker of words: that of the record, or one made of the terms where it is absent or damaged."""
+        """The BM25 ranker: that of the record, or one built from the terms where it is absent or damaged."""
         if (kept := self.record.words) is not None and has_bm25s():
             try:
                 for name, file in kept.files.items():
@@ -112,9 +112,9 @@ class Snapshot:
 
 
 def opened(folder: Path, before: Sequence[Part] = ()) -> Snapshot:
-    """The index in a folder, its files checked by their digests. ArtifactError where one is missing or was changed.
+    """The index in a folder. ArtifactError where a file is missing or has another digest.
 
-    before: parts that are open already, of an earlier snapshot.
+    before: parts of an earlier snapshot, which are reused.
     """
     known = {part.record.name: part for part in before}
     record = read_record(folder)
@@ -125,7 +125,7 @@ def opened(folder: Path, before: Sequence[Part] = ()) -> Snapshot:
             newer = read_record(folder)
             if newer == record:
                 raise
-            record = newer  # a writer has replaced it, and deleted what only the old one names
+            record = newer  # a writer has replaced the record, and deleted files that it no longer names
 
 
 def _part(folder: Path, record: PartRecord, before: Part | None) -> Part:

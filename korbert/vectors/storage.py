@@ -1,15 +1,15 @@
-"""The files of an index: a record that names parts, which never change, and is replaced at once.
+"""The files of an index: immutable parts, and a record that names them and is replaced atomically.
 
-index.json                what the index is of, and its parts: `checksummed`
+index.json                the record: model, settings, parts; with its own checksum
 part-00003.arrow          id, text and terms of each row
 part-00003.npy            their vectors, of length 1
 part-00003.usearch        a graph of them, in large parts of large indexes
-words-00004/              the ranker of bm25s over all rows, made from the terms
-correction.npz, piece_counts.parquet    what vectors are made with, if they are
+words-00004/              the ranker of bm25s over all rows, built from the terms
+correction.npz, piece_counts.parquet    the correction and the counts of the settings, if any
 lock                      held by the process that writes
 
 Adding writes new parts, then the record; removing writes row numbers into the record. A crash leaves files that no
-record names: the next writer deletes them. A reader keeps its files open, so that deleting them takes nothing away.
+record names, which the next writer deletes. Readers keep their files open, so that deleted ones stay readable.
 """
 
 import contextlib
@@ -61,8 +61,8 @@ _LOCK = "lock"
 _SCHEMA = pa.schema(
     [("id", pa.large_string()), ("text", pa.large_string()), ("terms", pa.large_list(pa.large_string()))]
 )
-_FAN = 16  # parts of like size that are merged into one
-_REMOVED_SHARE = 0.25  # of its rows, from which on a part is written anew
+_FAN = 16  # parts of similar size that are merged into one
+_REMOVED_SHARE = 0.25  # removed rows from which on a part is rewritten
 
 Row = tuple[str, str, list[str]]
 """id, text, terms."""
@@ -74,7 +74,7 @@ class FileRecord(BaseModel, frozen=True, extra="forbid", strict=True):
 
 
 class PartRecord(BaseModel, frozen=True, extra="forbid", strict=True):
-    """A part: its rows, those of them that were removed, and its files by ending."""
+    """A part: its number of rows, the removed ones, and its files by ending."""
 
     name: str
     rows: int
@@ -94,8 +94,8 @@ class WordsRecord(BaseModel, frozen=True, extra="forbid", strict=True):
 
 
 class Record(BaseModel, frozen=True, extra="forbid", strict=True):
-    """index.json. model: digest and folder. settings: VectorSettings. size: numbers a vector. number: of names given so
-    far, so that none is used twice. words: fits these parts; None: there is none yet. files: of the whole index."""
+    """index.json. model: digest and folder. settings: VectorSettings. size: numbers per vector. number: of file names
+    used so far, so that none is used twice. words: the ranker of these parts, if any. files: of the whole index."""
 
     format: int = FORMAT
     model: dict[str, str]
@@ -108,7 +108,7 @@ class Record(BaseModel, frozen=True, extra="forbid", strict=True):
 
 
 def read_record(folder: Path) -> Record:
-    """Raises ArtifactError where it is absent, changed, or of another version."""
+    """Raises ArtifactError where it is absent, damaged, or of another version."""
     path = folder / RECORD
     try:
         record = Record.model_validate(verified(path.read_bytes()))
@@ -126,14 +126,14 @@ def read_record(folder: Path) -> Record:
 
 
 def write_record(folder: Path, record: Record) -> None:
-    """Replaces the record, once all that it names is on the disk."""
+    """Replaces the record, after all files that it names are on disk."""
     sync(folder)
     write_whole(folder / RECORD, checksummed(record.model_dump()))
     sync(folder)
 
 
 def check_file(path: Path, file: FileRecord) -> None:
-    """ArtifactError where the file is not as it was written."""
+    """ArtifactError where the file has another size or digest."""
     try:
         if (size := path.stat().st_size) != file.size:
             raise ArtifactError(f"{path}: has {size:,} bytes, {file.size:,} were written: make the index anew")
@@ -144,12 +144,12 @@ def check_file(path: Path, file: FileRecord) -> None:
 
 
 def file_record(path: Path) -> FileRecord:
-    """Size and digest of a file that is complete."""
+    """Size and digest of a complete file."""
     return FileRecord(size=path.stat().st_size, sha256=sha256_of(path))
 
 
 def table_of(rows: Iterable[Row]) -> pa.Table:
-    """The table of a part."""
+    """The rows of a part as its table."""
     columns = list(zip(*rows, strict=True)) or [()] * len(_SCHEMA)
     return pa.table([pa.array(own, field.type) for own, field in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA)
 
@@ -186,9 +186,9 @@ def write_words(folder: Path, name: str, words: Words) -> WordsRecord:
 
 
 def due(parts: Sequence[PartRecord]) -> range | None:
-    """The parts that are to be written anew as one: the last 16 of like size, or one of which many rows are gone.
+    """The parts to rewrite as one: one with many removed rows, or the last 16 if they are of similar size.
 
-    Each row is so written at most log16 N times, and there are at most 15 parts of a size.
+    Each row is thus written at most log16 N times, and there are at most 15 parts of a size.
     """
     for place, part in enumerate(parts):
         if part.removed and len(part.removed) >= _REMOVED_SHARE * part.rows:
@@ -200,7 +200,7 @@ def due(parts: Sequence[PartRecord]) -> range | None:
 
 
 def write_graphs(folder: Path, parts: Sequence[PartRecord]) -> list[PartRecord]:
-    """The parts, with a graph for each large one of a large index."""
+    """The parts, with a graph for each large one if the index is large."""
     if (live := sum(part.live for part in parts)) <= graph.MANY_ROWS:
         return list(parts)
     if not graph.has_usearch():
@@ -218,7 +218,7 @@ def write_graphs(folder: Path, parts: Sequence[PartRecord]) -> list[PartRecord]:
 
 
 def delete_strays(folder: Path, record: Record) -> None:
-    """Removes files that the record does not name, of writers that ended early or of records before."""
+    """Removes files that the record does not name: those of interrupted writers and of earlier records."""
     named = {RECORD, _LOCK, *record.files} | ({record.words.name} if record.words else set())
     named |= {f"{part.name}.{ending}" for part in record.parts for ending in part.files}
     for path in folder.iterdir():
@@ -228,7 +228,7 @@ def delete_strays(folder: Path, record: Record) -> None:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Holds the lock of writers. ArtifactError, naming the process, where another holds it."""
+    """Holds the writers' lock. ArtifactError, which names the process, where another one holds it."""
     with (folder / _LOCK).open("a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

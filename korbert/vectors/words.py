@@ -9,48 +9,47 @@ from typing import Any
 import numpy as np
 
 from korbert.errors import SettingsError
-from korbert.tokenization import AnyTokenizer, Encoding, Pieces, Tokenizer
+from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer
 from korbert.tokenization.encoding import assemble
 from korbert.vectors.ranking import Found
 
 __all__ = ["Words", "has_bm25s", "read_texts", "terms_of_tags"]
 
 _K1, _B = 1.2, 0.75  # Robertson and Zaragoza 2009, 3.2
-_LEFT_OUT = ("J", "E", "S")  # particles, endings, symbols: in nearly every text
+_LEFT_OUT = ("J", "E", "S")  # particles, endings, symbols: they are in nearly every text
 
 
 def has_bm25s() -> bool:
-    """Whether the package is there: korbert[search]."""
+    """Whether the package is installed: korbert[search]."""
     return importlib.util.find_spec("bm25s") is not None
 
 
 def read_texts(
     tokenizer: AnyTokenizer, texts: Sequence[str], max_length: int, workers: int = 0
 ) -> Iterator[tuple[Encoding, list[str]]]:
-    """Each text as a model reads it, cut to max_length, and the terms of the whole text. Kiwi reads a text once."""
+    """Each text as a model reads it, cut to max_length, and the terms of the whole text; our tokenizer has both from
+    one analysis."""
     own = isinstance(tokenizer, Tokenizer)
     analyses: Iterable[Any] = [None] * len(texts) if own else tokenizer.analyzer.analyze_many(texts, workers=workers)
     pieces = tokenizer.pieces_of_many(texts, workers=workers)
     for found, analysis in zip(pieces, analyses, strict=True):
-        terms = _terms(found) if own else terms_of_tags(analysis.forms, analysis.tags)
+        if own:
+            forms: dict[int, str] = {}  # of each morpheme, from its pieces
+            for piece, number in zip(found.pieces, found.morphemes, strict=True):
+                forms[number] = forms.get(number, "") + piece.removeprefix("▁")
+            tags = dict(zip(found.morphemes, found.tags, strict=True))
+            terms = terms_of_tags(list(forms.values()), [tags[number] for number in forms])
+        else:
+            terms = terms_of_tags(analysis.forms, analysis.tags)
         yield assemble(found, None, tokenizer.frame, max_length), terms
 
 
-def _terms(pieces: Pieces) -> list[str]:
-    """The terms of a text by the pieces of its morphemes."""
-    forms: dict[int, str] = {}
-    for piece, number in zip(pieces.pieces, pieces.morphemes, strict=True):
-        forms[number] = forms.get(number, "") + piece.removeprefix("▁")
-    tags = dict(zip(pieces.morphemes, pieces.tags, strict=True))
-    return terms_of_tags(list(forms.values()), [tags[number] for number in forms])
-
-
 def terms_of_tags(forms: Sequence[str], tags: Sequence[str]) -> list[str]:
-    """What of a text's morphemes is searched for: 학교/NNG 에/JKB 가/VV ᆫ다/EF -> 학교/N, 가/V.
+    """The search terms of a text by its morphemes: 학교/NNG 에/JKB 가/VV ᆫ다/EF -> 학교/N, 가/V.
 
-    Letters and numbers are terms, other symbols are not. Of a text of nothing else all morphemes are terms. Against all
-    forms, recall at 1 is 90.6 to 89.8 for questions of KorQuAD and their paragraphs, 76.8 to 71.8 for paraphrases of
-    KLUE-STS, 65.4 to 66.8 for pairs of questions.
+    Letters and numbers are terms, other symbols are not. In a text without any terms, all morphemes are. Recall at 1
+    against that of all forms as terms: 90.6 to 89.8 for questions of KorQuAD and their paragraphs, 76.8 to 71.8 for
+    paraphrases of KLUE-STS, 65.4 to 66.8 for pairs of questions.
     """
     kinds = [tag if tag in ("SL", "SH", "SN") else tag[:1] for tag in tags]
     pairs = list(zip(forms, kinds, strict=True))
@@ -59,7 +58,7 @@ def terms_of_tags(forms: Sequence[str], tags: Sequence[str]) -> list[str]:
 
 
 class Words:
-    """The ranker over some texts. rows: (N,) int64, the row of each text that it holds."""
+    """A BM25 ranker of texts. rows: (N,) int64, the row of each text in the index."""
 
     def __init__(self, ranker: Any, rows: Any) -> None:
         self._ranker = ranker
@@ -67,14 +66,14 @@ class Words:
 
     @classmethod
     def of(cls, terms: Sequence[Sequence[str]], rows: Sequence[int]) -> "Words":
-        """From the terms of N texts. SettingsError without bm25s."""
+        """A ranker of the terms of N texts. SettingsError without bm25s."""
         ranker = _package().BM25(k1=_K1, b=_B, method="lucene")
         if any(terms):
             ranker.index([list(own) for own in terms], show_progress=False)
         return cls(ranker if any(terms) else None, np.array(rows, dtype=np.int64))
 
     def save(self, folder: Path) -> None:
-        """Writes the files of bm25s, and rows.npy. A ranker of no terms has rows.npy alone."""
+        """Writes the files of bm25s, and rows.npy; without any terms rows.npy alone."""
         folder.mkdir()
         if self._ranker is not None:
             self._ranker.save(str(folder), show_progress=False)
@@ -82,13 +81,13 @@ class Words:
 
     @classmethod
     def load(cls, folder: Path) -> "Words":
-        """From a folder that `save` wrote; files are mapped. SettingsError without bm25s."""
+        """From a folder that `save` wrote; files are memory-mapped. SettingsError without bm25s."""
         package = _package()
         there = (folder / "params.index.json").is_file()
         return cls(package.BM25.load(str(folder), mmap=True) if there else None, np.load(folder / "rows.npy"))
 
     def search(self, queries: Sequence[Sequence[str]], top: int) -> list[list[Found]]:
-        """For the terms of each query the `top` texts with the highest scores above 0; equal ones by row."""
+        """For the terms of each query the `top` texts with the highest scores above 0; ties by row."""
         found: list[list[Found]] = []
         for query in queries:
             if self._ranker is None or not query:
@@ -109,5 +108,5 @@ def _package() -> Any:
         )
     import bm25s
 
-    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it tells of every step at the level of debugging
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it logs every step at DEBUG
     return bm25s

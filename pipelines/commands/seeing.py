@@ -1,21 +1,30 @@
-"""Commands that show what a model does with a text."""
+"""Commands that show what a model does with a text, and with one word in many: look, words."""
 
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from korbert.errors import ModelError
 from korbert.tasks.files.form import FORMS
-from pipelines.commands import options
+from korbert.terminal import printable
+from pipelines.commands import options, vector_options
+from pipelines.commands.vector_options import Failed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from korbert.tasks.files import Form
+    from korbert.vectors.occurrences import Occurrence
     from pipelines.looking_layers import Way
+    from pipelines.records import Format
 
 __all__ = ["COMMANDS"]
 
 _FILE = click.Path(path_type=Path)
+_SHOWN_DISTANCES = 12  # occurrences up to which `words` prints all distances
+_CONTEXT = 30  # characters on each side of a word
 
 
 @click.command()
@@ -80,4 +89,80 @@ def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Pa
     click.echo(f"{html}")
 
 
-COMMANDS = [look]
+@click.command()
+@click.argument("model", type=_FILE)
+@click.argument("word")
+@click.argument("input", type=click.File("rb"), default="-")
+@click.option("--html", type=_FILE, help="Write a page of the occurrences in two dimensions, with their sentences.")
+@click.option("--top", type=click.IntRange(min=1), default=3, show_default=True, help="Nearest occurrences of each.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON line per occurrence, with its vector.")
+@vector_options.layers
+@vector_options.records
+@options.device
+@options.accept_kiwi
+@options.debug
+def words(
+    model: Path, word: str, input: Any, html: Path | None, top: int, as_json: bool, text: str | None, form: "Format",
+    device: str, debug: bool, **given: Any,
+) -> None:  # fmt: skip
+    """Each occurrence of WORD in the texts of INPUT, and the distances between their vectors.
+
+    WORD is found by its morphemes: 사랑 also in 사랑해, 걷다 in 걸었다. 배/NNG takes only morphemes with that tag.
+    Distances are 1 - cosine: 0 for the same direction, up to 2.
+    """
+    import korbert
+    from korbert.durable import check_output, write_whole
+    from pipelines.embedding import text_records
+    from pipelines.look_data import about, words_data
+    from pipelines.looking import page
+
+    if html is not None:
+        check_output(html, model, *([Path(input.name)] if input.name not in ("-", "<stdin>") else []))
+    failed = Failed(input.name)
+    read = chain.from_iterable(text_records(input, input.name, form, text))
+    good = [record for record in read if not failed(record)]
+    loaded = korbert.load(model, device=device)
+    found = loaded.occurrences(word, [record["text"] for record in good], **vector_options.asked_for(given))
+    for one in found:
+        if one.vector is None:
+            place = f"line {good[one.number]['line']}, character {one.span[0] + 1}"
+            click.echo(f"korbert: {input.name}: {place}: lies behind the pieces that the model reads", err=True)
+    found = [one for one in found if one.vector is not None]
+
+    _print_occurrences(found, [good[one.number]["line"] for one in found], top, as_json)
+    if not found:
+        click.echo(f"{printable(word)}: is in none of {len(good):,} texts", err=True)
+    elif html is not None:
+        texts, spans, vectors = zip(*((one.text, one.span, one.vector) for one in found), strict=True)
+        shown = words_data(word, texts, spans, vectors)
+        write_whole(html, page({"model": about(loaded), "texts": [word], "missing": {}, "words": shown}).encode())
+        click.echo(f"{html}", err=True)
+    failed.end()
+
+
+def _print_occurrences(found: "Sequence[Occurrence]", lines: "Sequence[int]", top: int, as_json: bool) -> None:
+    """found: with vectors. lines: of the file, where each stands."""
+    from korbert.vectors.occurrences import distances
+    from pipelines.lines import as_json as line_of
+
+    apart = distances(found)
+    for number, (one, line) in enumerate(zip(found, lines, strict=True)):
+        nearest = [int(other) for other in apart[number].argsort(kind="stable") if other != number][:top]
+        near = [{"occurrence": other + 1, "distance": round(float(apart[number, other]), 4)} for other in nearest]
+        if as_json:
+            assert one.vector is not None
+            shown = {"occurrence": number + 1, "line": line, "text": one.text, "span": one.span}
+            click.echo(line_of({**shown, "morphemes": one.morphemes, "nearest": near, "vector": one.vector.tolist()}))
+            continue
+        start, end = one.span
+        before, after = one.text[max(start - _CONTEXT, 0) : start], one.text[end : end + _CONTEXT]
+        marked = printable(f"{before}[{one.text[start:end]}]{after}")
+        nearer = ", ".join(f"{other['occurrence']} ({other['distance']:.3f})" for other in near)
+        click.echo(f"{number + 1:3}  line {line}  {marked}  {one.morphemes}  nearest: {nearer or '-'}")
+    if not as_json and 1 < len(found) <= _SHOWN_DISTANCES:
+        click.echo("\n     " + "".join(f"{number:7}" for number in range(1, len(found) + 1)))
+        for number, row in enumerate(apart, 1):
+            click.echo(f"{number:5}" + "".join(f"{distance:7.3f}" for distance in row))
+
+
+COMMANDS = [look, words]

@@ -1,4 +1,4 @@
-"""Commands on vectors of texts: embed, index, similar, words."""
+"""Commands on vectors of texts: embed, index, similar."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -18,14 +18,10 @@ from pipelines.commands import options, vector_options
 from pipelines.commands.vector_options import Failed
 
 if TYPE_CHECKING:
-    from korbert.vectors.occurrences import Occurrence
     from pipelines.embedding import Embedding
     from pipelines.records import Format
 
 __all__ = ["COMMANDS"]
-
-_SHOWN_DISTANCES = 12  # occurrences up to which `words` shows all distances
-_CONTEXT = 30  # characters on each side of a word
 
 _PATH = click.Path(path_type=Path)
 _MODEL = click.argument("model", type=_PATH)
@@ -231,68 +227,4 @@ def similar(
     failed.end()
 
 
-@click.command()
-@_MODEL
-@click.argument("word")
-@click.argument("input", type=click.File("rb"), default="-")
-@click.option("--top", type=click.IntRange(min=1), default=3, show_default=True, help="Nearest occurrences of each.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON line per occurrence, with its vector.")
-@vector_options.layers
-@vector_options.records
-@_everywhere
-def words(
-    model: Path, word: str, input: Any, top: int, as_json: bool, text: str | None, form: "Format", device: str,
-    debug: bool, **given: Any,
-) -> None:  # fmt: skip
-    """Each occurrence of WORD in the texts of INPUT, and the distances between their vectors.
-
-    WORD is found by its morphemes: 사랑 also in 사랑해, 걷다 in 걸었다. 배/NNG takes only morphemes with that tag.
-    Distances are 1 - cosine: 0 for the same direction, up to 2.
-    """
-    import korbert
-    from korbert.vectors.occurrences import distances
-    from pipelines.embedding import text_records
-    from pipelines.lines import as_json as line_of
-
-    failed = Failed(input.name)
-    read = chain.from_iterable(text_records(input, input.name, form, text))
-    good = [record for record in read if not failed(record)]
-    loaded = korbert.load(model, device=device)
-    found = loaded.occurrences(word, [record["text"] for record in good], **vector_options.asked_for(given))
-    vectors = []
-    for one in found:
-        if one.vector is not None:
-            vectors.append(one.vector.tolist())
-            continue
-        place = f"line {good[one.number]['line']}, character {one.span[0] + 1}"
-        click.echo(f"korbert: {input.name}: {place}: lies behind the pieces that the model reads", err=True)
-    found = [one for one in found if one.vector is not None]
-    apart = distances(found)
-    for number, one in enumerate(found):
-        nearest = [int(other) for other in apart[number].argsort(kind="stable") if other != number][:top]
-        near = [{"occurrence": other + 1, "distance": round(float(apart[number, other]), 4)} for other in nearest]
-        line = good[one.number]["line"]
-        if as_json:
-            shown = {"occurrence": number + 1, "line": line, "text": one.text, "span": one.span}
-            found_here = {**shown, "morphemes": one.morphemes, "nearest": near, "vector": vectors[number]}
-            click.echo(line_of(found_here))
-            continue
-        nearer = ", ".join(f"{other['occurrence']} ({other['distance']:.3f})" for other in near)
-        click.echo(f"{number + 1:3}  line {line}  {printable(_marked(one))}  {one.morphemes}  nearest: {nearer or '-'}")
-    if not as_json and 1 < len(found) <= _SHOWN_DISTANCES:
-        click.echo("\n     " + "".join(f"{number:7}" for number in range(1, len(found) + 1)))
-        for number, row in enumerate(apart, 1):
-            click.echo(f"{number:5}" + "".join(f"{distance:7.3f}" for distance in row))
-    if not found:
-        click.echo(f"{printable(word)}: is in none of {len(good):,} texts", err=True)
-    failed.end()
-
-
-def _marked(one: "Occurrence") -> str:
-    """The word between brackets, with some characters around it."""
-    start, end = one.span
-    before, after = one.text[max(start - _CONTEXT, 0) : start], one.text[end : end + _CONTEXT]
-    return f"{before}[{one.text[start:end]}]{after}"
-
-
-COMMANDS = [embed, index, similar, words]
+COMMANDS = [embed, index, similar]

@@ -21,7 +21,7 @@ __all__ = ["application"]
 def application(
     service: Service, start: Callable[[], None], hosts: Collection[str] | None = None, token: str | None = None
 ) -> Gate:
-    """The application; its threads end with it. start: called once the event loop runs. hosts, token: as of Gate."""
+    """The application; its threads end with it. start: called once the event loop runs. hosts, token: see Gate."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -40,18 +40,18 @@ def application(
         return answer
 
     async def unknown(request: Request, error: Exception) -> Response:
-        """404 for a path that is none, 405 for another method."""
+        """404 for an unknown path, 405 for another method."""
         assert isinstance(error, HTTPException)
-        message = "there is no such path: see /docs" if error.status_code == 404 else "not with this method: see /docs"
+        message = "no such path: see /docs" if error.status_code == 404 else "this path has other methods: see /docs"
         response = refused(Refusal(error.status_code, message))
         response.headers.update(error.headers or {})
         return response
 
     async def failed(request: Request, error: Exception) -> Response:
-        """Our own fault, which the gate logs."""
+        """A fault of ours, which the gate logs."""
         return refused(Refusal(500, "the service failed on this request"))
 
     routes = [Route(one.path, endpoint(one.handler), methods=[one.method]) for one in ROUTES]
-    found = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: unknown, Exception: failed})
-    found.router.redirect_slashes = False
-    return Gate(found, service.batcher.metrics, {one.path for one in ROUTES}, hosts, token)
+    routed = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: unknown, Exception: failed})
+    routed.router.redirect_slashes = False
+    return Gate(routed, service.batcher.metrics, {one.path for one in ROUTES}, hosts, token)

@@ -1,8 +1,9 @@
-"""What waits, and the two threads that work on it: one tokenizes, one computes batches of pieces.
+"""The queue, and the two threads that work on it: one tokenizes, one runs batches through the models.
 
-A request is a job of items (texts, or rows of texts) for one operation of one model. The first thread makes a row of
-pieces of each item; the second one makes a batch of the rows that are there whenever the model is free, up to a number
-of pieces. Operations take turns, and so do the jobs of an operation: a long list does not hold up a single text.
+A request is a job of items (texts, or rows of texts) for one operation of one model. The first thread turns each item
+into a row of pieces. Whenever the model is free, the second thread takes the rows that are ready, up to a number of
+pieces, as a batch. Operations take turns, and so do the jobs of an operation: a long list does not hold up a single
+text.
 """
 
 import asyncio
@@ -25,15 +26,15 @@ __all__ = ["Batcher", "Job", "Operation", "Row", "trace"]
 
 _logger = logging.getLogger(__name__)
 
-_TURN = 16  # items of one job that are tokenized before the next job's
-_AT_ONCE, _AT_ONCE_CHARS = 64, 8_000  # items that are tokenized together, until either is reached
+_TURN = 16  # items of one job that are tokenized before those of the next one
+_AT_ONCE, _AT_ONCE_CHARS = 64, 8_000  # limits of items, and of characters, that are tokenized together
 _AHEAD = 2  # batches' worth of pieces that are tokenized ahead
-_FRAMES = 6  # of an error in the log
-_LONGEST_PAUSE = 60  # seconds after which a refused client is told to come back, at most
+_FRAMES = 6  # of a traceback in the log
+_LONGEST_PAUSE = 60  # seconds: the largest Retry-After
 
 
 class Row(NamedTuple):
-    """An item after tokenizing: what the operation's `forward` takes, and how many pieces that is."""
+    """A tokenized item: its number of pieces, and the value that the operation's `forward` takes."""
 
     pieces: int
     value: Any
@@ -43,8 +44,9 @@ class Row(NamedTuple):
 class Operation:
     """What a model does for one kind of request. Requests of the same operation share batches.
 
-    tokenize: items -> a Row each, or a Refusal for an item that the model cannot take; on the first thread.
-    forward: the values of the rows of a batch -> an answer each, on the second thread; None: the values are it.
+    tokenize: items -> a Row each, or a Refusal for an item that the model cannot take; runs on the first thread.
+    forward: the values of the rows of a batch -> an answer each; runs on the second thread. None: the values are the
+    answers.
     """
 
     tokenize: Callable[[Sequence[Any]], Sequence[Row | Refusal]]
@@ -52,7 +54,10 @@ class Operation:
 
 
 class Job:
-    """A request's items on their way. future: the answers, one an item and in order, or a Refusal with its `place`."""
+    """The items of a request in progress.
+
+    future: the answers, one per item and in order, or a Refusal; that of an item has the item's number as `param`.
+    """
 
     def __init__(self, operation: Operation, items: Sequence[Any], chars: Sequence[int]) -> None:
         self.operation, self.items, self.chars = operation, items, chars
@@ -61,7 +66,7 @@ class Job:
         self.answers: list[Any] = [None] * len(items)
         self.taken = 0  # items that the first thread has taken
         self.left = len(items)  # without an answer
-        self.over = False  # answered, failed or given up
+        self.over = False  # answered, failed or cancelled
         self.pieces = 0
         self.since = time.monotonic()
 
@@ -73,7 +78,7 @@ class _Place(NamedTuple):
 
 
 class Batcher:
-    """`submit` and `give_up` are called in the event loop; `start` once before, `stop` once behind all.
+    """`submit` and `give_up` are called in the event loop, after `start` and before `stop`.
 
     waiting: items of all jobs that have no answer yet.
     """
@@ -87,7 +92,7 @@ class Batcher:
         self._ready: dict[Operation, deque[_Place]] = {}  # to compute
         self._ready_pieces = 0
         self._ended = False
-        self._pace = 0.0  # seconds an item, lately
+        self._pace = 0.0  # seconds per item, a moving average
         self._last = 0.0  # when the last batch was done
 
     def start(self) -> None:
@@ -95,13 +100,13 @@ class Batcher:
             threading.Thread(target=work, name=name, daemon=True).start()
 
     def stop(self) -> None:
-        """Ends both threads, without what still waits."""
+        """Ends both threads; items that still wait are dropped."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
 
     def submit(self, operation: Operation, items: Sequence[Any], chars: Sequence[int]) -> Job:
-        """A job for these items. chars: of the texts of each. Refusal 429 where the queue has no room for all."""
+        """A job for these items. chars: characters of each item. Refusal 429 where the queue has no room for all."""
         with self._changed:
             if self.waiting and self.waiting + len(items) > self._limits.queue:
                 pause = min(max(1, math.ceil(self._pace * self.waiting)), _LONGEST_PAUSE)
@@ -115,7 +120,7 @@ class Batcher:
         return job
 
     def give_up(self, job: Job) -> None:
-        """Frees the places of a job that nobody waits for. What is being computed is computed, and thrown away."""
+        """Frees the places of a job that nobody waits for. A batch that is being computed is not interrupted."""
         with self._changed:
             self._end(job)
         job.future.cancel()
@@ -141,8 +146,9 @@ class Batcher:
                 self._fail(taken, error)
                 continue
             self.metrics.tokenizing_seconds.observe(time.monotonic() - began)
-            for place, refusal in refused:
-                self._settle([(place.job, _at(refusal, place.number))])
+            for place, refusal in refused:  # only the route knows what the request calls the item
+                numbered = Refusal(refusal.status, refusal.message, str(place.number), refusal.retry_after)
+                self._settle([(place.job, numbered)])
             if operation.forward is None:
                 self._deliver(places, [place.row.value for place in places])
                 continue
@@ -152,7 +158,7 @@ class Batcher:
                 self._changed.notify_all()
 
     def _next_items(self) -> list[_Place] | None:
-        """Items of one operation, some of each of its jobs in turn; none where all were given up. None: the end."""
+        """The next items of one operation, some of each job in turn; may be empty. None: the thread is to end."""
         with self._changed:
             while not (self._ended or (self._jobs and self._ready_pieces < _AHEAD * self._limits.batch_pieces)):
                 self._changed.wait()
@@ -199,7 +205,7 @@ class Batcher:
             self._deliver(batch, answers)
 
     def _next_batch(self) -> list[_Place] | None:
-        """Rows of one operation, as many as a batch takes, those of ended jobs left out. None: the end."""
+        """Rows of one operation, as many as fit a batch, without those of ended jobs. None: the thread is to end."""
         with self._changed:
             while not (self._ended or self._ready):
                 self._changed.wait()
@@ -221,7 +227,7 @@ class Batcher:
             return batch
 
     def _deliver(self, places: Sequence[_Place], answers: Sequence[Any]) -> None:
-        """Gives items their answers, and jobs theirs where all items have one."""
+        """Stores the answers, and completes the jobs whose items all have one."""
         complete: list[tuple[Job, list[Any]]] = []
         with self._changed:
             for (job, number, row), answer in zip(places, answers, strict=True):
@@ -237,7 +243,7 @@ class Batcher:
         self._settle(complete)
 
     def _fail(self, places: Sequence[_Place], error: Exception) -> None:
-        """An error is the batch's alone. Its text may hold that of a request: the log has only its trace."""
+        """Fails the jobs of a batch. The log has the traceback alone: the text of an error may quote a request."""
         _logger.error("a batch of %d texts failed: %s", len(places), trace(error))
         jobs = list(dict.fromkeys(place.job for place in places))
         self._settle([(job, Refusal(500, "the model failed on a batch that this request was part of")) for job in jobs])
@@ -263,12 +269,7 @@ class Batcher:
             ended[0][0].loop.call_soon_threadsafe(tell)
 
 
-def _at(refusal: Refusal, number: int) -> Refusal:
-    """The refusal of an item, with its number as `param`: only the route knows what it is called in the request."""
-    return Refusal(refusal.status, refusal.message, str(number), refusal.retry_after)
-
-
 def trace(error: BaseException) -> str:
-    """Kind of an error and where it was raised, without its text."""
+    """Type and traceback of an error on one line, without its text."""
     frames = traceback.extract_tb(error.__traceback__)[: -_FRAMES - 1 : -1]
     return " <- ".join([type(error).__name__, *(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames)])

@@ -1,4 +1,4 @@
-"""A request's body as a form, within limits of size and time."""
+"""Reading the body of a request as a form, within limits of size and time."""
 
 import asyncio
 from typing import TypeVar
@@ -13,29 +13,17 @@ from pipelines.service.refusals import Refusal
 __all__ = ["read_form"]
 
 _F = TypeVar("_F", bound=Form)
-_TAGS = ("one", "many")  # of forms.py: they are no part of the request
+_TAGS = ("one", "many")  # of forms.py: not in the request
 
 
 async def read_form(request: Request, form: type[_F], limits: Limits) -> _F:
-    """Refusal 413 for a body that is too large, 408 for one too slow, 400 for what is no JSON, 422 for other fields.
+    """Refusal 413 for a body that is too large, 408 for one that is too slow, 400 for invalid JSON, 422 for its fields.
 
     ClientDisconnect where the client leaves.
     """
-    body = await _read(request, limits)
-    try:
-        return form.model_validate_json(body)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        if first["type"] == "json_invalid":
-            raise Refusal(400, f"the body is no JSON in UTF-8: {first['ctx']['error']}") from None
-        param = _param(first["loc"])
-        raise Refusal(422, f"{param or 'the body'}: {first['msg']}", param) from None
-
-
-async def _read(request: Request, limits: Limits) -> bytes:
     too_large = Refusal(413, f"the body is larger than {limits.body_bytes:,} bytes: send the texts in several requests")
     announced = request.headers.get("content-length", "0")
-    if len(announced) > 18 or int(announced) > limits.body_bytes:  # the server has refused what is no number
+    if len(announced) > 18 or int(announced) > limits.body_bytes:  # the server has refused what is not a number
         raise too_large
     body = bytearray()
     try:
@@ -46,7 +34,15 @@ async def _read(request: Request, limits: Limits) -> bytes:
                     raise too_large
     except TimeoutError:
         raise Refusal(408, f"the body took longer than {limits.body_seconds:g} s") from None
-    return bytes(body)
+
+    try:
+        return form.model_validate_json(bytes(body))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        if first["type"] == "json_invalid":
+            raise Refusal(400, f"the body is not JSON in UTF-8: {first['ctx']['error']}") from None
+        param = _param(first["loc"])
+        raise Refusal(422, f"{param or 'the body'}: {first['msg']}", param) from None
 
 
 def _param(place: tuple[int | str, ...]) -> str | None:

@@ -14,22 +14,22 @@ from pipelines.service.routes import ROUTES, Described
 __all__ = ["document", "page"]
 
 _CODES = {
-    400: "The body is no JSON.",
+    400: "The body is not JSON.",
     401: "The token is missing or wrong.",
-    403: "Asked under another name, or by a page of another origin.",
+    403: "Another Host header, or a page of another origin.",
     404: "No such model, or one that cannot do this.",
     408: "The body took too long.",
     413: "Too large: the body, the number of texts, or a text.",
     422: "A field is wrong; `param` says which.",
-    429: "Too many texts are waiting; Retry-After says when to come back.",
+    429: "The queue is full; Retry-After says when to try again.",
     500: "The model failed.",
-    503: "The models are being loaded, the answer took too long, or the service is ending.",
+    503: "The models are loading, the answer took too long, or the service is ending.",
 }
 
 
 @cache
 def document() -> dict[str, Any]:
-    """The document, from the table of routes and the forms."""
+    """The document, made from the table of routes and the forms."""
     known: set[type[BaseModel]] = {forms.Error}
     for route in ROUTES:
         known.update(one for one in (route.form, route.answer) if isinstance(one, type))
@@ -82,7 +82,7 @@ def _reference(form: type[BaseModel]) -> dict[str, str]:
 
 @cache
 def page() -> str:
-    """The same as a page, without scripts."""
+    """The document as a page without scripts."""
     from pipelines.reports.page import filled
 
     examples = {route.path: json.dumps(dict(route.example), ensure_ascii=False) for route in ROUTES}

@@ -1,8 +1,11 @@
-"""The fields of requests and of answers: what is checked, and what the OpenAPI document says."""
+"""The fields of requests and responses: validation, and the schemas of the OpenAPI document."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
+
+from korbert.vectors.names import PoolingName
+from korbert.vectors.ranking import Hit
 
 __all__ = [
     "Answer",
@@ -15,7 +18,6 @@ __all__ = [
     "Filled",
     "Form",
     "Health",
-    "Hit",
     "Listed",
     "Models",
     "Predict",
@@ -28,31 +30,39 @@ __all__ = [
 ]
 
 
-def _one_or_many(value: Any) -> str:
-    return "many" if isinstance(value, list) else "one"
-
-
 _Many = Field(min_length=1)
-_ONE_OR_MANY = Discriminator(_one_or_many)  # an error names the one form that was meant
+# With it an error is about the one form that was meant, not about both.
+_ONE_OR_MANY = Discriminator(lambda value: "many" if isinstance(value, list) else "one")
 Texts = Annotated[Annotated[str, Tag("one")] | Annotated[list[str], Tag("many"), _Many], _ONE_OR_MANY]
 _Row = str | dict[str, JsonValue]
+_Layers = Annotated[Annotated[int, Tag("one")] | Annotated[list[int], Tag("many"), _Many], _ONE_OR_MANY]
 _Rows = Annotated[Annotated[_Row, Tag("one")] | Annotated[list[_Row], Tag("many"), _Many], _ONE_OR_MANY]
 
 
 class Form(BaseModel):
-    """What every request may say."""
+    """The fields of every request."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
-    model: str | None = Field(None, description="name of the model; the first one of the service by default")
+    model: str | None = Field(None, description="name of the model; by default the first one of the service")
 
 
 class Embeddings(Form):
-    input: Texts = Field(description="a text, or several; what a model does not read of a long text is left out")
+    input: Texts = Field(description="a text, or several; long ones are cut to what the model reads")
     encoding_format: Literal["float", "base64"] = Field(
-        "float", description="numbers, or base64 of 32-bit floats, the lowest byte first"
+        "float", description="numbers, or base64 of little-endian 32-bit floats"
     )
     dimensions: int | None = Field(None, ge=1, description="keep only the first numbers of each vector")
+    layer: _Layers | None = Field(
+        None,
+        description="not OpenAI's: 0 the embeddings, 1 the first layer, -1 the last one; of several layers their mean;"
+        " the last one by default",
+    )
+    pooling: PoolingName | None = Field(
+        None,
+        description="not OpenAI's: what makes one vector of those of the pieces; idf and bm25 need counts of pieces in"
+        " the model's folder; by default as the model was trained, else mean",
+    )
     user: str | None = Field(None, description="ignored")
 
 
@@ -63,11 +73,11 @@ class Tokenize(Form):
 
 class Fill(Form):
     input: Texts = Field(description="texts with [MASK]")
-    top: int = Field(5, ge=1, le=100, description="candidates of each gap")
+    top: int = Field(5, ge=1, le=100, description="candidates for each gap")
 
 
 class Predict(Form):
-    input: _Rows = Field(description="texts, or objects with the fields that the model takes: text, pair, choices, ..")
+    input: _Rows = Field(description="texts, or objects with the fields of the model's task: text, pair, choices, ..")
 
 
 class Answer(Form):
@@ -82,8 +92,8 @@ class Similar(Form):
 
 
 class Attention(Form):
-    text: str = Field(description="a text; with a second one the question, of a model that answers")
-    pair: str | None = Field(None, description="a second text")
+    text: str = Field(description="a text; for a model that answers questions, the question")
+    pair: str | None = Field(None, description="a second text; for such a model, the text with the answer")
 
 
 class _Fault(BaseModel):
@@ -150,7 +160,7 @@ class Filled(BaseModel):
 class Predicted(BaseModel):
     model: str
     data: list[dict[str, JsonValue]] = Field(
-        description="label and probabilities, spans, or what else the model has learned to predict"
+        description="label and probabilities, spans, or whatever else the task predicts"
     )
 
 
@@ -167,16 +177,6 @@ class Answers(BaseModel):
     data: list[_Reading]
 
 
-class Hit(BaseModel):
-    id: str
-    text: str
-    score: float
-    rank_vectors: int | None
-    rank_words: int | None
-    score_vectors: float | None
-    score_words: float | None
-
-
 class _Hits(BaseModel):
     hits: list[Hit]
 
@@ -186,7 +186,7 @@ class Listed(BaseModel):
 
 
 class Seen(BaseModel, extra="allow"):
-    """What the page needs: docs/formats.md."""
+    """The data of the page: docs/formats.md."""
 
 
 class _ModelName(BaseModel):
@@ -210,7 +210,7 @@ class _ModelFacts(BaseModel):
 class Health(BaseModel):
     status: Literal["loading", "ready", "ending"]
     models: list[_ModelFacts] = Field(description="none without the token where one is needed")
-    index: bool = Field(description="whether /similar has something to search")
+    index: bool = Field(description="whether there is an index for /similar")
 
 
 class Ready(BaseModel):

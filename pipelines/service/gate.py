@@ -1,4 +1,4 @@
-"""What every request passes: who may ask, what answers have in common, what is counted, errors as JSON."""
+"""The checks before every request (host, origin, token); security headers, metrics and errors as JSON for all."""
 
 import hmac
 import logging
@@ -20,7 +20,7 @@ __all__ = ["OPEN", "Gate", "Json", "may_ask", "refused"]
 
 _logger = logging.getLogger(__name__)
 
-OPEN = ("/", "/docs", "/openapi.json", "/health", "/ready")  # without the token: nothing of the models or their texts
+OPEN = ("/", "/docs", "/openapi.json", "/health", "/ready")  # need no token: they tell nothing of models and texts
 _WHILE_ENDING = ("/health", "/ready", "/metrics")
 _HEADERS = {
     "x-content-type-options": "nosniff",
@@ -38,13 +38,13 @@ class Json(Response):
 
 
 def refused(refusal: Refusal) -> Json:
-    """The answer to what is refused."""
+    """A refusal as a response."""
     headers = {} if refusal.retry_after is None else {"retry-after": str(refusal.retry_after)}
     return Json(error_body(refusal.status, refusal.message, refusal.param), refusal.status, headers)
 
 
 def may_ask(headers: Headers, token: str | None) -> bool:
-    """Whether the request brings the token, if one is needed. Compared in constant time."""
+    """Whether the request has the token, if one is needed. Compared in constant time."""
     given = headers.get("authorization", "").encode("latin-1")
     return token is None or hmac.compare_digest(given, f"Bearer {token}".encode())
 
@@ -52,9 +52,9 @@ def may_ask(headers: Headers, token: str | None) -> bool:
 class Gate:
     """The application behind these checks.
 
-    hosts: names that a request may call this server by; None: any. A browser that was led here under another name (DNS
-    rebinding) is refused, as is one that sends what a page of another origin asks for. token: see may_ask.
-    running: requests that have passed and have no answer yet. ending: new ones are refused.
+    hosts: accepted names in the Host header; None: any. Others are refused, as those of browsers that were led here by
+    DNS rebinding are; so are requests by pages of other origins. token: see may_ask.
+    running: accepted requests without an answer yet. ending: new ones are refused.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class Gate:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
+        route = scope["path"] if scope["path"] in self._paths else "other"
         began, code = time.monotonic(), 499
 
         async def answer(message: Message) -> None:
@@ -87,12 +88,12 @@ class Gate:
             await self._answer(scope, receive, answer)
         except ClientDisconnect:
             code = 499
-        except Exception as error:  # the text of an error may hold that of a request
-            _logger.error("%s %s failed: %s", scope["method"], self._route(scope), trace(error))
+        except Exception as error:  # its text may quote the request
+            _logger.error("%s %s failed: %s", scope["method"], route, trace(error))
             if code == 499:
                 await refused(Refusal(500, "the service failed on this request"))(scope, receive, answer)
         finally:
-            self._metrics.requests.labels(self._route(scope), str(code)).inc()
+            self._metrics.requests.labels(route, str(code)).inc()
             self._metrics.request_seconds.observe(time.monotonic() - began)
 
     async def _answer(self, scope: Scope, receive: Receive, answer: Send) -> None:
@@ -113,20 +114,13 @@ class Gate:
     def _check(self, scope: MutableMapping[str, Any]) -> None:
         headers = Headers(scope=scope)
         host, path = headers.get("host", ""), scope["path"]
-        if self._hosts is not None and _name(host) not in self._hosts:
-            raise Refusal(403, f"this server is not called that: ask {' or '.join(sorted(self._hosts))}")
+        name = host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host  # [::1]:8000 -> [::1]
+        if self._hosts is not None and name not in self._hosts:
+            raise Refusal(403, f"the Host header names another server: use {' or '.join(sorted(self._hosts))}")
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
-            raise Refusal(403, "pages of other origins may not ask this service")
+            raise Refusal(403, "pages of other origins may not use this service")
         if self.ending and path not in _WHILE_ENDING:
             raise Refusal(503, "the service is ending: ask another one", retry_after=10)
         if path not in OPEN and not may_ask(headers, self._token):
             raise Refusal(401, "the token is missing or wrong: send the header Authorization: Bearer TOKEN")
-
-    def _route(self, scope: MutableMapping[str, Any]) -> str:
-        return scope["path"] if scope["path"] in self._paths else "other"
-
-
-def _name(host: str) -> str:
-    """The host without its port: [::1]:8000 -> [::1]."""
-    return host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host

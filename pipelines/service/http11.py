@@ -1,4 +1,4 @@
-"""HTTP/1.1 for people with little patience: uvicorn's protocol, with a limit for heads that never end."""
+"""uvicorn's HTTP/1.1 protocol with a time limit for request heads, and a limit on open connections."""
 
 import asyncio
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ __all__ = ["protocol_of"]
 
 
 def protocol_of(limits: Limits) -> type[asyncio.Protocol]:
-    """The protocol class for uvicorn. A head has at most 64 KiB, as h11 has it, and may take head_seconds."""
+    """The protocol class for uvicorn. A head may have 64 KiB (the limit of h11) and take head_seconds."""
     return type("Protocol", (_Protocol,), {"limits": limits})
 
 
@@ -39,7 +39,7 @@ class _Protocol(H11Protocol):
         self._wait_for_head()
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(400, "the request is no HTTP/1.1 that can be read")
+        self._refuse(400, "the request is not valid HTTP/1.1")
 
     def _wait_for_head(self) -> None:
         if self._watch is not None:
@@ -47,14 +47,14 @@ class _Protocol(H11Protocol):
         self._watch = self.loop.call_later(self.limits.head_seconds, self._cut_off)
 
     def _cut_off(self) -> None:
-        """Without a request by now the connection ends; so does one whose answered request still sends a body."""
+        """Closes a connection without a request, or one that still sends the body of a request already answered."""
         if self.cycle is None:
             self._refuse(408, f"the head of the request took longer than {self.limits.head_seconds:g} s")
         elif self.cycle.response_complete:
             self.transport.close()
 
     def _refuse(self, status: int, message: str) -> None:
-        """An answer before there is a request, and the end of the connection."""
+        """Sends an error before there is a request, and closes the connection."""
         body = to_json(error_body(status, message))
         headers: Any = [
             ("content-type", "application/json"),
@@ -66,6 +66,6 @@ class _Protocol(H11Protocol):
             head = self.conn.send(h11.Response(status_code=status, headers=headers))
             self.transport.write((head or b"") + (self.conn.send(h11.Data(data=body)) or b""))
             self.conn.send(h11.EndOfMessage())
-        except h11.LocalProtocolError:  # in the middle of an answer
+        except h11.LocalProtocolError:  # in the middle of a response
             pass
         self.transport.close()

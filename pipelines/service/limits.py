@@ -1,19 +1,19 @@
-"""What the service refuses, and when it stops waiting."""
+"""Limits of size and time."""
 
 from dataclasses import dataclass
 
 __all__ = ["CHARS_A_PIECE", "Limits"]
 
-CHARS_A_PIECE = 4  # more than that, and a text is too long before anybody looks: Korean text has about two
+CHARS_A_PIECE = 4  # a text with more characters than that is too long without tokenizing it; Korean has about two
 
 
 @dataclass(frozen=True)
 class Limits:
-    """body_bytes: of a request. texts: of a request. pieces: of a text of which a model reads all (answers, tags).
+    """body_bytes, texts: of a request. pieces: of a text that a model reads as a whole (answers, tags).
 
-    batch_pieces: of a batch; one longer text is a batch of its own. queue: texts that wait or are computed.
-    seconds: until a request has its answer. body_seconds: until its body is there. head_seconds: until its head is
-    there, and between the requests of a connection. connections: at once; each may hold a body in memory.
+    batch_pieces: of a batch; a longer text is a batch of its own. queue: texts that wait or are being computed.
+    seconds: until a request has its answer. body_seconds: until its body has arrived. head_seconds: until its head has
+    arrived, and between the requests of a connection. connections: open at once; each may hold a body in memory.
     """
 
     body_bytes: int = 1 << 20

@@ -1,4 +1,4 @@
-"""What the service counts and times, for Prometheus."""
+"""Metrics of the service for Prometheus."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ _PIECES = tuple(float(1 << power) for power in range(3, 16))
 
 
 class Metrics:
-    """The figures of one service. queue: texts that wait or are computed, when asked for."""
+    """The metrics of one service. queue: gives the number of texts that wait or are being computed."""
 
     content_type = CONTENT_TYPE_PLAIN_0_0_4
 
@@ -32,7 +32,7 @@ class Metrics:
             "korbert_requests", "Requests by route and code; 499: the client left.", ["route", "code"],
             registry=self._registry,
         )  # fmt: skip
-        length = Gauge("korbert_queue_texts", "Texts that wait or are computed.", registry=self._registry)
+        length = Gauge("korbert_queue_texts", "Texts that wait or are being computed.", registry=self._registry)
         length.set_function(queue)
         self.queue_seconds = self._seconds("queue", "From a request until its first text is tokenized.")
         self.tokenizing_seconds = self._seconds("tokenizing", "Tokenizing some texts.")
@@ -46,5 +46,5 @@ class Metrics:
         return Histogram(f"korbert_{name}_seconds", about, buckets=_SECONDS, registry=self._registry)
 
     def text(self) -> bytes:
-        """All of them in Prometheus' text format."""
+        """All metrics in the text format of Prometheus."""
         return generate_latest(self._registry)

@@ -1,4 +1,4 @@
-"""The models of a service, loaded and warm."""
+"""Loading and warming up the models of a service."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,22 +20,16 @@ __all__ = ["load_all"]
 def load_all(
     folders: Mapping[str, Path], index: Path | None, device: str, limits: Limits
 ) -> tuple[dict[str, Served], Searcher | None]:
-    """The models by name, warm, and the index that was made with the first one.
+    """The models by name, warmed up, and the index, which was made with the first one.
 
-    Raises what opening them raises: ModelError, ArtifactError.
+    Tokenizers with equal options share a Kiwi. Raises ModelError and ArtifactError as the loaders do.
     """
-    models = _models(folders, device, limits)
-    return models, None if index is None else Index.load(index, next(iter(models.values())).model)
-
-
-def _models(folders: Mapping[str, Path], device: str, limits: Limits) -> dict[str, Served]:
-    """All models, with Kiwi loaded (once for tokenizers that use it alike) and weights that no file can change."""
-    found: dict[str, Served] = {}
+    models: dict[str, Served] = {}
     analyzers: list[tuple[AnalyzerOptions, Analyzer]] = []
     for name, folder in folders.items():
         model = korbert.load(folder, device)
         network: Any = model.model
-        # The file is mapped: what writes into it in place would change the model, or end the process.
+        # The weights are mapped from the file: writing to it in place would change the model, or crash the process.
         for tensor in (*network.parameters(), *network.buffers()):
             tensor.data = tensor.data.clone()
         if isinstance(model, Reader):
@@ -47,8 +41,8 @@ def _models(folders: Mapping[str, Path], device: str, limits: Limits) -> dict[st
             analyzers.append((tokenizer.analyzer_options, tokenizer.analyzer))
         operations = operations_of(model, limits, look_data)
         embed = operations["embed"]
-        rows = [row.value for row in embed.tokenize(["안녕하세요"]) if isinstance(row, Row)]
+        rows = [row.value for row in embed.tokenize([("안녕하세요", model.vector_settings())]) if isinstance(row, Row)]
         if embed.forward is not None:
-            embed.forward(rows)  # the first pass takes longer than others
-        found[name] = Served(name, str(network.kind), model, operations)
-    return found
+            embed.forward(rows)  # the first pass is slower than later ones
+        models[name] = Served(name, str(network.kind), model, operations)
+    return models, None if index is None else Index.load(index, next(iter(models.values())).model)

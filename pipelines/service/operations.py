@@ -1,4 +1,4 @@
-"""What a model does for each kind of request: how texts become rows, and a batch of rows becomes answers.
+"""The operations of a model: how items become rows of pieces, and a batch of rows becomes answers.
 
 Answers equal those of the model's own methods (`embed`, `fill`, `predict`, `tag`, `answer`) up to rounding.
 """
@@ -6,25 +6,18 @@ Answers equal those of the model's own methods (`embed`, `fill`, `predict`, `tag
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import torch
-
-from korbert.errors import ModelError, SettingsError
+from korbert.errors import SettingsError
 from korbert.loading import Loaded
-from korbert.modeling.heads import mean_of_pieces
 from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.tasks.classification import Classifier
-from korbert.tasks.embedding import Embedder
-from korbert.tasks.examples import Examples
 from korbert.tasks.filling import Filler
-from korbert.tasks.learning import model_inputs
 from korbert.tasks.passages import Passage, encode_passages
 from korbert.tasks.predicting import Predictor
 from korbert.tasks.reading import Reader
 from korbert.tasks.tagging import Tagger
 from korbert.tokenization import AnyTokenizer, Encoding
 from korbert.tokenization.beginnings import encode_beginnings, first_pieces
-from korbert.training.devices import moved
+from korbert.vectors.settings import VectorSettings
 from pipelines.service.batching import Operation, Row
 from pipelines.service.limits import CHARS_A_PIECE, Limits
 from pipelines.service.refusals import Refusal
@@ -33,11 +26,11 @@ from pipelines.tokenizing import token_rows
 __all__ = ["LookData", "operations_of"]
 
 LookData = Callable[[Any, str, str | None], dict[str, Any]]
-"""(model, text, pair) -> what the page shows of it, as JSON has it: pipelines.look_data."""
+"""(model, text, pair) -> the data of the page as JSON values: pipelines.look_data."""
 
 
 def operations_of(model: Loaded, limits: Limits, look_data: LookData | None = None) -> dict[str, Operation]:
-    """Name -> each operation that the model can do: tokenize, embed, and of fill, predict, answer, attention."""
+    """The operations of a model by name: tokenize, embed, and those of fill, predict, answer, attention that it has."""
     found = {"tokenize": _tokenize(model.tokenizer, limits), "embed": _embed(model)}
     if isinstance(model, Filler):
         found["fill"] = _fill(model)
@@ -67,27 +60,22 @@ def _tokenize(tokenizer: AnyTokenizer, limits: Limits) -> Operation:
 
 
 def _embed(model: Loaded) -> Operation:
-    """Text -> its vector, (D,) float32: that of an Embedder, else the mean over the pieces of the last layer."""
-    network: Any = model.model
-    device = next(network.parameters()).device
-    longest: int = model.max_length if isinstance(model, Embedder) else network.config.max_position_embeddings
+    """(text, its VectorSettings) -> its vector, (D,) float32. Texts of equal settings go through the model together."""
 
-    def tokenize(texts: Sequence[str]) -> list[Row]:
-        return [Row(len(one), one) for one in encode_beginnings(model.tokenizer, texts, longest)]
+    def tokenize(items: Sequence[tuple[str, VectorSettings]]) -> list[Row]:
+        encodings = encode_beginnings(model.tokenizer, [text for text, _ in items], model.max_length)
+        return [
+            Row(len(encoding), (encoding, settings)) for encoding, (_, settings) in zip(encodings, items, strict=True)
+        ]
 
-    def forward(encodings: Sequence[Encoding]) -> list[Any]:
-        rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
-        examples = Examples.of_rows(rows, [0] * len(encodings), model.tokenizer.pad_id)
-        batch = moved(examples.batch(np.arange(len(examples))), device)
-        with torch.inference_mode():
-            if isinstance(model, Embedder):
-                vectors = network(**model_inputs(batch))
-            else:
-                vectors = mean_of_pieces(network.encoder(**model_inputs(batch)), batch["attention_mask"])
-        found = vectors.float().cpu().numpy()
-        if not np.isfinite(found).all():
-            raise ModelError("gives vectors that are no numbers")
-        return list(found)
+    def forward(rows: Sequence[tuple[Encoding, VectorSettings]]) -> list[Any]:
+        found: list[Any] = [None] * len(rows)
+        for settings in dict.fromkeys(own for _, own in rows):
+            places = [place for place, (_, own) in enumerate(rows) if own == settings]
+            vectors = model.pooled([rows[place][0] for place in places], settings, batch_size=len(places))
+            for place, vector in zip(places, vectors, strict=True):
+                found[place] = vector
+        return found
 
     return Operation(tokenize, forward)
 
@@ -197,7 +185,7 @@ def _answer(model: Reader, limits: Limits) -> Operation:
 
 
 def _attention(model: Loaded, look_data: LookData) -> Operation:
-    """(text, pair or None) -> what look_data gives. On the model's thread: it puts hooks into the model."""
+    """(text, pair or None) -> what look_data gives, on the model's thread: it puts hooks into the model."""
 
     def row(item: tuple[str, str | None]) -> Row:
         return Row(len(_encoded(model, *item)), item)
@@ -206,7 +194,7 @@ def _attention(model: Loaded, look_data: LookData) -> Operation:
 
 
 def _each(row: Callable[[Any], Row]) -> Callable[[Sequence[Any]], list[Row | Refusal]]:
-    """The row of each item, or why it has none. row: may raise Refusal."""
+    """A tokenizer of items one by one. row: item -> its Row; may raise Refusal."""
 
     def tokenize(items: Sequence[Any]) -> list[Row | Refusal]:
         found: list[Row | Refusal] = []
@@ -221,7 +209,7 @@ def _each(row: Callable[[Any], Row]) -> Callable[[Sequence[Any]], list[Row | Ref
 
 
 def _encoded(model: Loaded, text: str, pair: str | None) -> Encoding:
-    """A text or pair with its special tokens, which the model has to read as a whole. Refusal 413 where it cannot."""
+    """A text or pair with special tokens, which the model has to read as a whole. Refusal 413 where it is too long."""
     longest: int = model.model.config.max_position_embeddings
     for one in filter(None, (text, pair)):
         _check_chars(one, longest)
@@ -232,7 +220,7 @@ def _encoded(model: Loaded, text: str, pair: str | None) -> Encoding:
 
 
 def _whole(tokenizer: AnyTokenizer, text: str, limits: Limits) -> Passage:
-    """A text of which the model reads all. Refusal 413 where it is too long."""
+    """A text that the model reads as a whole, in windows if need be. Refusal 413 where it is too long."""
     _check_chars(text, limits.pieces)
     (passage,) = encode_passages(tokenizer, [text])
     if len(passage.ids) > limits.pieces:
@@ -243,5 +231,5 @@ def _whole(tokenizer: AnyTokenizer, text: str, limits: Limits) -> Passage:
 def _check_chars(text: str, pieces: int) -> None:
     if len(text) > CHARS_A_PIECE * pieces:
         raise Refusal(
-            413, f"has {len(text):,} characters, at most {CHARS_A_PIECE * pieces:,} are read here: cut it into parts"
+            413, f"has {len(text):,} characters, at most {CHARS_A_PIECE * pieces:,} are accepted: cut it into parts"
         )

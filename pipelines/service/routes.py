@@ -1,19 +1,22 @@
-"""The routes: what each one reads, asks of the batcher, and answers. ROUTES is their table, for description.py, too."""
+"""The handlers of all routes, and ROUTES, the table of them, which description.py reads, too."""
 
+import asyncio
 import base64
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from korbert.errors import SettingsError
+from korbert.vectors.settings import VectorSettings
 from pipelines.service import forms
 from pipelines.service.bodies import read_form
 from pipelines.service.gate import Json, may_ask
 from pipelines.service.refusals import Refusal
+from pipelines.service.served import Served
 from pipelines.service.shared import Service
 
 __all__ = ["ROUTES", "Described"]
@@ -35,23 +38,39 @@ _PAGE_POLICY = "; ".join(
 async def _embeddings(service: Service, request: Request) -> Response:
     form = await read_form(request, forms.Embeddings, service.limits)
     served, texts = service.model(form.model), _listed(form.input)
-    size = int(served.model.model.config.hidden_size)
-    if form.dimensions is not None and form.dimensions > size:
-        raise Refusal(422, f"dimensions: {form.dimensions:,}, the vectors of {served.name} have {size:,}", "dimensions")
+    settings = await _vector_settings(served, form)
     service.check_number(len(texts))
     operation = service.operation(served, "embed", "gives no vectors")
-    job = await service.ask(request, operation, texts, list(map(len, texts)), _names("input", form.input))
+    items = [(text, settings) for text in texts]
+    job = await service.ask(request, operation, items, list(map(len, texts)), _names("input", form.input))
     data = []
     for place, vector in enumerate(job.answers):
-        if form.dimensions is not None:
-            vector = vector[: form.dimensions]
-            if getattr(served.model.model, "normalize", False):
-                vector = vector / max(float(np.linalg.norm(vector)), 1e-12)
         packed = base64.b64encode(vector.astype("<f4").tobytes()).decode()
         shown = packed if form.encoding_format == "base64" else vector.tolist()
         data.append({"object": "embedding", "index": place, "embedding": shown})
     usage = {"prompt_tokens": job.pieces, "total_tokens": job.pieces}
     return Json({"object": "list", "data": data, "model": served.name, "usage": usage})
+
+
+async def _vector_settings(served: Served, form: forms.Embeddings) -> VectorSettings:
+    """What the form asks for, and the model's defaults. Refusal 422 for what the model does not have."""
+    given = {"layer": form.layer, "pooling": form.pooling, "size": form.dimensions}
+    try:
+        settings: VectorSettings = served.model.vector_settings(**{k: v for k, v in given.items() if v is not None})
+    except SettingsError as error:  # the form has checked the others
+        raise Refusal(422, str(error), "layer") from None
+    if form.dimensions is not None and form.dimensions > (width := served.model.width(settings)):
+        raise Refusal(422, f"dimensions: {form.dimensions}, the vectors of {served.name} have {width:,}", "dimensions")
+    from korbert.vectors import POOLINGS  # imports torch
+
+    if POOLINGS[settings.pooling].counts:
+        try:
+            await asyncio.to_thread(getattr, served.model, "piece_counts")  # read from a file, once
+        except SettingsError:  # its text names a folder
+            others = ", ".join(name for name, pooling in POOLINGS.items() if not pooling.counts)
+            lacks = f"{served.name} has no counts of pieces, which {settings.pooling} needs"
+            raise Refusal(422, f"pooling: {lacks}: take {others}", "pooling") from None
+    return settings
 
 
 async def _tokenize(service: Service, request: Request) -> Response:
@@ -106,7 +125,7 @@ async def _attention(service: Service, request: Request) -> Response:
 async def _of_model(
     service: Service, request: Request, form: Any, name: str, about: str, items: Sequence[Any]
 ) -> Response:
-    """{"model", "data": the answer to each item}. name, about: as Service.operation has them."""
+    """{"model", "data": the answer for each item}. name, about: see Service.operation."""
     served = service.model(form.model)
     operation = service.operation(served, name, about)
     param = "input" if hasattr(form, "input") else "context"
@@ -121,7 +140,7 @@ def _listed(given: Any) -> list[Any]:
 
 
 def _names(param: str, given: Any) -> Callable[[int], str]:
-    """What a request calls its items: input, or input[3]."""
+    """The place of an item in the request, by its number: input, or input[3]."""
     return lambda number: f"{param}[{number}]" if isinstance(given, list) else param
 
 
@@ -166,10 +185,10 @@ async def _page(service: Service, request: Request) -> Response:
 
 @dataclass(frozen=True)
 class Described:
-    """A route, and what the OpenAPI document says of it.
+    """A route and its description in the OpenAPI document.
 
-    form, example: of its body; None: it has none. answer: the form of a JSON answer, or the media type of another one.
-    codes: refusals beside 401 and 403, which any route may give.
+    form, example: of the body; None: the route takes none. answer: the form of a JSON response, or another media type.
+    codes: errors besides 401 and 403, which any route may give.
     """
 
     method: str
@@ -187,22 +206,22 @@ _ASKED = (400, 404, 408, 413, 422, 429, 500, 503)
 ROUTES = (
     Described("POST", "/v1/embeddings", _embeddings, "Vectors of texts, in OpenAI's form.", forms.EmbeddingsAnswer,
               forms.Embeddings, {"input": ["신용 대출을 신청하고 싶어요", "대출 신청은 어떻게 하나요?"]}, _ASKED),
-    Described("POST", "/similar", _similar, "The texts of the index that are nearest to each text.", forms.Listed,
+    Described("POST", "/similar", _similar, "The texts of the index that are most similar to each text.", forms.Listed,
               forms.Similar, {"input": "신용 대출을 신청하고 싶어요", "top": 3}, _ASKED),
-    Described("POST", "/tokenize", _tokenize, "Texts as pieces with their spans and tags.", forms.Tokenized,
+    Described("POST", "/tokenize", _tokenize, "Pieces of texts with their spans and tags.", forms.Tokenized,
               forms.Tokenize, {"input": "학교에 간다"}, _ASKED),
-    Described("POST", "/fill", _fill, "The likeliest pieces for each [MASK].", forms.Filled,
+    Described("POST", "/fill", _fill, "The most probable pieces for each [MASK].", forms.Filled,
               forms.Fill, {"input": "오늘 [MASK] 정말 좋다", "top": 3}, _ASKED),
-    Described("POST", "/predict", _predict, "What a model has learned to predict: labels, numbers, spans.",
+    Described("POST", "/predict", _predict, "Predictions of a fine-tuned model: labels, numbers, spans.",
               forms.Predicted, forms.Predict, {"input": "정말 좋은 영화"}, _ASKED),
-    Described("POST", "/answer", _answer, "Answers to questions, cut out of texts.", forms.Answers, forms.Answer,
+    Described("POST", "/answer", _answer, "Answers to questions, as spans of texts.", forms.Answers, forms.Answer,
               {"question": "한글은 언제 만들어졌나?", "context": "세종은 1443년에 한글을 만들었다."}, _ASKED),
-    Described("POST", "/attention", _attention, "What the page shows of a text or a pair.", forms.Seen,
+    Described("POST", "/attention", _attention, "The data that the page shows for a text or a pair.", forms.Seen,
               forms.Attention, {"text": "신용 대출을 신청하고 싶어요"}, _ASKED),
-    Described("GET", "/v1/models", _models, "The names of the models.", forms.Models),
-    Described("GET", "/health", _health, "Whether the service runs, and what it has.", forms.Health),
+    Described("GET", "/v1/models", _models, "Names of the models.", forms.Models),
+    Described("GET", "/health", _health, "Status of the service, its models and index.", forms.Health),
     Described("GET", "/ready", _ready, "Whether the models are loaded.", forms.Ready, codes=(503,)),
-    Described("GET", "/metrics", _metrics, "Counts and times for Prometheus.", "text/plain"),
+    Described("GET", "/metrics", _metrics, "Metrics for Prometheus.", "text/plain"),
     Described("GET", "/openapi.json", _openapi, "This document.", "application/json"),
     Described("GET", "/docs", _docs, "This document as a page.", "text/html"),
     Described("GET", "/", _page, "The page that shows what a model does.", "text/html", codes=(404,)),

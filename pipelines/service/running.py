@@ -1,4 +1,4 @@
-"""The service as a process: its address, its threads, its end."""
+"""The process of the service: its address, its threads, its shutdown."""
 
 import asyncio
 import errno
@@ -23,7 +23,7 @@ from pipelines.service.shared import Service
 
 __all__ = ["is_loopback", "run"]
 
-_SWITCH_SECONDS = 0.0005  # Python's 5 ms would let the model wait for the tokenizer at each of its hundred operations
+_SWITCH_SECONDS = 0.0005  # with Python's 5 ms the model would wait for the tokenizer at each of its hundred operations
 
 
 def run(
@@ -31,11 +31,11 @@ def run(
     limits: Limits | None = None, token: str | None = None, page: Callable[[], str] | None = None,
     said: Callable[[str], None] = lambda address: None,
 ) -> None:  # fmt: skip
-    """Serves models until a signal ends it: what was asked before is answered, what comes later refused.
+    """Serves models until a signal ends it: requests in progress are answered, later ones refused.
 
-    load: gives the models, the default first, and what /similar searches, while the service says that it is loading.
-    page: gives what `GET /` does. said: called with the address once the models are there. SettingsError where the
-    address cannot be had, and what `load` raises.
+    load: gives the models, the default first, and the index of /similar; meanwhile the service says that it is loading.
+    page: gives the body of `GET /`. said: called with the address once the models are loaded. SettingsError where the
+    address cannot be bound; errors of `load` are raised.
     """
     limits = limits or Limits()
     listening = _bound(host, port)
@@ -48,7 +48,7 @@ def run(
         try:
             service.ready(*load())
             said(f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}")
-        except BaseException as error:  # told by the main thread
+        except BaseException as error:  # raised in the main thread
             failed.append(error)
             server.should_exit = True
 
@@ -65,7 +65,7 @@ def run(
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, which answers with 503 while it finishes what it has, and only then closes its door."""
+    """uvicorn that answers new requests with 503 until those in progress are done, and only then stops listening."""
 
     def __init__(self, service: Service, gate: Gate) -> None:
         configuration = uvicorn.Config(
@@ -73,7 +73,7 @@ class _Server(uvicorn.Server):
             http=protocol_of(service.limits),
             ws="none",
             log_config=None,
-            access_log=False,  # a path may hold what somebody wrote
+            access_log=False,  # a path may hold text of a user
             proxy_headers=False,
             server_header=False,
             timeout_keep_alive=math.ceil(service.limits.head_seconds),
@@ -92,7 +92,7 @@ class _Server(uvicorn.Server):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches it."""
+    """Whether an address is reachable from this machine alone."""
     if host == "localhost":
         return True
     try:
@@ -102,7 +102,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """The address, taken before anything is loaded."""
+    """A socket that listens at the address, before anything is loaded. SettingsError where that fails."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # With the protocol named, asyncio sends small answers at once; else they wait 40 ms for an acknowledgement.
@@ -110,14 +110,16 @@ def _bound(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise SettingsError(f"--host {host}: {error.strerror or error}: give an address of this machine") from None
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # else a port rests a minute behind its service
+        listening.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        )  # else a port stays taken for a minute after its service
         listening.bind(address)
         listening.listen(2_048)
     except OSError as error:
         listening.close()
         if error.errno == errno.EADDRINUSE:
             raise SettingsError(
-                f"port {port} of {host} is in use, by another service perhaps: end that one, or take another port,"
+                f"port {port} of {host} is in use, perhaps by another service: stop it, or take another port,"
                 f" as in --port {port + 1 if port < 65_535 else port - 1}"
             ) from None
         raise SettingsError(f"{host}, port {port}: {error.strerror}: take another --host or --port") from None

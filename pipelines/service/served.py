@@ -1,4 +1,4 @@
-"""What is served: models under names, and texts to search."""
+"""Models under their names, and the index of /similar."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from korbert.errors import SettingsError
+from korbert.vectors.ranking import Hit
 from pipelines.service.batching import Operation
 
 __all__ = ["Searcher", "Served", "named"]
@@ -15,15 +16,15 @@ _NAME = re.compile(r"[\w.-]+")
 
 
 class Searcher(Protocol):
-    """Texts that are searched for similar ones; korbert.vectors.Index is one."""
+    """An index to search for similar texts; korbert.vectors.Index is one."""
 
-    def search(self, texts: Sequence[str], top: int = 10, way: Any = "both") -> Sequence[Sequence[Any]]:
-        """The `top` hits for each text, each with the attributes of forms.Hit."""
+    def search(self, texts: Sequence[str], top: int = 10, way: Any = "both") -> Sequence[Sequence[Hit]]:
+        """The `top` hits for each text, the best first."""
 
 
 @dataclass(frozen=True)
 class Served:
-    """A model under the name that requests call it by. kind: as config.json has it."""
+    """A model with its name in requests. kind: that of config.json."""
 
     name: str
     kind: str
@@ -32,7 +33,10 @@ class Served:
 
 
 def named(given: Sequence[str]) -> dict[str, Path]:
-    """NAME=FOLDER, or a folder: its last part is the name, or that above model/. SettingsError for two of one name."""
+    """NAME=FOLDER, or a folder, whose last part is the name (of FOLDER/model the part before). Each name once.
+
+    SettingsError for a name with other characters than letters, digits, ".", "-" and "_", and for one given twice.
+    """
     found: dict[str, Path] = {}
     for one in given:
         name, equals, folder = one.partition("=")
@@ -41,8 +45,8 @@ def named(given: Sequence[str]) -> dict[str, Path]:
             last = path.absolute()
             name = last.parent.name if last.name == "model" else last.name
         if not _NAME.fullmatch(name):
-            raise SettingsError(f"{one}: {name!r} is no name for a model: give it one, as in mood={path}")
+            raise SettingsError(f"{one}: {name!r} cannot be a model's name: give it one, as in mood={path}")
         if name in found:
-            raise SettingsError(f"{one}: {found[name]} is called {name}, too: give one another name, as in b={path}")
+            raise SettingsError(f"{one}: {found[name]} is named {name}, too: give one another name, as in b={path}")
         found[name] = path
     return found

@@ -1,4 +1,4 @@
-"""What the routes share: the models, the index, and how a request waits for its answers."""
+"""What the handlers share: the models, the index, and waiting for the answers to a request."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -6,7 +6,6 @@ from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 
-from pipelines.service import forms
 from pipelines.service.batching import Batcher, Job, Operation, Row
 from pipelines.service.limits import CHARS_A_PIECE, Limits
 from pipelines.service.refusals import Refusal
@@ -16,9 +15,9 @@ __all__ = ["Service"]
 
 
 class Service:
-    """What the routes share. models: name -> model, the default first; empty while they are loaded.
+    """models: name -> model, the default first; empty while they are loading.
 
-    searcher: what /similar searches. page: the text of `GET /`. Both None: there is none. token: as Gate has it.
+    searcher: the index of /similar. page: gives the body of `GET /`. Either may be None. token: see may_ask.
     """
 
     def __init__(
@@ -31,16 +30,16 @@ class Service:
         self.status = "loading"
 
     def ready(self, models: Mapping[str, Served], searcher: Searcher | None) -> None:
-        """From now on the models answer."""
+        """Takes the loaded models: from now on they answer."""
         self.models, self.searcher = models, searcher
         if searcher is not None:
             self.search = _search(searcher, self.limits)
         self.status = "ready"
 
     def model(self, name: str | None) -> Served:
-        """The model of that name, or the default. Refusal 503 while they are loaded, 404 where there is none."""
+        """The model of that name, or the default. Refusal 503 while they are loading, 404 for an unknown name."""
         if not self.models:
-            raise Refusal(503, "the models are being loaded: try again in some seconds", None, retry_after=5)
+            raise Refusal(503, "the models are loading: try again in a few seconds", None, retry_after=5)
         if name is None:
             return next(iter(self.models.values()))
         if name not in self.models:
@@ -48,31 +47,30 @@ class Service:
         return self.models[name]
 
     def operation(self, served: Served, name: str, about: str) -> Operation:
-        """The operation of a model. Refusal 404 where its kind cannot do it. about: what it cannot, for the error."""
+        """The operation of a model. Refusal 404 where its kind lacks it. about: what such a model cannot do."""
         if name not in served.operations:
             able = [other.name for other in self.models.values() if name in other.operations]
             others = f": name one that can: {', '.join(able)}" if able else ""
-            raise Refusal(404, f"{served.name} is a model of the kind {served.kind}, which {about}{others}", "model")
+            raise Refusal(404, f"{served.name} is a model of kind {served.kind}, which {about}{others}", "model")
         return served.operations[name]
 
     def check_number(self, number: int, param: str = "input") -> None:
         """Refusal 413 for more texts than a request may have."""
         if number > self.limits.texts:
-            raise Refusal(
-                413, f"{number:,} texts, at most {self.limits.texts:,} are taken: send several requests", param
-            )
+            limit = f"{number:,} texts, at most {self.limits.texts:,} are accepted"
+            raise Refusal(413, f"{limit}: send several requests", param)
 
     async def ask(
         self, request: Request, operation: Operation, items: Sequence[Any], chars: Sequence[int],
         name: Callable[[int], str],
     ) -> Job:  # fmt: skip
-        """The job, once all items have answers. name: number of an item -> what the request calls it.
+        """The job, once all items have answers. name: number of an item -> its place in the request.
 
-        Refusal where an item is refused, the model fails, or limits.seconds pass; ClientDisconnect where the client
-        leaves, whose places are then free.
+        Refusal where an item is refused, the model fails, or limits.seconds pass. ClientDisconnect where the client
+        leaves. In any case the places in the queue are freed.
         """
         job = self.batcher.submit(operation, items, chars)
-        leaving = asyncio.ensure_future(request.receive())  # behind the body: the next thing to come is that it leaves
+        leaving = asyncio.ensure_future(request.receive())  # after the body, the next message is its leaving
         try:
             either: list[asyncio.Future[Any]] = [job.future, leaving]
             await asyncio.wait(either, timeout=self.limits.seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -93,11 +91,12 @@ class Service:
 
 
 def _search(searcher: Searcher, limits: Limits) -> Operation:
-    """(text, top, way) -> {"hits": [hit, ..]}. All on the model's thread, as an index embeds what it searches for."""
+    """(text, top, way) -> {"hits": [hit, ..]}, on the model's thread: the index embeds the text."""
 
     def row(item: tuple[str, int, str]) -> Row | Refusal:
         if len(item[0]) > CHARS_A_PIECE * limits.pieces:
-            return Refusal(413, f"has {len(item[0]):,} characters, at most {CHARS_A_PIECE * limits.pieces:,} are taken")
+            most = CHARS_A_PIECE * limits.pieces
+            return Refusal(413, f"has {len(item[0]):,} characters, at most {most:,} are accepted")
         return Row(len(item[0]) // CHARS_A_PIECE + 2, item)
 
     def forward(items: Sequence[tuple[str, int, str]]) -> list[dict[str, Any]]:
@@ -106,7 +105,7 @@ def _search(searcher: Searcher, limits: Limits) -> Operation:
             places = [place for place, item in enumerate(items) if item[1:] == (top, way)]
             hits = searcher.search([items[place][0] for place in places], top=top, way=way)
             for place, own in zip(places, hits, strict=True):
-                found[place] = {"hits": [{name: getattr(hit, name) for name in forms.Hit.model_fields} for hit in own]}
+                found[place] = {"hits": own}
         return found
 
     return Operation(lambda items: list(map(row, items)), forward)

@@ -36,8 +36,9 @@ from korbert.tokenization.folder import RECORD
 from korbert.tokenization.kiwi_vectors import piece_vectors
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.training import Batch, TrainingOutput, TrainingPlan, choose_device, fit
+from korbert.training.checkpoints import load_newest
 from korbert.training.devices import autocast
-from korbert.world import connected, require_rows
+from korbert.world import connected, from_first, require_rows
 from pipelines import artifacts
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
@@ -65,7 +66,8 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     # The model before the first step: with drawn weights, Kiwi's vectors, or those of the recipe's `init`.
     teacher = _teacher(inputs.folder("teacher", "config.json"), tokenizer) if settings.distill.teacher else None
     model, loss = model_and_loss(settings, tokenizer.vocab_size, teacher)
-    if settings.embeddings == "kiwi":
+    if settings.embeddings == "kiwi" and not from_first(lambda: load_newest(output / "checkpoints") is not None):
+        # Else a whole checkpoint replaces all weights, and Kiwi would be asked for nothing.
         found = pq.read_table(inputs.artifacts["vocab"] / "counts.parquet", columns=["form", "tag", "count"])
         counted = zip(*(column.to_pylist() for column in found.columns), strict=True)
         take_vectors(model.encoder.token_weight, *piece_vectors(tokenizer, counted), settings.seed)

@@ -1,5 +1,6 @@
 """What the tests of several stages read."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,20 +13,15 @@ from korbert.tokenization import Tokenizer
 
 
 @pytest.fixture(scope="session")
-def task_artifacts(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> dict[str, Path]:
+def task_artifacts(
+    tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer, tiny_config: Callable[..., EncoderConfig]
+) -> dict[str, Path]:
     """Stage -> artifact of what a task reads: a corpus of two documents, a tokenizer, an encoder that knows nothing."""
     folder = tmp_path_factory.mktemp("artifacts")
     documents = folder / "clean" / "documents"
     documents.mkdir(parents=True)
     pq.write_table(pa.table({"text": ["첫 줄\n말뭉치의 한 줄", "다른 문서"]}), documents / "part-00000.parquet")
-    config = EncoderConfig(
-        vocab_size=tiny_tokenizer.vocab_size,
-        hidden_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=32,
-    )
+    config = tiny_config(hidden_size=32, num_hidden_layers=1, intermediate_size=32, max_position_embeddings=32)
     model = PretrainingModel(config, torch.Generator().manual_seed(7))
     save_model(folder / "pretrain" / "model", model, tiny_tokenizer)
     tiny_tokenizer.save(folder / "vocab" / "tokenizer")

@@ -1,16 +1,24 @@
 """What the stage makes of its settings."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
 from korbert.errors import SettingsError
+from korbert.modeling import load_model
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
+from korbert.tokenization import Tokenizer
+from pipelines.runtime import Runtime
+from pipelines.stages import Inputs, pretrain
 from pipelines.stages.pretrain import _negatives, model_and_loss, training_plan
 from pipelines.stages.settings import PretrainStage
+from pipelines.trial import write_made_up
 
 
 def settings(**given: Any) -> PretrainStage:
@@ -79,3 +87,32 @@ def test_a_sample_of_all_entries_is_none() -> None:
 def test_the_plan_says_what_is_done_about_numbers_that_are_none() -> None:
     assert training_plan(settings()).on_divergence == "stop"
     assert training_plan(settings(on_divergence="skip")).on_divergence == "skip"
+
+
+def test_a_resumed_run_asks_kiwi_for_no_vectors(
+    tiny_tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint has all weights; where each is damaged, the run begins anew, and with Kiwi's vectors."""
+    inputs = Inputs({name: tmp_path / name for name in ("vocab", "shard")}, {})
+    tiny_tokenizer.save(tmp_path / "vocab" / "tokenizer")
+    counts = pa.table({"form": ["영화", "재미", "학교"], "tag": ["NNG"] * 3, "count": [30, 20, 10]})
+    pq.write_table(counts, tmp_path / "vocab" / "counts.parquet")
+    write_made_up(tmp_path / "shard", pretrain._special_ids(tiny_tokenizer), seed=1)
+    given = settings(embeddings="kiwi", phases=[{"length": 48, "batch_size": 4, "steps": 2}], precision="fp32",
+                     threads=1, heldout_rows=8)  # fmt: skip
+    asked = []
+    real = pretrain.piece_vectors
+    monkeypatch.setattr(pretrain, "piece_vectors", lambda *arguments: (asked.append(1), real(*arguments))[1])
+
+    def trained() -> Any:
+        pretrain.run(given, inputs, tmp_path / "out", Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
+        return load_model(tmp_path / "out" / "model")[0].encoder.token_weight
+
+    first = trained()
+    assert len(asked) == 1
+    assert trained().equal(first)
+    assert len(asked) == 1
+    for path in (tmp_path / "out" / "checkpoints").glob("*/state.safetensors"):
+        path.write_bytes(path.read_bytes()[:-1])
+    assert trained().equal(first)
+    assert len(asked) == 2

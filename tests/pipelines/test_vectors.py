@@ -1,17 +1,15 @@
 """`korbert embed`, `index`, `similar`, `words`: what they print and write, and what a bad line or a kill costs."""
 
 import csv
-import functools
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import kiwipiepy
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -27,21 +25,15 @@ from pipelines.cli import run_command
 TEXTS = ["대출을 신청하고 싶어요", "영화가 정말 재미있다", "카드를 잃어버렸어요", "내일 비가 온다", ""]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _one_kiwi() -> Iterator[None]:
-    """Each command loads a Kiwi of its own, in seconds: here they share one."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kiwipiepy, "Kiwi", functools.cache(kiwipiepy.Kiwi))
-        yield
+pytestmark = pytest.mark.usefixtures("one_kiwi")
 
 
 @pytest.fixture(scope="module")
-def model(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> str:
+def model(
+    tiny_tokenizer: Tokenizer, tiny_config: Callable[..., EncoderConfig], tmp_path_factory: pytest.TempPathFactory
+) -> str:
     """An artifact of a model that has learned nothing."""
-    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
-    config = EncoderConfig.model_validate(
-        {"vocab_size": tiny_tokenizer.vocab_size, "max_position_embeddings": 32, "initializer_range": 0.5, **sizes}
-    )
+    config = tiny_config(max_position_embeddings=32, initializer_range=0.5)
     folder = tmp_path_factory.mktemp("pretrain")
     save_model(folder / "model", PretrainingModel(config, torch.Generator().manual_seed(0)), tiny_tokenizer)
     return str(folder)
@@ -329,5 +321,10 @@ def test_the_occurrences_of_a_word(model: str, tmp_path: Path, capsys: pytest.Ca
 
 
 def test_a_word_that_is_nowhere(model: str, texts: str, capsys: pytest.CaptureFixture[str]) -> None:
-    out, err = said(capsys, "words", model, "없는말", texts)
+    page = Path(texts).with_name("words.html")
+    out, err = said(capsys, "words", model, "없는말", texts, "--html", str(page))
     assert (out, "없는말: is in none of 5 texts" in err) == ("", True)
+    assert not page.exists()
+    _, err = said(capsys, "words", model, "대출", texts, "--html", texts, code=2)
+    assert texts in err  # which would be lost
+    assert Path(texts).read_text(encoding="utf-8").startswith(TEXTS[0])

@@ -48,13 +48,12 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
     scratch: bool = Field(False, description="also train the same encoder from random weights, as a row of its own")
     epochs: Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(as_several)] = Field(
         (),
-        description="passes over the training examples, one number or a list; the best is kept; none: 3, and up to 20 "
-        "where these are fewer than 200 steps",
+        description="passes over the training examples, one number or a list; the best is kept; none: 3, or up to 20 "
+        "to reach 200 steps",
     )
     overlap: bool = Field(
         True,
-        description="of two texts, an embedding of its own marks the pieces that occur in both; transformers cannot "
-        "load the model then",
+        description="mark pieces that occur in both texts by an embedding; transformers cannot load the model then",
     )
     features: FeatureSettings | None = Field(
         None, description="freeze the encoder, and teach a head on the vectors of some layers; none: all weights learn"

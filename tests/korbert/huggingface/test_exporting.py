@@ -278,7 +278,7 @@ def test_the_check_finds_a_difference(
 @pytest.mark.parametrize(
     ("kind", "key", "said"),
     [
-        (PretrainingModel, "split_special_tokens", r"its tokenizer cuts .*\[MASK\]"),
+        (PretrainingModel, "split_special_tokens", r"its tokenizer encodes .*\[MASK\]"),
         (ClassificationModel, "id2label", "the text-classification pipeline differs by nan"),
         (
             partial(ClassificationModel, problem_type="multi_label_classification"),

@@ -1,6 +1,6 @@
 """Shards of made-up documents whose pieces tell where they come from."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,15 +63,6 @@ def like_a_corpus(number: int, rng: np.random.Generator) -> list[Document]:
     articles = [("wiki", rng.geometric(1 / 25, size=rng.integers(2, 60)).tolist()) for _ in range(number)]
     counts = rng.choice([1, 2, 3], size=4 * number, p=[0.6, 0.25, 0.15])
     return articles + [("reviews", (1 + rng.geometric(1 / 12, size=count)).tolist()) for count in counts]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[None]:
-    """The models here are so small that two threads would only wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")

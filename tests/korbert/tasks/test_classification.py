@@ -1,7 +1,7 @@
 """Learning labels, keeping the best epoch, giving labels to new texts."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +30,6 @@ REVIEWS = [
     "최고!",
     "배우의 연기가 좋았지만 이야기는 지루했다. 그래도 볼 만하다.",
 ]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Tiny products: a second thread costs more than it gives."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def _config(vocab_size: int = 60, positions: int = 64) -> EncoderConfig:

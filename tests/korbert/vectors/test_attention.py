@@ -19,7 +19,7 @@ from korbert.modeling.foreign import CLASSES
 from korbert.modeling.models import EncoderModel
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.adapter import TransformersTokenizer
-from korbert.vectors.attention import UNITS, Attention, attention, rollout
+from korbert.vectors.attention import UNITS, Attention, attention
 
 TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!", "이걸 왜 또 봤을까 👍🏻"
 LONG = " ".join([TEXT] * 3)
@@ -171,10 +171,11 @@ def test_joined_weights_worked_by_hand(found: Attention) -> None:
 
 def test_rollout_worked_by_hand() -> None:
     """Half of each piece stays: with all weights on the other piece, half passes, and a half of both twice."""
+    none: Any = None  # no text is looked at
     weights = np.array([[[0, 1], [1, 0]]], dtype=np.float32)[None].repeat(2, axis=0)  # (2, 1, 2, 2)
-    np.testing.assert_allclose(rollout(weights)[0], [[0.5, 0.5], [0.5, 0.5]])
+    np.testing.assert_allclose(Attention((), none, weights).rollout()[0], [[0.5, 0.5], [0.5, 0.5]])
     one_way = np.array([[[[1, 0], [1, 0]]]] * 2, dtype=np.float32)
-    np.testing.assert_allclose(rollout(one_way)[1], [[1, 0], [0.75, 0.25]])
+    np.testing.assert_allclose(Attention((), none, one_way).rollout()[1], [[1, 0], [0.75, 0.25]])
 
 
 def test_a_text_that_is_too_long_is_refused(tiny_tokenizer: Tokenizer) -> None:

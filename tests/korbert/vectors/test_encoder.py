@@ -220,20 +220,20 @@ def test_counts_of_a_vocab_artifact(encoder: TextEncoder[Any], tmp_path: Path) -
 
 
 def test_every_kind_of_model_gives_the_same_vectors(
-    tiny_config: EncoderConfig, tiny_tokenizer: Tokenizer, tmp_path: Path, encoder: TextEncoder[Any]
+    config: EncoderConfig, tiny_tokenizer: Tokenizer, tmp_path: Path, encoder: TextEncoder[Any]
 ) -> None:
     """Their encoders have the same weights."""
     expected = encoder.embed(TEXTS, layer=-2, pooling="max")
     kinds: dict[str, tuple[type[Any], Any, dict[str, Any]]] = {
-        "pretraining": (Filler, PretrainingModel(tiny_config), {}),
-        "detection": (TextEncoder, DetectionModel(tiny_config), {}),
-        "classification": (Classifier, ClassificationModel(tiny_config), {}),
-        "reading": (Reader, ReadingModel(tiny_config), {}),
-        "tagging": (Tagger, TaggingModel(tiny_config, ["O", "B-PS", "I-PS"]), {}),
-        "embedding": (Embedder, EmbeddingModel(tiny_config), {}),
+        "pretraining": (Filler, PretrainingModel(config), {}),
+        "detection": (TextEncoder, DetectionModel(config), {}),
+        "classification": (Classifier, ClassificationModel(config), {}),
+        "reading": (Reader, ReadingModel(config), {}),
+        "tagging": (Tagger, TaggingModel(config, ["O", "B-PS", "I-PS"]), {}),
+        "embedding": (Embedder, EmbeddingModel(config), {}),
         "regression": (
             Predictor,
-            ClassificationModel(tiny_config, 1, problem_type="regression"),
+            ClassificationModel(config, 1, problem_type="regression"),
             {"kind": "regression"},
         ),
     }
@@ -249,8 +249,8 @@ def test_every_kind_of_model_gives_the_same_vectors(
         assert found.digest == encoder.digest
 
 
-def test_an_embedder_has_defaults_of_its_own(tiny_config: EncoderConfig, tiny_tokenizer: Tokenizer) -> None:
-    model = EmbeddingModel(tiny_config, "first", normalize=True, generator=torch.Generator().manual_seed(1))
+def test_an_embedder_has_defaults_of_its_own(config: EncoderConfig, tiny_tokenizer: Tokenizer) -> None:
+    model = EmbeddingModel(config, "first", normalize=True, generator=torch.Generator().manual_seed(1))
     embedder = Embedder(model, tiny_tokenizer)
     with torch.inference_mode():
         expected = torch.cat(
@@ -295,11 +295,11 @@ def test_vectors_that_are_no_numbers_are_named(encoder: TextEncoder[Any]) -> Non
     [("mean", "mean"), ("cls", "first"), ("max", "max"), (("mean", "max"), "mean-max")],
 )
 def test_sentence_transformers_pools_the_same(
-    tiny_config: EncoderConfig, tiny_tokenizer: Tokenizer, tmp_path: Path, modes: Any, pooling: Any
+    config: EncoderConfig, tiny_tokenizer: Tokenizer, tmp_path: Path, modes: Any, pooling: Any
 ) -> None:
     package = pytest.importorskip("sentence_transformers")
     modules = pytest.importorskip("sentence_transformers.sentence_transformer.modules")
-    model = EmbeddingModel(tiny_config, generator=torch.Generator().manual_seed(2))
+    model = EmbeddingModel(config, generator=torch.Generator().manual_seed(2))
     save_model(tmp_path / "ours", model, tiny_tokenizer)
     export(tmp_path / "ours", tmp_path / "theirs")
     whole = package.SentenceTransformer(str(tmp_path / "theirs"), trust_remote_code=True, device="cpu")

@@ -166,9 +166,9 @@ def test_settings_of_the_vectors(encoder: TextEncoder[Any], tmp_path: Path) -> N
 
 
 def test_other_models_are_refused(
-    index: Index, tiny_config: EncoderConfig, encoder: TextEncoder[Any], tmp_path: Path
+    index: Index, config: EncoderConfig, encoder: TextEncoder[Any], tmp_path: Path
 ) -> None:
-    other = TextEncoder(PretrainingModel(tiny_config), encoder.tokenizer)
+    other = TextEncoder(PretrainingModel(config), encoder.tokenizer)
     for refused in (lambda: Index.load(index.folder, other), lambda: Index.create(index.folder, other)):
         with pytest.raises(ArtifactError, match=r"index: is an index of another model: .* give the model that it was"):
             refused()

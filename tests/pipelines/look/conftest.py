@@ -16,7 +16,6 @@ from korbert.modeling import EncoderConfig, PretrainingModel
 from korbert.tasks import Filler
 from korbert.tokenization import Tokenizer
 
-SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
 QUIET = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
@@ -97,8 +96,8 @@ def stirred() -> Callable[[Any], Any]:
 
 
 @pytest.fixture(scope="module")
-def config(tiny_tokenizer: Tokenizer) -> EncoderConfig:
-    return EncoderConfig.model_validate({"vocab_size": tiny_tokenizer.vocab_size, **SIZES})
+def config(tiny_config: Callable[..., EncoderConfig]) -> EncoderConfig:
+    return tiny_config()
 
 
 @pytest.fixture(scope="module")

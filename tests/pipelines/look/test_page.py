@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from korbert.modeling import ClassificationModel, EncoderConfig, ReadingModel
+from korbert.modeling import ClassificationModel, EncoderConfig, ReadingModel, save_model
 from korbert.tasks import Filler, Reader
 from korbert.tasks.classification import Classifier
 from korbert.tokenization import Tokenizer
 from korbert.vectors.attention import Attention, attention
+from pipelines.cli import run_command
 from pipelines.look_data import about, look_data, words_data
 from pipelines.looking import page
 
@@ -225,6 +226,44 @@ def test_words_alone_are_a_page(window: NewWindow, filler: Filler, tmp_path: Pat
     assert tab.locator(".occurrences mark").all_inner_texts() == ["사랑"] * 3
     tab.locator(".occurrences li").nth(1).hover()
     assert tab.locator("svg g.on text").text_content() == "2"
+    assert one.faults == []
+
+
+def test_the_command_of_words_writes_a_page_that_opens_at_their_room(
+    window: NewWindow, filler: Filler, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_model(tmp_path / "pretrain" / "model", filler.model, filler.tokenizer)
+    sentences = ["나는 너를 <b>사랑</b>해", "학교에 간다", "나는 너를 사랑했다", "사랑 누가 말했나"]
+    (tmp_path / "sentences.txt").write_text("\n".join(sentences), encoding="utf-8")
+    path = tmp_path / "words.html"
+    given = ["words", str(tmp_path / "pretrain"), "사랑", str(tmp_path / "sentences.txt")]
+    assert run_command([*given, "--html", str(path), "--json"]) == 0
+    said = capsys.readouterr()
+    assert said.err == f"{path}\n"
+    nearest = [json.loads(line)["nearest"] for line in said.out.splitlines()]
+
+    one = window()
+    tab = one.open(path.as_uri())
+    assert tab.get_by_role("tab").all_inner_texts() == ["Words"]
+    assert tab.locator(".occurrences li").all_inner_texts() == [sentences[number] for number in (0, 2, 3)]
+    assert tab.locator(".occurrences mark").all_inner_texts() == ["사랑"] * 3
+    assert tab.locator("svg circle").count() == 3
+    cells = tab.locator("table.shaded tbody tr").nth(0).locator("td").all_inner_texts()
+    expected = {near["occurrence"]: near["distance"] for near in nearest[0]}
+    assert [float(cell) for cell in cells[1:]] == pytest.approx([expected[2], expected[3]], abs=1e-3)
+    assert one.faults == []
+
+
+def test_many_occurrences_have_no_table_of_distances(window: NewWindow, filler: Filler, tmp_path: Path) -> None:
+    vectors = np.random.default_rng(1).normal(size=(101, 8))
+    found = words_data("사랑", ["나는 사랑해"] * 101, [(3, 5)] * 101, vectors)
+    path = tmp_path / "words.html"
+    path.write_text(page({"model": about(filler), "texts": ["사랑"], "missing": {}, "words": found}), encoding="utf-8")
+    one = window()
+    tab = one.open(path.as_uri())
+    assert tab.locator("svg circle").count() == 101
+    assert tab.locator("table.shaded").count() == 0
+    assert tab.get_by_text("Left out: too many occurrences.").is_visible()
     assert one.faults == []
 
 

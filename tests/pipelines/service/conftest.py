@@ -1,6 +1,6 @@
 """Tiny models of every kind, and one service with all of them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,16 +17,16 @@ from korbert.modeling import (
 )
 from korbert.tasks.kinds.classification import Classification
 from korbert.tokenization import Tokenizer
+from korbert.vectors import PieceCounts
 from tests.pipelines.service.started import Started, started
 
 
 @pytest.fixture(scope="session")
-def models(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> dict[str, Path]:
+def models(
+    tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer, tiny_config: Callable[..., EncoderConfig]
+) -> dict[str, Path]:
     """Name -> folder of a model that knows nothing; the one of vectors first."""
-    config = EncoderConfig(
-        vocab_size=tiny_tokenizer.vocab_size, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=32, max_position_embeddings=64, type_vocab_size=2, initializer_range=0.3,
-    )  # fmt: skip
+    config = tiny_config(intermediate_size=32, max_position_embeddings=64, type_vocab_size=2, initializer_range=0.3)
     random = torch.Generator().manual_seed(3)
     task = Classification(metrics=("accuracy",), max_length=32, labels=("같다", "다르다"), pair=True)
     made = {
@@ -40,6 +40,9 @@ def models(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) 
     folder = tmp_path_factory.mktemp("models")
     for name, (model, facts) in made.items():
         save_model(folder / name, model, tiny_tokenizer, facts)
+    PieceCounts.of_texts(["학교에 간다", "대출을 신청하고 싶어요", "한 남자가 춤을 춘다"], tiny_tokenizer).save(
+        folder / "gaps"
+    )
     return {name: folder / name for name in made}
 
 

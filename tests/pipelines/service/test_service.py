@@ -12,6 +12,9 @@ import pytest
 
 import korbert
 from pipelines.service import forms
+from pipelines.service.batching import Row
+from pipelines.service.limits import Limits
+from pipelines.service.operations import operations_of
 from pipelines.service.routes import ROUTES
 from tests.pipelines.service.started import Started, toy
 
@@ -97,6 +100,45 @@ def test_models_of_other_kinds_give_the_mean_over_their_last_layer(service: Star
     np.testing.assert_allclose(reply.json["data"][0]["embedding"], hidden[0].mean(dim=0), atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"layer": 0},
+        {"layer": [-2, -1], "pooling": "max"},
+        {"pooling": "mean-max", "dimensions": 20},
+        {"pooling": "idf"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["vectors", "gaps", "mood"])
+def test_layer_and_pooling_are_those_of_embed(
+    asked: dict[str, Any], name: str, service: Started, loaded: dict[str, Any]
+) -> None:
+    reply = service.ask("/v1/embeddings", {"input": TEXTS, "model": name, **asked})
+    if asked.get("pooling") == "idf" and name != "gaps":  # whose folder alone has counts of pieces
+        assert (reply.code, reply.error["param"]) == (422, "pooling")
+        expected = f"pooling: {name} has no counts of pieces, which idf needs: take mean, first, max, mean-max"
+        assert reply.error["message"] == expected
+        return
+    found = np.array([one["embedding"] for one in reply.json["data"]])
+    given = {"size" if key == "dimensions" else key: value for key, value in asked.items()}
+    np.testing.assert_allclose(found, loaded[name].embed(TEXTS, **given), atol=1e-5)
+
+
+def test_one_batch_may_hold_texts_of_several_settings(loaded: dict[str, Any]) -> None:
+    """Interleaved, so that a vector in another one's place would show."""
+    model = loaded["gaps"]
+    ways: list[Any] = [{}, {"layer": 0}, {"pooling": "mean-max"}, {"layer": 1, "size": 3}]
+    embed = operations_of(model, Limits())["embed"]
+    items = [(text, model.vector_settings(**way)) for text in TEXTS for way in ways]
+    rows = embed.tokenize(items)
+    assert embed.forward is not None
+    found = embed.forward([row.value for row in rows if isinstance(row, Row)])
+    expected = [model.embed(text, **way) for text in TEXTS for way in ways]
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
 def test_gaps_are_filled_as_by_fill(service: Started, loaded: dict[str, Any]) -> None:
     texts = ["오늘 [MASK] 정말 [MASK]", "[MASK] 간다", "학교에 [MASK]"]
     found = service.ask("/fill", {"input": texts, "top": 3, "model": "gaps"}).json["data"]
@@ -137,8 +179,8 @@ def test_pieces_are_those_of_the_tokenizer(service: Started, loaded: dict[str, A
 @pytest.mark.parametrize(
     ("path", "body", "code", "param", "message"),
     [
-        ("/v1/embeddings", b'{"input": ', 400, None, "no JSON in UTF-8: EOF while parsing a value at line 1 column 10"),
-        ("/v1/embeddings", b"\xff\xfe", 400, None, "no JSON in UTF-8"),
+        ("/v1/embeddings", b'{"input": ', 400, None, "not JSON in UTF-8: EOF while parsing a value at line 1"),
+        ("/v1/embeddings", b"\xff\xfe", 400, None, "not JSON in UTF-8"),
         ("/v1/embeddings", b'{"input": "\\ud800"}', 400, None, "hex escape at line 1"),
         ("/v1/embeddings", b"[" * 100_000, 400, None, "recursion limit"),
         ("/v1/embeddings", [], 422, None, "the body: Input should be an object"),
@@ -149,6 +191,13 @@ def test_pieces_are_those_of_the_tokenizer(service: Started, loaded: dict[str, A
         ("/v1/embeddings", {"input": "글", "temperature": 1}, 422, "temperature", "not permitted"),
         ("/v1/embeddings", {"input": "글", "encoding_format": "int8"}, 422, "encoding_format", "'float' or 'base64'"),
         ("/v1/embeddings", {"input": "글", "dimensions": 0}, 422, "dimensions", "greater than or equal to 1"),
+        ("/v1/embeddings", {"input": "글", "layer": 3}, 422, "layer", "layer 3: the encoder has layers 0 .* to 2, -1"),
+        ("/v1/embeddings", {"input": "글", "layer": "-1"}, 422, "layer", "layer: Input should be a valid integer"),
+        ("/v1/embeddings", {"input": "글", "layer": [0, "1"]}, 422, "layer[1]", "should be a valid integer"),
+        ("/v1/embeddings", {"input": "글", "layer": []}, 422, "layer", "at least 1 item"),
+        ("/v1/embeddings", {"input": "글", "layer": [1, 1]}, 422, "layer", "name each layer once"),
+        ("/v1/embeddings", {"input": "글", "pooling": "cls"}, 422, "pooling", "'first', 'max', 'mean-max', 'idf' or"),
+        ("/v1/embeddings", {"input": "글", "pooling": "mean-max", "dimensions": 33}, 422, "dimensions", "have 32"),
         ("/v1/embeddings", {"input": "글", "model": "no"}, 404, "model", "there are vectors, gaps"),
         ("/v1/embeddings", {"input": ["글"] * 2_049}, 413, "input", "2,049 texts, at most 2,048"),
         ("/v1/embeddings", b" " * 1_048_577, 413, None, "larger than 1,048,576 bytes"),
@@ -165,7 +214,7 @@ def test_pieces_are_those_of_the_tokenizer(service: Started, loaded: dict[str, A
         ("/answer", {"question": "?", "context": "1" * 16_000, "model": "answers"}, 413, "context", "pieces"),
         ("/similar", {"input": "글"}, 404, None, "start it with --index"),
         ("/nowhere", None, 404, None, "no such path"),
-        ("/fill", None, 405, None, "not with this method"),
+        ("/fill", None, 405, None, "this path has other methods"),
         ("/fill/", {}, 404, None, "no such path"),
     ],
 )  # fmt: skip

@@ -11,6 +11,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from korbert.vectors.ranking import Hit
+from korbert.vectors.settings import VectorSettings
 from pipelines.service.batching import Operation, Row
 from pipelines.service.limits import Limits
 from pipelines.service.running import run
@@ -21,11 +23,7 @@ class Searcher:
     """Finds its two texts, the second one first where words are asked for."""
 
     def search(self, texts, top=10, way="both"):
-        same = {"rank_words": None, "score_vectors": 0.5, "score_words": None}
-        hits = [
-            SimpleNamespace(id=f"q{rank}", text=text, score=1 / rank, rank_vectors=rank, **same)
-            for rank, text in ((1, "가"), (2, "나"))
-        ]
+        hits = [Hit(f"q{rank}", text, 1 / rank, rank, None, 0.5, None) for rank, text in ((1, "가"), (2, "나"))]
         return [(hits[::-1] if way == "words" else hits)[:top] for _ in texts]
 
 
@@ -52,8 +50,8 @@ def main() -> None:
             raise RuntimeError(f"the text is {texts}")
         return [np.array([len(text), ord(text[0]) if text else 0], np.float32) for text in texts]
 
-    def tokenize(texts):
-        return [Row(max(1, len(text)), text) for text in texts]
+    def tokenize(items):
+        return [Row(max(1, len(text)), text) for text, _ in items]
 
     def load():
         time.sleep(how.get("loading", 0.0))
@@ -65,8 +63,7 @@ def main() -> None:
             return with_attention(models, limits), Searcher()
         if how.get("broken"):
             raise ValueError(how["broken"])
-        config = SimpleNamespace(hidden_size=2)
-        model = SimpleNamespace(model=SimpleNamespace(config=config))
+        model = SimpleNamespace(vector_settings=lambda **asked: VectorSettings.of(asked), width=lambda settings: 2)
         return {"toy": Served("toy", "toy", model, {"embed": Operation(tokenize, forward)})}, None
 
     def said(address):

@@ -16,10 +16,6 @@ function wordsRoom(data) {
     }
   });
 
-  const most = Math.max(...distances.flat(), 1e-9);
-  const head = [["", ""], ...distances.map((_, number) => ["r", number + 1])];
-  const rows = distances.map((row, number) => [el("th", { text: number + 1 }),
-    ...row.map((one, other) => (number === other ? el("td") : shaded(one, most, 3)))]);
   const kept = explained.reduce((sum, one) => sum + one, 0);
   return el("div", {},
     el("div", { class: "words" },
@@ -27,7 +23,15 @@ function wordsRoom(data) {
         el("p", { class: "note", text: `Principal components; they keep ${percent(kept)} of the variance.` })),
       el("figure", {}, el("figcaption", { text: "Sentences" }), list)),
     el("h2", { class: "next", text: "Distances (1 − cosine)" }),
-    table("shaded", head, rows));
+    distances ? tableOfDistances(distances) : el("p", { class: "note", text: "Left out: too many occurrences." }));
+}
+
+function tableOfDistances(distances) {
+  const most = Math.max(...distances.flat(), 1e-9);
+  const head = [["", ""], ...distances.map((_, number) => ["r", number + 1])];
+  const rows = distances.map((row, number) => [el("th", { text: number + 1 }),
+    ...row.map((one, other) => (number === other ? el("td") : shaded(one, most, 3)))]);
+  return table("shaded", head, rows);
 }
 
 /** Numbered dots; both axes have one scale, so that distances compare. */

@@ -1,23 +1,13 @@
 """What the tests here share."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
-import torch
 
 from korbert.tasks.passages import Passage
 from korbert.tasks.tagging import LabelledSpan
-
-
-@pytest.fixture(scope="package", autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Models of this size are faster on one thread, and far faster where other jobs run."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def _passage(text: str, spans: list[tuple[int, int]]) -> Passage:
