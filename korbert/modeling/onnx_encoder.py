@@ -78,7 +78,7 @@ class OnnxEncoder(nn.Module):
         ends = np.full(batch, length) if lengths is None else np.asarray(lengths)
         mask = torch.arange(length) < torch.from_numpy(ends)[:, None] if attention_mask is None else attention_mask
         segments = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
-        given = {
+        given: dict[str, Any] = {
             "input_ids": input_ids,
             "attention_mask": mask,
             "token_type_ids": segments,

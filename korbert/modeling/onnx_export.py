@@ -88,7 +88,8 @@ class _Graph:
 def graph_of(encoder: Encoder) -> Any:
     """The encoder in eval mode as an onnx.ModelProto. Same weights, same bytes.
 
-    Inputs are (B, T) int64: input_ids, attention_mask, and token_type_ids and boundaries where the encoder needs them. Its output `hidden` is (B, T, D) float32; vectors at padding mean nothing.
+    Inputs are (B, T) int64: input_ids, attention_mask, and token_type_ids and boundaries where the encoder needs
+    them. Its output `hidden` is (B, T, D) float32; vectors at padding mean nothing.
     """
     config, graph, parts = encoder.config, _Graph(), encoder.embeddings
     names = ["input_ids", "attention_mask"]
