@@ -68,7 +68,7 @@ def _handled(*, raising: bool) -> Iterator[Arrived]:
     def after_import(number: int, frame: FrameType | None) -> None:
         if not _is_importing(frame):
             signal.setitimer(signal.ITIMER_REAL, 0)
-            raise Interrupted(arrived[0])
+            signal.raise_signal(arrived[0])  # for the handler of now, which may only note it
 
     try:
         for number in before:
