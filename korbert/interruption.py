@@ -34,9 +34,9 @@ def noted_signals() -> AbstractContextManager[Arrived]:
 
 
 def raised_signals() -> AbstractContextManager[Arrived]:
-    """Inside, Ctrl-C and SIGTERM raise Interrupted; during an import, when it has finished. Otherwise as noted_signals.
+    """Inside, Ctrl-C and SIGTERM raise Interrupted, once an import in progress has finished. Else as noted_signals.
 
-    An exception out of a module that C++ code is importing (torch does so) would abort the process. A library may turn
+    An exception in a module that C++ code is importing, as torch does, would abort the process. A library may turn
     Interrupted into an exception of its own (DuckDB does); the function that was yielded still returns the signal.
     """
     return _handled(raising=True)
@@ -60,15 +60,17 @@ def _handled(*, raising: bool) -> Iterator[Arrived]:
             restore()
         elif len(arrived) == 1 and _is_importing(frame):
             before[signal.SIGALRM] = signal.signal(signal.SIGALRM, after_import)
-            signal.setitimer(signal.ITIMER_REAL, _IMPORT_POLL_SECONDS, _IMPORT_POLL_SECONDS)
+            signal.setitimer(signal.ITIMER_REAL, _IMPORT_POLL_SECONDS)
         else:
-            signal.setitimer(signal.ITIMER_REAL, 0)
             raise Interrupted(arrived[-1])
 
     def after_import(number: int, frame: FrameType | None) -> None:
-        if not _is_importing(frame):
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            raise Interrupted(arrived[0])
+        if len(arrived) > 1:  # the second signal has raised already
+            return
+        if _is_importing(frame):
+            signal.setitimer(signal.ITIMER_REAL, _IMPORT_POLL_SECONDS)
+        else:
+            signal.raise_signal(arrived[0])  # to the current handler, which may only note it
 
     try:
         for number in before:

@@ -26,6 +26,7 @@ from korbert.modeling.feature_settings import chosen_layers
 from korbert.progress import track
 from korbert.tasks.best_epoch import Best, load_best
 from korbert.tasks.encoded import EncodedTexts
+from korbert.tasks.examples import Batches
 from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows, refuse_unseen_labels
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.base import Kind, Prepared
@@ -152,7 +153,7 @@ def learn(
     where: Any = {"device": ready.device, "precision": settings.precision}
     if not settings.epochs:
         # Few rows need more epochs than 3 (Mosbach et al. 2021, 6).
-        steps_per_epoch = -(-len(parts["train"].examples) // max(settings.batch_size))
+        steps_per_epoch = Batches(parts["train"].examples, max(settings.batch_size), seed=0).steps_per_epoch
         settings = settings.model_copy(update={"epochs": (min(20, max(3, -(-200 // steps_per_epoch))),)})
     results: list[ModelResult] = []
     for name, build in builds.items():

@@ -18,11 +18,8 @@ __all__ = ["BOUNDARY_LEVELS", "AnyConfig", "EncoderConfig", "TransformersConfig"
 
 BOUNDARY_LEVELS = 4  # nothing, a morpheme, an eojeol or a sentence begins (korbert.tokenization.encoding)
 
-_LATER: Mapping[str, Any] = {
-    "causal": False,
-    "layer_groups": None,
-    "overlap_embedding": False,
-}  # newer settings, and their defaults
+# Newer settings, and their defaults.
+_LATER: Mapping[str, Any] = {"causal": False, "layer_groups": None, "overlap_embedding": False}
 
 _BERT_DEFAULTS: Mapping[str, Any] = {
     "type_vocab_size": 2,
@@ -99,7 +96,7 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
         False, description="add an embedding of what begins at a piece (nothing, morpheme, eojeol, sentence)"
     )
     overlap_embedding: bool = Field(
-        False, description="of two texts, add an embedding to the pieces that occur in the other text, too"
+        False, description="for text pairs, add an embedding to pieces that also occur in the other text"
     )
 
     @model_validator(mode="before")

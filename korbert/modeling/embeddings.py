@@ -8,13 +8,15 @@ from korbert.modeling.config import BOUNDARY_LEVELS, EncoderConfig
 from korbert.modeling.rows import Rows
 from korbert.tokenization.vocabulary import FIRST_PIECE
 
-__all__ = ["Embeddings", "in_both"]
+__all__ = ["OVERLAP", "Embeddings", "in_both"]
+
+OVERLAP = "embeddings.overlap.weight"  # its name in an encoder
 
 
 class Embeddings(nn.Module):
     """The sum of piece, position, token type, boundary and overlap embeddings, as configured; norm; dropout.
 
-    The overlap embedding is added to the pieces of a pair that occur in its other text, too: the word-in-question
+    The overlap embedding is added to pieces of a text pair that also occur in the other text: the word-in-question
     feature of Weissenborn et al. 2017, 3, and the exact match of Chen et al. 2017, 3.2.
 
     With an embedding_size E other than hidden_size D, all of these are E wide, and a projection follows (Lan et al.
@@ -71,7 +73,10 @@ class Embeddings(nn.Module):
 
 
 def in_both(ids: Tensor, rows: Rows, segments: Tensor) -> Tensor:
-    """Whether a piece, no special token, occurs in the other segment of its row, too. All (N,); segments: 0 or 1."""
+    """Whether each piece also occurs in the other segment of its row; False for special tokens.
+
+    ids, segments: (N,) integers, segments 0 or 1. Returns (N,) bool.
+    """
     numbers = torch.arange(len(rows.lengths), device=ids.device)
     row = torch.repeat_interleave(numbers, rows.starts.diff(), output_size=rows.pieces)
     places = 2 * (row * (1 + ids.max()) + ids)

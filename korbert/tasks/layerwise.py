@@ -6,6 +6,7 @@ from typing import Any
 from torch import nn
 
 from korbert.errors import SettingsError
+from korbert.modeling.embeddings import OVERLAP
 from korbert.training.settings import ParameterGroup
 
 __all__ = ["decayed", "freeze"]
@@ -63,7 +64,7 @@ def _depths(model: nn.Module) -> Iterator[tuple[str, int]]:
     lists = [name for name, part in encoder.named_modules() if isinstance(part, nn.ModuleList) and len(part) == count]
     assert lists, encoder.config
     for name, _ in encoder.named_parameters():
-        if name == "embeddings.overlap.weight":  # as new as the head
+        if name == OVERLAP:  # as new as the head
             continue
         place = next((name.removeprefix(f"{one}.") for one in lists if name.startswith(f"{one}.")), None)
         depth = count if "final_norm" in name else 0

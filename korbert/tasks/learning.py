@@ -152,7 +152,7 @@ def scored(
     batches = list(examples.by_length(batch_size))[here.share]
     was_training = model.training
     model.eval()
-    # One batch, such as a single text, is not worth giving memory back behind it.
+    # For a single batch, returning the memory would cost more than keeping it saves.
     memory = memory_kept(device) if len(batches) > 1 else nullcontext(lambda: None)
     with torch.inference_mode(), autocast(device, precision), memory as release:
         for number, numbers in enumerate(batches, 1):

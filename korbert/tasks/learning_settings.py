@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
-__all__ = ["How", "LearningSettings", "Way", "as_several"]
+__all__ = ["How", "LearningSettings", "Numbers", "Way"]
 
 
 class Way(NamedTuple):
@@ -39,26 +39,27 @@ class How(Protocol):
     def optimizer(self, learning_rate: float) -> OptimizerSettings: ...
 
 
-def as_several(value: Any) -> Any:
+def _several(value: Any) -> Any:
     """One value as a list of one."""
     return value if isinstance(value, list | tuple) else (value,)
 
 
 _Rate = Annotated[float, Field(gt=0)]
-_Number = Annotated[int, Field(ge=1)]
+Numbers = Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_several)]
+"""Whole numbers above 0; one stands for a list of one."""
 _Seed = Annotated[int, Field(ge=0)]
 
 
 class LearningSettings(BaseModel, frozen=True, extra="forbid"):
     """What is tried, and how. Where a key takes several values, every combination is a training of its own."""
 
-    learning_rates: Annotated[tuple[_Rate, ...], BeforeValidator(as_several)] = Field(
+    learning_rates: Annotated[tuple[_Rate, ...], BeforeValidator(_several)] = Field(
         (2e-4,), min_length=1, description="peak learning rates to try, one or a list; validation chooses"
     )
-    batch_size: Annotated[tuple[_Number, ...], BeforeValidator(as_several)] = Field(
+    batch_size: Numbers = Field(
         (32,), min_length=1, description="examples per step, one number or a list to choose from"
     )
-    epochs: Annotated[tuple[_Number, ...], BeforeValidator(as_several)] = Field(
+    epochs: Numbers = Field(
         (3,), min_length=1, description="passes over the training examples, one number or a list; the best is kept"
     )
     seeds: tuple[_Seed, ...] = Field(

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from korbert.errors import SettingsError
+from korbert.modeling.embeddings import OVERLAP
 from korbert.seeds import derived_seed
 
 __all__ = ["add_adapters", "merge", "merged", "require_peft"]
@@ -32,8 +33,8 @@ def require_peft() -> None:
 def add_adapters(model: nn.Module, rank: int, seed: int) -> None:
     """Adds A (rank, in) and B (out, rank) to each linear layer (out, in) of the encoder; nothing else of it learns.
 
-    The layer gives Wx + 2 BAx. A is drawn from `seed`, B begins with 0: the model begins as it is. Its head and an
-    overlap embedding learn as before. SettingsError without `peft`.
+    The layer gives Wx + 2 BAx. A is drawn from `seed`, B begins with 0: the model begins as it is. The head
+    and an overlap embedding learn as usual. SettingsError without `peft`.
     """
     require_peft()
     peft: Any = importlib.import_module("peft")  # slow to import
@@ -44,7 +45,7 @@ def add_adapters(model: nn.Module, rank: int, seed: int) -> None:
         torch.manual_seed(derived_seed("lora", seed))
         peft.inject_adapter_in_model(settings, encoder)
     for name, parameter in encoder.named_parameters():
-        if name == "embeddings.overlap.weight":  # as new as the head
+        if name == OVERLAP:  # as new as the head
             parameter.requires_grad_(True)
     learning = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     total = sum(parameter.numel() for parameter in model.parameters())

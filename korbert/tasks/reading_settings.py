@@ -106,7 +106,7 @@ class ReadingTaskSettings(WindowSettings, frozen=True, extra="forbid"):
     threads: int = Field(2, ge=1, description="CPU threads of training; another number gives other bytes")
     overlap: bool = Field(
         True,
-        description="mark pieces that occur in both texts by an embedding; transformers cannot load the model then",
+        description="add an embedding to pieces that occur in both texts; transformers cannot load such a model",
     )
     seed: int = Field(0, ge=0, description="random seed of the order of windows, dropout and new weights")
     log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")

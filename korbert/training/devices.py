@@ -83,7 +83,7 @@ def memory_kept(device: torch.device) -> Iterator[Callable[[], None]]:
     By default glibc maps each large tensor anew, page by page: 140,000 page faults, a tenth of the time of a step of
     4 layers x 256 with 102,400 entries. With memory kept, batches of changing sizes leave holes between the kernels
     that oneDNN caches for each size: 10 MB a step of 4 layers x 256, until they are returned.
-    One inside another changes nothing: the outer one ends it. No effect on a GPU or with another C library.
+    Nested uses have no effect: the outermost one ends it. No effect on a GPU or with another C library.
     """
     global _keeping
     library = ctypes.CDLL(None)

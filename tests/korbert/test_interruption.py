@@ -40,6 +40,15 @@ def test_the_second_signal_ends_an_import(tmp_path: Path) -> None:
     assert _said(tmp_path, twice) == ["SIGTERM SIGINT", "left"]
 
 
+def test_a_signal_of_an_import_is_noted_where_signals_are_noted_by_then(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(_MODULE.format(name="SIGTERM", steps=1))
+    noting = _COMMAND.replace("raised_signals\n", "noted_signals, raised_signals\n").replace(
+        "time.sleep(60)",
+        "with noted_signals() as noted:\n            time.sleep(0.5)\n        print('noted', noted().name)",
+    )
+    assert _output(tmp_path, noting) == ["imported", "noted SIGTERM", "left"]
+
+
 def test_outside_of_imports_a_signal_raises_at_once(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("")
     raising = _COMMAND.replace(

@@ -98,7 +98,7 @@ def test_labels_of_pairs_depend_on_their_order(learn: Callable[..., Path]) -> No
 def test_what_two_texts_have_in_common(
     learn: Callable[..., Path], tmp_path: Path, start: Path, overlap: bool, reached: bool
 ) -> None:
-    """Whether both texts name the same one of 40 things: with words of its own, nothing else tells a test row's."""
+    """Do both texts name the same thing? Test rows have nouns of their own: only the overlap tells."""
     nouns = [one + two for one in "가나다라마바사" for two in "구누두루무부"]
 
     def rows(of: list[str]) -> list[list[str]]:

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, mode
 
 from korbert.modeling.feature_settings import FeatureSettings
 from korbert.tasks.files.form import Form
-from korbert.tasks.learning_settings import LearningSettings, as_several
+from korbert.tasks.learning_settings import LearningSettings, Numbers
 from korbert.tasks.reading_settings import WindowSettings
 
 __all__ = [
@@ -46,14 +46,14 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
         "pretrain", description='where it begins: "pretrain" (of this recipe), "scratch", or a folder of a model'
     )
     scratch: bool = Field(False, description="also train the same encoder from random weights, as a row of its own")
-    epochs: Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(as_several)] = Field(
+    epochs: Numbers = Field(
         (),
         description="passes over the training examples, one number or a list; the best is kept; none: 3, or up to 20 "
         "to reach 200 steps",
     )
     overlap: bool = Field(
         True,
-        description="mark pieces that occur in both texts by an embedding; transformers cannot load the model then",
+        description="add an embedding to pieces that occur in both texts; transformers cannot load such a model",
     )
     features: FeatureSettings | None = Field(
         None, description="freeze the encoder, and teach a head on the vectors of some layers; none: all weights learn"
