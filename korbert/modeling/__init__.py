@@ -10,6 +10,7 @@
    features.py    a head on layers of a frozen encoder; feature_settings.py says which.
 7. storage.py     a model as a folder with its tokenizer, and back.
 8. growing.py     a model that begins with the weights of such a folder, for a tokenizer with more words, too.
+9. onnx_export.py an encoder as an ONNX file in such a folder; onnx_encoder.py runs it.
 """
 
 from typing import TYPE_CHECKING

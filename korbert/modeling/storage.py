@@ -11,7 +11,7 @@ import safetensors.torch
 import torch
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from safetensors import SafetensorError
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from korbert.durable import read_object, sha256_of
@@ -32,11 +32,23 @@ from korbert.modeling.models import (
     SlotsModel,
     TaggingModel,
 )
+from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.tokenization import AnyTokenizer, load_tokenizer
 
-__all__ = ["FORMAT", "SCALE", "load_model", "read_config", "save_model", "serialize", "without_weights", "write_files"]
+__all__ = [
+    "FORMAT",
+    "ONNX_FILE",
+    "SCALE",
+    "load_model",
+    "read_config",
+    "save_model",
+    "serialize",
+    "without_weights",
+    "write_files",
+]
 
 FORMAT = 1
+ONNX_FILE = "encoder.onnx"  # beside the weights of the head
 SCALE = ":scale"  # behind the name of an 8-bit matrix: the factors of its rows
 
 _CLASSES: Mapping[str, type[Model]] = {cls.kind: cls for cls in get_args(Model)}
@@ -101,6 +113,13 @@ class _Packed(_Strict):
     base_sha256: _Digest | None = None
 
 
+class _Onnx(_Strict):
+    """The encoder in ONNX_FILE (onnx_export.py): the digest of the file, and the bits that it multiplies in."""
+
+    sha256: _Digest
+    bits: Literal[8, 32]
+
+
 class _Config(_Strict):
     """config.json without `korbert_format` and `kind`."""
 
@@ -110,6 +129,7 @@ class _Config(_Strict):
     tokenizer_digest: _Digest
     weights_sha256: _Digest
     packed: _Packed | None = None
+    onnx: _Onnx | None = None
 
 
 def save_model(
@@ -257,10 +277,17 @@ def load_model(
             home = folder.absolute().parent / base
             tensors = _read_weights(home / "model.safetensors", config["packed"]["base_sha256"]) | tensors
         tensors = _unpacked(tensors)
-    model = _build(folder, config, len(tensors))
+    onnx = config.get("onnx")
+    model: Any = _build(folder, config, None if onnx else len(tensors))
+    if onnx:
+        if torch.device(device).type != "cpu":
+            raise ModelError(f"{folder}: an encoder in an ONNX file runs on the processor: give --device cpu")
+        model.encoder = nn.Identity()
     if home is not folder:  # the base has heads of its own
         tensors = {name: tensor for name, tensor in tensors.items() if name in model.state_dict()}
     _fill(folder / "model.safetensors", model, tensors)
+    if onnx:
+        model.encoder = OnnxEncoder(model.config, folder / ONNX_FILE, onnx["sha256"])
     tokenizer = load_tokenizer(home / "tokenizer")
     if tokenizer.digest != config.get("tokenizer_digest"):
         raise ModelError(
@@ -295,15 +322,18 @@ def _unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def _build(folder: Path, config: Mapping[str, Any], num_tensors: int) -> Model:
-    """The model without weights. num_tensors: tensors in the file of weights; a layer has more than one."""
+def _build(folder: Path, config: Mapping[str, Any], num_tensors: int | None) -> Model:
+    """The model without weights.
+
+    num_tensors: tensors in the file of weights, of which a layer has more than one; None: it is that of a head alone.
+    """
     try:
         encoder = parse_config(config["encoder"])
         if isinstance(encoder, TransformersConfig):  # not "meta": it has tensors that no file holds
             with _NoFilling():
                 return _CLASSES[config["kind"]](encoder, **config["head"])
         own = "layer_groups" if encoder.layer_groups else "num_hidden_layers"
-        if encoder.distinct_layers > num_tensors:
+        if num_tensors is not None and encoder.distinct_layers > num_tensors:
             raise ModelError(f"{own} {encoder.distinct_layers}: the file of weights has fewer")
         with without_weights():
             return _CLASSES[config["kind"]](encoder, **config["head"])

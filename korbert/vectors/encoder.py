@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from korbert.errors import ModelError
 from korbert.modeling import Model, load_model
+from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.processor import cores
 from korbert.tasks.examples import Examples
 from korbert.tasks.learning import model_inputs, outputs
@@ -221,6 +222,9 @@ class TextEncoder(Generic[_M]):
         encoder: nn.Module = self.model.encoder
         said = [self.model.config.model_dump(mode="json"), self.tokenizer.digest, self.max_length]
         digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
+        if isinstance(encoder, OnnxEncoder):
+            digest.update(encoder.sha256.encode())
+            return digest.hexdigest()
         for name, tensor in sorted(encoder.state_dict().items()):
             digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
             digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)

@@ -8,6 +8,7 @@ from typing import Any
 
 from korbert.errors import SettingsError
 from korbert.loading import Loaded
+from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.tasks.classification import Classifier
 from korbert.tasks.filling import Filler
 from korbert.tasks.passages import Passage, encode_passages
@@ -41,7 +42,7 @@ def operations_of(model: Loaded, limits: Limits, look_data: LookData | None = No
         found["predict"] = _tag(model, limits)
     if isinstance(model, Reader):
         found["answer"] = _answer(model, limits)
-    if look_data is not None:
+    if look_data is not None and not isinstance(model.model.encoder, OnnxEncoder):  # whose file has no weights
         found["attention"] = _attention(model, look_data)
     return found
 

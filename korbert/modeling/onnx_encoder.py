@@ -1,0 +1,120 @@
+"""An encoder that ONNX Runtime computes, behind the interface of Encoder. onnx_export.py writes its file."""
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from korbert.durable import sha256_of
+from korbert.errors import ModelError
+from korbert.modeling.config import EncoderConfig
+
+__all__ = ["OnnxEncoder", "package"]
+
+_PLACES_AT_ONCE = 4_096  # rows x length of a pass: attention holds a matrix of length x length a row and head
+_ABSENT = ("all_layers", "attentions", "embeddings", "flat", "layers", "token_weight")
+
+
+class OnnxEncoder(nn.Module):
+    """The last layer's vectors, from a file. It has no weights to train or copy, and runs on the processor.
+
+    path: of the file. sha256: of its bytes. ONNX Runtime takes as many threads as PyTorch has when this is built.
+    ModelError where the package is not installed, and for a file that is missing, changed or broken.
+    """
+
+    def __init__(self, config: EncoderConfig, path: Path, sha256: str) -> None:
+        super().__init__()
+        self.config = config
+        self.sha256 = sha256
+        self.nothing = nn.Parameter(torch.empty(0), requires_grad=False)  # tells the device, as weights do
+        runtime = package("onnxruntime", f"{path}: this model")
+        try:
+            found = sha256_of(path)
+        except OSError as error:
+            raise ModelError(f"{path}: cannot be read ({error}): the model folder is incomplete") from None
+        if found != sha256:
+            raise ModelError(
+                f"{path}: SHA-256 {found[:12]}, config.json says {sha256[:12]}: the file was changed or is damaged:"
+                " put it back, or export the model anew"
+            )
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = torch.get_num_threads()
+        options.log_severity_level = 3
+        # Threads that wait take no time from those of the tokenizer and of PyTorch.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        try:
+            self.session: Any = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # its errors share no base
+            reason = " ".join(str(error).split())[:300]
+            raise ModelError(f"{path}: ONNX Runtime cannot run it ({reason}): export the model anew") from None
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        boundaries: Tensor | None = None,
+        *,
+        lengths: Sequence[int] | None = None,
+    ) -> Tensor:
+        """As Encoder.forward: (B, T) integers -> (B, T, D), 0 at padding. Rows of like lengths are computed together.
+
+        With 8 bits the rows that are computed together share the scale of their numbers, so that a vector differs a
+        little with them.
+        """
+        batch, length = input_ids.shape
+        if length > self.config.max_position_embeddings:
+            raise ModelError(
+                f"a row of {length} pieces is longer than the {self.config.max_position_embeddings} positions of this"
+                " encoder: lower max_length"
+            )
+        if self.config.boundary_embedding and boundaries is None:
+            raise ModelError("this encoder embeds boundaries, but the batch has none: pass boundaries=(B, T)")
+        ends = np.full(batch, length) if lengths is None else np.asarray(lengths)
+        mask = torch.arange(length) < torch.from_numpy(ends)[:, None] if attention_mask is None else attention_mask
+        segments = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
+        given: dict[str, Any] = {
+            "input_ids": input_ids,
+            "attention_mask": mask,
+            "token_type_ids": segments,
+            "boundaries": boundaries,
+        }
+        columns = {one.name: given[one.name].long().numpy() for one in self.session.get_inputs()}
+        hidden = np.zeros((batch, length, self.config.hidden_size), np.float32)
+        order = np.argsort(ends, kind="stable")
+        start = 0
+        while start < batch:
+            stop = start + 1
+            while stop < batch and (stop + 1 - start) * ends[order[stop]] <= _PLACES_AT_ONCE:
+                stop += 1
+            rows, longest = order[start:stop], int(ends[order[stop - 1]])
+            if longest:
+                part = {name: column[rows, :longest] for name, column in columns.items()}
+                hidden[rows, :longest] = self.session.run(None, part)[0]
+            start = stop
+        return torch.from_numpy(hidden).masked_fill_(~mask.bool()[:, :, None], 0.0)
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """ModelError: there are no weights to save, copy or compare."""
+        raise self._error("no weights to save or to train on")
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _ABSENT:
+            raise self._error("its last layer alone")
+        return super().__getattr__(name)
+
+    def _error(self, what: str) -> ModelError:
+        return ModelError(f"an encoder in an ONNX file gives {what}: take the model that it was exported from")
+
+
+def package(name: str, reason: str) -> ModuleType:
+    """onnx or onnxruntime. reason: what needs it, in the ModelError where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise ModelError(f"{reason} needs {name}: pip install 'korbert[onnx]'") from None

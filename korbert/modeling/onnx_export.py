@@ -1,0 +1,263 @@
+"""Model folders whose encoder is an ONNX file, which ONNX Runtime computes faster than PyTorch on a processor.
+
+1. `graph_of` says what Encoder computes in operators of ONNX, for rows that are padded to one length.
+2. `export_onnx` writes that beside the head and the tokenizer, and compares what it has written with the model.
+
+Such a folder is read like any other (storage.load_model); OnnxEncoder runs the file.
+"""
+
+import logging
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from korbert.durable import sha256_of
+from korbert.errors import ModelError, SettingsError
+from korbert.folders import model_folder
+from korbert.modeling.attention import rotation
+from korbert.modeling.config import EncoderConfig
+from korbert.modeling.encoder import Encoder
+from korbert.modeling.features import FeatureModel
+from korbert.modeling.models import DetectionModel, EncoderModel, Model, PretrainingModel
+from korbert.modeling.onnx_encoder import OnnxEncoder, package
+from korbert.modeling.storage import ONNX_FILE, load_model, read_config, write_files
+from korbert.tokenization import AnyTokenizer, pad_batch
+from korbert.tokenization.vocabulary import FIRST_PIECE
+from korbert.vectors.counts import PieceCounts
+
+__all__ = ["TOLERANCE", "export_onnx", "graph_of"]
+
+TOLERANCE = 1e-4  # of vectors in 32 bits, or of the largest number where that is above 1
+
+_OPSET = 23  # the first with Attention and RotaryEmbedding
+_IR_VERSION = 10  # that of files, which packages older than the opset read, too
+_UNSEEN = -1e9  # added to the scores of pieces that are not seen; finite, as a mean over nothing is NaN
+
+_TEXTS = (
+    "아버지가 방에 들어가신다.",
+    "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!",
+    "대한민국의 수도는 서울이다.\n인구는 약 940만 명이다.",
+    "진짜 재밌었음ㅋㅋㅋㅋ 강추 👍🏻 2020년作",
+    "우리나라의 옛 이야기에는 호랑이가 자주 나온다. " * 40,
+    "",
+)
+
+
+class _Graph:
+    """An ONNX graph that grows operator by operator. Values are known by their names."""
+
+    def __init__(self) -> None:
+        self.onnx: Any = package("onnx", "export --onnx")
+        self.nodes: list[Any] = []
+        self.weights: list[Any] = []
+
+    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """The name of the operator's result."""
+        name = f"{kind}_{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(kind, inputs, [name], **attributes))
+        return name
+
+    def constant(self, values: Any) -> str:
+        """Numbers of any shape: a Parameter, a Tensor, a list, an int or a float (float32)."""
+        tensor = values if isinstance(values, Tensor) else torch.tensor(values)
+        name = f"constant_{len(self.weights)}"
+        array = tensor.detach().cpu().contiguous().numpy()
+        self.weights.append(self.onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def product(self, hidden: str, layer: Any, rows: slice = slice(None)) -> str:
+        """nn.Linear, or those rows of its result; nn.Identity."""
+        if isinstance(layer, nn.Identity):
+            return hidden
+        found = self.op("MatMul", hidden, self.constant(layer.weight[rows].T))
+        return found if layer.bias is None else self.op("Add", found, self.constant(layer.bias[rows]))
+
+    def norm(self, hidden: str, layer: Any) -> str:
+        """nn.LayerNorm, with or without bias; nn.Identity."""
+        if isinstance(layer, nn.Identity):
+            return hidden
+        weights = [self.constant(one) for one in (layer.weight, layer.bias) if one is not None]
+        return self.op("LayerNormalization", hidden, *weights, axis=-1, epsilon=layer.eps)
+
+
+def graph_of(encoder: Encoder) -> Any:
+    """The encoder in eval mode as an onnx.ModelProto. Same weights, same bytes.
+
+    Inputs are (B, T) int64: input_ids, attention_mask, and token_type_ids and boundaries where the encoder needs
+    them. Its output `hidden` is (B, T, D) float32; vectors at padding mean nothing.
+    """
+    config, graph, parts = encoder.config, _Graph(), encoder.embeddings
+    names = ["input_ids", "attention_mask"]
+    shape = graph.op("Shape", "input_ids")
+    places = graph.op("Range", graph.constant(0), graph.op("Gather", shape, graph.constant(1)), graph.constant(1))
+
+    hidden = graph.op("Gather", graph.constant(parts.token.weight), "input_ids")
+    tables: list[tuple[nn.Embedding | None, str]] = [
+        (parts.token_type, "token_type_ids"),
+        (parts.boundary, "boundaries"),
+        (parts.position, places),
+    ]
+    for table, ids in tables:
+        if table is not None:
+            hidden = graph.op("Add", hidden, graph.op("Gather", graph.constant(table.weight), ids))
+            names += [ids] * (ids != places)
+    if parts.overlap is not None:
+        names += [name for name in ["token_type_ids"] if name not in names]
+        hidden = graph.op("Add", hidden, graph.op("Mul", _in_both(graph), graph.constant(parts.overlap.weight)))
+    hidden = graph.product(graph.norm(hidden, parts.norm), parts.projection)
+
+    kinds = {config.is_global(number) for number in range(config.num_hidden_layers)}
+    views = {whole: _view(graph, config, shape, places, whole) for whole in sorted(kinds)}
+    for number in range(config.num_hidden_layers):
+        layer: Any = encoder.layers[number // config.layers_share]
+        hidden = _layer(graph, config, layer, hidden, views[config.is_global(number)])
+    graph.op("Identity", graph.norm(hidden, encoder.final_norm))
+    graph.nodes[-1].output[0] = "hidden"
+
+    helper, types = graph.onnx.helper, graph.onnx.TensorProto
+    inputs = [helper.make_tensor_value_info(name, types.INT64, ["B", "T"]) for name in names]
+    output = helper.make_tensor_value_info("hidden", types.FLOAT, ["B", "T", config.hidden_size])
+    whole = helper.make_graph(graph.nodes, "encoder", inputs, [output], graph.weights)
+    opsets = [helper.make_opsetid("", _OPSET)]
+    return helper.make_model(whole, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="korbert")
+
+
+def _in_both(graph: _Graph) -> str:
+    """1.0 for a piece that occurs in the other segment of its row, too, else 0.0: embeddings.in_both, (B, T, 1)."""
+    this, other = (graph.constant([axis]) for axis in (2, 1))
+    same, apart = (
+        graph.op("Equal", graph.op("Unsqueeze", name, this), graph.op("Unsqueeze", name, other))
+        for name in ("input_ids", "token_type_ids")
+    )
+    found = graph.op("And", same, graph.op("Not", apart))  # (B, T, T)
+    piece = graph.op("GreaterOrEqual", "input_ids", graph.constant(FIRST_PIECE))
+    found = graph.op("And", found, graph.op("Unsqueeze", piece, this))
+    numbers = graph.op("Cast", found, to=graph.onnx.TensorProto.FLOAT)
+    return graph.op("ReduceMax", numbers, this, keepdims=1)
+
+
+def _view(graph: _Graph, config: EncoderConfig, shape: str, places: str, whole: bool) -> tuple[str, list[str]]:
+    """What is added to the scores of global or local layers, (B, 1, T, T), and what RotaryEmbedding takes, if any."""
+    batch, length = (graph.op("Gather", shape, graph.constant([place])) for place in (0, 1))
+    square = graph.op("Concat", batch, graph.constant([1]), length, length, axis=0)
+    mask = graph.op("Cast", "attention_mask", to=graph.onnx.TensorProto.BOOL)
+    seen = graph.op("Expand", graph.op("Unsqueeze", mask, graph.constant([1, 2])), square)
+    column = graph.op("Unsqueeze", places, graph.constant([1]))  # (T, 1)
+    if config.causal:
+        seen = graph.op("And", seen, graph.op("LessOrEqual", places, column))
+    if not whole:
+        distance = graph.op("Abs", graph.op("Sub", column, places))
+        seen = graph.op("And", seen, graph.op("LessOrEqual", distance, graph.constant(config.local_attention // 2)))
+    added = graph.op("Where", seen, graph.constant(0.0), graph.constant(_UNSEEN))
+    if config.architecture != "modern":
+        return added, []
+    theta = config.global_rope_theta if whole else config.local_rope_theta
+    turns = rotation(torch.arange(config.max_position_embeddings), config.head_size, theta)
+    return added, [*map(graph.constant, turns), graph.op("Expand", places, shape)]
+
+
+def _layer(graph: _Graph, config: EncoderConfig, layer: Any, hidden: str, view: tuple[str, list[str]]) -> str:
+    """What _ModernLayer and _BertLayer compute.
+
+    Products whose results are used apart are computed apart, as cutting a result costs more time.
+    """
+    modern, heads, width = config.architecture == "modern", config.num_attention_heads, config.hidden_size
+    added, turn = view
+    normed = graph.norm(hidden, layer.attention_norm) if modern else hidden
+    states = [graph.product(normed, layer.attention.qkv, slice(at, at + width)) for at in range(0, 3 * width, width)]
+    if turn:
+        states[:2] = [graph.op("RotaryEmbedding", one, *turn, num_heads=heads) for one in states[:2]]
+    mixed = graph.op("Attention", *states, added, q_num_heads=heads, kv_num_heads=heads)
+    hidden = graph.op("Add", hidden, graph.product(mixed, layer.attention.output))
+    if modern:
+        normed, inner = graph.norm(hidden, layer.feed_forward_norm), config.intermediate_size
+        content, gate = (graph.product(normed, layer.up, rows) for rows in (slice(inner), slice(inner, None)))
+        gated = graph.op("Mul", graph.op("Gelu", content), gate)
+        return graph.op("Add", hidden, graph.product(gated, layer.down))
+    hidden = graph.norm(hidden, layer.attention_norm)
+    fed = graph.product(graph.op("Gelu", graph.product(hidden, layer.up)), layer.down)
+    return graph.norm(graph.op("Add", hidden, fed), layer.feed_forward_norm)
+
+
+def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 32) -> dict[str, float]:
+    """Writes the model in `source` as a new `folder` whose encoder is an ONNX file, and compares the two.
+
+    A pretrained model becomes an encoder without its head, for vectors alone. Counts of its pieces come along, if there
+    are (korbert.vectors.PieceCounts).
+    bits: 8 has ONNX Runtime multiply in 8 bits, with weights rounded now, one scale a matrix, and inputs as they come.
+    Returns the largest absolute difference of the vectors of pieces, and the least cosine between those of a text, over
+    sentences of unlike lengths.
+
+    ModelError where packages are not installed, for an encoder of `transformers`, a head on features and a folder that
+    is there; and in 32 bits for a difference above TOLERANCE.
+    """
+    for name in ("onnx", "onnxruntime"):
+        package(name, "export --onnx")
+    source, folder = model_folder(source), Path(folder)
+    if folder.exists():
+        raise ModelError(f"{folder}: is there already: name a new folder")
+    model, tokenizer = load_model(source)
+    encoder: Any = model.encoder
+    if isinstance(model, FeatureModel) or not isinstance(encoder, Encoder):
+        raise ModelError(f"{source}: {_kind(model)}, which export --onnx does not write: use the model as it is")
+
+    config = read_config(source)
+    config.pop("packed", None)
+    heads = {name: tensor for name, tensor in model.state_dict().items() if not name.startswith("encoder.")}
+    if isinstance(model, PretrainingModel | DetectionModel):
+        config |= {"kind": EncoderModel.kind, "head": {}}
+        heads = {}
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".export-", dir=folder.parent) as aside:
+        new = Path(aside) / "model"
+        new.mkdir()
+        _write_file(encoder, new / ONNX_FILE, bits)
+        write_files(new, config | {"onnx": {"sha256": sha256_of(new / ONNX_FILE), "bits": bits}}, heads)
+        tokenizer.save(new / "tokenizer")
+        with suppress(SettingsError):  # there are none beside the source
+            PieceCounts.find(None, str(source), tokenizer).save(new)
+        differences = _compare(encoder, load_model(new)[0].encoder, tokenizer, bits)
+        new.rename(folder)
+    return differences
+
+
+def _kind(model: Model) -> str:
+    if isinstance(model, FeatureModel):
+        return "a head on layers of a frozen encoder"
+    return "an ONNX file already" if isinstance(model.encoder, OnnxEncoder) else "an encoder of transformers"
+
+
+def _write_file(encoder: Encoder, path: Path, bits: int) -> None:
+    whole = path if bits == 32 else path.with_name("whole.onnx")
+    package("onnx", "export --onnx").save(graph_of(encoder), str(whole))
+    if bits == 32:
+        return
+    quantization: Any = package("onnxruntime.quantization", "export --onnx --bits 8")
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # its advice to optimize the graph first, which there is no need for
+    try:
+        types = quantization.QuantType
+        quantization.quantize_dynamic(str(whole), str(path), op_types_to_quantize=["MatMul"], weight_type=types.QInt8)
+    finally:
+        logging.disable(before)
+    whole.unlink()
+
+
+def _compare(ours: Any, theirs: Any, tokenizer: AnyTokenizer, bits: int) -> dict[str, float]:
+    """ModelError for a difference above TOLERANCE in 32 bits."""
+    encodings = tokenizer.encode_batch(_TEXTS, max_length=ours.config.max_position_embeddings, workers=0)
+    columns = pad_batch(encodings, tokenizer.pad_id)
+    del columns["special_tokens_mask"]
+    batch = {name: torch.from_numpy(rows) for name, rows in columns.items()}
+    with torch.inference_mode():
+        first, second = ours(**batch), theirs(**batch)  # (B, T, D)
+    difference, largest = float((first - second).abs().max()), float(first.abs().max())
+    if bits == 32 and not difference <= TOLERANCE * max(1.0, largest):
+        raise ModelError(f"export --onnx: its vectors differ by {difference:.1e}, not {TOLERANCE:.0e}: report this")
+    cosine = float(F.cosine_similarity(first.sum(dim=1), second.sum(dim=1)).min())
+    return {"vectors": difference, "cosine": cosine}

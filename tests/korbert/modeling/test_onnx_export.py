@@ -1,0 +1,163 @@
+"""Folders with an encoder in an ONNX file: the vectors and labels of the model; what they cannot do, they refuse."""
+
+import hashlib
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import korbert
+from korbert.errors import ModelError
+from korbert.huggingface import export
+from korbert.modeling import ClassificationModel, EncoderConfig, Model, PretrainingModel, load_model, save_model
+from korbert.modeling.packing import pack
+from korbert.tokenization import Tokenizer
+from pipelines.cli import run_command
+
+for name in ("onnx", "onnxruntime"):
+    pytest.importorskip(name)
+
+from korbert.modeling.onnx_export import TOLERANCE, export_onnx  # noqa: E402
+
+TEXTS = ["영화가 정말 재미있다.", "", "나는 어제 학교에 갔다. " * 60, "별로", "아버지가 방에 들어가신다. " * 8]
+SIZES = {"hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 2, "intermediate_size": 24}
+ENCODERS: dict[str, dict[str, Any]] = {
+    "modern": {"local_attention": 4, "boundary_embedding": True},
+    "narrow": {"embedding_size": 8, "layer_groups": 2, "local_attention": 8},
+    "bert": {"architecture": "bert"},
+    "causal": {"causal": True},
+}
+
+
+def saved(kind: type[Model], tokenizer: Tokenizer, folder: Path, **more: Any) -> Path:
+    """The folder of a drawn model; weights as large as trained ones, so that a difference shows."""
+    config = EncoderConfig.parse({"vocab_size": tokenizer.vocab_size, **SIZES, **more})
+    model = kind(config, generator=torch.Generator().manual_seed(3))  # type: ignore[call-arg]
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 2:
+                parameter.mul_(4)
+    save_model(folder, model, tokenizer)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folders(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A classifier, and its export in 32 bits."""
+    place = tmp_path_factory.mktemp("onnx")
+    source = saved(ClassificationModel, tiny_tokenizer, place / "model", boundary_embedding=True, local_attention=4)
+    export_onnx(source, place / "fast")
+    return source, place / "fast"
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_vectors_are_those_of_the_model(encoder: str, tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    kind = ClassificationModel if encoder == "causal" else PretrainingModel  # a Filler cannot be of clm
+    source = saved(kind, tiny_tokenizer, tmp_path / "model", **ENCODERS[encoder])
+    assert export_onnx(source, tmp_path / "fast")["vectors"] <= TOLERANCE
+    ours, theirs = korbert.load(source, "cpu"), korbert.load(tmp_path / "fast", "cpu")
+    np.testing.assert_allclose(theirs.embed(TEXTS), ours.embed(TEXTS), atol=1e-4)
+    np.testing.assert_allclose(theirs.embed(TEXTS[2]), ours.embed(TEXTS[2]), atol=1e-4)
+
+
+@pytest.mark.parametrize("more", [{"architecture": "bert"}, {"overlap_embedding": True}], ids=["types", "overlap"])
+def test_pairs_have_their_segments(more: dict[str, Any], tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    source = saved(ClassificationModel, tiny_tokenizer, tmp_path / "model", **more)
+    export_onnx(source, tmp_path / "fast")
+    ours, theirs = load_model(source)[0], load_model(tmp_path / "fast")[0]
+    encoding = tiny_tokenizer.encode("영화가 재미있다.", "영화는 별로였다.")
+    ids, segments = (torch.tensor([row]) for row in (encoding.input_ids, encoding.token_type_ids))
+    with torch.inference_mode():
+        torch.testing.assert_close(
+            theirs(ids, token_type_ids=segments), ours(ids, token_type_ids=segments), atol=1e-4, rtol=0
+        )
+        assert not torch.allclose(theirs(ids), theirs(ids, token_type_ids=segments), atol=1e-3)
+
+
+def test_labels_are_those_of_the_model_in_order(folders: tuple[Path, Path]) -> None:
+    ours, theirs = (korbert.load(folder, "cpu").predict(TEXTS * 3) for folder in folders)  # type: ignore[union-attr, call-arg]
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine["label"] == other["label"]
+        assert other["probabilities"] == pytest.approx(mine["probabilities"], abs=1e-4)
+
+
+def test_many_long_rows_are_computed_in_parts(folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("korbert.modeling.onnx_encoder._PLACES_AT_ONCE", 40)
+    ours, theirs = (korbert.load(folder, "cpu").embed(TEXTS * 3, batch_size=15) for folder in folders)
+    np.testing.assert_allclose(theirs, ours, atol=1e-4)
+
+
+def test_8_bits_change_vectors_a_little(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    found = export_onnx(folders[0], tmp_path / "small", bits=8)
+    assert found["cosine"] > 0.98
+    assert found["vectors"] > 1e-4
+    ours, theirs = (
+        korbert.load(folder, "cpu").embed(TEXTS, normalize=True) for folder in (folders[0], tmp_path / "small")
+    )
+    assert ((ours * theirs).sum(axis=1) > 0.98).all()
+
+
+def test_the_command_says_what_differs(
+    folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["export", str(folders[0]), str(tmp_path / "new"), "--onnx"]) == 0
+    assert "largest difference" in capsys.readouterr().out
+    assert run_command(["export", str(folders[0]), str(tmp_path / "new"), "--onnx"]) == 1
+    assert "is there already" in capsys.readouterr().err
+    assert run_command(["export", str(folders[0]), str(tmp_path / "more"), "--bits", "8"]) == 2
+    assert "--bits is an option of --onnx" in capsys.readouterr().err
+
+
+def test_the_file_names_no_place_of_this_machine(folders: tuple[Path, Path]) -> None:
+    assert b"/" + Path(korbert.__file__).parts[1].encode() + b"/" not in (folders[1] / "encoder.onnx").read_bytes()
+
+
+def test_other_files_are_refused(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    broken = shutil.copytree(folders[1], tmp_path / "broken")
+    file = broken / "encoder.onnx"
+    content = file.read_bytes()
+    file.write_bytes(content[:-1])
+    with pytest.raises(ModelError, match=r"encoder\.onnx: SHA-256 \w+, config\.json says"):
+        korbert.load(broken, "cpu")
+    config = json.loads((broken / "config.json").read_text(encoding="utf-8"))
+    config["onnx"]["sha256"] = hashlib.sha256(content[:-1]).hexdigest()
+    (broken / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(ModelError, match="ONNX Runtime cannot run it"):
+        korbert.load(broken, "cpu")
+    file.unlink()
+    with pytest.raises(ModelError, match="the model folder is incomplete"):
+        korbert.load(broken, "cpu")
+
+
+def test_without_the_extra_the_error_names_it(folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(ModelError, match=r"needs onnxruntime: pip install 'korbert\[onnx\]'"):
+        korbert.load(folders[1], "cpu")
+
+
+def test_what_needs_weights_or_other_layers_is_refused(
+    folders: tuple[Path, Path], tiny_tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    fast = folders[1]
+    loaded = korbert.load(fast, "cpu")
+    with pytest.raises(ModelError, match="gives its last layer alone: take the model that it was exported from"):
+        loaded.embed("가", layer=1)
+    plain = saved(ClassificationModel, tiny_tokenizer, tmp_path / "plain")
+    export_onnx(plain, tmp_path / "plainer")
+    for act in (lambda: pack(fast, tmp_path / "a"), lambda: export(tmp_path / "plainer", tmp_path / "b")):
+        with pytest.raises(ModelError, match="no weights to save or to train on"):
+            act()
+    with pytest.raises(ModelError, match="an ONNX file already"):
+        export_onnx(fast, tmp_path / "c")
+    with pytest.raises(ModelError, match="runs on the processor"):
+        load_model(fast, device="cuda")
+
+
+def test_an_index_knows_which_of_the_two_made_it(folders: tuple[Path, Path]) -> None:
+    first, again, own = (korbert.load(folder, "cpu").digest for folder in (folders[1], folders[1], folders[0]))
+    assert first == again != own
