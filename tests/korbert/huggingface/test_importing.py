@@ -121,9 +121,9 @@ def change_config(folder: Path, **changes: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "gpt2"}, "model_type 'gpt2' is none of albert, bert, convbert"),
-        ({"model_type": ["bert"]}, "is none of albert"),
-        ({"is_decoder": True}, "is a decoder, which sees no pieces behind"),
+        ({"model_type": "gpt2"}, "model_type 'gpt2' is not supported: use one of albert, bert, convbert"),
+        ({"model_type": ["bert"]}, "is not supported: use one of albert"),
+        ({"is_decoder": True}, "is a decoder, which sees no later pieces"),
         ({"auto_map": {"AutoModel": "own.Own"}}, "auto_map: the model needs code of its folder, which is never run"),
         ({"korbert_format": 1}, "is a model of korbert: use it as it is"),
         ({"hidden_size": "wide"}, "is no config of bert"),
@@ -182,7 +182,7 @@ def test_a_model_folder_that_was_changed_is_refused(foreign: Folder, tmp_path: P
     for key, value, message in [
         ("hidden_size", 32, "hidden_size 32, but transformers.hidden_size gives 16"),
         ("num_hidden_layers", 10**9, "num_hidden_layers: Input should be less than or equal to 1000"),
-        ("transformers", {"model_type": "gpt2"}, "model_type 'gpt2' is none of"),
+        ("transformers", {"model_type": "gpt2"}, "model_type 'gpt2' is not supported"),
         ("surprise", 1, "surprise: Extra inputs are not permitted"),
     ]:
         changed = config | {"encoder": config["encoder"] | {key: value}}

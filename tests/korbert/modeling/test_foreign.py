@@ -34,23 +34,23 @@ def test_entries_have_all_their_names() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"model_type": "gpt2"}, r"^model_type 'gpt2' is none of albert, bert, .*: no other is known here"),
-        ({}, r"^model_type 'None' is none of"),
-        ({"hiden_size": 16}, r"^hiden_size: no entry of a config of bert \(did you mean hidden_size\?\)$"),
-        ({"embedding_size": 16}, r"^embedding_size: no entry of a config of bert"),
-        ({"vocab_size": 100}, r"^vocab_size is no setting: it is the tokenizer's: remove it"),
-        ({"pad_token_id": 1}, r"^pad_token_id is no setting: it is the tokenizer's"),
+        ({"model_type": "gpt2"}, r"^model_type 'gpt2' is not supported: use one of albert, bert"),
+        ({}, r"^model_type 'None' is not supported"),
+        ({"hiden_size": 16}, r"^hiden_size: no entry in a config of bert \(did you mean hidden_size\?\)$"),
+        ({"embedding_size": 16}, r"^embedding_size: no entry in a config of bert"),
+        ({"vocab_size": 100}, r"^vocab_size is not a setting: the tokenizer determines it: remove it"),
+        ({"pad_token_id": 1}, r"^pad_token_id is not a setting: the tokenizer determines it"),
         ({"hidden_size": "wide"}, r"^is no config of bert \(.*hidden_size.*\): mend it"),
-        ({"is_decoder": True}, r"^is a decoder, which sees no pieces behind: take an encoder"),
-        ({"num_hidden_layers": 0}, r"^encoder is not as expected: num_hidden_layers: .*greater than or equal to 1"),
+        ({"is_decoder": True}, r"^is a decoder, which sees no later pieces: take an encoder"),
+        ({"num_hidden_layers": 0}, r"^invalid encoder config: num_hidden_layers: .*greater than or equal to 1"),
         ({"hidden_act": "nope"}, r"^no encoder can be built of this config of bert \(KeyError: 'nope'\): mend it"),
         (
             {"hidden_size": 30, "num_attention_heads": 4},
-            r"^hidden size 30 is no multiple of 4 attention heads: change",
+            r"^hidden size 30 is not a multiple of 4 attention heads: change",
         ),
         (
             {"model_type": "albert", "embedding_size": 8, "hidden_size": 30, "num_attention_heads": 4},
-            r"^hidden size 30 is no multiple of 4 attention heads: change either",
+            r"^hidden size 30 is not a multiple of 4 attention heads: change either",
         ),
     ],
 )

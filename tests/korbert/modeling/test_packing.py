@@ -116,7 +116,7 @@ def test_a_base_elsewhere_is_refused(models: tuple[Path, Path], tmp_path: Path) 
         pack(classifier, tmp_path / "packed", tmp_path / "other" / "base")
     with pytest.raises(ModelError, match="a base is a packed folder"):
         pack(classifier, tmp_path / "packed", pretrained)
-    with pytest.raises(ModelError, match="is there already"):
+    with pytest.raises(ModelError, match="already exists"):
         pack(classifier, tmp_path / "other" / "base")
     pack(classifier, tmp_path / "packed")
     record = json.loads((tmp_path / "packed" / "config.json").read_text())

@@ -95,7 +95,7 @@ def test_encoders_without_weights_of_pieces_on_pieces_are_refused(
     folder = foreign(model_type)
     encoder = load_encoder(folder, read_folder(folder))
     tokenizer = TransformersTokenizer.of_folder(folder)
-    with pytest.raises(ModelError, match=f"{model_type}: its weights of attention are not of pieces on pieces"):
+    with pytest.raises(ModelError, match=f"{model_type}: it has no piece-to-piece attention weights"):
         attention(EncoderModel(encoder.config, encoder=encoder), tokenizer, "학교에 간다")
 
 
