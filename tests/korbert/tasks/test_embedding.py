@@ -158,7 +158,7 @@ def test_similarity(made: Callable[..., Embedder]) -> None:
 
 def test_what_is_refused(made: Callable[..., Embedder], tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     embedder = made()
-    with pytest.raises(SettingsError, match=r"texts\[1\] is int 3: give strings alone"):
+    with pytest.raises(SettingsError, match=r"texts\[1\] is int 3: give only strings"):
         embedder.embed(["가", 3])  # type: ignore[list-item]
     embedder.model.encoder.embeddings.norm.weight.data.fill_(float("nan"))
     with pytest.raises(ModelError, match=r"model: gives vectors that are no numbers: train it anew, at a lower rate"):
