@@ -1,4 +1,4 @@
-"""What a sentence is about where it does not say so itself: the topic of the sentence before, put in its place.
+"""Fills in the topic of a sentence without one from the previous sentence.
 
 세종은 조선의 왕이다. 1443년에 한글을 만들었다. -> 세종은 1443년에 한글을 만들었다.
 """

@@ -1,4 +1,4 @@
-"""Files cut into chunks of whole records. Text is cut as UTF-8, whatever the encoding of the file."""
+"""Cuts files into chunks of whole records. Text is cut as UTF-8, whatever the encoding of the file."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -74,7 +74,7 @@ def _kind(source: SourceSettings, path: File) -> Kind:
     name = path.with_suffix("") if path.suffix in PACKED else path
     if name.suffix not in _KINDS:
         raise CorpusError(
-            f"{path}: its name does not tell what it is: set kind of source {source.name!r} in the recipe"
+            f"{path}: its kind cannot be told from its name: set kind of source {source.name!r} in the recipe"
         )
     return _KINDS[name.suffix]
 

@@ -65,7 +65,7 @@ class Predictor(TextEncoder[Model]):
         return predictions
 
     def row(self, given: Any, place: str = "") -> Row:
-        """Converts a text, a pair or a row to a row by role. SettingsError, with `place`, if the task cannot read it."""
+        """Converts a text, a pair or a row to a row by role. SettingsError if the task cannot read it."""
         row: Row = {"text": given} if isinstance(given, str) else dict(given) if isinstance(given, Mapping) else {}
         if _is_pair(given):
             row = {"text": given[0], "pair": given[1]}

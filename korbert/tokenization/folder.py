@@ -44,7 +44,7 @@ class _Record(BaseModel):
 
 
 class Parts(NamedTuple):
-    """All that a tokenizer is made of.
+    """Everything that a tokenizer is made of.
 
     versions: those that the vocabulary was counted with. accepted: others that it is used with all the same. probe:
     from probe.recorded. base: the digest of the tokenizer that extending.extended added words to.
@@ -60,7 +60,7 @@ class Parts(NamedTuple):
 
 
 def digest(parts: Parts) -> str:
-    """SHA-256 (hex) over all that decides ids: model, mark, whole words, analyzer options and versions."""
+    """SHA-256 (hex) over everything that determines ids: model, mark, whole words, analyzer options and versions."""
     shapes = {
         "format": FORMAT,
         "model": hashlib.sha256(parts.model).hexdigest(),

@@ -1,4 +1,4 @@
-"""The interface of an objective's loss, and the objectives that need no more than a head."""
+"""The interface of an objective, and the objectives that need only a head."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ class Objective:
     name: str
 
     def places(self, batch: Batch, rows: Rows) -> Tensor | None:
-        """The places of the vectors that the loss needs, (M,) int64 among the N pieces; None: all."""
+        """Positions of the vectors that the loss needs, (M,) int64 among the N pieces; None: all."""
         raise NotImplementedError
 
     def loss(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:

@@ -1,4 +1,4 @@
-"""Labelled files of any format as rows: `read_rows("my.csv", [ROLES["text"], ROLES["label"]], columns={"text": "문장"})`.
+"""Labelled files as rows: `read_rows("my.csv", [ROLES["text"], ROLES["label"]], columns={"text": "문장"})`.
 
 1. `forms.py` detects the format of a file (`form.py`) by extension or content, and opens it as a table.
 2. `delimited.py` (CSV, TSV), `jsons.py` (JSON lines, JSON), `arrow.py` (Parquet, Arrow, folders of `datasets`) and

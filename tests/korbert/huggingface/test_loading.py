@@ -78,12 +78,12 @@ def test_heads_that_are_missing_are_drawn_and_named(modern_folder: Path, caplog:
             {"architectures": ["ModernBertForWhatever"]},
             r"architectures \['ModernBertForWhat.*none of AlbertFor",
         ),
-        ({"hidden_activation": "silu"}, "hidden_activation = 'silu': this encoder is made for 'gelu' alone"),
-        ({"norm_bias": True}, "norm_bias = True: this encoder is made for False alone"),
+        ({"hidden_activation": "silu"}, "hidden_activation = 'silu': this encoder supports only 'gelu' alone"),
+        ({"norm_bias": True}, "norm_bias = True: this encoder supports only False alone"),
         ({"layer_types": ["sliding_attention"] * 5}, "not global at every n-th layer, the first one included"),
         (
             {"rope_parameters": {"full_attention": {"rope_type": "yarn", "rope_theta": 1.0}}},
-            r"rope_parameters\.full_attention\.rope_type 'yarn': only 'default' is known here",
+            r"rope_parameters\.full_attention\.rope_type 'yarn': only 'default' is supported",
         ),
         ({"hidden_size": 64}, r"model\.safetensors: .* config\.json asks for .*: the two files do not match"),
         ({"num_hidden_layers": 6, "layer_types": None}, "no weights for encoder.layers.5.*not such an encoder"),
@@ -125,7 +125,7 @@ def test_files_that_are_missing_are_told(modern_folder: Path, file: str, message
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"inner_group_num": 2}, r"inner_group_num = 2: groups of several layers are not known here, only of one"),
+        ({"inner_group_num": 2}, r"inner_group_num = 2: only groups of one layer are supported"),
         (
             {"num_hidden_groups": 2, "num_hidden_layers": 3},
             r"invalid encoder config: sizes: .*layer_groups 2 does not divide 3 layers into equal groups of",

@@ -187,5 +187,5 @@ def test_a_text_that_is_too_long_is_refused(tiny_tokenizer: Tokenizer) -> None:
 def test_weights_that_are_no_numbers_are_refused(tiny_tokenizer: Tokenizer) -> None:
     model = model_of(tiny_tokenizer)
     model.encoder.layers[1].attention.qkv.weight.data.fill_(float("nan"))
-    with pytest.raises(ModelError, match="weights that are no numbers"):
+    with pytest.raises(ModelError, match="attention weights are not finite"):
         attention(model, tiny_tokenizer, TEXT)

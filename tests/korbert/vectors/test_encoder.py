@@ -281,9 +281,9 @@ def test_foreign_encoders(foreign: Callable[[str], Path], tmp_path: Path, model_
 
 def test_vectors_that_are_no_numbers_are_named(encoder: TextEncoder[Any]) -> None:
     encoder.model.encoder.embeddings.norm.weight.data.fill_(math.nan)
-    with pytest.raises(ModelError, match="the model: gives vectors that are no numbers"):
+    with pytest.raises(ModelError, match="the model: its vectors are not finite"):
         encoder.embed("가", layer=1)
-    with pytest.raises(ModelError, match="the model: gives vectors that are no numbers"):
+    with pytest.raises(ModelError, match="the model: its vectors are not finite"):
         encoder.parts("가")
 
 

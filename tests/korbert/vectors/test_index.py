@@ -175,13 +175,13 @@ def test_other_models_are_refused(
     save_model(tmp_path / "model", encoder.model, encoder.tokenizer)
     assert len(Index.load(index.folder, tmp_path / "model").search("대출")[0]) == len(TEXTS)
     assert len(encoder.similar(["대출", "비"], index.folder, top=3)) == 2
-    with pytest.raises(ArtifactError, match=r"nowhere: is no index: make one with `korbert index`"):
+    with pytest.raises(ArtifactError, match=r"nowhere: is not an index: make one with `korbert index`"):
         Index.load(tmp_path / "nowhere", encoder)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("x")
-    with pytest.raises(ArtifactError, match="mine: is there, and is no index: name a new folder"):
+    with pytest.raises(ArtifactError, match="mine: exists and is not an index: name a new folder"):
         Index.create(tmp_path / "mine", encoder)
-    with pytest.raises(SettingsError, match="way 'all', top 10: take both, vectors, words, and 1 at least"):
+    with pytest.raises(SettingsError, match="way 'all', top 10: use one of both, vectors, words, and at least 1"):
         index.search("가", way="all")  # type: ignore[arg-type]
 
 
