@@ -73,7 +73,7 @@ def test_heads_that_are_missing_are_drawn_and_named(modern_folder: Path, caplog:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model_type": "roberta"}, "model_type is none of bert, modernbert, albert, electra"),
+        ({"model_type": "roberta"}, "model_type is not supported: use one of bert, modernbert, albert, electra"),
         (
             {"architectures": ["ModernBertForWhatever"]},
             r"architectures \['ModernBertForWhat.*none of AlbertFor",
@@ -86,7 +86,7 @@ def test_heads_that_are_missing_are_drawn_and_named(modern_folder: Path, caplog:
             r"rope_parameters\.full_attention\.rope_type 'yarn': only 'default' is supported",
         ),
         ({"hidden_size": 64}, r"model\.safetensors: .* config\.json asks for .*: the two files do not match"),
-        ({"num_hidden_layers": 6, "layer_types": None}, "no weights for encoder.layers.5.*not such an encoder"),
+        ({"num_hidden_layers": 6, "layer_types": None}, "no weights for encoder.layers.5.*they are of another encoder"),
     ],
 )
 def test_what_cannot_be_the_same_is_refused(modern_folder: Path, change: dict[str, Any], message: str) -> None:

@@ -40,10 +40,10 @@ def test_entries_have_all_their_names() -> None:
         ({"embedding_size": 16}, r"^embedding_size: no entry in a config of bert"),
         ({"vocab_size": 100}, r"^vocab_size is not a setting: the tokenizer determines it: remove it"),
         ({"pad_token_id": 1}, r"^pad_token_id is not a setting: the tokenizer determines it"),
-        ({"hidden_size": "wide"}, r"^is no config of bert \(.*hidden_size.*\): mend it"),
+        ({"hidden_size": "wide"}, r"^is not a valid config of bert \(.*hidden_size.*\): correct it"),
         ({"is_decoder": True}, r"^is a decoder, which sees no later pieces: take an encoder"),
         ({"num_hidden_layers": 0}, r"^invalid encoder config: num_hidden_layers: .*greater than or equal to 1"),
-        ({"hidden_act": "nope"}, r"^no encoder can be built of this config of bert \(KeyError: 'nope'\): mend it"),
+        ({"hidden_act": "nope"}, r"^no encoder can be built from this config of bert \(KeyError: 'nope'\): correct it"),
         (
             {"hidden_size": 30, "num_attention_heads": 4},
             r"^hidden size 30 is not a multiple of 4 attention heads: change",

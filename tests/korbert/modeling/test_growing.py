@@ -148,7 +148,7 @@ def test_another_tokenizer_is_refused(source: tuple[Path, PretrainingModel], tin
     options = AnalyzerOptions(typos="basic")
     other = Tokenizer(*tiny_tokenizer.parts._replace(options=options))
     expected = (
-        f"{folder}: was trained with the tokenizer {tiny_tokenizer.digest[:12]}; that of vocab, {other.digest[:12]}, is"
+        f"{folder}: was trained with tokenizer {tiny_tokenizer.digest[:12]}; the one of vocab, {other.digest[:12]}, is"
         " neither the same nor an extension of it (typos: 'basic', not 'none'): set vocab.tokenizer to the same"
         " folder"
     )

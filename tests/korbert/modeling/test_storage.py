@@ -195,7 +195,7 @@ def test_a_setting_that_is_unknown_is_told(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"classifier.bias": torch.zeros(3)}, r"classifier\.bias is 3, config\.json asks for 2: the two do not belong"),
+        ({"classifier.bias": torch.zeros(3)}, r"classifier\.bias is 3, config\.json asks for 2: the two files do not match"),
         ({"extra.weight": torch.zeros(3, 4)}, r"extra\.weight is 3x4, config\.json asks for absent"),
         ({"classifier.bias": None}, r"classifier\.bias is absent, config\.json asks for 2"),
         ({"classifier.bias": torch.zeros(2).double()}, r"classifier\.bias is 2 float64, config\.json asks for 2: the"),
@@ -255,7 +255,7 @@ def test_weights_that_are_not_finite_are_told(copy: Path, bad: float) -> None:
         ({"encoder": {"num_hidden_layers": 10**9}}, r"num_hidden_layers: Input should be less than or equal to 1000"),
         (
             {"encoder": {"num_hidden_layers": 1000}},
-            r"config\.json: num_hidden_layers 1000: the file of weights has few",
+            r"config\.json: num_hidden_layers 1000: the weights file has few",
         ),
         (
             {"encoder": {"num_hidden_layers": 1000, "layer_groups": 500}},

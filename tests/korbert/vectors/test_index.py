@@ -294,7 +294,7 @@ def test_a_killed_writer(encoder: TextEncoder[Any], tmp_path: Path) -> None:
         reader = Index.load(folder, encoder)
         before = len(reader)
         assert before >= 38
-        with pytest.raises(ArtifactError, match=f"process {writer.pid} writes this index: wait until it has ended"):
+        with pytest.raises(ArtifactError, match=f"process {writer.pid} is writing this index: wait until it has ended"):
             reader.add([("x", "가")])
         for line in writer.stdout:
             assert len(reader.search("7번째 글", 5)[0]) == 5
