@@ -55,7 +55,10 @@ def test_first_layer_and_every_third_see_all():
     ("change", "message"),
     [
         ({"num_attention_heads": 5}, "hidden_size 32 is not a multiple of num_attention_heads 5: change one of them"),
-        ({"num_attention_heads": 32}, "hidden_size 32 / num_attention_heads 32 = 1, but rotary positions need an even head size"),
+        (
+            {"num_attention_heads": 32},
+            "hidden_size 32 / num_attention_heads 32 = 1, but rotary positions need an even head size",
+        ),
         ({"pad_token_id": 100}, "pad_token_id 100 is not an id in a vocabulary of 100"),
         ({"local_attention": 7}, "multiple of 2"),
         ({"layer_groups": 3}, "layer_groups 3 does not divide 4 layers into equal groups of two or more: choose"),

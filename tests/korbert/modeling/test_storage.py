@@ -195,7 +195,10 @@ def test_a_setting_that_is_unknown_is_told(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"classifier.bias": torch.zeros(3)}, r"classifier\.bias is 3, config\.json asks for 2: the two files do not match"),
+        (
+            {"classifier.bias": torch.zeros(3)},
+            r"classifier\.bias is 3, config\.json asks for 2: the two files do not match",
+        ),
         ({"extra.weight": torch.zeros(3, 4)}, r"extra\.weight is 3x4, config\.json asks for absent"),
         ({"classifier.bias": None}, r"classifier\.bias is absent, config\.json asks for 2"),
         ({"classifier.bias": torch.zeros(2).double()}, r"classifier\.bias is 2 float64, config\.json asks for 2: the"),
