@@ -18,9 +18,10 @@ def right_answers(row: Row) -> list[Answer]:
     if row.get("impossible"):
         return []
     if not given and row.get("impossible") is False:
-        raise ValueError("a question without answer that is not marked as impossible")
-    context, right = row["context"], []
+        raise ValueError("a question without answer that is not said to have none")
+    right = []
     for text, start in given:
+        context = row["context"]
         if start is None:
             text = text.strip()
             start = context.find(text)

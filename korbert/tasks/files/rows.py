@@ -217,7 +217,7 @@ def _settle_repeated(result: Rows, role: str, *, is_given: bool) -> None:
             what = f"{role} {value!r} stands at {result.places[first]} and at {result.places[index]}"
             if is_given:
                 raise CorpusError(f"{what}: name a column without repetitions")
-            result.notes.append(f"{' '.join(result.columns[role])} is not used as {role}: {what}")
+            result.notes.append(f"{' '.join(result.columns[role])} is not taken as {role}: {what}")
             for other in result.rows:
                 other[role] = None
             return

@@ -98,7 +98,7 @@ class Classification(Kind, frozen=True):
         label = row["label"]
         self.texts(row)
         if unknown := [one for one in _as_list(label) if one not in self.labels]:
-            raise ValueError(f"label {unknown[0]!r} is not a training label: {', '.join(self.labels)}")
+            raise ValueError(f"label {unknown[0]!r} is none of training: {', '.join(self.labels)}")
         return sorted(label, key=self.labels.index) if self.several else label
 
     def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:

@@ -59,7 +59,7 @@ class Reading(ReadingSettings, Kind, frozen=True):
         )
         if repeated:
             rows.notes.append(
-                f"{repeated:,} answers without a position occur several times in their context: the first is used"
+                f"{repeated:,} answers without a place stand at several of their context: taken at the first"
             )
         unanswerable = settings.unanswerable
         if unanswerable is None:

@@ -150,7 +150,7 @@ class Tagging(Kind, frozen=True):
 
     def _refuse_unknown(self, tags: Sequence[str]) -> None:
         if unknown := [tag for tag in tags if tag not in self.tags]:
-            raise ValueError(f"label {unknown[0]!r} is not a training label: {', '.join(self.tags)}")
+            raise ValueError(f"label {unknown[0]!r} is none of training: {', '.join(self.tags)}")
 
     def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
         units = [self._units(row) for row in rows]

@@ -99,7 +99,7 @@ def unanswerable(row: _Row) -> _Row:
     """KLUE-MRC: removes the answers of questions marked as impossible; other questions must have one."""
     impossible = row.pop("impossible")
     if not impossible and not row["answers"]:
-        raise ValueError("a question without answer that is not marked as impossible")
+        raise ValueError("a question without answer that is not said to have none")
     return row | {"answers": [] if impossible else row["answers"]}
 
 

@@ -49,7 +49,7 @@ def test_questions_without_answer(without: dict[str, Any]) -> None:
         (row(Given("훈민정음", None)), "^the context has no '훈민정음'$"),
         (row(Given("한글", 11), Given("1443년", 5)), "^the context has '443년에' at 5, the answer is '1443년'$"),
         (row(Given("한글", 999)), "^the context has '' at 999, the answer is '한글'$"),
-        (row(impossible=False), "without answer that is not marked as impossible"),
+        (row(impossible=False), "without answer that is not said to have none"),
     ],
 )
 def test_answers_that_are_not_there(wrong: dict[str, Any], why: str) -> None:

@@ -79,7 +79,7 @@ def test_relation(subject: tuple[int, int, str], obj: tuple[int, int, str], text
 def test_unanswerable() -> None:
     assert changes.unanswerable({"impossible": True, "answers": ["그럴듯한 답"]}) == {"answers": []}
     assert changes.unanswerable({"impossible": None, "answers": ["답"]}) == {"answers": ["답"]}
-    with refused("a question without answer that is not marked as impossible"):
+    with refused("a question without answer that is not said to have none"):
         changes.unanswerable({"impossible": False, "answers": []})
 
 

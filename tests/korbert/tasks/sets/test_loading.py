@@ -132,7 +132,7 @@ def test_questions_without_answers(tmp_path: Path) -> None:
     assert len(parts.test) == 1
     assert parts.test.dropped["bad_row"].first == [
         f"{tmp_path / 'tasks' / 'klue' / 'klue-mrc-v1.1_dev.json'}, record 1: a question without answer that is not"
-        " marked as impossible"
+        " said to have none"
     ]
 
 
