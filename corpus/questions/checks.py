@@ -66,7 +66,7 @@ def check_predicate(sentence: Sentence, predicate: Predicate) -> None:
 def check_clause(sentence: Sentence, candidate: Candidate, kept: Sequence[Morph], begin: int, carried: int) -> None:
     """Refuses a question without a named subject, or with more or less than its verb needs.
 
-    kept: the morphemes of the question, without answer and predicate. begin, carried: as of asking.Draft.
+    kept: the morphemes of the question, without answer and predicate. begin, carried: see drafts.Draft.
     """
     predicate = candidate.predicate
     if sum(one.tag == "JX" and one.form == "은" for one in kept) > 1:

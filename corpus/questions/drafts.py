@@ -22,8 +22,8 @@ _OF_PHRASE = NOUNS | words("JKG JC NNB XSN MM")  # tags inside a phrase that can
 
 @dataclass(frozen=True)
 class Draft:
-    """What of a sentence becomes the question: from morpheme `begin` to the predicate, behind the first `carried`
-    morphemes, the topic of the sentence; 0 for none. left_out: morphemes that the question can do without."""
+    """The part of a sentence that becomes the question: from morpheme `begin` to the predicate, after `carried`
+    opening morphemes, the topic of the sentence; 0 for none. left_out: morphemes that the question can do without."""
 
     sentence: Sentence
     candidate: Candidate

@@ -143,7 +143,7 @@ class Maker:
         return Sentence.of(bare.text, analysis, is_completed=bare.places[0] < 0)
 
     def _topic_before(self, paragraph: str, spans: Sequence[tuple[int, int]]) -> str:
-        """The topic (세종) that the sentence before the last one has, or goes on with; "" for none."""
+        """The topic (세종) that the sentence before the last one has or continues; "" for none."""
         start, _ = spans[-1]
         for begin, end in reversed(spans[-1 - _SENTENCES_BACK : -1]):
             bare = stripped(paragraph, begin, end)

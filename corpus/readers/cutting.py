@@ -151,7 +151,7 @@ def _lines_to_blank(file: BufferedReader, longest: int) -> Iterator[bytes]:
 
 
 def _last_record(data: bytes, to_blank: bool) -> int:
-    """Start of the last record: of the last line, or of the paragraph behind the last blank line."""
+    """Start of the last record: the last line, or the paragraph after the last blank line."""
     begin = data.rfind(b"\n", 0, -1) + 1
     while to_blank and begin and data[(before := data.rfind(b"\n", 0, begin - 1) + 1) : begin].strip():
         begin = before

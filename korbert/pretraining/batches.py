@@ -151,7 +151,7 @@ class PretrainingRows:
             context = 2 + len(segments[0][0])  # where it begins
             row["answer"] = context + np.array(asked.answer) if asked else np.zeros(0, dtype=np.int64)
 
-        if "clm" in self._objectives:  # each vector predicts the piece behind it
+        if "clm" in self._objectives:  # each vector predicts the next piece
             chosen = np.flatnonzero(maskable)
             return row | {"input_ids": ids, "label_places": chosen - 1, "labels": ids[chosen]}
         units = units_of(boundaries, maskable, self._masking.unit, rng)

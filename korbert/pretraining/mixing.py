@@ -17,7 +17,7 @@ class Mixture:
     """The order in which rows are trained on, epoch by epoch; an epoch has as many rows as the corpus.
 
     starts: (rows,) where each row begins in the shards. shares: source -> share of an epoch's rows, 0 to 1; the other
-    sources share what is left in proportion to their rows. Each source is shuffled on its own and goes on from epoch
+    sources share the rest in proportion to their rows. Each source is shuffled on its own and continues from epoch
     to epoch, so that all of its rows are seen once before any is seen twice. Empty: every row once.
     SettingsError for an unknown source, and for shares that do not add up.
     """

@@ -82,7 +82,7 @@ def read_best(work: Path) -> Best | None:
             weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
         best = Best(int(record["epoch"]), float(record["score"]))
         if record["sha256"] != _digest(weights, best):
-            raise ValueError("is not as it was written")
+            raise ValueError("was changed since it was written")
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, SafetensorError) as error:

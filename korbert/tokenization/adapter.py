@@ -1,4 +1,4 @@
-"""Tokenizers of `transformers` behind the interface of our own (protocol.py).
+"""Adapts tokenizers of `transformers` to the interface of ours (protocol.py).
 
 Ids are theirs. Spans come from the offsets of fast tokenizers, in Rust; those of slow tokenizers, in
 Python, are found by aligning.py. All offsets refer to the original text. Special tokens in a text are text by default.

@@ -109,7 +109,7 @@ def _limit(words: Sequence[int], cursor: int, more: int) -> int:
 def _find(folded: str, wanted: str, cursor: int, limit: int, words: Sequence[int], *, behind: bool, inner: bool) -> int:
     """The first place of `wanted` in folded[cursor:limit], -1 without one.
 
-    behind: rather one behind the cursor, as an unknown piece lies between. inner: inside words, too.
+    behind: prefer a match after the cursor, as an unknown piece lies between. inner: also inside words.
     """
     begin = folded.find(wanted, cursor + behind, limit)
     while begin > cursor and not inner and not _may_begin(folded, begin, words):
@@ -144,7 +144,7 @@ def _spread(
 
 
 def _span(text: str, owners: Sequence[int], begin: int, end: int) -> Span:
-    """The characters of the folded ones from begin to end, with what folding drops behind them."""
+    """The original characters of folded ones from begin to end, with dropped characters after them."""
     start, stop = owners[begin], owners[end - 1] + 1
     while stop < len(text) and not text[stop].isspace() and not _folded(text[stop]):
         stop += 1

@@ -123,7 +123,7 @@ def assemble_many(
 def windows(first: Pieces, second: Pieces | None, frame: Frame, max_length: int, stride: int) -> list[Encoding]:
     """Encodings that together cover the last segment; with two segments, each contains the whole first.
 
-    Neighbours share `stride` pieces. Raises SettingsError where a window would show nothing new.
+    Neighbours share `stride` pieces. Raises SettingsError if a window would add nothing new.
     """
     long = first if second is None else second
     room = _room(max_length, 2 if second is None else frame.special) - (0 if second is None else len(first))

@@ -19,7 +19,7 @@ def extended(base: Tokenizer, words: Iterable[str], options: AnalyzerOptions) ->
     """`base` with those of the words that it cuts into several pieces; if it cuts none, the digest stays the same.
 
     options: those of `base`, or with more user words (other_options finds no difference). The result remembers the
-    digest of `base`, but no probe. Raises SettingsError where a word is no form, or there are too many.
+    digest of `base`, but no probe. Raises SettingsError if a word is not a valid form, or if there are too many.
     """
     settings = base.settings
     added = [word for word in dict.fromkeys(words) if word not in settings.words and _is_cut(base, word)]

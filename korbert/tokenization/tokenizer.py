@@ -89,7 +89,7 @@ class Tokenizer:
     def load(cls, folder: str | Path, *, accept_kiwi: bool | None = None) -> "Tokenizer":
         """Loads the tokenizer of a folder written by `save`, of a model folder, or of an artifact with either.
 
-        Raises ModelError where a file is absent or was changed, and where the installed Kiwi is not the one the
+        Raises ModelError if a file is missing or was changed, and if the installed Kiwi is not the one the
         vocabulary was counted with: its morphemes would differ. accept_kiwi: take it all the same, which `save` then
         records; None: where $KORBERT_ACCEPT_KIWI is set.
         """
@@ -191,7 +191,7 @@ class Tokenizer:
         return pieces_of(analysis, text, self._vocabulary)
 
     def _pieces(self, analyses: Analyses) -> tuple[Pieces, list[int]]:
-        """pieces() of each of N texts, one behind the other, and N + 1 bounds, where those of each begin and end."""
+        """pieces() of N texts, concatenated, and their N + 1 offsets."""
         bounds, forms = analyses.bounds, analyses.forms
         eojeols = changes(analyses.eojeols, bounds)
         levels = np.where(eojeols, EOJEOL, MORPHEME)

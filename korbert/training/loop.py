@@ -149,9 +149,9 @@ def fit(
 
 
 class _Run:
-    """A run in progress, from the newest checkpoint on: its updates, and what is due after each.
+    """A run in progress, from the newest checkpoint: its updates, and the actions due after each.
 
-    done: steps behind it, those that are left out among them. watched: steps to come in anomaly mode.
+    done: completed steps, including skipped ones. watched: remaining steps in anomaly mode.
     """
 
     def __init__(
@@ -281,7 +281,7 @@ class _Run:
         return done == self._plan.steps or (every > 0 and done % every == 0)
 
     def _save(self) -> None:
-        """All processes take part: each writes its part of a sharded model, while training goes on."""
+        """All processes take part: each writes its part of a sharded model while training continues."""
         assert self._checkpoints is not None
         checkpoint = self._updates.checkpoint(self.done, self.heldout)
         if self._here.writes:
@@ -293,11 +293,11 @@ class _Run:
         self._saved_step, self._saved_at = self.done, self._checkpoints.clock()
 
     def wait(self) -> None:
-        """Returns when the last checkpoint is on the disk; raises what went wrong with it."""
+        """Returns when the last checkpoint is on disk; raises any error of writing it."""
         if self._parts:
             self._parts.wait()
 
     def close(self) -> None:
-        """Returns when nothing is being written any more."""
+        """Returns when all writing has ended."""
         if self._parts:
             self._parts.close()

@@ -1,4 +1,4 @@
-"""A model whose weights, gradients and optimizer state are spread over the processes (FSDP2, `fully_shard`).
+"""Shards weights, gradients and optimizer state over the processes (FSDP2, `fully_shard`).
 
 Its units are the layers and the rest. A unit is whole while it computes: a process sends its part before that, and
 gets its part of the gradient after it. All processes must therefore call each layer equally often.
@@ -18,7 +18,7 @@ __all__ = ["is_sharded", "like", "shard", "whole", "whole_outside_layers"]
 
 
 def shard(module: nn.Module, device: torch.device) -> None:
-    """Spreads the module's parameters, which are equal in all processes, in place. Layers: members of a ModuleList."""
+    """Shards the module's parameters, equal in all processes, in place. Layers: members of a ModuleList."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 

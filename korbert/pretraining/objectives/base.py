@@ -16,7 +16,7 @@ _SCORED_AT_ONCE = 256  # predicted pieces; their scores over the vocabulary are 
 
 
 class Objective:
-    """A loss on vectors of the encoder. name: prefix of its figures, and of its count in a batch."""
+    """A loss on encoder vectors. name: prefix of its figures and of its count in a batch."""
 
     name: str
 
