@@ -127,7 +127,7 @@ def change_config(folder: Path, **changes: Any) -> None:
         ({"auto_map": {"AutoModel": "own.Own"}}, "auto_map: the model needs code of its folder, which is never run"),
         ({"korbert_format": 1}, "is a model of korbert: use it as it is"),
         ({"hidden_size": "wide"}, "is not a valid config of bert"),
-        ({"num_hidden_layers": 3}, r"missing keys: encoder\.layer\.2\..*: they are of another encoder"),
+        ({"num_hidden_layers": 3}, r"missing keys: encoder\.layer\.2\..*: the weights are of another encoder"),
         ({"vocab_size": 77}, "weights cannot be read|mismatched keys"),
     ],
 )
@@ -162,7 +162,7 @@ def test_broken_files_are_refused(copy: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="its weights cannot be read"):
         import_folder(copy, tmp_path / "model")
     (copy / "config.json").write_text("[]", encoding="utf-8")
-    with pytest.raises(ModelError, match="is no JSON object"):
+    with pytest.raises(ModelError, match="is not a JSON object"):
         import_folder(copy, tmp_path / "model")
     (copy / "config.json").write_text("{", encoding="utf-8")
     with pytest.raises(ModelError, match="cannot be read"):
@@ -174,7 +174,7 @@ def test_broken_files_are_refused(copy: Path, tmp_path: Path) -> None:
 def test_a_model_folder_that_was_changed_is_refused(foreign: Folder, tmp_path: Path) -> None:
     target = tmp_path / "model"
     import_folder(foreign("bert"), target)
-    with pytest.raises(ModelError, match="a encoder model, a classification model is needed"):
+    with pytest.raises(ModelError, match="a encoder model, but a classification model is needed"):
         Classifier.load(target)
     with pytest.raises(ModelError, match="its tokenizer is one of transformers already"):
         export(target, tmp_path / "exported")

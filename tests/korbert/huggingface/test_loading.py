@@ -78,8 +78,8 @@ def test_heads_that_are_missing_are_drawn_and_named(modern_folder: Path, caplog:
             {"architectures": ["ModernBertForWhatever"]},
             r"architectures \['ModernBertForWhat.*none of AlbertFor",
         ),
-        ({"hidden_activation": "silu"}, "hidden_activation = 'silu': this encoder supports only 'gelu' alone"),
-        ({"norm_bias": True}, "norm_bias = True: this encoder supports only False alone"),
+        ({"hidden_activation": "silu"}, "hidden_activation = 'silu': this encoder supports only 'gelu'"),
+        ({"norm_bias": True}, "norm_bias = True: this encoder supports only False"),
         ({"layer_types": ["sliding_attention"] * 5}, "not global at every n-th layer, the first one included"),
         (
             {"rope_parameters": {"full_attention": {"rope_type": "yarn", "rope_theta": 1.0}}},

@@ -144,7 +144,7 @@ def test_a_model_of_another_kind_is_refused(written: Path) -> None:
 
 def test_another_tokenizer_is_refused(copy: Path) -> None:
     change_config(copy, tokenizer_digest="0123456789abcdef" * 4)
-    with pytest.raises(ModelError, match=r"tokenizer: digest \w{12}, the model was trained with 0123456789ab: put"):
+    with pytest.raises(ModelError, match=r"tokenizer: digest \w{12}, the model was trained with 0123456789ab: restore"):
         load_model(copy)
 
 
