@@ -232,7 +232,7 @@ def test_a_classifier_reads_texts_as_they_were_learned(
 
 def test_a_classifier_needs_a_model_that_classifies(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     save_model(tmp_path, PretrainingModel(_config(tiny_tokenizer.vocab_size)), tiny_tokenizer)
-    with pytest.raises(ModelError, match="a pretraining model, a classification model is needed"):
+    with pytest.raises(ModelError, match="a pretraining model, but a classification model is needed"):
         Classifier.load(tmp_path)
 
 

@@ -166,7 +166,7 @@ def test_what_is_refused(made: Callable[..., Embedder], tmp_path: Path, tiny_tok
     ):
         embedder.embed("가")
     save_model(tmp_path / "other", PretrainingModel(embedder.model.config), tiny_tokenizer)
-    with pytest.raises(ModelError, match="a pretraining model, a embedding model is needed"):
+    with pytest.raises(ModelError, match="a pretraining model, but a embedding model is needed"):
         Embedder.load(tmp_path / "other")
 
 

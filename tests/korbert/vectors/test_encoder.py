@@ -185,7 +185,7 @@ def test_counts_travel_with_the_model(encoder: TextEncoder[Any], tmp_path: Path)
     assert (again.documents, again.mean_length) == (counts.documents, counts.mean_length)
     assert (again.frequencies == counts.frequencies).all()
     path.write_bytes(b"no table")
-    with pytest.raises(SettingsError, match=r"piece_counts.parquet: cannot be read .*: it is not a file of piece"):
+    with pytest.raises(SettingsError, match=r"piece_counts.parquet: cannot be read .*: give a file of piece"):
         PieceCounts.load(path, encoder.tokenizer)
 
 

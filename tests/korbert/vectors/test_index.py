@@ -218,7 +218,7 @@ def test_damaged_files_are_named(index: Index, encoder: TextEncoder[Any], ending
         path.unlink()
     else:
         path.write_bytes(data[:-9] if damage == "cut" else data[:100] + bytes([data[100] ^ 1]) + data[101:])
-    said = "is no index" if (ending, damage) == ("json", "gone") else path.name
+    said = "is not an index" if (ending, damage) == ("json", "gone") else path.name
     with pytest.raises(ArtifactError, match=f"{said}.*: make "):
         Index.load(index.folder, encoder)
 

@@ -247,5 +247,5 @@ def test_scores_that_are_no_numbers_name_the_model(learned: Path) -> None:
 
 def test_a_tagger_needs_a_model_that_tags(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     save_model(tmp_path, ReadingModel(_config(tiny_tokenizer.vocab_size)), tiny_tokenizer)
-    with pytest.raises(ModelError, match="a reading model, a tagging model is needed"):
+    with pytest.raises(ModelError, match="a reading model, but a tagging model is needed"):
         Tagger.load(tmp_path)
