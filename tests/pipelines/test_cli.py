@@ -184,7 +184,7 @@ def test_the_help_of_a_stage_says_what_it_reads_and_writes(name: str, capsys: py
     assert ("--runner" in said) == (name in ("clean", "analyze", "vocab", "shard"))
     listed = [line.split()[0] for line in said.split("Options:")[1].splitlines() if line.startswith("  -")]
     assert len(listed) <= 9  # what all commands on a recipe have is named in one line
-    assert "see `korbert run --help`" in said
+    assert "See `korbert run --help`" in said
 
 
 def test_a_new_recipe_is_written_over_nothing(
