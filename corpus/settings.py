@@ -140,7 +140,7 @@ class FilterSettings(_Settings):
     )
     max_repeated_ngram_shares: tuple[float, float, float, float, float, float] = Field(
         (0.3, 0.28, 0.25, 0.23, 0.21, 0.19),
-        description="maximum share of characters in repeated 5- to 10-grams of words (repeated_passages)",
+        description="maximum share in repeated 5- to 10-grams (repeated_passages)",
     )
     max_boilerplate_share: float = Field(
         0.3,

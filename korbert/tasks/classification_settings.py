@@ -15,7 +15,7 @@ class ClassificationSettings(LearningSettings, frozen=True, extra="forbid"):
     """How a classifier is learned from labelled texts."""
 
     pooling: Literal["mean", "first"] = Field(
-        "mean", description="text vector: mean of all piece vectors, or the vector of the first piece"
+        "mean", description="text vector: mean over pieces, or that of the first piece"
     )
 
 

@@ -108,7 +108,7 @@ class ClassificationSection(TaskSection, frozen=True, extra="forbid"):
 
     kind: Literal["classification"] = "classification"
     pooling: Literal["mean", "first"] = Field(
-        "mean", description="text vector: mean of all piece vectors, or the vector of the first piece"
+        "mean", description="text vector: mean over pieces, or that of the first piece"
     )
     class_weights: Literal["none", "balanced"] = Field(
         "none", description="balanced: weight each label in the loss inversely to its frequency"
@@ -124,7 +124,7 @@ class RegressionSection(TaskSection, frozen=True, extra="forbid"):
 
     kind: Literal["regression"] = "regression"
     pooling: Literal["mean", "first"] = Field(
-        "mean", description="text vector: mean of all piece vectors, or the vector of the first piece"
+        "mean", description="text vector: mean over pieces, or that of the first piece"
     )
 
 
@@ -133,7 +133,7 @@ class ChoiceSection(TaskSection, frozen=True, extra="forbid"):
 
     kind: Literal["choice"] = "choice"
     pooling: Literal["mean", "first"] = Field(
-        "mean", description="text vector: mean of all piece vectors, or the vector of the first piece"
+        "mean", description="text vector: mean over pieces, or that of the first piece"
     )
 
 
@@ -142,7 +142,7 @@ class TaggingSection(TaskSection, frozen=True, extra="forbid"):
 
     kind: Literal["tagging"] = "tagging"
     stride: int | None = Field(
-        None, ge=0, description="pieces shared by adjacent windows of a long text; none: a quarter of max_length"
+        None, ge=0, description="pieces shared by adjacent windows; none: a quarter of max_length"
     )
 
 
@@ -166,7 +166,7 @@ class EmbeddingSection(TaskSection, frozen=True, extra="forbid"):
 
     kind: Literal["embedding"] = "embedding"
     pooling: Literal["mean", "first"] = Field(
-        "mean", description="text vector: mean of all piece vectors, or the vector of the first piece"
+        "mean", description="text vector: mean over pieces, or that of the first piece"
     )
     normalize: bool = Field(False, description="scale vectors to unit length")
     near: _Columns = Field(("entailment",), description="labels of positive pairs, as in NLI")
