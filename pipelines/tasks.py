@@ -100,7 +100,7 @@ class ReadingTask:
     @property
     def writes(self) -> str:
         """What its help says of the artifact."""
-        folder = ", and submission/, a folder to submit" if self.submission else ""
+        folder = ", and submission/, a folder to hand in" if self.submission else ""
         return f"model/, predictions.json, scores.json{folder}"
 
     @property

@@ -137,7 +137,7 @@ def task_stage(name: str, settings: "str | type[BaseModel]") -> Stage:
         TASK_RUN,
         Help(
             f"Fine-tune and score on {title}.",
-            f"the pretrained model, or the one named by {name}.init, and the files of [{name}]",
+            f"the pretrained model or that of {name}.init, and the files of [{name}]",
             "model/, scores.json and predictions.jsonl",
             f"korbert tasks mine.toml {title}",
         ),
@@ -171,10 +171,10 @@ STAGES: dict[str, Stage] = {
             "corpus.settings:CleanSettings",
             "pipelines.stages.clean:run",
             Help(
-                "Clean, filter and deduplicate the source files.",
-                "the files of [[clean.sources]] and [[clean.evaluation]]; [clean] sets filters, masking and "
-                "deduplication",
-                "documents/, and dropped/ with a reason for each",
+                "Raw files -> documents worth learning from.",
+                "the files of [[clean.sources]] and [[clean.evaluation]]; filters, masks and duplicates are set in "
+                "[clean]",
+                "documents/, and dropped/ with the reason of each",
                 "korbert clean mine.toml --preview 300",
             ),
             "Cleaned documents",
@@ -191,9 +191,9 @@ STAGES: dict[str, Stage] = {
             "corpus.settings:AnalyzeSettings",
             "pipelines.stages.analyze:run",
             Help(
-                "Split documents into sentences and morphemes (Kiwi).",
+                "Documents -> sentences and morphemes (Kiwi).",
                 "the documents of clean, and the user dictionary of [analyze]",
-                "morphemes/: form, tag, span, sentence and eojeol of each morpheme",
+                "morphemes/: form, tag, span, sentence and eojeol of each",
                 "korbert analyze mine.toml --workers 8",
             ),
             "Sentences and morphemes (Kiwi)",
@@ -209,8 +209,8 @@ STAGES: dict[str, Stage] = {
             "pipelines.stages.settings:VocabStage",
             "pipelines.stages.vocab:run",
             Help(
-                "Learn the vocabulary and build the tokenizer.",
-                "the morphemes of analyze, and a tokenizer if vocab.tokenizer names one; vocab.size sets the size",
+                "Morphemes -> vocabulary and tokenizer.",
+                "the morphemes of analyze, and a tokenizer if vocab.tokenizer names one; the size is vocab.size",
                 "tokenizer/, counts.parquet and coverage.json",
                 "korbert vocab mine.toml --set vocab.size=16000",
             ),
@@ -230,7 +230,7 @@ STAGES: dict[str, Stage] = {
             "pipelines.stages.settings:ShardStage",
             "pipelines.stages.shard:run",
             Help(
-                "Encode morphemes as ids in memory-mapped shards.",
+                "Morphemes -> ids in memory-mapped shards.",
                 "the morphemes of analyze and the tokenizer of vocab",
                 "train/*.arrow and heldout/*.arrow",
                 "korbert shard mine.toml",
@@ -247,8 +247,8 @@ STAGES: dict[str, Stage] = {
             "pipelines.stages.settings:PretrainStage",
             "pipelines.stages.pretrain:run",
             Help(
-                "Pretrain an encoder on the shards.",
-                "the shards and the tokenizer; [pretrain] sets encoder, phases, masking and optimizer",
+                "Shards -> a model that has learned to fill gaps.",
+                "the shards and the tokenizer; encoder, phases, masking and optimizer are set in [pretrain]",
                 "model/, metrics.jsonl, samples.jsonl and scores.json",
                 "korbert pretrain mine.toml --set pretrain.phases.0.steps=500",
             ),
