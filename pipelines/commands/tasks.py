@@ -105,7 +105,11 @@ def finetune(rebuild: bool, dry_run: bool, **given: Any) -> None:
     pipeline = _pipeline(**given)
     run_stages(pipeline, list(pipeline.recipe.stages.values()), rebuild, dry_run)
     if not dry_run and not is_silent():
-        _show(pipeline, given["output"])
+        from pipelines.summary import show
+
+        show(pipeline)
+        output = str(given["output"])
+        click.echo(f"use it: korbert predict {shlex.quote(output)} FILE, or korbert.load({output!r}) in Python")
 
 
 @click.command()
@@ -199,13 +203,6 @@ def _pattern(path: Path) -> str:
     if not path.exists():
         raise SettingsError(f"{path}: no such file: check its name and folder")
     return glob.escape(str(path.absolute()))
-
-
-def _show(pipeline: "Pipeline", output: Path) -> None:
-    from pipelines.summary import show
-
-    show(pipeline)
-    click.echo(f"use it: korbert predict {shlex.quote(str(output))} FILE, or korbert.load({str(output)!r}) in Python")
 
 
 @click.command()
