@@ -12,6 +12,7 @@ import click
 from korbert import __version__
 from korbert.errors import EndedElsewhere, KorbertError
 from korbert.interruption import Interrupted, raised_signals
+from korbert.processor import bound_spinning
 from korbert.terminal import printable
 from korbert.world import is_silent, world
 from pipelines.commands import data, models, planning, scoring, seeing, serving, stages, tasks, vectors
@@ -24,6 +25,7 @@ _NOTHING_LOST = "finished work is kept; the same command resumes"
 
 def main() -> NoReturn:
     """Entry point of the console script."""
+    bound_spinning()
     sys.exit(run_command(sys.argv[1:]))
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import hypothesis
 import pytest
 
+from korbert.processor import bound_spinning
+
 ROOT = Path(__file__).resolve().parent.parent
 OFFLINE = Path(__file__).resolve().parent / "offline"
 
@@ -22,6 +24,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(OFFLINE), os.enviro
 sys.path.insert(0, str(OFFLINE))  # some tests hand this path on
 sys.path.insert(0, str(ROOT / "tests" / "foreign"))  # not tests/ itself: tests/corpus would hide corpus
 runpy.run_path(str(OFFLINE / "sitecustomize.py"))
+
+bound_spinning()  # tests run beside each other
 
 # A shared machine may pause at any example: no deadlines, as no test measures time.
 hypothesis.settings.register_profile("korbert", deadline=None)

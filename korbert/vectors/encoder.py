@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from korbert.errors import ModelError
+from korbert.errors import ModelError, SettingsError
 from korbert.modeling import Model, load_model
 from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.processor import cores
@@ -85,7 +85,9 @@ class TextEncoder(Generic[_M]):
     def vector_settings(self, **asked: Unpack[Asked]) -> VectorSettings:
         """The settings asked for over the model's defaults. SettingsError for values that this model does not have."""
         settings = VectorSettings.of({**self.vector_defaults, **asked})
-        settings.places(self.model.config.num_hidden_layers)
+        last = self.model.config.num_hidden_layers
+        if settings.places(last) != (last,) and isinstance(self.model.encoder, OnnxEncoder):
+            raise SettingsError("layer: an encoder in an ONNX file has its last layer alone: omit layer")
         return settings
 
     def width(self, settings: VectorSettings) -> int:

@@ -168,7 +168,7 @@ def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: boo
     source = _texts(texts, input)
     loaded = korbert.load(model, device=device)
     if not isinstance(loaded, Filler):
-        raise ModelError(f"{model}: is fine-tuned for a task and cannot fill gaps: give model/ of a pretrain artifact")
+        raise ModelError(f"{model}: has no MLM head, which fills gaps: give model/ of a pretrain artifact")
     for place, text in source:
         try:
             gaps = loaded.fill(text, top=top)

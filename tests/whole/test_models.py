@@ -56,7 +56,7 @@ def test_fill(whole: Whole) -> None:
     ("command", "said"),
     [
         (("fill", "pretrain/model", "오늘"), "has no [MASK]"),
-        (("fill", "nsmc/model", "[MASK]"), "is fine-tuned for a task"),
+        (("fill", "nsmc/model", "[MASK]"), "has no MLM head"),
         (("fill", "nowhere", "[MASK]"), "no such file"),
         (("predict", "korquad/model", "empty.json"), "line 1"),
         (("submit", "korquad/model", "other.json", "out.json"), "data[0]"),

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import korbert
-from korbert.errors import ModelError
+from korbert.errors import ModelError, SettingsError
 from korbert.huggingface import export
 from korbert.modeling import ClassificationModel, EncoderConfig, Model, PretrainingModel, load_model, save_model
 from korbert.modeling.packing import pack
@@ -145,7 +145,7 @@ def test_what_needs_weights_or_other_layers_is_refused(
 ) -> None:
     fast = folders[1]
     loaded = korbert.load(fast, "cpu")
-    with pytest.raises(ModelError, match="gives its last layer alone: take the model that it was exported from"):
+    with pytest.raises(SettingsError, match="has its last layer alone: omit layer"):
         loaded.embed("가", layer=1)
     plain = saved(ClassificationModel, tiny_tokenizer, tmp_path / "plain")
     export_onnx(plain, tmp_path / "plainer")
