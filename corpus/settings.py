@@ -46,7 +46,8 @@ class SourceSettings(_Settings):
     name: str = Field(pattern=_NAME, description="short name in lower case: wiki, reviews")
     path: str = Field(
         min_length=1,
-        description="a file, a folder or a glob, relative to the data folder; sample:NAME; or an address, s3://, hf://",
+        description="a file, a folder or a glob, relative to the data folder; sample:NAME; or an address (s3://, "
+        "hf://)",
     )
     kind: Kind = Field(
         "auto",
@@ -55,15 +56,15 @@ class SourceSettings(_Settings):
     encoding: Encoding = Field(
         "auto", description="encoding of the text; auto: detected from the beginning of each file"
     )
-    max_undecodable: float = Field(0.01, ge=0, le=1, description="a larger share of undecodable bytes is an error")
+    max_undecodable: float = Field(0.01, ge=0, le=1, description="maximum share of undecodable bytes; more is an error")
     id: str = Field("id", description='field of the id (jsonl, tables); "": line or row numbers are the ids')
     text: str = Field("text", description="field of the text (jsonl, tables)")
     documents: Literal["line", "blank", "file"] = Field(
-        "line", description="a document of a text file is a line, a block between blank lines, or the whole file"
+        "line", description="document unit of text files: a line, a block between blank lines, or the whole file"
     )
     pairs: bool = Field(
         True,
-        description="false: no running text (one comment per line), so pretraining makes no NSP pairs from it",
+        description="false: not running text (such as one comment per line), so no NSP pairs are made from it",
     )
 
 
@@ -88,65 +89,73 @@ class NormalizeSettings(_Settings):
 class PersonalSettings(_Settings):
     """Personal data that is replaced by a tag of its kind, such as <이메일>."""
 
-    email: bool = Field(True, description="e-mail addresses")
-    phone: bool = Field(True, description="phone numbers")
-    resident_number: bool = Field(True, description="resident registration numbers, validated by date and check digit")
-    card: bool = Field(True, description="card numbers, validated by the Luhn algorithm")
-    account: bool = Field(True, description="account numbers next to a bank's name or a word for account")
+    email: bool = Field(True, description="mask e-mail addresses")
+    phone: bool = Field(True, description="mask phone numbers")
+    resident_number: bool = Field(
+        True, description="mask resident registration numbers, validated by date and check digit"
+    )
+    card: bool = Field(True, description="mask card numbers, validated by the Luhn algorithm")
+    account: bool = Field(True, description="mask account numbers next to a bank's name or a word for account")
 
 
 class FilterSettings(_Settings):
     """Filters of documents. Visible characters are those other than white space."""
 
-    min_chars: int = Field(10, ge=0, description="fewer visible characters: too_short")
+    min_chars: int = Field(10, ge=0, description="minimum visible characters (too_short)")
     max_chars: int = Field(
-        10_000_000, ge=1, description="more characters: too_long; Kiwi holds a whole document in memory"
+        10_000_000, ge=1, description="maximum characters (too_long); Kiwi holds a whole document in memory"
     )
     min_hangul_share: float = Field(
         0.3,
         ge=0,
         le=1,
-        description="smaller share of Hangul syllables in letters and digits, lone jamo not counted: too_little_hangul",
+        description="minimum share of Hangul syllables in letters and digits, lone jamo not counted "
+        "(too_little_hangul)",
     )
     max_symbol_share: float = Field(
         0.7,
         ge=0,
         le=1,
-        description="larger share of symbols (neither letter nor digit) in visible characters: too_many_symbols",
+        description="maximum share of symbols (neither letter nor digit) in visible characters (too_many_symbols)",
     )
     max_other_script_share: float = Field(
         0.4,
         ge=0,
         le=1,
-        description="larger share of scripts other than Hangul and Latin in visible characters: mixed_languages",
+        description="maximum share of scripts other than Hangul and Latin in visible characters (mixed_languages)",
     )
-    max_word_chars: float = Field(250.0, gt=0, description="more characters per word on average: too_long_words")
+    max_word_chars: float = Field(250.0, gt=0, description="maximum average word length in characters (too_long_words)")
     max_repeated_line_share: float = Field(
-        0.374, ge=0, le=1, description="larger share of characters in lines that repeat an earlier line: repeated_lines"
+        0.374,
+        ge=0,
+        le=1,
+        description="maximum share of characters in lines that repeat an earlier line (repeated_lines)",
     )
     repetition_min_words: int = Field(
-        50, ge=0, description="texts of fewer words are not checked for repeated words and passages"
+        50, ge=0, description="texts with fewer words are not checked for repeated words and passages"
     )
     max_top_ngram_shares: tuple[float, float, float] = Field(
         (0.42, 0.34, 0.28),
-        description="larger share of characters in the top n-gram of 2, 3, 4 words: repeated_words",
+        description="maximum share of characters in the top n-gram of 2, 3, 4 words (repeated_words)",
     )
     max_repeated_ngram_shares: tuple[float, float, float, float, float, float] = Field(
         (0.3, 0.28, 0.25, 0.23, 0.21, 0.19),
-        description="larger share in repeated 5- to 10-grams: repeated_passages",
+        description="maximum share in repeated 5- to 10-grams (repeated_passages)",
     )
     max_boilerplate_share: float = Field(
         0.3,
         ge=0,
         le=1,
-        description="larger share of characters in lines of copyright notices, cookie banners and menus: boilerplate",
+        description="maximum share of characters in lines of copyright notices, cookie banners and menus (boilerplate)",
     )
-    layout_min_lines: int = Field(5, ge=1, description="texts of fewer lines are not checked for list_like and bullets")
+    layout_min_lines: int = Field(
+        5, ge=1, description="texts with fewer lines are not checked for list_like and bullets"
+    )
     min_closed_line_share: float = Field(
-        0.062, ge=0, le=1, description="smaller share of lines that end as sentences do: list_like"
+        0.062, ge=0, le=1, description="minimum share of lines that end like a sentence (list_like)"
     )
     max_bullet_share: float = Field(
-        0.9, ge=0, le=1, description="larger share of lines that begin with a bullet: bullets"
+        0.9, ge=0, le=1, description="maximum share of lines that begin with a bullet (bullets)"
     )
 
     @property
@@ -158,24 +167,24 @@ class FilterSettings(_Settings):
 class DuplicateSettings(_Settings):
     """Removal of duplicates. A line ends at a line feed; a term is letters and digits in a row."""
 
-    equal: bool = Field(True, description="keep one document of each text, the one with the smallest id")
+    equal: bool = Field(True, description="of documents with equal text, keep the one with the smallest id")
     near: float = Field(
         0.8,
         ge=0,
         le=1,
-        description="keep the longest of documents with this Jaccard similarity of 3-grams of terms; 0: off",
+        description="of documents with this Jaccard similarity of term 3-grams, keep the longest; 0: off",
     )
-    near_min_terms: int = Field(10, ge=3, description="documents of fewer terms are not checked for near-duplicates")
+    near_min_terms: int = Field(10, ge=3, description="documents with fewer terms are not checked for near-duplicates")
     template_share: float = Field(
         0.5,
         ge=0,
         le=1,
-        description="drop documents with a larger share of common 5-grams, all numbers taken as equal; 1: off",
+        description="maximum share of common 5-grams (template_made), with all numbers taken as equal; 1: off",
     )
-    template_documents: int = Field(50, ge=1, description="5-grams of terms that occur in more documents are common")
-    template_min_terms: int = Field(30, ge=5, description="documents of fewer terms are not checked for templates")
-    line_documents: int = Field(50, ge=0, description="remove lines that occur in more documents; 0: off")
-    line_min_chars: int = Field(15, ge=1, description="lines of fewer visible characters are never removed")
+    template_documents: int = Field(50, ge=1, description="a 5-gram of terms is common if it occurs in more documents")
+    template_min_terms: int = Field(30, ge=5, description="documents with fewer terms are not checked for templates")
+    line_documents: int = Field(50, ge=0, description="remove lines that occur in more documents than this; 0: off")
+    line_min_chars: int = Field(15, ge=1, description="lines with fewer visible characters are never removed")
 
 
 class EvaluationSettings(_Settings):
@@ -208,7 +217,7 @@ class DecontaminationSettings(_Settings):
         description="passages shorter than an n-gram (but of at least this many terms) must match completely",
     )
     min_chars: int = Field(
-        15, ge=1, description="n-grams of fewer characters, spaces not counted, are stock phrases and may be shared"
+        15, ge=1, description="n-grams with fewer characters, spaces not counted, are stock phrases and may be shared"
     )
     unit: Literal["document", "line"] = Field(
         "document", description="drop the whole document, or only the lines that match"
@@ -224,7 +233,7 @@ class DecontaminationSettings(_Settings):
 class CleanSettings(_Settings):
     """From source files to clean documents."""
 
-    sources: tuple[SourceSettings, ...] = Field(min_length=1, description="read in this order")
+    sources: tuple[SourceSettings, ...] = Field(min_length=1, description="text sources, read in this order")
     part_bytes: int = Field(32 * MIB, ge=1024, le=1 << 30, description="bytes of raw text per part")
     normalize: NormalizeSettings = NormalizeSettings()
     personal: PersonalSettings = PersonalSettings()
@@ -260,7 +269,7 @@ class AnalyzeSettings(_Settings):
         900.0,
         gt=0,
         le=10_000_000,
-        description="time limit of a part of part_bytes (others in proportion); a slower part is halved",
+        description="time limit for a part of part_bytes (others in proportion); a slower part is split in half",
     )
     user_words: str = Field(
         "",
@@ -272,7 +281,7 @@ class AnalyzeSettings(_Settings):
 class VocabSettings(VocabularySettings, frozen=True, extra="forbid"):
     """From morpheme counts to a tokenizer."""
 
-    min_documents: int = Field(1, ge=1, description="(form, tag) pairs that occur in fewer documents are left out")
+    min_documents: int = Field(1, ge=1, description="(form, tag) pairs that occur in fewer documents are excluded")
 
 
 class ShardSettings(_Settings):

@@ -99,7 +99,7 @@ def test_the_new_recipe_of_the_readme_is_one(
 
     mine = path.read_bytes()
     assert run_command(shlex.split(new)[1:]) == 2
-    assert capsys.readouterr().err.startswith(f"korbert: {path}: is there already")
+    assert capsys.readouterr().err.startswith(f"korbert: {path}: already exists")
     assert path.read_bytes() == mine
 
 

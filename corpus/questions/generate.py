@@ -28,9 +28,9 @@ class QuestionSettings(BaseModel, frozen=True, extra="forbid"):
     """What is asked."""
 
     per_paragraph: int = Field(
-        2, ge=1, le=100, description="maximum questions of a paragraph, each of another sentence"
+        2, ge=1, le=100, description="maximum questions per paragraph, each from a different sentence"
     )
-    seed: int = Field(0, ge=0, description="random seed of the choice of sentences, answers and forms of questions")
+    seed: int = Field(0, ge=0, description="random seed for choosing sentences, answers and question forms")
 
 
 @dataclass(frozen=True)

@@ -40,18 +40,18 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
     architecture: Literal["bert", "modern"] = Field(
         "modern", description="bert: Devlin et al. 2018; modern: Warner et al. 2024"
     )
-    vocab_size: int = Field(ge=1, description="vocabulary size, special and reserved entries included")
+    vocab_size: int = Field(ge=1, description="vocabulary size, including special and reserved entries")
     hidden_size: int = Field(ge=1, description="width of the hidden vectors")
     embedding_size: int | None = Field(
         None,
         ge=1,
-        description="width of the embeddings, then projected to hidden_size (ALBERT, ELECTRA); without: hidden_size",
+        description="embedding size, projected to hidden_size (ALBERT, ELECTRA); none: hidden_size",
     )
     num_hidden_layers: int = Field(ge=1, le=1000, description="number of layers")
     layer_groups: int | None = Field(
         None,
         ge=1,
-        description="number of groups of neighbouring layers that share their weights (ALBERT: 1); without: no sharing",
+        description="number of groups of adjacent layers that share weights (ALBERT: 1); none: no sharing",
     )
     num_attention_heads: int = Field(ge=1, description="attention heads per layer; must divide hidden_size")
     intermediate_size: int = Field(
@@ -67,8 +67,8 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
         lt=1,
         description="dropout after the embeddings, in or after each feed-forward layer, and before classifiers",
     )
-    attention_probs_dropout_prob: float = Field(0.0, ge=0, lt=1, description="dropout of attention weights")
-    layer_norm_eps: float = Field(1e-5, gt=0, description="added to the variance in each layer norm")
+    attention_probs_dropout_prob: float = Field(0.0, ge=0, lt=1, description="dropout on attention weights")
+    layer_norm_eps: float = Field(1e-5, gt=0, description="layer norm epsilon, added to the variance")
     initializer_range: float = Field(
         0.02, gt=0, description="standard deviation of initial weights, truncated at two standard deviations"
     )
@@ -80,7 +80,7 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
         128,
         ge=2,
         multiple_of=2,
-        description="`modern`: attention window of the local layers in pieces, half of it to each side",
+        description="`modern`: attention window of local layers in pieces, half on each side",
     )
     global_rope_theta: float = Field(
         160_000.0, gt=0, description="`modern`: base of the rotary embeddings in global layers"
@@ -90,10 +90,10 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
     )
     causal: bool = Field(
         False,
-        description="causal attention: each piece sees only itself and earlier ones; clm needs it",
+        description="causal attention: each piece attends only to itself and earlier ones; required by clm",
     )
     boundary_embedding: bool = Field(
-        False, description="add an embedding of what begins at a piece (nothing, morpheme, eojeol, sentence)"
+        False, description="add an embedding of the boundary at each piece (none, morpheme, eojeol, sentence)"
     )
     overlap_embedding: bool = Field(
         False, description="for text pairs, add an embedding to pieces that also occur in the other text"
@@ -168,16 +168,16 @@ class TransformersConfig(BaseModel, frozen=True, extra="forbid"):
 
     architecture: Literal["transformers"] = "transformers"
     transformers: dict[str, Any] = Field(description="config.json of `transformers`, with model_type")
-    vocab_size: int = Field(ge=1, description="rows of its embeddings")
+    vocab_size: int = Field(ge=1, description="number of embedding rows")
     hidden_size: int = Field(ge=1, description="width of the hidden vectors")
     embedding_width: int = Field(ge=1, description="width of the embeddings")
     num_hidden_layers: int = Field(ge=1, le=1000, description="number of layers")
     max_position_embeddings: int = Field(ge=2, description="maximum pieces per row, special tokens included")
-    type_vocab_size: int = Field(0, ge=0, description="token types that it is given; 0: none")
+    type_vocab_size: int = Field(0, ge=0, description="number of token types passed to it; 0: none")
     hidden_dropout_prob: float = Field(0.0, ge=0, lt=1, description="dropout before classifiers")
-    layer_norm_eps: float = Field(1e-12, gt=0, description="of the norms in our heads")
+    layer_norm_eps: float = Field(1e-12, gt=0, description="layer norm epsilon of our heads")
     initializer_range: float = Field(0.02, gt=0, description="standard deviation of the initial weights of our heads")
-    pad_token_id: int = Field(0, ge=0, description="id at padding")
+    pad_token_id: int = Field(0, ge=0, description="padding id")
 
     @classmethod
     def parse(cls, values: object) -> Self:

@@ -53,11 +53,11 @@ class FeatureSettings(BaseModel, frozen=True, extra="forbid"):
         description='"last", "first" (embeddings), a number; "sum of last four", "concat of ..", "weighted sum of .."',
     )
     head: Literal["linear", "mlp", "bilstm"] = Field(
-        "linear", description="linear; mlp: one hidden layer; bilstm: two layers of LSTM in both directions over pieces"
+        "linear", description="linear; mlp: one hidden layer; bilstm: two bidirectional LSTM layers over pieces"
     )
-    width: int = Field(256, ge=1, description="of the hidden layer of mlp, and of each direction of bilstm")
+    width: int = Field(256, ge=1, description="hidden size of mlp, and of each direction of bilstm")
     keep: Literal["float16", "float32"] = Field(
-        "float16", description="numbers in which the vectors are kept; float16 takes half the disk"
+        "float16", description="dtype of the cached vectors; float16 halves the disk space"
     )
 
     @model_validator(mode="before")

@@ -41,22 +41,24 @@ class HeadSettings(BaseModel, frozen=True, extra="forbid"):
     """How a step's predictions are scored over the vocabulary. Held-out figures are always over all of it."""
 
     kind: Literal["full", "sampled"] = Field(
-        "full", description="full: all entries; sampled: the label and some others, which costs a fraction"
+        "full",
+        description="full: softmax over all entries; sampled: over the label and sampled negatives, at a fraction "
+        "of the cost",
     )
     negatives: int = Field(
-        4_096, ge=1, description="sampled: entries drawn for a step, by how often they occur in the training text"
+        4_096, ge=1, description="sampled: negatives drawn per step, by their frequency in the training text"
     )
     z_loss: float = Field(
-        0.0, ge=0, description="weight of (log Z)^2 in the loss, which keeps the scores from drifting; 1e-4 is usual"
+        0.0, ge=0, description="weight of (log Z)^2 in the loss, which keeps logits from drifting; 1e-4 is usual"
     )
 
 
 class MaskingSettings(BaseModel, frozen=True, extra="forbid"):
     """How pieces are chosen for prediction, and what replaces them (MLM; Devlin et al. 2019, 3.1 and A.1)."""
 
-    rate: float = Field(0.15, gt=0, lt=1, description="share of a row's pieces to predict, special tokens not counted")
+    rate: float = Field(0.15, gt=0, lt=1, description="share of a row's pieces to predict, special tokens excluded")
     unit: Literal["piece", "morpheme", "eojeol", "span"] = Field(
-        "morpheme", description="unit that is masked as a whole; span: one eojeol or more, two on average"
+        "morpheme", description="unit masked as a whole; span: one or more eojeols, two on average"
     )
     mask_share: float = Field(0.8, ge=0, le=1, description="share of the chosen pieces replaced by [MASK]")
     random_share: float = Field(
@@ -80,21 +82,22 @@ class PairSettings(BaseModel, frozen=True, extra="forbid"):
     tries: int = Field(
         16,
         ge=1,
-        description="searches for a random B of the right length, 32 positions each; rows without one have no label",
+        description="attempts to find a random B of the right length, 32 positions each; rows without one have no "
+        "label",
     )
 
 
 class SpanSettings(BaseModel, frozen=True, extra="forbid"):
     """Recurring span selection (Ram et al. 2021): which spans are hidden and found again."""
 
-    share: float = Field(1.0, gt=0, le=1, description="share of the rows with a recurring span that ask for it")
-    min_morphemes: int = Field(2, ge=1, description="minimum morphemes of a span")
-    max_pieces: int = Field(10, ge=1, description="maximum pieces of a span")
-    max_query_pieces: int = Field(64, ge=8, description="maximum pieces of the sentence that asks")
+    share: float = Field(1.0, gt=0, le=1, description="share of rows with a recurring span that ask for it")
+    min_morphemes: int = Field(2, ge=1, description="minimum span length in morphemes")
+    max_pieces: int = Field(10, ge=1, description="maximum span length in pieces")
+    max_query_pieces: int = Field(64, ge=8, description="maximum pieces of the query sentence")
     rarity: float = Field(
         8.0,
         ge=0,
-        description="minimum rarity of a span's rarest piece: minus the log of its share of the text, in nats",
+        description="minimum rarity of a span's rarest piece: negative log of its relative frequency, in nats",
     )
 
 
@@ -102,9 +105,12 @@ class ReplacementSettings(BaseModel, frozen=True, extra="forbid"):
     """Replaced token detection (Clark et al. 2020): the generator, and the weight of the detector's loss."""
 
     generator_share: float = Field(
-        0.25, gt=0, le=1, description="width of the generator's layers as a share of the encoder's; its depth is equal"
+        0.25,
+        gt=0,
+        le=1,
+        description="width of the generator's layers as a share of the encoder's; the depth is the same",
     )
-    weight: float = Field(50.0, gt=0, description="weight of the detector's loss beside the generator's MLM loss")
+    weight: float = Field(50.0, gt=0, description="weight of the detector's loss, relative to the generator's MLM loss")
 
 
 class DistillationSettings(BaseModel, frozen=True, extra="forbid"):
@@ -113,8 +119,12 @@ class DistillationSettings(BaseModel, frozen=True, extra="forbid"):
     The paper's weights are 5 for the soft targets, 2 for MLM, 1 for the cosine.
     """
 
-    teacher: str = Field("", description="folder of the pretrained model to learn from; the tokenizer must be its own")
-    begin: bool = Field(True, description="begin with the teacher's embeddings, heads and evenly spaced layers")
+    teacher: str = Field("", description="folder of the teacher, a pretrained model with the same tokenizer")
+    begin: bool = Field(True, description="initialize from the teacher's embeddings, heads and evenly spaced layers")
     temperature: float = Field(2.0, gt=0, description="temperature of both distributions")
-    soft: float = Field(2.5, ge=0, description="weight of the teacher's distribution over pieces")
-    cosine: float = Field(0.5, ge=0, description="weight of the direction of the teacher's vectors; 0 for other widths")
+    soft: float = Field(
+        2.5, ge=0, description="weight of the soft-target loss (the teacher's distribution over pieces)"
+    )
+    cosine: float = Field(
+        0.5, ge=0, description="weight of the cosine loss to the teacher's vectors; must be 0 if the widths differ"
+    )

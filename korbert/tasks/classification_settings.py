@@ -15,7 +15,7 @@ class ClassificationSettings(LearningSettings, frozen=True, extra="forbid"):
     """Training settings of a classifier."""
 
     pooling: Literal["mean", "first"] = Field(
-        "mean", description="text vector: mean over all pieces, or that of the first piece"
+        "mean", description="text vector: mean over pieces, or that of the first piece"
     )
 
 
@@ -26,21 +26,21 @@ class ClassificationTaskSettings(ClassificationSettings, frozen=True, extra="for
     test: str = Field(description="official test file, relative to the data folder")
     init: Literal["pretrain", "scratch"] = Field(
         "pretrain",
-        description="initial weights of the main row: the pretrain stage's, or random ones of the same encoder",
+        description="initial weights of the main row: from the pretrain stage, or random for the same encoder",
     )
     scratch: bool = Field(True, description="if init is pretrain, also train the same encoder from random weights")
     validation_share: float = Field(
         0.05,
         gt=0,
         lt=1,
-        description="share of training texts, by hash of the id, that validate epoch, learning rate and C",
+        description="share of training texts, by hash of the id, used to select epoch, learning rate and C",
     )
     baseline_c: tuple[_Rate, ...] = Field(
         (0.5, 1.0, 2.0, 4.0),
         min_length=1,
         description="values of C (inverse regularization strength) to try in the TF-IDF baseline",
     )
-    note: str = Field("", description="a remark to save with the scores, such as the origin of the training file")
+    note: str = Field("", description="remark saved with the scores, such as the origin of the training file")
 
     @model_validator(mode="after")
     def _values_of_c_differ(self) -> Self:

@@ -54,40 +54,38 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
     """Hyperparameters of fine-tuning. If keys have several values, every combination is trained."""
 
     learning_rates: Annotated[tuple[_Rate, ...], BeforeValidator(_several)] = Field(
-        (2e-4,), min_length=1, description="peak learning rates to try, one or a list; validation chooses"
+        (2e-4,), min_length=1, description="peak learning rates to try, one or a list; selected on validation"
     )
     batch_size: Numbers = Field(
-        (32,), min_length=1, description="examples per step, one number or a list to choose from"
+        (32,), min_length=1, description="examples per step, one number or a list to select from"
     )
-    epochs: Numbers = Field(
-        (3,), min_length=1, description="passes over the training examples, one number or a list; the best is kept"
-    )
+    epochs: Numbers = Field((3,), min_length=1, description="training epochs, one number or a list; the best is kept")
     seeds: tuple[_Seed, ...] = Field(
-        (0,), min_length=1, description="seeds of new weights, order and dropout; the first one makes the choice"
+        (0,), min_length=1, description="random seeds of new weights, order and dropout; selection uses the first"
     )
     patience: int | None = Field(
-        None, ge=1, description="stop when this many epochs were no better than the best; none: never"
+        None, ge=1, description="early stopping after this many epochs without improvement; none: off"
     )
     weight_decay: float = Field(
-        0.01, ge=0, description="AdamW weight decay, multiplied by the learning rate; none on norms and biases"
+        0.01, ge=0, description="AdamW weight decay, multiplied by the learning rate; not applied to norms and biases"
     )
-    warmup_share: float = Field(0.06, ge=0, lt=1, description="share of all steps that warm up the learning rate")
+    warmup_share: float = Field(0.06, ge=0, lt=1, description="share of steps used for learning rate warmup")
     layer_decay: float = Field(
-        1.0, gt=0, le=1, description="rate of a layer as a share of that of the layer above it; 1: all learn alike"
+        1.0, gt=0, le=1, description="learning rate of a layer relative to the layer above it; 1: the same for all"
     )
     frozen_layers: int = Field(
-        0, ge=-1, description="layers that do not learn, from the lowest, embeddings too; -1: the whole encoder"
+        0, ge=-1, description="number of lowest layers to freeze, with the embeddings; -1: the whole encoder"
     )
     lora: int = Field(
         0,
         ge=0,
-        description="rank of low-rank adapters (LoRA) that learn in the encoder's place; 0: none; needs korbert[lora]",
+        description="LoRA rank: train low-rank adapters instead of the encoder; 0: off; needs korbert[lora]",
     )
-    max_length: int = Field(128, ge=3, description="maximum pieces a row, special tokens included; more is cut off")
-    precision: PrecisionName = Field(
-        "auto", description="training precision; auto: bf16 if the device is faster in it, else fp32"
+    max_length: int = Field(
+        128, ge=3, description="maximum pieces per row, special tokens included; longer rows are truncated"
     )
-    threads: int = Field(2, ge=1, description="CPU threads of training; another number gives other bytes")
+    precision: PrecisionName = Field("auto", description="training precision; auto: bf16 where it is faster, else fp32")
+    threads: int = Field(2, ge=1, description="CPU threads for training; a different number gives different bytes")
     log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")
     checkpoint_every: int = Field(500, ge=1, description="steps between checkpoints")
 

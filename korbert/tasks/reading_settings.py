@@ -17,10 +17,8 @@ class WindowSettings(BaseModel, frozen=True, extra="forbid"):
     """How windows are cut and spans are chosen. Lengths are in pieces, unless named otherwise."""
 
     max_length: int = Field(384, ge=8, description="pieces per window: question, context and three special tokens")
-    stride: int = Field(128, ge=0, description="pieces of context that neighbouring windows share")
-    max_query_pieces: int = Field(
-        64, ge=1, description="maximum pieces per question; the end of a longer one is cut off"
-    )
+    stride: int = Field(128, ge=0, description="context pieces shared by adjacent windows")
+    max_query_pieces: int = Field(64, ge=1, description="maximum pieces per question; longer questions are truncated")
     max_answer_chars: int = Field(50, ge=1, description="maximum characters of an answer")
     n_best: int = Field(20, ge=1, description="answers kept per question, best first")
 
@@ -38,12 +36,12 @@ class WindowSettings(BaseModel, frozen=True, extra="forbid"):
 class ReadingSettings(WindowSettings, frozen=True, extra="forbid"):
     """Inference settings of a reading model, stored with it."""
 
-    unanswerable: bool = Field(False, description="whether a question may be left without an answer")
+    unanswerable: bool = Field(False, description="whether questions may have no answer")
     threshold: float = Field(
         0.0,
         allow_inf_nan=False,
-        description="no answer is given where the score of none is more than this above the best answer's; "
-        "only with unanswerable",
+        description="no answer is given if the no-answer score exceeds the best answer's by more than this; only "
+        "with unanswerable",
     )
 
     @classmethod
@@ -76,39 +74,37 @@ class ReadingTaskSettings(WindowSettings, frozen=True, extra="forbid"):
 
     train: str = Field(description="official training file")
     valid: str = Field(description="official evaluation file")
-    official: str = Field(description="the file that split_by_article splits; replaces train and valid")
+    official: str = Field(description="file to split with split_by_article; replaces train and valid")
     split_by_article: bool = Field(
         False, description="split one file by article into a training part and a scored part"
     )
     init: Literal["pretrain", "scratch"] = Field(
-        "pretrain", description="initial weights: the pretrain stage's, or random ones of `encoder`"
+        "pretrain", description="initial weights: from the pretrain stage, or random for `encoder`"
     )
     encoder: EncoderConfig | None = Field(
         None, description='only with init = "scratch"; its vocab_size is always the tokenizer\'s'
     )
     warm_up: str = Field(
         "",
-        description="a file of questions learned before those of train, as `korbert questions` makes one, of text that "
-        'valid does not have; "": none',
+        description="file of questions to train on before train (see `korbert questions`), without text of valid; "
+        '"": none',
     )
-    warm_up_epochs: float = Field(1.0, gt=0, description="passes over the windows of warm_up")
-    epochs: float = Field(3.0, gt=0, description="passes over all training windows")
+    warm_up_epochs: float = Field(1.0, gt=0, description="epochs over the windows of warm_up")
+    epochs: float = Field(3.0, gt=0, description="epochs over all training windows")
     batch_size: int = Field(32, ge=1, description="windows per step")
     micro_batches: int = Field(
-        1, ge=1, description="gradient accumulation: parts that a step's windows are split into, to save memory"
+        1, ge=1, description="gradient accumulation: number of parts a step's windows are split into, to save memory"
     )
     optimizer: ReadingOptimizer = Field(
         ReadingOptimizer(), description="optimizer and learning rate schedule; its learning_rate is 0.0003 by default"
     )
-    precision: PrecisionName = Field(
-        "auto", description="training precision; auto: bf16 if the device is faster in it, else fp32"
-    )
-    threads: int = Field(2, ge=1, description="CPU threads of training; another number gives other bytes")
+    precision: PrecisionName = Field("auto", description="training precision; auto: bf16 where it is faster, else fp32")
+    threads: int = Field(2, ge=1, description="CPU threads for training; a different number gives different bytes")
     overlap: bool = Field(
         True,
         description="add an embedding to pieces that occur in both texts; transformers cannot load such a model",
     )
-    seed: int = Field(0, ge=0, description="random seed of the order of windows, dropout and new weights")
+    seed: int = Field(0, ge=0, description="random seed of window order, dropout and new weights")
     log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")
     checkpoint_every: int = Field(200, ge=1, description="steps between checkpoints")
 

@@ -66,15 +66,15 @@ class AnalyzerOptions(BaseModel, frozen=True, extra="forbid"):
     )
     load_default_dict: bool = Field(True, description="use the proper nouns of Kiwi's dictionary")
     load_multi_dict: bool = Field(
-        False, description="analyse names of several words as one morpheme, whose form then contains spaces"
+        False, description="analyse multi-word names as one morpheme, whose form then contains spaces"
     )
-    integrate_allomorph: bool = Field(True, description="give allomorphs one form: 았 and 었, 아 and 어")
+    integrate_allomorph: bool = Field(True, description="unify allomorphs: 았 and 었, 아 and 어")
     split_complex: bool = Field(False, description="split compound morphemes")
     z_coda: bool = Field(True, description="analyse a consonant added to an ending (갔엌) as a morpheme of its own")
     typos: Typos = Field("none", description="typos that Kiwi corrects (외않되 is 왜 + 안 + 되); analysis takes longer")
     space_tolerance: int = Field(0, ge=0, description="surplus spaces allowed inside a morpheme (맛 있다 is 맛있 + 다)")
     dialects: tuple[Dialect, ...] = Field(
-        (), description="dialects that Kiwi recognizes too; analysis takes longer and 4 GB of memory"
+        (), description="dialects for Kiwi to recognize; analysis takes longer and 4 GB of memory"
     )
     user_words: tuple[UserWord, ...] = Field(
         (), description="words added to Kiwi's dictionary, read from analyze.user_words"
@@ -99,21 +99,21 @@ class VocabularySettings(BaseModel, frozen=True, extra="forbid"):
     mark: Mark = Field(
         "none", description="▁ before the form of a morpheme: never, at the beginning of an eojeol, or always"
     )
-    min_count: int = Field(1, ge=1, description="forms that occur less often are not used for learning")
+    min_count: int = Field(1, ge=1, description="forms that occur less often are ignored in learning")
     character_coverage: float = Field(
         0.9995,
         ge=0.98,
         le=1,
-        description="share of character occurrences that entries cover; rare characters are spelt in bytes",
+        description="share of character occurrences covered by entries; rare characters fall back to bytes",
     )
     max_piece_chars: int = Field(16, ge=1, le=64, description="maximum characters of a piece, mark included")
     foreign_share: float = Field(
         0.15,
         ge=0,
         le=1,
-        description="maximum share of entries that have two or more characters and no Hangul: years, names",
+        description="maximum share of entries with two or more characters and no Hangul (years, names)",
     )
-    words: tuple[str, ...] = Field((), description="forms that are always one piece, whatever their counts")
+    words: tuple[str, ...] = Field((), description="forms that are always one piece, regardless of their counts")
 
     @field_validator("words")
     @classmethod

@@ -10,18 +10,19 @@ PrecisionName = Literal["auto", "fp32", "bf16"]
 OptimizerKind = Literal["adamw", "muon", "lamb"]
 ScheduleKind = Literal["linear", "cosine", "wsd"]
 
-_KIND = "adamw; muon: Muon for the layers' matrices, AdamW for the rest; lamb: AdamW with a trust ratio a matrix"
+_KIND = "adamw; muon: Muon for the layers' matrices, AdamW for the rest; lamb: AdamW with a trust "
+"ratio per matrix"
 
 
 class ParameterGroup(BaseModel, frozen=True, extra="forbid"):
     """Parameters with their own optimizer or learning rate."""
 
     pattern: str = Field(
-        description='names of parameters, as in model.safetensors; * stands for any text: "encoder.embeddings.token.*"'
+        description='parameter names as in model.safetensors; * matches any text: "encoder.embeddings.token.*"'
     )
-    rate_factor: float = Field(1.0, ge=0, description="their learning rate as a multiple of learning_rate")
-    weight_decay: float | None = Field(None, ge=0, description="their weight decay; none: that of the optimizer")
-    kind: OptimizerKind | None = Field(None, description="their optimizer; none: the kind of the others")
+    rate_factor: float = Field(1.0, ge=0, description="learning rate of the group as a multiple of learning_rate")
+    weight_decay: float | None = Field(None, ge=0, description="weight decay of the group; none: the optimizer's")
+    kind: OptimizerKind | None = Field(None, description="optimizer of the group; none: the kind of the others")
 
 
 class OptimizerSettings(BaseModel, frozen=True, extra="forbid"):
@@ -30,22 +31,24 @@ class OptimizerSettings(BaseModel, frozen=True, extra="forbid"):
     kind: OptimizerKind = Field("adamw", description=_KIND)
     learning_rate: float = Field(1e-3, gt=0, description="peak learning rate, reached at the end of warmup")
     weight_decay: float = Field(
-        0.01, ge=0, description="decoupled weight decay, multiplied by the learning rate; none on norms and biases"
+        0.01,
+        ge=0,
+        description="decoupled weight decay, multiplied by the learning rate; not applied to norms and biases",
     )
     beta1: float = Field(0.9, ge=0, lt=1, description="decay rate of the gradient's first moment")
     beta2: float = Field(
         0.98, ge=0, lt=1, description="decay rate of the gradient's second moment (Liu et al. 2019, 3.1)"
     )
     epsilon: float = Field(1e-6, gt=0, description="added to the square root of the second moment")
-    momentum: float = Field(0.95, ge=0, lt=1, description="muon only: decay rate of the gradient's average")
+    momentum: float = Field(0.95, ge=0, lt=1, description="muon only: decay rate of the gradient average")
     max_grad_norm: float = Field(1.0, gt=0, description="gradient clipping: maximum L2 norm over all parameters")
-    warmup_share: float = Field(0.06, ge=0, lt=1, description="share of all steps that warm up the learning rate")
+    warmup_share: float = Field(0.06, ge=0, lt=1, description="share of steps used for learning rate warmup")
     schedule: ScheduleKind = Field(
         "linear",
         description="after warmup: linear or cosine decay to zero; wsd: the peak rate, then decay over decay_share",
     )
     decay_share: float = Field(
-        0.2, gt=0, le=1, description="wsd only: share of all steps, the last ones, in which the rate decays"
+        0.2, gt=0, le=1, description="wsd only: share of steps, at the end, in which the rate decays"
     )
     decay_shape: Literal["linear", "1-sqrt"] = Field(
         "1-sqrt", description="wsd only: linear decay, or 1 - the square root of the decayed share"
@@ -54,10 +57,10 @@ class OptimizerSettings(BaseModel, frozen=True, extra="forbid"):
         0.0,
         ge=0,
         lt=1,
-        description="decay rate of a running average of the weights, which is evaluated and saved; 0: no average",
+        description="decay rate of the moving average of the weights, which is evaluated and saved; 0: off",
     )
     groups: tuple[ParameterGroup, ...] = Field(
-        (), description="parameters with settings of their own; the first group whose pattern matches a name holds"
+        (), description="parameter groups with their own settings; the first matching pattern applies"
     )
 
     @model_validator(mode="after")

@@ -17,11 +17,11 @@ class VectorSettings(BaseModel, frozen=True, extra="forbid"):
     layer: Annotated[tuple[int, ...], BeforeValidator(lambda value: (value,) if isinstance(value, int) else value)] = (
         Field((-1,), min_length=1, description="layers: 0 the embeddings, 1 the first layer, -1 the last one")
     )
-    mix: Mix = Field("mean", description="several layers: their sum, their mean, or side by side (concat)")
-    pooling: PoolingName = Field("mean", description="what makes one vector of those of the pieces")
-    special_tokens: bool = Field(True, description="whether pooling takes [CLS] and [SEP], too")
-    normalize: bool = Field(False, description="scale the vectors to length 1")
-    size: int | None = Field(None, ge=1, description="keep only the first numbers of a vector; none: all")
+    mix: Mix = Field("mean", description="how several layers are combined: sum, mean or concatenation")
+    pooling: PoolingName = Field("mean", description="how piece vectors are pooled into one text vector")
+    special_tokens: bool = Field(True, description="include [CLS] and [SEP] in the pooling")
+    normalize: bool = Field(False, description="scale vectors to unit length")
+    size: int | None = Field(None, ge=1, description="keep only this many leading dimensions; none: all")
 
     @model_validator(mode="after")
     def _each_layer_once(self) -> "VectorSettings":

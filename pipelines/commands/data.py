@@ -1,4 +1,4 @@
-"""The command that makes data to learn from."""
+"""The command that generates training data: questions."""
 
 from pathlib import Path
 from typing import Literal
@@ -16,35 +16,35 @@ _FILE = click.Path(path_type=Path)
 
 @click.command()
 @click.argument("corpus")
-@click.option("--output", type=_FILE, required=True, help="File to write: .json (KorQuAD's form) or .jsonl.")
+@click.option("--output", type=_FILE, required=True, help="File to write: .json (KorQuAD format) or .jsonl.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after the first N questions.")
 @click.option(
     "--per-paragraph",
     type=click.IntRange(1, 100),
     default=2,
     show_default=True,
-    help="Maximum questions of a paragraph.",
+    help="Maximum number of questions per paragraph.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Seed of the choice of sentences, answers and forms.",
+    help="Random seed for choosing sentences, answers and question forms.",
 )
 @click.option(
     "--text",
     default="text",
     show_default=True,
     metavar="NAME",
-    help="Field or column of the text (JSON lines, tables).",
+    help="Field or column that holds the text (JSON lines, tables).",
 )
 @click.option(
     "--documents",
     type=click.Choice(["line", "blank", "file"]),
     default="line",
     show_default=True,
-    help="A document of a text file: a line, a block between blank lines, or the file.",
+    help="Document unit in text files: a line, a block between blank lines, or the whole file.",
 )
 @options.workers
 @options.debug
@@ -59,12 +59,14 @@ def questions(
     workers: int | None,
     debug: bool,
 ) -> None:
-    """Make questions with answers from text, for a reader to learn before it sees real ones.
+    """Generate questions with answers from unlabelled text.
+
+    They warm up a reading comprehension model before it is trained on real questions.
 
     CORPUS is a file, a folder or a glob: text, JSON lines, CSV, Parquet, compressed or not, or documents/ of a clean
-    artifact. Each question asks for a name, a date, a number, a place or a thing of one sentence; the answer stands
-    once in its paragraph. The korquad stage and `korbert finetune --kind reading` read the output. The same seed and
-    text give the same file, whatever the workers.
+    artifact. Each question asks for a name, a date, a number, a place or a thing in one sentence; its answer occurs
+    once in the paragraph. The korquad stage and `korbert finetune --kind reading` read the output. The same seed and
+    text give the same file, whatever the number of workers.
 
     \b
     Example:

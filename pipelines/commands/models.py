@@ -1,4 +1,4 @@
-"""Commands that use tokenizers and models."""
+"""Commands on tokenizers and models: tokenize, oracle, predict, fill, export, import, pack."""
 
 import sys
 from collections.abc import Iterable
@@ -25,11 +25,11 @@ _FILE = click.Path(path_type=Path)
 @click.command()
 @click.argument("tokenizer", type=_FILE)
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
-@click.option("--input", type=click.File("rb"), help="A file of texts, one a line; - is standard input.")
+@click.option("--input", type=click.File("rb"), help="File of texts, one per line; - is standard input.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line per text.")
-@click.option("--html", type=_FILE, help="Write an HTML page with the pieces below their characters.")
-@click.option("--special-tokens", is_flag=True, help="Read [MASK] and the like in a text as special tokens.")
-@click.option("--check", is_flag=True, help="Only report how many pieces the installed Kiwi would change.")
+@click.option("--html", type=_FILE, help="Write an HTML page that shows the pieces below their characters.")
+@click.option("--special-tokens", is_flag=True, help="Parse [MASK] and the like in the text as special tokens.")
+@click.option("--check", is_flag=True, help="Report how many pieces the installed Kiwi would change, and stop.")
 @options.accept_kiwi
 @options.debug
 def tokenize(
@@ -42,10 +42,10 @@ def tokenize(
     check: bool,
     debug: bool,
 ) -> None:
-    """Show TEXT as pieces: id, span, characters, tag, eojeol.
+    """Split TEXT into pieces.
 
-    TOKENIZER is a tokenizer's folder, a model's, or an artifact with one. Without TEXT, lines of --input or of standard
-    input, up to 1 MiB each.
+    Shows id, span, characters, tag and eojeol of each piece. TOKENIZER is a tokenizer folder, a model folder, or an
+    artifact with either. Without TEXT, lines are read from --input or standard input, up to 1 MiB each.
     """
     from korbert.durable import check_output
     from korbert.tokenization import Tokenizer, load_tokenizer
@@ -71,7 +71,7 @@ def tokenize(
 
 
 def _texts(arguments: tuple[str, ...], input: Any) -> Iterable[tuple[str, str]]:
-    """Place and text of each argument; without arguments, of each line of the input or of standard input."""
+    """(place, text) of each argument; without arguments, of each line of the input or of standard input."""
     from pipelines import lines
 
     given = input or sys.stdin.buffer
@@ -81,14 +81,14 @@ def _texts(arguments: tuple[str, ...], input: Any) -> Iterable[tuple[str, str]]:
 @click.command()
 @click.argument("tokenizer", type=_FILE)
 @click.argument("dataset", type=_FILE)
-@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Threads of Kiwi.")
+@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Number of Kiwi threads.")
 @click.option("--all", "everything", type=_FILE, help="Write all missed answers to this JSON file.")
 @options.accept_kiwi
 @options.debug
 def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None, debug: bool) -> None:
-    """The best KorQuAD scores that any model could reach with TOKENIZER.
+    """Compute the upper bound of KorQuAD scores with TOKENIZER.
 
-    DATASET is a KorQuAD file with answers; TOKENIZER is a tokenizer's folder, a model's, or an artifact with one.
+    DATASET is a KorQuAD file with answers; TOKENIZER is a tokenizer folder, a model folder, or an artifact with either.
     `pieces` is the upper bound for answers cut at piece boundaries, `characters` for answers cut anywhere.
     """
     from korbert.durable import check_output, write_json
@@ -110,17 +110,18 @@ def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None
 @click.argument("input", type=click.File("rb"), default="-")
 @click.option("--text", metavar="NAME", help="Column or key of the text.  [default: text, document, 문장, ..]")
 @click.option("--format", "form", type=click.Choice(["auto", "lines", "jsonl", "csv", "tsv"]), default="auto",
-              show_default=True, help="What INPUT is; auto goes by its name, or by its first line.")  # fmt: skip
+              show_default=True, help="Format of INPUT; auto: by file name, else by the first line.")  # fmt: skip
 @options.device
 @options.accept_kiwi
 @options.debug
 def predict(model: Path, input: Any, text: str | None, form: "Format", device: str, debug: bool) -> None:
-    """Texts of INPUT (default: standard input) to JSON lines, in order.
+    """Run MODEL on the texts of INPUT; write JSON lines.
 
-    A classifier takes a text a line, JSON lines of {"text": ..}, or a table (.csv, .tsv) and gives label and
-    probabilities. A KorQuAD model takes {"context": .., "question": ..}, or a table of both, and gives answer, span and
-    score. Each result has its line, and the record's id if it has one. A line that cannot be read gives
-    {"line": .., "error": ..}; the others go on, and the exit code is 1.
+    INPUT is standard input by default; results keep its order. A classifier reads one text per line, JSON lines of
+    {"text": ..}, or a table (.csv, .tsv), and returns label and probabilities. A KorQuAD model reads {"context": ..,
+    "question": ..}, or a table of both, and returns answer, span and score. Each result has its line number, and the
+    record's id if there is one. A line that cannot be read yields {"line": .., "error": ..}; the other lines are still
+    processed, and the exit code is 1.
     """
     import korbert
     from korbert.errors import CorpusError
@@ -141,24 +142,24 @@ def predict(model: Path, input: Any, text: str | None, form: "Format", device: s
             lines += len(results)
             advance(len(results))
     if failed:
-        raise CorpusError(f"{input.name}: {failed:,} of {lines:,} lines failed, as said above and in their results")
+        raise CorpusError(f"{input.name}: {failed:,} of {lines:,} lines failed: see the messages above and the results")
 
 
 @click.command()
 @_MODEL
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
-@click.option("--input", type=click.File("rb"), help="A file of texts, one a line; - is standard input.")
-@click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Candidates per gap.")
+@click.option("--input", type=click.File("rb"), help="File of texts, one per line; - is standard input.")
+@click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Number of candidates per gap.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line per text.")
 @options.device
 @options.accept_kiwi
 @options.debug
 def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: bool, device: str, debug: bool) -> None:
-    """Fill each [MASK] in TEXT with its likeliest pieces.
+    """Fill each [MASK] in TEXT with the most probable pieces.
 
-    MODEL is a pretrain artifact, such as artifacts/demo/pretrain. Texts are arguments, or lines of --input or of
-    standard input; many at once are faster than one by one. Each line shows the gap's number, probability, piece, and
-    the whole text with the other gaps filled by their likeliest pieces.
+    MODEL is a pretrain artifact, such as artifacts/demo/pretrain. Texts are arguments, or lines of --input or standard
+    input; one call with many texts is faster than many calls. Each output line shows the number of the gap,
+    probability, piece, and the whole text with the other gaps filled by their most probable pieces.
     """
     import korbert
     from korbert.tasks.filling import Filler
@@ -185,40 +186,40 @@ def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: boo
 @_MODEL
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--check", is_flag=True, help="Load the result with transformers and compare the outputs.")
-@click.option("--onnx", is_flag=True, help="Write a model for korbert whose encoder ONNX Runtime computes, checked.")
+@click.option("--onnx", is_flag=True, help="Write a korbert model that runs in ONNX Runtime, and compare outputs.")
 @click.option(
-    "--bits", type=click.Choice(["8", "32"]), help="Of --onnx: 8 is faster and a little less exact.  [default: 32]"
+    "--bits", type=click.Choice(["8", "32"]), help="With --onnx; 8 is faster and slightly less exact.  [default: 32]"
 )
 @options.accept_kiwi
 @options.debug
 def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None, debug: bool) -> None:
-    """Write MODEL for Hugging Face's Auto classes, or for ONNX Runtime.
+    """Export MODEL for Hugging Face transformers or ONNX Runtime.
 
-    MODEL is an artifact that has a model, or its model/. FOLDER is made; one that is there has to be empty, or an
-    earlier export. Of an artifact's model, its records become README.md, a model card; one that is there stays.
+    MODEL is an artifact with a model, or its model/. FOLDER is created; if it exists, it must be empty or an earlier
+    export. An artifact's records also become README.md, a model card; an existing README.md is kept.
 
-    With --onnx FOLDER is new. All commands that use a model take it, and answer faster on a processor; it is not for
-    training. Its encoder.onnx gives the vectors of pieces to other programs, too.
+    With --onnx, FOLDER must not exist. Every command that uses a model accepts the result and runs faster on CPU; it
+    cannot be trained. Other programs can use its encoder.onnx to compute piece vectors.
     """
     if onnx:
         from korbert.modeling.onnx_export import export_onnx
 
         if check:
-            raise click.UsageError("--check is for exports to Hugging Face: --onnx always compares")
+            raise click.UsageError("--check is for exports to Hugging Face: --onnx always compares the outputs")
         found = export_onnx(model, folder, 8 if bits == "8" else 32)
-        click.echo(f"vectors of pieces: largest difference {found['vectors']:.2e}")
-        click.echo(f"vectors of texts: least cosine {found['cosine']:.6f}")
+        click.echo(f"piece vectors: largest difference {found['vectors']:.2e}")
+        click.echo(f"text vectors: smallest cosine {found['cosine']:.6f}")
         click.echo(folder)
         return
     if bits:
-        raise click.UsageError("--bits is an option of --onnx")
+        raise click.UsageError("--bits needs --onnx")
     from korbert.huggingface import export as write
     from pipelines.cards import CARD, write_card
 
     for name, difference in write(model, folder, check=check).items():
         click.echo(f"{name}: largest difference {difference:.2e}")
     if (folder / CARD).exists():
-        click.echo(f"{folder / CARD}: stays as it is; remove it and export again for a new one")
+        click.echo(f"{folder / CARD}: kept; to replace it, remove it and export again")
     elif card := write_card(model, folder):
         click.echo(f"{card}: add a licence before you publish it")
     click.echo(folder)
@@ -229,11 +230,11 @@ def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None,
 @click.argument("target", type=click.Path(path_type=Path))
 @options.debug
 def import_(folder: Path, target: Path, debug: bool) -> None:
-    """Make a model folder of a Hugging Face one.
+    """Import a Hugging Face model folder.
 
     FOLDER is local and holds config.json, safetensors and a tokenizer (BERT, ELECTRA, RoBERTa, ALBERT, DistilBERT,
-    DeBERTa-v2, ModernBERT, ConvBERT, Funnel, Longformer, XLM, XLM-R, FlauBERT). TARGET is made: a model of kind
-    "encoder" that keeps its own tokenizer, for tasks to be trained on. None of FOLDER's code is run.
+    DeBERTa-v2, ModernBERT, ConvBERT, Funnel, Longformer, XLM, XLM-R, FlauBERT). TARGET is created: a model of kind
+    "encoder" with its own tokenizer, ready for fine-tuning. No code from FOLDER is executed.
     """
     from korbert.huggingface.importing import SENTENCE, import_folder
 
@@ -255,14 +256,16 @@ def import_(folder: Path, target: Path, debug: bool) -> None:
 @click.command()
 @_MODEL
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--base", type=click.Path(path_type=Path), help="Packed folder beside FOLDER that keeps what both share.")
+@click.option(
+    "--base", type=click.Path(path_type=Path), help="Packed folder next to FOLDER that holds the shared tensors."
+)
 @options.accept_kiwi
 @options.debug
 def pack(model: Path, folder: Path, base: Path | None, debug: bool) -> None:
-    """Write MODEL small: 8 bits for the embeddings, 16 for the rest.
+    """Compress MODEL: embeddings in 8 bits, the rest in 16.
 
-    FOLDER is made and used like any other model; in memory its weights have 32 bits again. Fine-tuned models that left
-    the embeddings as they were (frozen_layers) need a tenth with the pretrained one as their base.
+    FOLDER is created and used like any other model; in memory, weights are 32-bit again. A fine-tuned model with frozen
+    embeddings (frozen_layers) takes a tenth of the space with the pretrained model as its base.
     """
     from korbert.modeling.packing import pack as write
 

@@ -1,4 +1,4 @@
-"""Options shared by several commands. The help of a command names those that all have in one line."""
+"""Options shared by several commands. A command's help names the options common to all in one line."""
 
 import logging
 import os
@@ -29,11 +29,11 @@ __all__ = [
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
 
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-_EVERYWHERE = ("root", "data", "accept_kiwi", "debug")  # of commands on a recipe: explained by `korbert run --help`
+_EVERYWHERE = ("root", "data", "accept_kiwi", "debug")  # explained once, in `korbert run --help`
 
 
 class Command(click.Command):
-    """A command on a recipe. Its help lists its own options; those of all such commands are named in one line."""
+    """A command on a recipe. Its help lists its own options, and names those of all such commands in one line."""
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         own = [one for one in self.get_params(context) if isinstance(one, click.Option) and one.name not in _EVERYWHERE]
@@ -42,7 +42,7 @@ class Command(click.Command):
             formatter.write_dl(records)
         names = ", ".join(f"--{name.replace('_', '-')}" for name in _EVERYWHERE)
         formatter.write_paragraph()
-        formatter.write_text(f"Options of all commands on a recipe ({names}): see `korbert run --help`.")
+        formatter.write_text(f"See `korbert run --help` for the common options {names}.")
 
 
 def _accept(context: click.Context, parameter: click.Parameter, accepted: bool) -> None:
@@ -51,7 +51,7 @@ def _accept(context: click.Context, parameter: click.Parameter, accepted: bool) 
 
 
 def together(*options: _Decorator) -> _Decorator:
-    """Several options as one."""
+    """Combine several option decorators into one."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
@@ -63,7 +63,7 @@ def together(*options: _Decorator) -> _Decorator:
 
 accept_kiwi = click.option(
     "--accept-kiwi", is_flag=True, expose_value=False, callback=_accept, envvar=None,
-    help="Allow another Kiwi than the tokenizer was made with; what is saved then records it.",
+    help="Accept a Kiwi version other than the tokenizer's; saved files record it.",
 )  # fmt: skip
 debug = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 device = click.option(
@@ -71,41 +71,43 @@ device = click.option(
 )
 sharding = click.option(
     "--sharding", type=click.Choice(["ddp", "fsdp"]), default="ddp", show_default=True,
-    help="Of pretrain under torchrun: each process holds the whole model, or a shard.",
+    help="pretrain under torchrun: replicate the model in each process (ddp), or shard it (fsdp).",
 )  # fmt: skip
 anomaly = click.option(
-    "--anomaly", is_flag=True, help="Check each output and gradient of the first 20 steps of a training; slow."
+    "--anomaly", is_flag=True, help="Check every output and gradient in the first 20 training steps; slow."
 )
-workers = click.option("--workers", type=click.IntRange(min=1), help="Processes, or threads of Kiwi.  [default: cores]")
+workers = click.option(
+    "--workers", type=click.IntRange(min=1), help="Worker processes, or Kiwi threads.  [default: cores]"
+)
 row_workers = click.option(
     "--row-workers", type=click.IntRange(min=0),
-    help="Processes of this machine that make the rows of pretrain, divided among its ranks; 0: a thread.  "
-    "[default: 0 on a processor, up to 4 beside each GPU]",
+    help="pretrain: data-loading processes on this machine, divided among its ranks; 0: a thread.  "
+    "[default: 0 on CPU, up to 4 per GPU]",
 )  # fmt: skip
 
 place = together(
     click.option("--root", type=click.Path(path_type=Path), default=Path("artifacts"), show_default=True,
-                 help="Folder of all artifacts."),
+                 help="Folder for all artifacts."),
     click.option("--data", type=click.Path(path_type=Path), envvar="KORBERT_DATA", show_envvar=True,
-                 help="Folder that the recipe's paths are relative to.  [default: the recipe's folder]"),
+                 help="Base folder of the recipe's relative paths.  [default: the recipe's folder]"),
     click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
-                 help="Override a value of the recipe, as in vocab.size=32000; repeatable."),
+                 help="Override a recipe value, e.g. vocab.size=32000; repeatable."),
     accept_kiwi,
     debug,
 )  # fmt: skip
 corpus = together(
     workers,
     click.option("--runner", type=click.Choice(["native", "ray"]), default="native", show_default=True,
-                 help="Run the parts of the corpus stages on this machine, or on a Ray cluster."),
+                 help="Run the corpus stages on this machine or on a Ray cluster."),
     click.option("--address", help="Ray cluster address.  [default: RAY_ADDRESS, or a cluster started here]"),
 )  # fmt: skip
 work = together(
-    click.option("--rebuild", is_flag=True, help="Make artifacts anew, even fresh ones."),
-    click.option("--dry-run", is_flag=True, help="Only show what would be done."),
+    click.option("--rebuild", is_flag=True, help="Rebuild artifacts even if they are fresh."),
+    click.option("--dry-run", is_flag=True, help="Show what would run, and stop."),
 )
 
 
 def show_progress() -> None:
-    """Progress goes to the log where standard error is no terminal."""
+    """Log progress if standard error is not a terminal."""
     logging.basicConfig(format="%(message)s", stream=sys.stderr)
     logging.getLogger("korbert.progress").setLevel(logging.INFO)

@@ -1,4 +1,4 @@
-"""The command that says what a recipe will take."""
+"""The command that estimates the cost of a recipe: plan."""
 
 from typing import Any
 
@@ -14,18 +14,22 @@ __all__ = ["COMMANDS"]
 @click.argument("recipe")
 @click.option(
     "--seconds", type=click.IntRange(0, 3_600), default=30, show_default=True,
-    help="Length of the trial; 0: no trial.",
+    help="Length of the trial run; 0: no trial.",
 )  # fmt: skip
 @click.option(
-    "--hours", type=click.FloatRange(max=1e6), help="Also say which steps fit into that many hours, as --set options."
+    "--hours",
+    type=click.FloatRange(max=1e6),
+    metavar="H",
+    help="Also print how many steps fit into H hours, as --set options.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @options.device
 @options.place
 def plan(recipe: str, seconds: int, hours: float | None, as_json: bool, **common: Any) -> None:
-    """Say what pretraining RECIPE takes: parameters, arithmetic, memory, rows, and, by a short trial, time.
+    """Estimate the cost of pretraining RECIPE.
 
-    Without shards, rows are taken to be full and the trial is on made-up ids.
+    Prints parameters, FLOPs, memory and rows, and measures speed in a short trial to estimate the time. Without shards,
+    rows are assumed full, and the trial uses made-up ids.
 
     \b
     Example:

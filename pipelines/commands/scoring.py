@@ -1,4 +1,4 @@
-"""Commands that answer and score KorQuAD files, check what is handed in, and compare runs."""
+"""Commands that answer and score KorQuAD files, check submissions, and compare runs."""
 
 from pathlib import Path
 
@@ -16,10 +16,10 @@ _FILE = click.Path(path_type=Path)
 @click.argument("model", type=_FILE, required=False)
 @click.argument("input", type=_FILE, required=False)
 @click.argument("output", type=_FILE, required=False)
-@click.option("--check", "bundle", type=_FILE, metavar="BUNDLE", help="Run the folder to hand in as a judge would.")
-@click.option("--dataset", type=_FILE, help="Questions for --check.  [default: those that korbert carries]")
+@click.option("--check", "bundle", type=_FILE, metavar="BUNDLE", help="Run the submission folder as a judge would.")
+@click.option("--dataset", type=_FILE, help="Questions for --check.  [default: korbert's own sample]")
 @click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), default=60.0, show_default=True,
-              metavar="MINUTES", help="What --check allows.")  # fmt: skip
+              metavar="MINUTES", help="Time limit of --check.")  # fmt: skip
 @options.device
 @options.accept_kiwi
 @options.debug
@@ -33,11 +33,11 @@ def submit(
     device: str,
     debug: bool,
 ) -> None:
-    """Answer a KorQuAD file, or check what is handed in.
+    """Answer a KorQuAD file, or check a submission.
 
-    INPUT is KorQuAD's JSON, OUTPUT becomes {id: answer} with every id. MODEL is a korquad artifact, or its model/.
-    --check BUNDLE takes the place of the three: it runs submission/ of a korquad artifact in a fresh folder without
-    network, looks at its answers, and prints time, memory, scores, and the commands of a CodaLab worksheet.
+    INPUT is a KorQuAD JSON file; OUTPUT becomes {id: answer} for every id. MODEL is a korquad artifact or its model/.
+    --check BUNDLE replaces all three: it runs submission/ of a korquad artifact in a fresh folder without network,
+    validates the answers, and prints time, memory, scores, and the commands of a CodaLab worksheet.
     """
     from pipelines.submission import submit as answer
 
@@ -62,7 +62,7 @@ def submit(
 @click.argument("predictions", type=_FILE)
 @options.debug
 def score(dataset: Path, predictions: Path, debug: bool) -> None:
-    """Print the official exact match and F1 of PREDICTIONS on DATASET."""
+    """Print official exact match and F1 of PREDICTIONS on DATASET."""
     import json
 
     from pipelines.submission import score as official
@@ -73,16 +73,17 @@ def score(dataset: Path, predictions: Path, debug: bool) -> None:
 @click.command()
 @click.argument("folders", type=click.Path(path_type=Path), nargs=-1, metavar="FOLDER FOLDER...")
 @click.option("--model", "models", multiple=True, metavar="NAME",
-              help="Of tasks: pretrained, scratch, tfidf; once, or once a folder.  [default: the first]")  # fmt: skip
-@click.option("--page", type=_FILE, help="Write an HTML page with curves, and examples of tasks.")
-@click.option("--json", "as_json", is_flag=True, help="Of tasks: print one JSON object.")
+              help="Tasks: model to compare (pretrained, scratch, tfidf), once or once per folder.  "
+              "[default: the first]")  # fmt: skip
+@click.option("--page", type=_FILE, help="Write an HTML page with curves, and for tasks with examples.")
+@click.option("--json", "as_json", is_flag=True, help="Tasks: print one JSON object.")
 @options.debug
 def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | None, as_json: bool, debug: bool) -> None:
     """Compare pretraining runs, or models of one task.
 
-    FOLDER is a pretrain artifact, finished or still running (pretrain.partial), or the folder of its recipe: runs are
-    compared at equal time and at equal pieces. Or it is what `korbert finetune` or a [tasks.NAME] of a recipe made: the
-    first is compared with each other on the same rows of one file, and whether the difference is more than chance.
+    Pretraining: FOLDER is a pretrain artifact, finished or running (pretrain.partial), or its recipe's folder; runs are
+    compared at equal time and at equal pieces. Tasks: FOLDER is the output of `korbert finetune` or of a [tasks.NAME]
+    section; the first is compared with each of the others on the same rows, with a significance test.
     """
     from korbert.durable import check_output
     from pipelines.comparing import open_runs

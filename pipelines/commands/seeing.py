@@ -1,4 +1,4 @@
-"""Commands that show what a model does with a text, and with one word in many: look, words."""
+"""Commands that visualize a model: look (one text), words (one word in many texts)."""
 
 from itertools import chain
 from pathlib import Path
@@ -31,33 +31,36 @@ _CONTEXT = 30  # characters on each side of a word
 @click.argument("model", type=_FILE)
 @click.argument("text", required=False)
 @click.argument("pair", required=False)
-@click.option("--html", type=_FILE, required=True, help="Page to write.")
+@click.option("--html", type=_FILE, required=True, help="HTML page to write.")
 @click.option(
     "--layers",
     type=_FILE,
     metavar="FILE",
-    help="Instead of a text: the texts of FILE in every layer, coloured by their labels.",
+    help="Instead of TEXT: plot the texts of FILE in every layer, coloured by label.",
 )
-@click.option("--text", "text_column", metavar="NAME", help="Column of the text in FILE.  [default: text, 문장, ..]")
-@click.option("--label", metavar="NAME", help="Column of the label in FILE.  [default: label, ..]")
+@click.option("--text", "text_column", metavar="NAME", help="Text column of FILE.  [default: text, 문장, ..]")
+@click.option("--label", metavar="NAME", help="Label column of FILE.  [default: label, ..]")
 @click.option("--form", type=click.Choice(FORMS), default="auto", show_default=True, help="Format of FILE.")
 @click.option(
     "--way",
     type=click.Choice(["pca", "tsne"]),
     default="pca",
     show_default=True,
-    help="How vectors of texts become two numbers: principal components, or t-SNE.",
+    help="Projection of the text vectors to 2D: principal components or t-SNE.",
 )
-@click.option("--most", type=click.IntRange(min=3), default=500, show_default=True, help="Texts of FILE to draw.")
+@click.option(
+    "--most", type=click.IntRange(min=3), default=500, show_default=True, help="Maximum number of texts to plot."
+)
 @options.device
 @options.accept_kiwi
 @options.debug
 def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Path | None, text_column: str | None,
          label: str | None, form: "Form", way: "Way", most: int, device: str, debug: bool) -> None:  # fmt: skip
-    """Show what MODEL does with TEXT, or with TEXT and PAIR: attention, neurons, guesses, vectors.
+    """Visualize MODEL on TEXT, or on TEXT and PAIR.
 
-    MODEL is an artifact with a model, or its model/. The page needs no network; it works by double click. A reader
-    (KorQuAD) takes a question and a text, in this order.
+    The page shows attention, neurons, predictions and vectors. MODEL is an artifact with a model, or its model/. The
+    page is self-contained and opens without a server or network. A KorQuAD model takes a question and a context, in
+    this order.
 
     \b
     Examples:
@@ -93,8 +96,10 @@ def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Pa
 @click.argument("model", type=_FILE)
 @click.argument("word")
 @click.argument("input", type=click.File("rb"), default="-")
-@click.option("--html", type=_FILE, help="Write a page of the occurrences in two dimensions, with their sentences.")
-@click.option("--top", type=click.IntRange(min=1), default=3, show_default=True, help="Nearest occurrences of each.")
+@click.option("--html", type=_FILE, help="Write an HTML page that plots the occurrences in 2D, with their sentences.")
+@click.option(
+    "--top", type=click.IntRange(min=1), default=3, show_default=True, help="Number of nearest occurrences to list."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line per occurrence, with its vector.")
 @vector_options.layers
 @vector_options.records
@@ -105,9 +110,9 @@ def words(
     model: Path, word: str, input: Any, html: Path | None, top: int, as_json: bool, text: str | None, form: "Format",
     device: str, debug: bool, **given: Any,
 ) -> None:  # fmt: skip
-    """Each occurrence of WORD in the texts of INPUT, and the distances between their vectors.
+    """Compare the vectors of WORD across the texts of INPUT.
 
-    WORD is found by its morphemes: 사랑 also in 사랑해, 걷다 in 걸었다. 배/NNG takes only morphemes with that tag.
+    WORD is matched by morpheme: 사랑 also matches 사랑해, 걷다 matches 걸었다. 배/NNG matches only that tag.
     Distances are 1 - cosine: 0 for the same direction, up to 2.
     """
     import korbert
@@ -126,12 +131,12 @@ def words(
     for one in found:
         if one.vector is None:
             place = f"line {good[one.number]['line']}, character {one.span[0] + 1}"
-            click.echo(f"korbert: {input.name}: {place}: lies behind the pieces that the model reads", err=True)
+            click.echo(f"korbert: {input.name}: {place}: is beyond the model's maximum length", err=True)
     found = [one for one in found if one.vector is not None]
 
     _print_occurrences(found, [good[one.number]["line"] for one in found], top, as_json)
     if not found:
-        click.echo(f"{printable(word)}: is in none of {len(good):,} texts", err=True)
+        click.echo(f"{printable(word)}: does not occur in any of the {len(good):,} texts", err=True)
     elif html is not None:
         texts, spans, vectors = zip(*((one.text, one.span, one.vector) for one in found), strict=True)
         shown = words_data(word, texts, spans, vectors)
@@ -141,7 +146,7 @@ def words(
 
 
 def _print_occurrences(found: "Sequence[Occurrence]", lines: "Sequence[int]", top: int, as_json: bool) -> None:
-    """found: with vectors. lines: of the file, where each stands."""
+    """found: occurrences with vectors. lines: the line number of each in the file."""
     from korbert.vectors.occurrences import distances
     from pipelines.lines import as_json as line_of
 

@@ -1,4 +1,4 @@
-"""The command that puts models behind HTTP."""
+"""The command that serves models over HTTP."""
 
 import importlib.util
 import sys
@@ -23,40 +23,50 @@ _NEEDED = ("starlette", "uvicorn", "prometheus_client")
 
 @click.command()
 @click.argument("models", nargs=-1, metavar="[[NAME=]MODEL]...")
+@click.option("--index", type=click.Path(path_type=Path), help="Index for /similar, built with the first MODEL.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--index", type=click.Path(path_type=Path), help="Index that /similar searches, made with the first MODEL."
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8000,
+    show_default=True,
+    help="Port to listen on; 0: any free port.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
-@click.option("--port", type=click.IntRange(0, 65_535), default=8000, show_default=True, help="0: any free one.")
+@click.option("--token", envvar="KORBERT_TOKEN", show_envvar=True, help="Bearer token required of every request.")
+@click.option("--insecure", is_flag=True, help="Allow other machines without a token.")
 @click.option(
-    "--token", envvar="KORBERT_TOKEN", show_envvar=True, help="What every request has to bring as its Bearer token."
+    "--body-bytes",
+    type=click.IntRange(1_024),
+    default=1 << 20,
+    show_default=True,
+    help="Maximum size of a request body, in bytes.",
 )
-@click.option("--insecure", is_flag=True, help="Serve other machines without a token.")
 @click.option(
-    "--body-bytes", type=click.IntRange(1_024), default=1 << 20, show_default=True, help="Bytes of a request's body."
+    "--texts", type=click.IntRange(1), default=2_048, show_default=True, help="Maximum number of texts per request."
 )
-@click.option("--texts", type=click.IntRange(1), default=2_048, show_default=True, help="Texts of a request.")
 @click.option(
     "--pieces",
     type=click.IntRange(16),
     default=4_096,
     show_default=True,
-    help="Pieces of a text that a model reads as a whole, for answers and spans.",
+    help="Maximum pieces of a text that is read as a whole (answers, spans).",
 )
 @click.option(
     "--batch-pieces",
     type=click.IntRange(16),
     default=2_048,
     show_default=True,
-    help="Pieces of a batch; a GPU likes more.",
+    help="Pieces per batch; larger values suit a GPU.",
 )
-@click.option("--queue", type=click.IntRange(1), default=4_096, show_default=True, help="Texts that may wait.")
+@click.option(
+    "--queue", type=click.IntRange(1), default=4_096, show_default=True, help="Maximum number of waiting texts."
+)
 @click.option(
     "--seconds",
     type=click.FloatRange(0, 3_600, min_open=True),
     default=30,
     show_default=True,
-    help="Seconds that an answer may take.",
+    help="Time limit of a request, in seconds.",
 )
 @options.device
 @options.accept_kiwi
@@ -66,11 +76,12 @@ def serve(
     body_bytes: int, texts: int, pieces: int, batch_pieces: int, queue: int, seconds: float, device: str,
     debug: bool,
 ) -> None:  # fmt: skip
-    """Serve each MODEL at an address: vectors, pieces, guesses, labels, answers.
+    """Serve models over HTTP.
 
-    MODEL is a folder with a model. Requests call it by NAME, by default the last part of the folder; the first one
-    answers those that name none. `POST /v1/embeddings` is OpenAI's; /docs shows all paths. Ctrl-C or SIGTERM ends it:
-    what was asked before is answered.
+    Endpoints return embeddings, pieces, filled masks, predictions and answers. MODEL is a folder with a model. Requests
+    select it by NAME, by default the last part of its path; the first model answers requests without a name. `POST
+    /v1/embeddings` follows OpenAI's API; /docs lists all endpoints. Ctrl-C or SIGTERM stops the server after pending
+    requests are answered.
 
     \b
     Examples:
@@ -82,7 +93,7 @@ def serve(
     boxed = sorted(path.name for path in BOX.iterdir()) if BOX.is_dir() else []
     given = models or tuple(boxed)
     if not given:
-        raise click.UsageError("give a MODEL: a folder with one, such as artifacts/demo/pretrain")
+        raise click.UsageError("give a MODEL: a folder with a model, such as artifacts/demo/pretrain")
     from pipelines.looking import page
     from pipelines.service.limits import Limits
     from pipelines.service.running import is_loopback, run
@@ -90,13 +101,13 @@ def serve(
 
     if not token and not insecure and not is_loopback(host):
         raise click.UsageError(
-            f"--host {host} lets other machines in: give a --token that they have to bring, or --insecure"
+            f"--host {host} admits other machines: give a --token that they must send, or --insecure"
         )
     folders = named(given)
     limits = Limits(body_bytes, texts, pieces, batch_pieces, queue, seconds)
 
     def load() -> "tuple[Mapping[str, Served], Searcher | None]":
-        from pipelines.service.models import load_all  # PyTorch: the address is there before
+        from pipelines.service.models import load_all  # imports PyTorch: after the server is listening
 
         return load_all(folders, index, device, limits)
 

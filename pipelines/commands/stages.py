@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "logged", "pipeline_of", "run_stages"]
 
-_MAX_WORKERS_A_CORE = 32  # processes of half a gigabyte each: more is a slip of the finger
+_MAX_WORKERS_A_CORE = 32  # processes of half a gigabyte each: more must be a typo
 
 
 class _AboveBars(logging.StreamHandler[TextIO]):
-    """Writes to the sys.stderr of the moment, where a progress bar puts a stream that keeps the bar below the lines."""
+    """Writes to the current sys.stderr: a progress bar replaces it with a stream that keeps the bar below the lines."""
 
     def emit(self, record: logging.LogRecord) -> None:
         self.stream = sys.stderr
@@ -34,7 +34,7 @@ class _AboveBars(logging.StreamHandler[TextIO]):
 
 
 def logged(debug: bool) -> None:
-    """What a run says goes to standard error."""
+    """Send log messages to standard error."""
     level = logging.ERROR if is_silent() else logging.DEBUG if debug else logging.INFO
     logging.basicConfig(level=level, format="%(message)s", handlers=[_AboveBars()])
     for noisy in ("matplotlib", "fsspec", "urllib3", "datasets", "filelock", "torch"):
@@ -45,7 +45,7 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
            workers: int | None = None, runner: Literal["native", "ray"] = "native", address: str | None = None,
            device: str = "auto", row_workers: int | None = None,
            sharding: Literal["ddp", "fsdp"] = "ddp", anomaly: bool = False) -> "Pipeline":  # fmt: skip
-    """The recipe, and where and how it runs, from the options of a command."""
+    """The pipeline of a recipe, from the options of a command."""
     from pipelines import recipes
     from pipelines.pipeline import Pipeline
     from pipelines.runtime import Runtime
@@ -55,10 +55,10 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
     folder = data or recipes.find(recipe).parent
     number = {"workers": workers} if workers else {}
     if address is not None and runner != "ray":
-        raise click.UsageError("--address is of a Ray cluster: add --runner ray")
+        raise click.UsageError("--address names a Ray cluster: add --runner ray")
     for option, asked in (("--workers", workers if runner == "native" else None), ("--row-workers", row_workers)):
         if (asked or 0) > _MAX_WORKERS_A_CORE * (os.cpu_count() or 1):
-            raise click.UsageError(f"{option} {asked}: this machine has {os.cpu_count()} cores: name fewer")
+            raise click.UsageError(f"{option} {asked}: this machine has {os.cpu_count()} cores: give a smaller number")
     try:
         folder = folder.resolve()
     except (OSError, RuntimeError) as error:  # a loop of links
@@ -70,7 +70,7 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
 
 
 def _as_typed(**given: Sequence[str]) -> tuple[str, ...]:
-    """The options that were given on the command line, to be repeated in a suggested one."""
+    """The options given on the command line, to repeat in a suggested command."""
     context = click.get_current_context()
     names = {"changes": "--set"}
     return tuple(
@@ -88,8 +88,8 @@ def run_stages(pipeline: "Pipeline", stages: Sequence[Stage], rebuild: bool, dry
     if whole and pipeline.runtime.sharding == "fsdp":
         able = ", ".join(f"`korbert {stage.name}`" for stage in pipeline.recipe.stages.values() if stage.spreads)
         raise SettingsError(
-            f"--sharding fsdp: {', '.join(whole)} cannot spread a model over processes: leave it out there, and give "
-            f"it to {able} alone"
+            f"--sharding fsdp: {', '.join(whole)} cannot shard a model over processes: leave the option out, and use "
+            f"it with {able} alone"
         )
     if is_silent() and (dry_run or not trains):
         return
@@ -110,7 +110,7 @@ def run_stages(pipeline: "Pipeline", stages: Sequence[Stage], rebuild: bool, dry
 
 
 def _joined(pipeline: "Pipeline") -> AbstractContextManager[object]:
-    """Connects the processes that torchrun has started."""
+    """Connect the processes that torchrun has started."""
     if world().size == 1:
         return nullcontext()
     from korbert.training.devices import choose_device
@@ -120,7 +120,7 @@ def _joined(pipeline: "Pipeline") -> AbstractContextManager[object]:
 
 
 def _show_plan(pipeline: "Pipeline", names: Sequence[str], rebuild: bool) -> None:
-    """The status of those stages. What a run would refuse at once is refused here, too."""
+    """Print the status of these stages. What a run would refuse at the start is refused here, too."""
     from pipelines.summary import show_status
 
     statuses = [status for status in pipeline.statuses(rebuild=names if rebuild else ()) if status.stage in names]
@@ -131,7 +131,7 @@ def _show_plan(pipeline: "Pipeline", names: Sequence[str], rebuild: bool) -> Non
 
 
 class _StageName(click.Choice[str]):
-    """A stage of the table; or tasks.NAME, for the recipe to know."""
+    """A stage of the table, or tasks.NAME, which only the recipe can check."""
 
     def __init__(self) -> None:
         super().__init__([*STAGES, f"{TASK}NAME"])
@@ -142,7 +142,7 @@ class _StageName(click.Choice[str]):
 
 @click.command()
 @click.argument("recipe")
-@click.option("--from", "first", type=_StageName(), help="First stage; those before must be fresh.")
+@click.option("--from", "first", type=_StageName(), help="First stage; earlier ones must be fresh.")
 @click.option("--to", "last", type=_StageName(), help="Last stage.")
 @options.work
 @options.corpus
@@ -154,7 +154,7 @@ class _StageName(click.Choice[str]):
 def run(recipe: str, first: str | None, last: str | None, rebuild: bool, dry_run: bool, **common: Any) -> None:
     """Run the stages of RECIPE in order.
 
-    Fresh artifacts are skipped, interrupted ones resumed, drifted ones refused.
+    Fresh artifacts are skipped, interrupted ones resumed, stale ones refused.
 
     \b
     Example:
@@ -202,11 +202,13 @@ def _stage_command(stage: Stage) -> click.Command:
 @options.anomaly
 @options.place
 def tasks(recipe: str | None, names: tuple[str, ...], rebuild: bool, dry_run: bool, **common: Any) -> None:
-    """Fine-tune and score on tasks of RECIPE: its sections [tasks.NAME], or those that are named.
+    """Fine-tune and score on the [tasks.NAME] sections of RECIPE.
 
-    Reads the pretrained model, or the one that tasks.NAME.init names, and the files of [tasks.NAME].
+    NAMEs select sections; the default is all. Without RECIPE, the known data sets are listed.
 
-    Writes model/, scores.json and predictions.jsonl for each.
+    Reads the pretrained model, or the one named by tasks.NAME.init, and the files of [tasks.NAME].
+
+    Writes model/, scores.json and predictions.jsonl for each task.
 
     \b
     Example:
@@ -233,10 +235,13 @@ def tasks(recipe: str | None, names: tuple[str, ...], rebuild: bool, dry_run: bo
 
 @click.command(cls=options.Command)
 @click.argument("recipe")
-@click.option("--verify", is_flag=True, help="Hash every file of every artifact.")
+@click.option("--verify", is_flag=True, help="Verify the hash of every file of every artifact.")
 @options.place
 def status(recipe: str, verify: bool, **common: Any) -> None:
-    """Show the state of each stage (fresh, stale, partial, absent), the reason, and what a run would do."""
+    """Show the state of each stage, the reason, and the next action.
+
+    States are fresh, stale, partial (interrupted) and absent.
+    """
     from pipelines.summary import show_status
 
     pipeline = pipeline_of(recipe, **common)
@@ -247,7 +252,7 @@ def status(recipe: str, verify: bool, **common: Any) -> None:
 @click.argument("recipe")
 @options.place
 def report(recipe: str, **common: Any) -> None:
-    """Redraw the pages of RECIPE's artifacts. Makes nothing stale."""
+    """Regenerate the HTML reports of RECIPE. Nothing becomes stale."""
     from pipelines.reports import index, render
 
     pipeline = pipeline_of(recipe, **common)
@@ -267,9 +272,9 @@ def report(recipe: str, **common: Any) -> None:
 
 @click.command()
 @click.argument("name")
-@click.option("--all", "every_key", is_flag=True, help="Write every key, with its unit and default.")
+@click.option("--all", "every_key", is_flag=True, help="Include every key, with its unit and default.")
 def new(name: str, every_key: bool) -> None:
-    """Write NAME.toml, a recipe to start from."""
+    """Create NAME.toml, a recipe to start from."""
     from korbert.durable import check_output, write_whole
     from pipelines.recipes import check_name
     from pipelines.template import full_recipe, short_recipe
@@ -278,7 +283,7 @@ def new(name: str, every_key: bool) -> None:
     check_name(path)
     check_output(path)
     if path.exists():
-        raise SettingsError(f"{path}: is there already: choose another name")
+        raise SettingsError(f"{path}: already exists: choose another name")
     write_whole(path, (full_recipe() if every_key else short_recipe()).encode())
     click.echo(f"{path}: name your files in it, then `korbert run {path}`")
 

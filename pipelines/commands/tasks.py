@@ -1,4 +1,4 @@
-"""Commands that teach a model a task of one's own, and score it."""
+"""Commands that fine-tune a model on the user's own task and evaluate it."""
 
 import glob
 import json
@@ -30,16 +30,16 @@ _FILE = click.Path(path_type=Path)
 
 
 def _columns(function: Any) -> Any:
-    """Options that say which column holds what."""
+    """Options that map columns to roles."""
     for option in reversed(
         (
             click.option("--text", metavar="NAME", help="Column of the text.  [default: text, sentence, 문장, ..]"),
             click.option("--pair", metavar="NAME", help="Column of the second text of a pair."),
-            click.option("--label", metavar="NAME", help="Column of the label, or of the number to predict."),
+            click.option("--label", metavar="NAME", help="Column of the label, or of the target number."),
             click.option("--column", "others", multiple=True, metavar="ROLE=NAME",
-                         help="Column of another role (choices, tokens, tags, spans, id, ..); repeatable."),
+                         help="Column for another role (choices, tokens, tags, spans, id, ..); repeatable."),
             click.option("--form", type=click.Choice(FORMS), default="auto", show_default=True,
-                         help="Format of the files; auto goes by their ending, else by their content."),
+                         help="File format; auto: by extension, else by content."),
         )
     ):  # fmt: skip
         function = option(function)
@@ -47,33 +47,34 @@ def _columns(function: Any) -> Any:
 
 
 def _learning(function: Any) -> Any:
-    """Options that say what is learned, from what, and how."""
+    """Options of the commands that train: model, data, and settings."""
     for option in reversed(
         (
             click.argument("model", type=_FILE),
-            click.option("--train", type=_FILE, help="File to learn from: CSV, TSV, JSON lines, Parquet, CoNLL, .."),
-            click.option("--valid", type=_FILE, help="File that chooses epoch and rate.  [default: part of --train]"),
+            click.option("--train", type=_FILE, help="Training file: CSV, TSV, JSON lines, Parquet, CoNLL, .."),
+            click.option("--valid", type=_FILE, help="Validation file, to select epoch and learning rate.  "
+                         "[default: part of --train]"),
             click.option("--valid-share", type=click.FloatRange(0, 1, min_open=True, max_open=True),
-                         help="That share.  [default: 0.1]"),
-            click.option("--test", type=_FILE, help="File to score on, once a seed."),
+                         help="Share of --train used for validation.  [default: 0.1]"),
+            click.option("--test", type=_FILE, help="Test file, scored once per seed."),
             click.option("--task", "set_", metavar="NAME",
-                         help="A known data set instead, as `korbert tasks` lists them."),
+                         help="Use a known data set instead; `korbert tasks` lists them."),
             click.option("--data", type=_FILE, envvar="KORBERT_DATA", show_envvar=True,
-                         help="Folder of the files of --task."),
+                         help="Folder with the files of --task."),
             click.option("--output", type=_FILE, required=True, help="Folder to write."),
             click.option("--kind", type=click.Choice(list(KINDS)),
-                         help="Kind of task.  [default: found from the columns]"),
+                         help="Kind of task.  [default: inferred from the columns]"),
             _columns,
-            click.option("--several", is_flag=True, help="A text has any number of labels."),
+            click.option("--several", is_flag=True, help="Multi-label: a text has any number of labels."),
             click.option("--epochs", type=click.IntRange(min=1),
-                         help="Passes over the rows; the best one is kept.  [default: 3]"),
+                         help="Epochs; the best is kept.  [default: 3, or up to 20 to reach 200 steps]"),
             click.option("--learning-rate", "rates", type=float, multiple=True,
-                         help="Rate to try; repeatable.  [default: 2e-4]"),
-            click.option("--seeds", type=click.IntRange(min=1), help="Trainings, each of its own seed.  [default: 1]"),
+                         help="Learning rate to try; repeat for several.  [default: 2e-4]"),
+            click.option("--seeds", type=click.IntRange(min=1), help="Number of seeds to train with.  [default: 1]"),
             click.option("--features", metavar="LAYERS",
-                         help='Learn a head on layers of the frozen encoder: "last", "sum of last four, mlp", ..'),
+                         help='Train a head on layers of the frozen encoder: "last", "sum of last four, mlp", ..'),
             click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
-                         help="Any other setting, as in a recipe; repeatable."),
+                         help="Any other setting of a recipe's task; repeatable."),
             options.workers,
             options.device,
             options.anomaly,
@@ -87,13 +88,14 @@ def _learning(function: Any) -> Any:
 
 @click.command()
 @_learning
-@click.option("--scratch", is_flag=True, help="Also train the same encoder from random weights, to compare.")
+@click.option("--scratch", is_flag=True, help="Also train the same encoder from random weights, for comparison.")
 @options.work
 def finetune(rebuild: bool, dry_run: bool, **given: Any) -> None:
-    """Teach MODEL a task, from a file of your own or a known data set: labels, numbers, spans, choices, answers.
+    """Fine-tune MODEL on a labelled file or a known data set.
 
-    MODEL is a folder with a model: a pretrain artifact, an imported encoder. The folder of --output gets model/, scores
-    beside baselines, predictions and a page. The same command resumes after an interruption.
+    Targets are labels, numbers, spans, choices or answers. MODEL is a folder with a model, such as a pretrain artifact
+    or an imported encoder. The --output folder receives model/, scores next to baselines, predictions and a report. The
+    same command resumes an interrupted run.
 
     \b
     Examples:
@@ -103,17 +105,21 @@ def finetune(rebuild: bool, dry_run: bool, **given: Any) -> None:
     pipeline = _pipeline(**given)
     run_stages(pipeline, list(pipeline.recipe.stages.values()), rebuild, dry_run)
     if not dry_run and not is_silent():
-        _show(pipeline, given["output"])
+        from pipelines.summary import show
+
+        show(pipeline)
+        output = str(given["output"])
+        click.echo(f"use it: korbert predict {shlex.quote(output)} FILE, or korbert.load({output!r}) in Python")
 
 
 @click.command()
 @_learning
 def layers(**given: Any) -> None:
-    """Score every layer of MODEL, frozen, on a task: which one knows most of it?
+    """Probe every layer of the frozen MODEL on a task.
 
-    Each layer, and the combinations of Devlin et al. 2019 (table 7), gets a head of its own, with three seeds. The
-    vectors are computed once. The folder of --output gets layers.json and layers.html. Of --features only the head
-    counts, as in "last, mlp, 64".
+    A separate head is trained on each layer and on the combinations of Devlin et al. 2019 (table 7), with three seeds.
+    Vectors are computed once. The --output folder receives layers.json and layers.html. Only the head of --features is
+    used, as in "last, mlp, 64".
     """
     from korbert.durable import check_output
     from pipelines.layers import layer_table
@@ -135,7 +141,7 @@ def _pipeline(
     others: tuple[str, ...], form: str, changes: tuple[str, ...], workers: int | None, device: str, anomaly: bool,
     debug: bool, rates: tuple[float, ...], seeds: int | None, valid_share: float | None, **plain: Any,
 ) -> "Pipeline":  # fmt: skip
-    """A recipe of one task from the options of a command. plain: those that are settings by the same name."""
+    """The pipeline of a single task, from the options of a command. plain: options named like settings."""
     from pipelines import recipes
     from pipelines.pipeline import Pipeline
     from pipelines.runtime import Runtime
@@ -147,7 +153,7 @@ def _pipeline(
     section: dict[str, Any] = {"init": str(model.absolute())}
     if train is None:
         if data is None:
-            raise click.UsageError("--task needs --data: the folder that holds the files of the set")
+            raise click.UsageError("--task needs --data: the folder with the files of the set")
         section["set"] = set_
     else:
         files = {"train": train, "valid": valid, "test": test}
@@ -166,7 +172,7 @@ def _pipeline(
 
 
 def _by_role(text: str | None, pair: str | None, label: str | None, others: Sequence[str]) -> dict[str, list[str]]:
-    """Role -> its columns, as the options name them."""
+    """Role -> its columns, as given by the options."""
     columns = {name: [value] for name, value in (("text", text), ("pair", pair), ("label", label)) if value}
     for one in others:
         role, equals, name = one.partition("=")
@@ -179,7 +185,7 @@ def _by_role(text: str | None, pair: str | None, label: str | None, others: Sequ
 def _kind(
     train: Path, kind: str | None, columns: Mapping[str, list[str]], form: Any
 ) -> tuple[str, dict[str, list[str]]]:
-    """The kind of task, and the columns by its roles; said where it was found."""
+    """The kind of task, and its columns by role. An inferred kind is reported on standard error."""
     from korbert.tasks.kinds.detecting import detect
 
     found = dict(columns)
@@ -193,17 +199,10 @@ def _kind(
 
 
 def _pattern(path: Path) -> str:
-    """The absolute path of a file or folder, taken as it stands."""
+    """The absolute path of a file or folder, with glob characters escaped."""
     if not path.exists():
         raise SettingsError(f"{path}: no such file: check its name and folder")
     return glob.escape(str(path.absolute()))
-
-
-def _show(pipeline: "Pipeline", output: Path) -> None:
-    from pipelines.summary import show
-
-    show(pipeline)
-    click.echo(f"use it: korbert predict {shlex.quote(str(output))} FILE, or korbert.load({str(output)!r}) in Python")
 
 
 @click.command()
@@ -211,16 +210,16 @@ def _show(pipeline: "Pipeline", output: Path) -> None:
 @click.argument("file", type=_FILE)
 @_columns
 @click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.")
-@click.option("--output", type=_FILE, help="Write a JSON line for each row, with what is predicted.")
+@click.option("--output", type=_FILE, help="Write one JSON line per row, with its prediction.")
 @options.device
 @options.accept_kiwi
 @options.debug
 def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label: str | None, others: tuple[str, ...],
              form: Any, as_json: bool, output: Path | None, device: str, debug: bool) -> None:  # fmt: skip
-    """Score MODEL on FILE, which has the right answers.
+    """Evaluate MODEL on a labelled FILE.
 
-    MODEL is a folder that `korbert finetune` has written, or an artifact of a section [tasks.NAME]. Each score stands
-    with the 95 % interval over other rows of this kind.
+    MODEL is a folder written by `korbert finetune`, or the artifact of a [tasks.NAME] section. Each score comes with a
+    95 % bootstrap interval over rows.
     """
     from korbert.durable import check_output, write_whole
     from korbert.tasks.predicting import Predictor

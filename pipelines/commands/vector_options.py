@@ -1,4 +1,4 @@
-"""Options of the commands on vectors, and what they make."""
+"""Options of the vector commands, and the embedding that they describe."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -21,7 +21,7 @@ _PATH = click.Path(path_type=Path)
 
 
 class _Layers(click.ParamType[tuple[int, ...]]):
-    """Numbers of layers, with commas between them."""
+    """Comma-separated layer numbers."""
 
     name = "N[,N..]"
 
@@ -29,34 +29,34 @@ class _Layers(click.ParamType[tuple[int, ...]]):
         try:
             return value if isinstance(value, tuple) else tuple(int(part) for part in value.split(","))
         except ValueError:
-            self.fail(f"{value!r}: give numbers of layers, as in -1 or -4,-3,-2,-1", parameter, context)
+            self.fail(f"{value!r}: give layer numbers, as in -1 or -4,-3,-2,-1", parameter, context)
 
 
 layers = options.together(
-    click.option("--layer", type=_Layers(), help="Layers: 0 the embeddings, -1 the last one.  [default: -1]"),
-    click.option("--mix", type=click.Choice(get_args(Mix)), help="Of several layers.  [default: mean]"),
+    click.option("--layer", type=_Layers(), help="Layers to use: 0 the embeddings, -1 the last layer.  [default: -1]"),
+    click.option("--mix", type=click.Choice(get_args(Mix)), help="How to combine several layers.  [default: mean]"),
 )
 vectors = options.together(
     layers,
     click.option("--pooling", type=click.Choice(get_args(PoolingName)),
-                 help="What makes one vector of those of the pieces.  [default: the model's, else mean; in an index "
-                 "bm25, if counts of pieces are at hand]"),
-    click.option("--no-special-tokens", is_flag=True, help="Pool without [CLS] and [SEP]."),
-    click.option("--size", type=click.IntRange(min=1), help="Keep only the first numbers of a vector."),
-    click.option("--counts", type=_PATH, help="A counts.parquet, for idf and bm25.  [default: the model's]"),
+                 help="How piece vectors are pooled into one text vector.  [default: the model's, else mean; for an "
+                 "index bm25, if piece counts are available]"),
+    click.option("--no-special-tokens", is_flag=True, help="Leave [CLS] and [SEP] out of the pooling."),
+    click.option("--size", type=click.IntRange(min=1), help="Keep only the first N dimensions."),
+    click.option("--counts", type=_PATH, help="counts.parquet for idf and bm25 pooling.  [default: the model's]"),
     click.option("--correct", type=click.Choice(get_args(CorrectionName)),
-                 help="Take out what all vectors have in common, or whiten them."),
-    click.option("--fit-on", type=_PATH, help="Texts that --correct is fitted on.  [default: the input]"),
+                 help="Remove the common component of the vectors, or whiten them."),
+    click.option("--fit-on", type=_PATH, help="File of texts on which to fit --correct.  [default: the input]"),
 )  # fmt: skip
 records = options.together(
-    click.option("--text", metavar="NAME", help="Column or key of the text.  [default: text, document, 문장, ..]"),
+    click.option("--text", metavar="NAME", help="Text column or key.  [default: text, document, 문장, ..]"),
     click.option("--format", "form", type=click.Choice(["auto", "lines", "jsonl", "csv", "tsv"]), default="auto",
-                 show_default=True, help="What the file is; auto goes by its name, or by its first line."),
+                 show_default=True, help="File format; auto: by file name, else by the first line."),
 )  # fmt: skip
 
 
 def asked_for(given: dict[str, Any]) -> "Asked":
-    """The settings of vectors among the options that were given."""
+    """The vector settings among the given options."""
     asked: Asked = {}
     for name in ("layer", "mix", "pooling", "size"):
         if given.get(name) is not None:
@@ -78,10 +78,10 @@ def embedding_of(
     *,
     search: bool = False,
 ) -> "Embedding":
-    """The model with the settings of its vectors.
+    """The model with its vector settings.
 
-    texts, form, text: what is read, on which a correction is fitted without --fit-on. search: with the pooling that an
-    index takes by itself.
+    texts, form, text: the input, on which a correction is fitted without --fit-on. search: use the default pooling of
+    an index.
     """
     import korbert
     from korbert.vectors import POOLINGS, PieceCounts
@@ -91,9 +91,9 @@ def embedding_of(
     loaded, asked, way, fit_on = korbert.load(model, device=device), asked_for(given), given["correct"], given["fit_on"]
     pooling = asked.get("pooling") or loaded.vector_defaults.get("pooling") or ("bm25" if search else "mean")
     if given["counts"] and not POOLINGS[pooling].counts:
-        raise SettingsError("--counts: is for --pooling idf or bm25: leave it out, or take one of them")
+        raise SettingsError("--counts: is for --pooling idf or bm25: leave it out, or choose one of them")
     if fit_on and way is None:
-        raise SettingsError("--fit-on: is for --correct: leave it out, or say what is to be fitted")
+        raise SettingsError("--fit-on: needs --correct: add it, or leave --fit-on out")
     counts = PieceCounts.find(given["counts"], str(model), loaded.tokenizer) if given["counts"] else None
     if search:
         asked, counts = search_settings(loaded, asked, counts)
@@ -104,13 +104,13 @@ def embedding_of(
         return plain
     path = fit_on or texts
     if path is None or not path.is_file():
-        raise SettingsError("--correct: is fitted on texts before it is used: name a file of them with --fit-on")
+        raise SettingsError("--correct: must be fitted on texts first: name a file of texts with --fit-on")
     correction = fit_correction(plain, way, fit_on) if fit_on else fit_correction(plain, way, path, form, text)
     return Embedding(loaded, asked, counts, correction)
 
 
 class Failed:
-    """Counts the records of a file, and names each that has an error on standard error."""
+    """Counts the records of a file, and reports each error on standard error."""
 
     def __init__(self, name: str) -> None:
         self.name, self.lines, self.failed = name, 0, 0
@@ -126,6 +126,6 @@ class Failed:
         return "error" in record
 
     def end(self) -> None:
-        """CorpusError where a record had an error."""
+        """Raise CorpusError if any record had an error."""
         if self.failed:
-            raise CorpusError(f"{self.name}: {self.failed:,} of {self.lines:,} lines failed, as said above")
+            raise CorpusError(f"{self.name}: {self.failed:,} of {self.lines:,} lines failed: see the messages above")

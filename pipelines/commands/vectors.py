@@ -1,4 +1,4 @@
-"""Commands on vectors of texts: embed, index, similar."""
+"""Commands on text vectors: embed, index, similar."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -31,11 +31,11 @@ _everywhere = options.together(options.device, options.accept_kiwi, options.debu
 @click.command()
 @_MODEL
 @click.argument("input", type=click.File("rb"), default="-")
-@click.option("--output", type=_PATH, help="Write a .npy or .parquet file; an interrupted run is resumed.")
+@click.option("--output", type=_PATH, help="Write a .npy or .parquet file; an interrupted run resumes.")
 @vector_options.vectors
-@click.option("--normalize", is_flag=True, help="Scale the vectors to length 1.")
+@click.option("--normalize", is_flag=True, help="Scale vectors to unit length.")
 @click.option(
-    "--parts", type=click.Choice(get_args(Unit)), help="Vectors of these parts of each text, with their spans."
+    "--parts", type=click.Choice(get_args(Unit)), help="Vectors of these units of each text, with their spans."
 )
 @vector_options.records
 @_everywhere
@@ -43,11 +43,12 @@ def embed(
     model: Path, input: Any, output: Path | None, text: str | None, form: "Format", device: str, debug: bool,
     parts: Unit | None, **given: Any,
 ) -> None:  # fmt: skip
-    """Vectors of the texts of INPUT (default: standard input), in order.
+    """Compute the vectors of the texts of INPUT.
 
-    MODEL is any model. A text is a line, a JSON line of {"text": ..}, or a row of a table. Without --output each gives
-    a JSON line of {"line": .., "vector": ..}. A .npy file has a row for each record, a .parquet file line, id, error
-    and vector. A record that cannot be read is named, its row holds no numbers, and the exit code is 1.
+    INPUT is standard input by default; results keep its order. MODEL is any model. A text is a line, a JSON line of
+    {"text": ..}, or a table row. Without --output, each text yields a JSON line of {"line": .., "vector": ..}. A .npy
+    file has one row per record; a .parquet file has line, id, error and vector. A record that cannot be read is
+    reported, its row is NaN or null, and the exit code is 1.
     """
     from korbert.durable import check_output
     from korbert.progress import track
@@ -59,7 +60,7 @@ def embed(
         files.check_ending(output)
         check_output(output, model, *([source] if source else []))
         if parts:
-            raise SettingsError("--parts: are written as JSON lines: leave --output out")
+            raise SettingsError("--parts: writes JSON lines only: leave --output out")
     embedding, failed = vector_options.embedding_of(model, device, given, source, form, text), Failed(input.name)
     records = files.text_records(input, input.name, form, text, utf8=output is not None)
     if output is None:
@@ -99,7 +100,7 @@ def _print_vectors(
 def _pairs(
     corpus: Path, form: "Format", text: str | None, failed: Failed, advance: Callable[[int], None] = lambda count: None
 ) -> Iterator[tuple[str, str]]:
-    """Id and text of each record of a file; records with an error and repeated ids are named."""
+    """(id, text) of each record of a file; errors and repeated ids are reported."""
     from pipelines.embedding import text_records
 
     seen: dict[str, int] = {}
@@ -107,7 +108,7 @@ def _pairs(
         for record in chain.from_iterable(text_records(file, corpus.name, form, text, utf8=True)):
             id = str(record.get("id", f"{corpus.name}:{record['line']}"))
             if "error" not in record and id in seen:
-                record["error"] = f"id {id!r:.60} is that of line {seen[id]}, too"
+                record["error"] = f"id {id!r:.60} is already used by line {seen[id]}"
             if not failed(record):
                 seen[id] = record["line"]
                 yield id, record["text"]
@@ -117,8 +118,8 @@ def _pairs(
 @click.command()
 @_MODEL
 @click.argument("corpus", type=_PATH, required=False)
-@click.option("--output", type=_PATH, required=True, help="The folder of the index; one that is there is added to.")
-@click.option("--remove", type=_PATH, help="A file of ids, one a line, whose texts are removed first.")
+@click.option("--output", type=_PATH, required=True, help="Index folder; an existing index is extended.")
+@click.option("--remove", type=_PATH, help="File of ids, one per line, to remove first.")
 @vector_options.vectors
 @vector_options.records
 @_everywhere
@@ -126,10 +127,10 @@ def index(
     model: Path, corpus: Path | None, output: Path, remove: Path | None, text: str | None, form: "Format",
     device: str, debug: bool, **given: Any,
 ) -> None:  # fmt: skip
-    """Make the texts of CORPUS searchable by meaning and by words.
+    """Index the texts of CORPUS for search by vectors and BM25.
 
-    CORPUS is a file of lines, of JSON lines of {"id": .., "text": ..}, or a table. A text whose id is in the index
-    replaces that one; without an id it has FILE:LINE. What was added before a run was cut off is not computed again.
+    CORPUS is a file of lines, JSON lines of {"id": .., "text": ..}, or a table. A text with an indexed id replaces the
+    earlier one; the default id is FILE:LINE. An interrupted run resumes without recomputing what it has added.
     """
     import korbert
     from korbert.progress import track
@@ -142,7 +143,9 @@ def index(
     way = given["correct"]
     if (output / "index.json").exists():
         own = korbert.load(model, device=device)
-        made = Index.create(output, own, **vector_options.asked_for(given))  # refuses settings other than the index has
+        made = Index.create(
+            output, own, **vector_options.asked_for(given)
+        )  # refuses settings other than those of the index
     else:
         new = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
         made = Index.create(output, new.model, counts=new.counts, correction=new.correction, **new.asked)
@@ -153,7 +156,7 @@ def index(
         ids = {line for line in remove.read_text(encoding="utf-8").splitlines() if line}
         removed = made.remove(ids, rank_words=corpus is None)
         if removed < len(ids):
-            click.echo(f"korbert: {remove}: {len(ids) - removed:,} of {len(ids):,} ids are in no text", err=True)
+            click.echo(f"korbert: {remove}: {len(ids) - removed:,} of {len(ids):,} ids are not in the index", err=True)
     if corpus is not None:
         with track("index", None, "texts") as advance:
             added = made.add(_pairs(corpus, form, text, failed, advance))
@@ -168,14 +171,14 @@ def index(
 @_MODEL
 @click.argument("corpus", type=_PATH, metavar="CORPUS|INDEX")
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
-@click.option("--input", type=click.File("rb"), help="A file of texts, one a line; - is standard input.")
-@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Texts to find.")
+@click.option("--input", type=click.File("rb"), help="File of texts, one per line; - is standard input.")
+@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Number of texts to find.")
 @click.option(
     "--way",
     type=click.Choice(get_args(Way)),
     default="both",
     show_default=True,
-    help="By vectors, by BM25 of words, or by both, joined by reciprocal ranks.",
+    help="Rank by vectors, by BM25, or by both (reciprocal rank fusion).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line per text.")
 @vector_options.vectors
@@ -185,11 +188,11 @@ def similar(
     model: Path, corpus: Path, texts: tuple[str, ...], input: Any, top: int, way: Way, as_json: bool,
     text: str | None, form: "Format", device: str, debug: bool, **given: Any,
 ) -> None:  # fmt: skip
-    """The texts of CORPUS that are most like TEXT.
+    """Find the texts of CORPUS or INDEX most similar to TEXT.
 
-    INDEX is a folder that `korbert index` has made; a CORPUS, as of that command, is indexed for this once. Texts are
-    arguments, or lines of --input or of standard input. Each line shows rank, score, cosine of the vectors, BM25 of the
-    words, id and text; - where a way did not find the text.
+    INDEX is a folder made by `korbert index`; a CORPUS file is indexed for this call only. Texts are arguments, or
+    lines of --input or standard input. Each output line shows rank, score, cosine similarity, BM25, id and text; - if a
+    ranking did not return the text.
     """
     import korbert
     from korbert.vectors import Index
@@ -202,10 +205,12 @@ def similar(
         if corpus.is_dir():
             if of_new := [name for name in ("counts", "correct", "fit_on") if given[name]]:
                 option = of_new[0].replace("_", "-")
-                raise SettingsError(f"--{option}: {corpus} has what it was made with: leave it out")
+                raise SettingsError(f"--{option}: {corpus} was built with its own: leave the option out")
             loaded = korbert.load(model, device=device)
             made = Index.load(corpus, loaded)
-            Index.create(corpus, loaded, **vector_options.asked_for(given))  # refuses settings other than the index has
+            Index.create(
+                corpus, loaded, **vector_options.asked_for(given)
+            )  # refuses settings other than those of the index
         else:
             own = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
             folder = stack.enter_context(TemporaryDirectory(prefix="korbert-index-"))

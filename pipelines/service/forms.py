@@ -44,36 +44,36 @@ class Form(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
-    model: str | None = Field(None, description="name of the model; by default the first one of the service")
+    model: str | None = Field(None, description="name of the model; default: the first one served")
 
 
 class Embeddings(Form):
-    input: Texts = Field(description="a text, or several; long ones are cut to what the model reads")
+    input: Texts = Field(description="a text, or several; long texts are truncated to the model's maximum length")
     encoding_format: Literal["float", "base64"] = Field(
-        "float", description="numbers, or base64 of little-endian 32-bit floats"
+        "float", description="float: JSON numbers; base64: little-endian 32-bit floats"
     )
-    dimensions: int | None = Field(None, ge=1, description="keep only the first numbers of each vector")
+    dimensions: int | None = Field(None, ge=1, description="keep only this many leading dimensions")
     layer: _Layers | None = Field(
         None,
-        description="not OpenAI's: 0 the embeddings, 1 the first layer, -1 the last one; of several layers their mean;"
-        " the last one by default",
+        description="extension of OpenAI's API: 0 the embeddings, 1 the first layer, -1 the last one (default); "
+        "several layers are averaged",
     )
     pooling: PoolingName | None = Field(
         None,
-        description="not OpenAI's: what makes one vector of those of the pieces; idf and bm25 need counts of pieces in"
-        " the model's folder; by default as the model was trained, else mean",
+        description="extension of OpenAI's API: how piece vectors are pooled into one text vector; idf and bm25 "
+        "need piece counts in the model's folder; default: as the model was trained, else mean",
     )
     user: str | None = Field(None, description="ignored")
 
 
 class Tokenize(Form):
     input: Texts = Field(description="a text, or several")
-    special_tokens: bool = Field(False, description="read [MASK] and the like as special tokens")
+    special_tokens: bool = Field(False, description="parse [MASK] and the like as special tokens")
 
 
 class Fill(Form):
     input: Texts = Field(description="texts with [MASK]")
-    top: int = Field(5, ge=1, le=100, description="candidates for each gap")
+    top: int = Field(5, ge=1, le=100, description="candidates per gap")
 
 
 class Predict(Form):
@@ -82,18 +82,20 @@ class Predict(Form):
 
 class Answer(Form):
     question: Texts = Field(description="a question, or several")
-    context: Texts = Field(description="as many as questions")
+    context: Texts = Field(description="one context per question")
 
 
 class Similar(Form):
     input: Texts = Field(description="a text, or several; `model` is ignored: an index has its own")
-    top: int = Field(10, ge=1, le=100, description="texts of the index for each text")
-    way: Literal["both", "vectors", "words"] = Field("both", description="by vectors, by BM25 of morphemes, or both")
+    top: int = Field(10, ge=1, le=100, description="number of results per text")
+    way: Literal["both", "vectors", "words"] = Field(
+        "both", description="rank by vectors, by BM25 of morphemes, or by both"
+    )
 
 
 class Attention(Form):
-    text: str = Field(description="a text; for a model that answers questions, the question")
-    pair: str | None = Field(None, description="a second text; for such a model, the text with the answer")
+    text: str = Field(description="a text; for a question answering model, the question")
+    pair: str | None = Field(None, description="a second text; for a question answering model, the context")
 
 
 class _Fault(BaseModel):
@@ -209,7 +211,7 @@ class _ModelFacts(BaseModel):
 
 class Health(BaseModel):
     status: Literal["loading", "ready", "ending"]
-    models: list[_ModelFacts] = Field(description="none without the token where one is needed")
+    models: list[_ModelFacts] = Field(description="empty without the token, if one is required")
     index: bool = Field(description="whether there is an index for /similar")
 
 

@@ -54,13 +54,14 @@ class VocabStage(VocabSettings, HeldOut, frozen=True, extra="forbid"):
 
     tokenizer: str = Field(
         "",
-        description="folder of a tokenizer, or of a model, to take instead of learning one; new words go behind it",
+        description="folder of a tokenizer or model to use instead of learning one; new words are appended",
     )
     add: int = Field(
         0,
         ge=0,
         le=1 << 20,
-        description="with tokenizer: how many of the forms that it most often cuts into several pieces to add as words",
+        description="with tokenizer: number of words to add, from the forms that it most often splits into "
+        "several pieces",
     )
 
     @model_validator(mode="after")
@@ -101,7 +102,7 @@ class Phase(BaseModel, frozen=True, extra="forbid"):
     batch_size: int = Field(32, ge=1, description="rows per step")
     steps: int = Field(ge=1, description="optimizer updates")
     micro_batches: int = Field(
-        1, ge=1, description="gradient accumulation: parts that a step's rows are split into, to save memory"
+        1, ge=1, description="gradient accumulation: number of parts a step's rows are split into, to save memory"
     )
     masking_rate: float | None = Field(
         None,
@@ -111,7 +112,7 @@ class Phase(BaseModel, frozen=True, extra="forbid"):
     )
     fill: bool = Field(
         False,
-        description="fill rows with as many examples as fit; none sees another, and each counts its own positions",
+        description="pack several examples into each row; attention and positions stay within an example",
     )
 
     @model_serializer(mode="wrap")
@@ -125,7 +126,7 @@ class TheirConfig(BaseModel, frozen=True, extra="allow"):
     """[pretrain.encoder.transformers]: a config of `transformers`, in its own words."""
 
     model_type: str = Field(
-        description="electra, deberta-v2, ..; beside it any other entry of that config, such as hidden_size"
+        description="electra, deberta-v2, ..; any other entry of that config may be added, such as hidden_size"
     )
 
 
@@ -134,7 +135,7 @@ class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
 
     architecture: Literal["bert", "modern"] = Field(
         "modern",
-        description="bert: Devlin et al. 2018; modern: Warner et al. 2024; transformers: one of that library",
+        description="bert: Devlin et al. 2018; modern: Warner et al. 2024; transformers: an encoder of that library",
     )
     vocab_size: int = Field(1, ge=1, le=1, exclude=True, description="not a setting: it is the tokenizer's")
     transformers: TheirConfig | None = None  # of a TransformersSection; here, so that it is listed and refused
@@ -212,28 +213,29 @@ def _encoder_section(values: Any, _: object) -> EncoderSection | TransformersSec
 class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     """[pretrain]"""
 
-    precision: PrecisionName = Field(
-        "auto", description="training precision; auto: bf16 if the device is faster in it, else fp32"
-    )
-    threads: int = Field(2, ge=1, description="CPU threads of training; another number gives other bytes")
+    precision: PrecisionName = Field("auto", description="training precision; auto: bf16 where it is faster, else fp32")
+    threads: int = Field(2, ge=1, description="CPU threads for training; a different number gives different bytes")
     seed: int = Field(0, ge=0, description="random seed of weights, rows and masks")
     init: str = Field(
         "",
-        description="folder of a pretrained model whose weights to begin with; tokenizer and encoder must be its own",
+        description="folder of a pretrained model to continue from; tokenizer and encoder must match it",
     )
     embeddings: Literal["drawn", "kiwi"] = Field(
         "drawn",
-        description="first embeddings of pieces: drawn, or kiwi: Kiwi's own vectors of the morphemes that it knows",
+        description="initial piece embeddings; drawn: random; kiwi: Kiwi's own vectors of the morphemes that it knows",
     )
     encoder: Annotated[EncoderSection | TransformersSection, WrapValidator(_encoder_section)]
-    phases: tuple[Phase, ...] = Field(min_length=1, description="run in this order under one learning rate schedule")
+    phases: tuple[Phase, ...] = Field(
+        min_length=1, description="training phases, run in this order under one learning rate schedule"
+    )
     shares: dict[str, float] = Field(
         {},
         description="source -> share of the training rows, 0 to 1; others share the rest; {}: every row once",
     )
     objectives: tuple[ObjectiveName, ...] = Field(
         ("mlm", "nsp"),
-        description="what is learned at once: mlm, nsp, sop, spans, rtd, distill, clm (korbert/pretraining/objectives)",
+        description="objectives to train jointly: mlm, nsp, sop, spans, rtd, distill, clm "
+        "(korbert/pretraining/objectives)",
     )
     head: HeadSettings = HeadSettings()
     masking: MaskingSettings = MaskingSettings()
@@ -244,7 +246,8 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     optimizer: OptimizerSettings
     on_divergence: Literal["stop", "skip"] = Field(
         "stop",
-        description="at a loss that is no number: stop, or skip: back to the last checkpoint, and leave those rows out",
+        description="on a non-finite loss or gradient: stop, or skip: resume at the last checkpoint and leave "
+        "those rows out",
     )
     log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")
     evaluate_every: int = Field(200, ge=1, description="steps between evaluations on held-out rows")

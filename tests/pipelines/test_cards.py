@@ -115,7 +115,7 @@ def test_export_writes_the_card_and_leaves_an_edited_one(
     (tmp_path / "one" / "README.md").write_text("내 것", encoding="utf-8")
     assert run_command(["export", str(folder), str(tmp_path / "one")]) == 0
     assert (tmp_path / "one" / "README.md").read_text(encoding="utf-8") == "내 것"
-    assert "README.md: stays as it is" in capsys.readouterr().out
+    assert "README.md: kept" in capsys.readouterr().out
 
     save_model(tmp_path / "plain", model, tiny_tokenizer)  # of no artifact
     assert run_command(["export", str(tmp_path / "plain"), str(tmp_path / "three")]) == 0

@@ -89,7 +89,7 @@ def test_text_of_others_in_an_error_moves_no_cursor(tmp_path: Path, capsys: pyte
 
 def test_an_address_is_of_a_ray_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run_command(["clean", "demo", "--address", "here:6379"]) == 2
-    assert "--address is of a Ray cluster: add --runner ray" in capsys.readouterr().err
+    assert "--address names a Ray cluster: add --runner ray" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("stage", "option"), [("clean", "--workers"), ("pretrain", "--row-workers")])
@@ -108,8 +108,8 @@ def test_what_cannot_spread_its_model_says_so(
     root = tmp_path / "artifacts"
     assert cli.run_command([*arguments, "--sharding", "fsdp", "--root", str(root)]) == 2
     assert capsys.readouterr().err == (
-        f"korbert: --sharding fsdp: {whole} cannot spread a model over processes: leave it out there, and give it to "
-        "`korbert pretrain` alone\n"
+        f"korbert: --sharding fsdp: {whole} cannot shard a model over processes: leave the option out, and use it "
+        "with `korbert pretrain` alone\n"
     )
     assert not root.exists()
     assert (
@@ -184,7 +184,7 @@ def test_the_help_of_a_stage_says_what_it_reads_and_writes(name: str, capsys: py
     assert ("--runner" in said) == (name in ("clean", "analyze", "vocab", "shard"))
     listed = [line.split()[0] for line in said.split("Options:")[1].splitlines() if line.startswith("  -")]
     assert len(listed) <= 9  # what all commands on a recipe have is named in one line
-    assert "see `korbert run --help`" in said
+    assert "See `korbert run --help`" in said
 
 
 def test_a_new_recipe_is_written_over_nothing(

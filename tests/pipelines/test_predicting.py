@@ -199,7 +199,7 @@ def test_the_command_says_what_failed_and_goes_on(
     assert [json.loads(line)["line"] for line in out.splitlines()] == [1, 2, 3]
     assert err.splitlines() == [
         f"korbert: {path}: line 3: 'text' is null, not a string",
-        f"korbert: {path}: 1 of 3 lines failed, as said above and in their results",
+        f"korbert: {path}: 1 of 3 lines failed: see the messages above and the results",
     ]
 
 

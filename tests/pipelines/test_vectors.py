@@ -90,7 +90,7 @@ def test_vectors_in_a_file(
     for line, error in ((3, "is not JSON"), (4, "has a lone surrogate"), (5, "'text' is a number, not a string")):
         assert f"texts.jsonl: line {line}: {error}" in err
     assert f"{output}: 8 rows" in err
-    assert "texts.jsonl: 3 of 8 lines failed, as said above" in err
+    assert "texts.jsonl: 3 of 8 lines failed: see the messages above" in err
     expected = korbert.load(model, "cpu").embed(TEXTS, size=7)
     good = [0, 1, 5, 6, 7]
     if ending == "npy":
@@ -188,12 +188,12 @@ def test_correction_and_counts(
     [
         (["--output", "x.csv"], "x.csv: is written as its name ends: take .npy or .parquet"),
         (["--output", "nowhere/x.npy"], "nowhere/x.npy: there is no folder nowhere"),
-        (["--output", "x.npy", "--parts", "piece"], "--parts: are written as JSON lines: leave --output out"),
+        (["--output", "x.npy", "--parts", "piece"], "--parts: writes JSON lines only: leave --output out"),
         (["--layer", "7"], r"layer 7: the encoder has layers 0 (its embeddings) to 2, -1 being the last"),
-        (["--layer", "last"], "'last': give numbers of layers, as in -1 or -4,-3,-2,-1"),
+        (["--layer", "last"], "'last': give layer numbers, as in -1 or -4,-3,-2,-1"),
         (["--pooling", "idf"], "idf and bm25 need counts of pieces"),
-        (["--counts", "x.parquet"], "--counts: is for --pooling idf or bm25: leave it out, or take one of them"),
-        (["--fit-on", "x.txt"], "--fit-on: is for --correct: leave it out, or say what is to be fitted"),
+        (["--counts", "x.parquet"], "--counts: is for --pooling idf or bm25: leave it out, or choose one of them"),
+        (["--fit-on", "x.txt"], "--fit-on: needs --correct: add it, or leave --fit-on out"),
     ],
 )
 def test_options_that_are_refused(
@@ -228,8 +228,8 @@ def test_an_index_is_made_added_to_and_searched(model: str, tmp_path: Path, caps
         capsys, "index", model, str(more), "--output", folder, "--remove", str(tmp_path / "gone.txt"), code=1
     )
     assert out == f"{folder}: 1 new, 1 replaced, 0 unchanged, 1 removed; 5 texts\n"
-    assert "gone.txt: 1 of 2 ids are in no text" in err
-    assert "more.jsonl: line 3: id 't0' is that of line 1, too" in err
+    assert "gone.txt: 1 of 2 ids are not in the index" in err
+    assert "more.jsonl: line 3: id 't0' is already used by line 1" in err
     assert "more.jsonl: line 4: has a lone surrogate, which no file can hold" in err
     assert "more.jsonl: 2 of 4 lines failed" in err
 
@@ -300,7 +300,7 @@ def test_the_occurrences_of_a_word(model: str, tmp_path: Path, capsys: pytest.Ca
         ["", "2", "line 2", "나는 너를 [사랑]했다", "사랑/NNG"],
         ["", "3", "line 4", "[사랑] 누가 말했나", "사랑/NNG"],
     ]
-    assert "line 6, character 121: lies behind the pieces that the model reads" in err
+    assert "line 6, character 121: is beyond the model's maximum length" in err
     assert "sentences.txt: line 7: byte 1 is not UTF-8" in err
     out, _ = said(capsys, "words", model, "사랑", str(path), "--json", "--layer", "1", code=1)
     found = [json.loads(line) for line in out.splitlines()]
@@ -323,7 +323,7 @@ def test_the_occurrences_of_a_word(model: str, tmp_path: Path, capsys: pytest.Ca
 def test_a_word_that_is_nowhere(model: str, texts: str, capsys: pytest.CaptureFixture[str]) -> None:
     page = Path(texts).with_name("words.html")
     out, err = said(capsys, "words", model, "없는말", texts, "--html", str(page))
-    assert (out, "없는말: is in none of 5 texts" in err) == ("", True)
+    assert (out, "없는말: does not occur in any of the 5 texts" in err) == ("", True)
     assert not page.exists()
     _, err = said(capsys, "words", model, "대출", texts, "--html", texts, code=2)
     assert texts in err  # which would be lost

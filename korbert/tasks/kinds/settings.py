@@ -27,39 +27,45 @@ _Columns = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) if 
 class TaskSection(LearningSettings, frozen=True, extra="forbid"):
     """A task of any kind: its files, initial weights, and training."""
 
-    set: str = Field("", description="a known data set, as `korbert tasks` lists them; its files are below --data")
-    train: str = Field("", description="training file, relative to the data folder; a pattern may match several")
-    valid: str = Field("", description="validation file; without, a share of the training rows")
-    test: str = Field("", description="test file, scored once a seed; without, validation scores are all there is")
-    form: Form = Field("auto", description="format of the files; auto: by their ending, else by their content")
-    columns: Mapping[str, _Columns] = Field({}, description='columns by role, as in { text = "문장", label = "감정" }')
+    set: str = Field("", description="a known data set (`korbert tasks` lists them) with its files below --data")
+    train: str = Field("", description="training file, relative to the data folder; a glob may match several")
+    valid: str = Field("", description='validation file; "": a share of the training rows')
+    test: str = Field("", description='test file, scored once per seed; "": only validation scores are reported')
+    form: Form = Field("auto", description="file format; auto: by extension, else by content")
+    columns: Mapping[str, _Columns] = Field(
+        {}, description='column names by role, as in { text = "문장", label = "감정" }'
+    )
     validation_share: float = Field(
-        0.1, gt=0, lt=1, description="share of the training rows that validate, by hash of their text, without `valid`"
+        0.1,
+        gt=0,
+        lt=1,
+        description="without `valid`: share of training rows used for validation, by hash of their text",
     )
     train_rows: int | None = Field(
         None,
         ge=2,
-        description="maximum training rows, those that validate included, chosen by hash of their text; none: all",
+        description="maximum training rows, including validation rows, chosen by hash of their text; none: all",
     )
-    metrics: tuple[str, ...] = Field((), description="scores, the one that makes choices first; none: the kind's")
+    metrics: tuple[str, ...] = Field(
+        (), description="metrics; the first selects epoch and learning rate; []: those of the kind"
+    )
     init: str = Field(
-        "pretrain", description='where it begins: "pretrain" (of this recipe), "scratch", or a folder of a model'
+        "pretrain", description='initial weights: "pretrain" (of this recipe), "scratch", or a model folder'
     )
-    scratch: bool = Field(False, description="also train the same encoder from random weights, as a row of its own")
+    scratch: bool = Field(False, description="also train the same encoder from random weights, as a separate row")
     epochs: Numbers = Field(
         (),
-        description="passes over the training examples, one number or a list; the best is kept; none: 3, or up to 20 "
-        "to reach 200 steps",
+        description="training epochs, one number or a list; the best is kept; []: 3, or up to 20 to reach 200 steps",
     )
     overlap: bool = Field(
         True,
         description="add an embedding to pieces that occur in both texts; transformers cannot load such a model",
     )
     features: FeatureSettings | None = Field(
-        None, description="freeze the encoder, and teach a head on the vectors of some layers; none: all weights learn"
+        None, description="freeze the encoder and train a head on the vectors of some layers; none: train all weights"
     )
-    baselines: bool = Field(True, description="also score what needs no encoder: the majority, TF-IDF, a dictionary")
-    note: str = Field("", description="a remark to save with the scores")
+    baselines: bool = Field(True, description="also score baselines without an encoder: majority, TF-IDF, dictionary")
+    note: str = Field("", description="remark saved with the scores")
 
     @model_validator(mode="before")
     @classmethod
@@ -102,14 +108,14 @@ class ClassificationSection(TaskSection, frozen=True, extra="forbid"):
 
     kind: Literal["classification"] = "classification"
     pooling: Literal["mean", "first"] = Field(
-        "mean", description="text vector: mean over all pieces, or that of the first piece"
+        "mean", description="text vector: mean over pieces, or that of the first piece"
     )
     class_weights: Literal["none", "balanced"] = Field(
-        "none", description="balanced: a label weighs the more in the loss the rarer it is"
+        "none", description="balanced: weight each label in the loss inversely to its frequency"
     )
-    uncounted: str = Field("", description="label that micro_f1 leaves out, as KLUE-RE does no_relation")
+    uncounted: str = Field("", description="label excluded from micro_f1, such as no_relation in KLUE-RE")
     several: bool = Field(
-        False, description="a text has any number of labels: a list, or labels between bars or commas"
+        False, description="multi-label: any number of labels per text, as a list or separated by bars or commas"
     )
 
 
@@ -118,7 +124,7 @@ class RegressionSection(TaskSection, frozen=True, extra="forbid"):
 
     kind: Literal["regression"] = "regression"
     pooling: Literal["mean", "first"] = Field(
-        "mean", description="text vector: mean over all pieces, or that of the first piece"
+        "mean", description="text vector: mean over pieces, or that of the first piece"
     )
 
 
@@ -127,7 +133,7 @@ class ChoiceSection(TaskSection, frozen=True, extra="forbid"):
 
     kind: Literal["choice"] = "choice"
     pooling: Literal["mean", "first"] = Field(
-        "mean", description="text vector: mean over all pieces, or that of the first piece"
+        "mean", description="text vector: mean over pieces, or that of the first piece"
     )
 
 
@@ -135,7 +141,9 @@ class TaggingSection(TaskSection, frozen=True, extra="forbid"):
     """Labels of spans or words."""
 
     kind: Literal["tagging"] = "tagging"
-    stride: int | None = Field(None, ge=0, description="pieces that windows of a long text share; none: a quarter")
+    stride: int | None = Field(
+        None, ge=0, description="pieces shared by adjacent windows; none: a quarter of max_length"
+    )
 
 
 class ReadingSection(WindowSettings, TaskSection, frozen=True, extra="forbid"):
@@ -143,7 +151,7 @@ class ReadingSection(WindowSettings, TaskSection, frozen=True, extra="forbid"):
 
     kind: Literal["reading"] = "reading"
     unanswerable: bool | None = Field(
-        None, description="whether a question may be left without an answer; none: if a training question has none"
+        None, description="whether questions may have no answer; none: true if a training question has none"
     )
 
 
@@ -158,14 +166,19 @@ class EmbeddingSection(TaskSection, frozen=True, extra="forbid"):
 
     kind: Literal["embedding"] = "embedding"
     pooling: Literal["mean", "first"] = Field(
-        "mean", description="text vector: mean over all pieces, or that of the first piece"
+        "mean", description="text vector: mean over pieces, or that of the first piece"
     )
-    normalize: bool = Field(False, description="scale the vectors to length 1")
-    near: _Columns = Field(("entailment",), description="labels of pairs that are near, as in NLI")
-    far: _Columns = Field(("contradiction",), description="labels of pairs that are far; other rows are left out")
+    normalize: bool = Field(False, description="scale vectors to unit length")
+    near: _Columns = Field(("entailment",), description="labels of positive pairs, as in NLI")
+    far: _Columns = Field(
+        ("contradiction",), description="labels of negative pairs; rows with other labels are left out"
+    )
     temperature: float = Field(
-        0.05, gt=0, description="of the softmax over the cosines of a batch, without scores (Gao et al. 2021)"
+        0.05, gt=0, description="without scores: temperature of the softmax over in-batch cosines (Gao et al. 2021)"
     )
     dropout: float = Field(
-        0.1, ge=0, lt=1, description="least dropout of the encoder; learning from texts alone takes two draws of it"
+        0.1,
+        ge=0,
+        lt=1,
+        description="minimum dropout of the encoder; training on single texts compares two dropout masks",
     )

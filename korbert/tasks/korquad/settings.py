@@ -13,5 +13,5 @@ class KorquadSettings(ReadingTaskSettings, frozen=True, extra="forbid"):
     train: str = Field("korquad1/KorQuAD_v1.0_train.json", description="official training file")
     valid: str = Field("korquad1/KorQuAD_v1.0_dev.json", description="official evaluation file")
     official: str = Field(
-        "korquad1/KorQuAD_v1.0_dev.json", description="the file that split_by_article splits; replaces train and valid"
+        "korquad1/KorQuAD_v1.0_dev.json", description="file to split with split_by_article; replaces train and valid"
     )

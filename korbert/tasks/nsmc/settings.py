@@ -16,5 +16,5 @@ class NsmcSettings(ClassificationTaskSettings, frozen=True, extra="forbid"):
         0.05,
         gt=0,
         lt=1,
-        description="share of training reviews, by hash of the id, that validate epoch, learning rate and C",
+        description="share of training reviews, by hash of the id, used to select epoch, learning rate and C",
     )

@@ -164,7 +164,7 @@ def test_an_error_of_the_model_is_one_batch_s() -> None:
 def test_other_machines_need_a_token(models: dict[str, Path]) -> None:
     done = CliRunner().invoke(cli, ["serve", str(models["vectors"]), "--host", "0.0.0.0"])
     assert done.exit_code == 2
-    assert "--host 0.0.0.0 lets other machines in: give a --token that they have to bring, or --insecure" in done.output
+    assert "--host 0.0.0.0 admits other machines: give a --token that they must send, or --insecure" in done.output
     assert [
         host for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "::", "10.0.0.1", "a.b") if is_loopback(host)
     ] == [
