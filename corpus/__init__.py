@@ -1,6 +1,6 @@
-"""What happens to text before a model sees it, gigabytes at a time.
+"""Corpus preparation: from raw text to training shards, gigabytes at a time.
 
-The way of a document:
+How a document is processed:
 
 1. `readers/`: source files of any kind become rows.
 2. `cleaning/`: rows become documents, or dropped rows with a reason (the stage clean).
@@ -9,7 +9,7 @@ The way of a document:
 5. `shards.py`: morphemes become ids and boundaries in Arrow files for training (shard).
 
 `settings.py` holds the settings of all stages, `documents.py` ids and the rule of held-out documents, `execution/` runs
-the work in parts. `overlap.py` looks up which texts of a task the corpus contains. `questions/` makes questions with
+the work in parts. `overlap.py` finds the texts of a task that the corpus contains. `questions/` makes questions with
 answers from text.
 """
 

@@ -1,7 +1,7 @@
-"""Documents -> sentences and morphemes, by Kiwi, once in the whole project.
+"""Documents -> sentences and morphemes, by Kiwi, once for all later stages.
 
-A part is a slice of about `part_bytes` of one file of documents. A slice that crashes or hangs Kiwi is halved down to
-the document at fault. That document goes to `failed/`; the part holds the others, with the same bytes however the slice
+A part is a slice of about `part_bytes` of one file of documents. A slice that crashes or hangs Kiwi is halved until
+the faulty document is isolated. It goes to `failed/`; the part holds the others, with the same bytes however the slice
 was halved.
 """
 
@@ -38,7 +38,7 @@ from korbert.tokenization.settings import AnalyzerOptions
 
 __all__ = ["analyze"]
 
-_VERSION = 1  # raise it when the same input gives other bytes
+_VERSION = 1  # raise it when the same input gives different bytes
 _LIBRARIES = ("kiwipiepy", "kiwipiepy_model", "numpy", "pyarrow")
 _MIN_DEADLINE_SHARE = 1 / 32  # of the deadline of a part, for the smallest slice
 
@@ -175,7 +175,7 @@ def _morphemes(ids: pa.ChunkedArray, sources: pa.ChunkedArray, texts: Sequence[s
     columns: list[list[pa.Array]] = [[pa.array([], kind)] for kind in _ELEMENTS]
     lengths: list[Ints] = []  # of the lists
     for batch in _analyzer.analyze_batches(texts):
-        # To Arrow at once, while the strings are still in the processor's caches.
+        # Convert to Arrow right away, while the strings are still in the CPU caches.
         fields = batch.forms, batch.tags, batch.starts, batch.ends, batch.sentences, batch.eojeols
         for column, values, kind in zip(columns, fields, _ELEMENTS, strict=True):
             column.append(pa.array(values, kind))

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["count", "coverage", "form_counts", "frequent_cut_forms", "usage"]
 
-_VERSION = 1  # raise it when the same input gives other bytes
+_VERSION = 1  # raise it when the same input gives different bytes
 _LIBRARIES = ("numpy", "pyarrow", "duckdb", "sentencepiece")
-_RARELY = 10  # uses, of entries used "rarely": fewer
+_RARELY = 10  # entries with fewer uses count as "rarely" used
 _MOST_SPLIT = 100  # morphemes listed by coverage
 
 _SCHEMA = pa.schema(
@@ -111,9 +111,9 @@ def form_counts(counts: Path, settings: VocabularySettings, min_documents: int =
 def frequent_cut_forms(
     counts: Path, tokenizer: "Tokenizer", number: int, *, min_count: int = 1, min_documents: int = 1
 ) -> list[str]:
-    """At most that many forms, those whose occurrences the tokenizer cuts into several pieces most often; ties by form.
+    """At most that many forms, those that the tokenizer most often cuts into several pieces; ties by form.
 
-    Forms that are longer than the tokenizer's longest piece may be, that are no word (with a space), or cut in fewer
+    Forms longer than the tokenizer's maximum piece length, forms with a space, and forms cut in fewer
     than `min_count` occurrences are left out. counts, min_documents: as in form_counts.
     """
     longest, found = tokenizer.settings.max_piece_chars, list[tuple[int, str]]()
@@ -209,7 +209,7 @@ def _partial_counts(morphemes: Morphemes, wanted: Bools, sources: Codes | None) 
     lengths = np.diff(morphemes.bounds)
     chosen = np.repeat(wanted, lengths)  # (M,), of which C are True
     document = np.repeat(np.arange(len(lengths)), lengths)[chosen]  # (C,)
-    # Each morpheme gets a number made of its form, its tag and its source; a kind is a distinct one of them.
+    # Each morpheme gets a key from form, tag and source; a kind is a distinct key.
     num_forms, num_tags = len(morphemes.forms.names), max(1, len(morphemes.tags.names))
     key = (morphemes.forms.codes * num_tags + morphemes.tags.codes)[chosen]
     if sources is not None:

@@ -1,4 +1,4 @@
-"""Ids of documents, the rule that holds some of them out, and batches of their texts."""
+"""Document ids, the held-out rule, and batches of texts."""
 
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b

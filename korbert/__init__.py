@@ -3,13 +3,13 @@
 1. tokenization/  text -> morphemes (Kiwi) -> pieces of the vocabulary: ids, boundaries, spans.
 2. pretraining/   documents as ids (shards) -> rows with masks and sentence pairs -> batches, losses, held-out figures.
 3. training/      batches and a loss -> updates of the weights, checkpoints, metrics.
-4. modeling/      ids -> one vector a piece (encoder) -> scores (heads); model folders.
+4. modeling/      ids -> one vector per piece (encoder) -> scores (heads); model folders.
 5. tasks/         labelled texts and questions -> batches; a trained model -> labels, answers, filled gaps.
-6. huggingface/   models and tokenizers to `transformers`, and back.
+6. huggingface/   export to `transformers`, and import from it.
 
 loading.py opens a model folder for use: `korbert.load(folder)`. Used by all: errors.py, durable.py (files), seeds.py,
-versions.py and processor.py (what bytes depend on), folders.py (which folder is meant), interruption.py (signals),
-progress.py and terminal.py (what people see).
+versions.py and processor.py (what bytes depend on), folders.py (finds model folders), interruption.py (signals),
+progress.py and terminal.py (terminal output).
 """
 
 from typing import TYPE_CHECKING

@@ -12,7 +12,7 @@ __all__ = ["quietly", "transformers"]
 
 
 def transformers(reason: str) -> ModuleType:
-    """The package. reason: what needs it, in the ModelError that is raised where it is not installed."""
+    """Imports the package. ModelError if it is not installed; reason: what needs it, for the message."""
     try:
         return importlib.import_module("transformers")
     except ImportError:
@@ -21,7 +21,7 @@ def transformers(reason: str) -> ModuleType:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """No bars, hints and load reports of `transformers`."""
+    """Silences bars, hints and load reports of `transformers`."""
     logging: Any = importlib.import_module("transformers.utils.logging")
     shown, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()

@@ -1,8 +1,8 @@
-"""Files that are whole or absent, whatever moment a run is cut off, and whose damage is found when they are read.
+"""Files that are whole or absent even after a crash, with checksums that reveal damage when they are read.
 
 Writing: check_output (before the work), write_whole and write_json, or write_aside for what a library writes.
 Checking: sha256_of a file; checksummed and verified for a JSON record that carries its own SHA-256.
-Reading: read_json and read_object, whose errors say in words what is wrong with a file.
+Reading: read_json and read_object, with readable error messages.
 """
 
 import hashlib
@@ -54,7 +54,7 @@ def check_output(path: Path, *inputs: Path) -> None:
     if not os.path.isdir(folder):  # noqa: PTH112 (False, too, if a folder above may not be entered)
         raise SettingsError(f"{path}: there is no folder {folder}: make it, or name another file")
     try:
-        _aside(path).lstat()  # the longer name of the two
+        _aside(path).lstat()  # the longer of both names
     except FileNotFoundError:
         pass
     except OSError as error:
@@ -84,7 +84,7 @@ def _aside(path: Path) -> Path:
 
 
 def write_whole(path: Path, data: bytes | memoryview, *, aside: Path | None = None) -> None:
-    """Replaces the file at once: a reader sees the old one or the new one. Its folder is made if absent.
+    """Replaces the file atomically: a reader sees the old or the new one. Creates its folder if needed.
 
     aside: as of write_aside; None: `.NAME.tmp` beside the file. Raises SettingsError as `check_output` does.
     """
@@ -117,7 +117,7 @@ def write_aside(path: Path, write: Callable[[Path], object], aside: Path) -> Non
 
 
 def sync(path: Path) -> None:
-    """Returns when the file's bytes, or the names in the folder, are on the disk."""
+    """Syncs the file's bytes, or the names in the folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -132,7 +132,7 @@ def sha256_of(path: Path) -> str:
 
 
 def write_json(path: Path, value: Any, *, sort_keys: bool = False) -> None:
-    """Readable JSON in UTF-8, as `write_whole` writes it.
+    """Writes indented JSON in UTF-8, as `write_whole` does.
 
     A lone surrogate, which UTF-8 cannot hold, is written as its escape. ValueError for NaN and infinities, which JSON
     does not have.
@@ -142,7 +142,7 @@ def write_json(path: Path, value: Any, *, sort_keys: bool = False) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The JSON value in a file. Raises OSError, and ValueError in words where it is not JSON.
+    """The JSON value in a file. Raises OSError, or a readable ValueError if it is not JSON.
 
     NaN, infinity and numbers beyond float64 are not JSON.
     """
@@ -153,7 +153,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """As read_json; {} where the value is not an object."""
+    """As read_json; {} if the value is not an object."""
     value = read_json(path)
     return value if isinstance(value, dict) else {}
 
@@ -166,12 +166,12 @@ def _finite(text: str) -> float:
 
 
 def checksummed(record: Mapping[str, Any]) -> bytes:
-    """A JSON file whose last entry is the SHA-256 of all before it. Equal records give equal bytes."""
+    """JSON bytes whose last entry is the SHA-256 of everything before it. Equal records give equal bytes."""
     return _indented({**record, _CHECKSUM: hashlib.sha256(_indented(record)).hexdigest()})
 
 
 def verified(data: bytes) -> dict[str, Any]:
-    """The record in bytes that `checksummed` wrote. ValueError, in words, where any of them was changed."""
+    """Parses bytes written by `checksummed`. A readable ValueError if any byte was changed."""
     try:
         record = json.loads(data)
     except RecursionError:

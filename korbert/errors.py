@@ -1,18 +1,18 @@
-"""Errors, by what the user has to mend. Every text names the file, the place, what is there, and what to do.
+"""Errors, by what the user has to fix. Every message names the file, the place, what is there, and what to do.
 
 KorbertError
 ├── SettingsError   a recipe, an option or an argument is wrong             exit code 2
 ├── ArtifactError   an artifact is absent, stale, changed or in use         exit code 2
 ├── CorpusError     text or task data cannot be used as it is               exit code 1
 ├── ModelError      a model or tokenizer cannot be loaded, paired, trained  exit code 1
-└── EndedElsewhere  another process of the run failed, and says why         exit code 1
+└── EndedElsewhere  another process of the run failed and reports why       exit code 1
 """
 
 __all__ = ["ArtifactError", "CorpusError", "EndedElsewhere", "KorbertError", "ModelError", "SettingsError"]
 
 
 class KorbertError(Exception):
-    """An error that the user can mend. The command line prints its text alone and exits with `exit_code`."""
+    """An error that the user can fix. The command line prints only its message and exits with `exit_code`."""
 
     exit_code = 1
 
@@ -38,4 +38,4 @@ class ModelError(KorbertError):
 
 
 class EndedElsewhere(KorbertError):
-    """Another process of the same run has failed and says why. This one ends without a word."""
+    """Another process of the same run failed and reports why. This one ends silently."""

@@ -1,4 +1,4 @@
-"""The folder of a model or tokenizer, given that folder or an artifact that holds it."""
+"""Finds the folder of a model or tokenizer, given that folder or an artifact that contains it."""
 
 from pathlib import Path
 
@@ -6,13 +6,13 @@ from korbert.errors import ModelError
 
 __all__ = ["BOX", "model_folder", "tokenizer_folder"]
 
-BOX = Path(__file__).parent / "box"  # models that come with the package, packed (korbert.modeling.packing)
+BOX = Path(__file__).parent / "box"  # bundled models, packed (korbert.modeling.packing)
 
 
 def model_folder(given: str | Path) -> Path:
     """The folder itself, or `model/` of an artifact: artifacts/demo/pretrain -> artifacts/demo/pretrain/model.
 
-    A bare name that is no folder here is that of a model in the box. A folder without a model is returned as it is, for
+    A bare name that is not a folder here names a bundled model. A folder without a model is returned unchanged, for
     its reader to refuse. ModelError for a folder of artifacts, naming those that hold a model.
     """
     return _find(Path(given), ("", "model"), "config.json", "model")

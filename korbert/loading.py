@@ -1,4 +1,4 @@
-"""A trained model, ready for use."""
+"""Loads a trained model for inference."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Worker processes that a signal to the terminal does not reach, and that die with their parent."""
+"""Worker processes that are shielded from terminal signals and die with their parent."""
 
 import ctypes
 import multiprocessing

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, a log line now and then elsewhere."""
+"""Progress of long work: a bar on a terminal, otherwise an occasional log line."""
 
 import logging
 import sys

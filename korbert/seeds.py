@@ -1,4 +1,4 @@
-"""Seeds that are functions of numbers and names: no generator's state has to be saved, or drawn in order."""
+"""Seeds derived from numbers and names, so that no generator state has to be saved or advanced in order."""
 
 import hashlib
 

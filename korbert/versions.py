@@ -8,7 +8,7 @@ __all__ = ["installed_version"]
 
 @cache
 def installed_version(package: str) -> str:
-    """The version without its local label (2.13.0+cpu is 2.13.0); "absent" where the package is not installed."""
+    """The version without its local label (2.13.0+cpu is 2.13.0); "absent" if the package is not installed."""
     try:
         return version(package).partition("+")[0]
     except PackageNotFoundError:

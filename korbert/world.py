@@ -1,8 +1,8 @@
 """This process among those of one training, as `torchrun` starts them. Without its variables there is one process.
 
-All of them run the same code on the same inputs. What one alone may do (decide, write, show) goes through `from_first`
-or stands under `world().writes`. `korbert.training.distributed.joined` connects them; without it, and in one process,
-every function here gives back what it was given. PyTorch is loaded by the connected ones alone.
+All of them run the same code on the same inputs. Work for one process only (decisions, files) uses `from_first`
+or `world().writes`. `korbert.training.distributed.joined` connects them; without it, and in a single process,
+every function here returns its input. Only connected processes load PyTorch.
 """
 
 import os
@@ -48,7 +48,7 @@ def world() -> World:
 
 
 def is_silent() -> bool:
-    """Whether this is one of several processes, and another one logs and shows progress for all."""
+    """Whether another of several processes logs and shows progress for all."""
     try:
         return not world().writes
     except SettingsError:
@@ -69,20 +69,20 @@ def variables() -> str:
 
 
 class Connection:
-    """The group over which the connected processes agree, on the processor whatever they train on; None: no group."""
+    """The CPU process group of the connected processes; None: no group."""
 
     group: "ProcessGroup | None" = None
 
 
 def connected() -> World:
-    """This process among those that `joined` has connected; one alone where it has connected none."""
+    """This process among those connected by `joined`; a world of one if none are."""
     return World() if Connection.group is None else world()
 
 
 def from_first(make: Callable[[], _T]) -> _T:
-    """What `make` gives in rank 0, which alone calls it when all have come here; the others wait for it, however long.
+    """The result of `make`, called in rank 0 once all processes arrive here; the others wait for it, however long.
 
-    The value is pickled. Where `make` raises, rank 0 ends, and the connection that closes ends the others.
+    The value is pickled. If `make` raises, rank 0 ends, and the closed connection ends the others.
     """
     if Connection.group is None:
         return make()
@@ -100,7 +100,7 @@ def agreed(values: Sequence[int]) -> list[int]:
 
 
 def greatest(value: int) -> int:
-    """The greatest of all processes' numbers."""
+    """The maximum over all processes."""
     return _reduced([value], "MAX")[0]
 
 
@@ -116,7 +116,7 @@ def _reduced(values: Sequence[int], how: str) -> list[int]:
 
 
 def require_rows(name: str, rows: int) -> None:
-    """Raises SettingsError where a batch has fewer rows than there are processes. name: of the setting."""
+    """Raises SettingsError if a batch has fewer rows than there are processes. name: of the setting."""
     size = connected().size
     if rows < size:
         raise SettingsError(

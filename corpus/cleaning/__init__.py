@@ -1,6 +1,6 @@
 """Rows of the readers -> clean documents, and dropped rows with a reason.
 
-The way of a row through the three steps of `clean.py`:
+How a row passes through the three steps of `clean.py`:
 
 1. Reading. A worker takes a chunk of a source. `screening.py` passes each of its rows through `normalize.py`,
    `personal.py` (masks), `filters.py` (on the arrays of `features.py`) and `contamination.py` (evaluation sets). The

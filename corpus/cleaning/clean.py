@@ -1,4 +1,4 @@
-"""Source files -> clean documents, and the dropped ones, each with its reason.
+"""Source files -> clean documents, and dropped rows with their reasons.
 
 Three steps. Reading, here: each chunk of a source becomes one part in the scratch folder, with a row for each record,
 screened by itself. Then corpus.cleaning.deduplication, over all parts at once, and corpus.cleaning.writing, part by
@@ -24,7 +24,7 @@ from corpus.cleaning.screening import Screened, screen
 from corpus.cleaning.writing import write_documents
 from corpus.documents import document_id
 from corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, key_of, read_table, write_parquet
-from corpus.execution.workers import Lost, Outcome, Workers, local_threads, run_units
+from corpus.execution.workers import Outcome, Workers, local_threads, run_units
 from corpus.readers import Chunk, SourceRow, chunks, count_records, rows
 from corpus.readers.records import File
 from corpus.settings import MIB, CleanSettings
@@ -34,7 +34,7 @@ from korbert.progress import track
 
 __all__ = ["clean"]
 
-_VERSION = 1  # raise it when the same input gives other bytes
+_VERSION = 1  # raise it when the same input gives different bytes
 _LIBRARIES = ("numpy", "pyarrow", "duckdb", "mwparserfromhell")
 _READ_SCHEMA = pa.schema(
     [
@@ -109,7 +109,14 @@ def clean(
 
     # The three steps. A finished part of any of them is kept when the stage is resumed.
     parts, sums = _read_all(settings, sources, output, workers, index)
-    _refuse_undecodable(settings, sums)
+    for source in settings.sources:
+        undecodable, size = (sums.get(f"{source.name}.{name}", 0) for name in ("undecodable", "bytes"))
+        if undecodable > source.max_undecodable * size:
+            raise CorpusError(
+                f"source {source.name!r}: {undecodable:,} of {size:,} bytes cannot be decoded in the encoding that was "
+                f"{'detected' if source.encoding == 'auto' else 'given'}: set encoding of the source in the recipe, "
+                "or max_undecodable, which drops those rows"
+            )
     if not parts:
         raise CorpusError(f"{_shown_files(sources)}: nothing in there: name files that hold text in [[clean.sources]]")
     key = key_of(settings, *(part.key for part in parts))
@@ -172,18 +179,6 @@ def _read_all(
     return parts, sums
 
 
-def _refuse_undecodable(settings: CleanSettings, sums: Mapping[str, int]) -> None:
-    """Raises CorpusError if the share of undecodable bytes of a source exceeds its limit."""
-    for source in settings.sources:
-        undecodable, size = (sums.get(f"{source.name}.{name}", 0) for name in ("undecodable", "bytes"))
-        if undecodable > source.max_undecodable * size:
-            raise CorpusError(
-                f"source {source.name!r}: {undecodable:,} of {size:,} bytes cannot be decoded in the encoding that was "
-                f"{'detected' if source.encoding == 'auto' else 'given'}: set encoding of the source in the recipe, "
-                "or max_undecodable, which drops those rows"
-            )
-
-
 def _halves(unit: _ReadUnit) -> tuple[_ReadUnit, _ReadUnit] | None:
     """Two units that write pieces for `_merged`; None for a single record."""
     stop = count_records(unit.chunk) if unit.stop is None else unit.stop
@@ -240,7 +235,11 @@ def _merged(outcome: Outcome[_ReadUnit, _ReadResult]) -> Counts:
     """Writes the part of a chunk that was halved: its pieces and the rows of lost records, in the order of the file."""
     unit = outcome.unit
     counts: Counter[str] = Counter()
-    read = [(lost.unit.first, _lost_row(lost)) for lost in outcome.lost]
+    read = []
+    for lost in outcome.lost:  # a row for each record whose worker crashed or hung
+        raw = list(rows(lost.unit.chunk, lost.unit.first, lost.unit.stop, parsed=False))
+        screened = [Screened(row.text, f"clean_{lost.reason}", f"{row.place}: {lost.detail}") for row in raw]
+        read.append((lost.unit.first, _table(lost.unit, raw, screened)))
     empty = _measured(unit, _READ_SCHEMA.empty_table(), np.empty(0, np.uint64))
     pieces_of = {kind: [table] for kind, table in empty.items()}
     for result in outcome.results:
@@ -257,13 +256,6 @@ def _merged(outcome: Outcome[_ReadUnit, _ReadResult]) -> Counts:
         for path in result.pieces.values():
             path.unlink()
     return finished
-
-
-def _lost_row(lost: Lost[_ReadUnit]) -> pa.Table:
-    """The row of a record whose worker crashed or hung."""
-    source_rows = list(rows(lost.unit.chunk, lost.unit.first, lost.unit.stop, parsed=False))
-    screened = [Screened(row.text, f"clean_{lost.reason}", f"{row.place}: {lost.detail}") for row in source_rows]
-    return _table(lost.unit, source_rows, screened)
 
 
 def _finish(unit: _ReadUnit, tables: Mapping[str, pa.Table], counts: Counts) -> Counts:

@@ -1,4 +1,4 @@
-"""Deduplication, the second step of cleaning: what occurs twice or too often, found by DuckDB in all parts at once."""
+"""Deduplication, the second step of cleaning: finds repeated content over all parts at once, with DuckDB."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -217,7 +217,7 @@ class Features:
         keys, starts = self._repeated_ngrams(size)
         _, first = np.unique(keys, return_index=True)
         again = np.delete(starts, first)
-        # Words covered by one or several of them: +1 where one begins, -1 behind its end.
+        # Words covered by one or more of them: +1 where one begins, -1 after its end.
         marked = np.zeros(len(self.words.starts) + 1, np.int64)
         np.add.at(marked, again, 1)
         np.add.at(marked, again + size, -1)

@@ -1,4 +1,4 @@
-"""64-bit hashes of many stretches of text at once: lines, words, terms and their n-grams, and which of them recur."""
+"""64-bit hashes of many text spans at once: lines, words, terms and their n-grams, and tests for repetition."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,9 @@ _known_powers: tuple[Hashes, Hashes] = (np.ones(1, np.uint64), np.ones(1, np.uin
 
 
 def hashes_of(codes: NDArray[np.uint32], starts: Ints, ends: Ints) -> Hashes:
-    """The hash of each stretch of characters, the same wherever it stands. starts, ends: indices into codes, (N,).
+    """The hash of each span of characters, independent of its position. starts, ends: indices into codes, (N,).
 
-    A polynomial hash: characters, mixed, times powers of an odd number, summed modulo 2^64. Any stretch is then the
+    A polynomial hash: mixed characters times powers of an odd number, summed modulo 2^64. Any span's hash is then the
     difference of two prefix sums.
     """
     mixed_codes = (codes.astype(np.uint64) + np.uint64(1)) * _CHAR_FACTOR

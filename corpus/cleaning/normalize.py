@@ -73,7 +73,7 @@ def normalize(text: str, settings: NormalizeSettings) -> str:
             text = text.strip()
         if settings.max_repeats:
             text = _too_many(settings.max_repeats).sub(lambda match: match[1] * settings.max_repeats, text)
-        if not changed:  # else again: an entity may stand for anything
+        if not changed:  # otherwise repeat: an entity may expand to anything
             break
     return unicode_normalize("NFC", text)
 

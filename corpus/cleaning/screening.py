@@ -1,4 +1,4 @@
-"""Screening: what becomes of a row by itself, whatever the other rows hold."""
+"""Screening: cleans and filters each row on its own, independently of other rows."""
 
 from collections import Counter
 from collections.abc import Sequence

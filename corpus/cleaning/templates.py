@@ -1,7 +1,7 @@
 """Documents made from a template: most of their text occurs in many others, names and numbers aside.
 
-Compared are 5-grams of terms in which all numbers are equal. One n-gram in four is sampled by its hash: ten of a
-document of forty terms, which is enough to tell a filled-in form from prose.
+Compares 5-grams of terms in which all numbers are equal. One n-gram in four is sampled by its hash: ten of a
+document of forty terms, enough to tell a filled-in form from prose.
 """
 
 from collections.abc import Sequence

@@ -30,7 +30,7 @@ __all__ = ["Actors", "actors"]
 U = TypeVar("U")
 R = TypeVar("R")
 
-_TRIES = 2  # of a unit whose worker died; the loss of a machine is no fault of the unit and does not count
+_TRIES = 2  # attempts per unit whose worker died; losing a machine does not count
 _MAX_FAILED_STARTS = 3  # of actors, in a row
 
 _logger = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Finished parts: files that are whole or absent, and a record of each, by which a later run recognizes them.
+"""Finished parts: files that are whole or absent, each with a record by which later runs recognize it.
 
 An output folder holds the data (`documents/part-00000.parquet`) and `work/`: the records (`work/STEP/part-00000.json`),
 the number of parts (`work/STEP/parts`), and files that are being written.

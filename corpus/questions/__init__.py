@@ -1,12 +1,12 @@
-"""Questions with answers made from text alone, for a reader to warm up on. No labels are needed.
+"""Generates questions with answers from plain text, to warm up a reader. No labels are needed.
 
-The way of a paragraph (`making.py`):
+How a paragraph is processed (`making.py`):
 
-1. `sentences.py`: a sentence without its brackets, in morphemes, with its predicates.
-2. `topics.py`: a sentence without subject gets the topic of the one before.
-3. `answers.py`, with `numbers.py` and `phrases.py`: its dates, numbers, names and noun phrases, and what asks for each.
-4. `drafts.py`: what of the sentence becomes the question; `checks.py`: what it must not be; `asking.py` and
-   `definitions.py`: the question.
+1. `sentences.py`: splits a sentence, without brackets, into morphemes and predicates.
+2. `topics.py`: gives a sentence without a subject the topic of the previous one.
+3. `answers.py`, with `numbers.py` and `phrases.py`: finds dates, numbers, names and noun phrases, and question words.
+4. `drafts.py`: selects the part of the sentence to ask about; `checks.py`: rejects bad questions; `asking.py` and
+   `definitions.py`: write the question.
 
 `nouns.py` and `verbs.py` are tables: endings, particles, question words by verb, counters, nouns, synonyms.
 `generate.py` runs all of this on files, in parallel.

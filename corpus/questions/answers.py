@@ -1,4 +1,4 @@
-"""The answers that a sentence has, and what asks for each."""
+"""Finds the possible answers in a sentence, and a question word for each."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ _BY_VERB: dict[tuple[str, str], Frame] = {
 
 
 def candidates(sentence: Sentence) -> list[Candidate]:
-    """All answers of a sentence whose predicate may end a question, in a fixed order."""
+    """All possible answers in a sentence whose predicate may end a question, in a fixed order."""
     found = (
         *dates(sentence),
         *numbers(sentence),
@@ -47,7 +47,7 @@ def candidates(sentence: Sentence) -> list[Candidate]:
 
 
 def _phrases(sentence: Sentence) -> Iterator[Candidate]:
-    """Noun phrases for which verb and particle tell what to ask, names of Koreans, and names that say their class."""
+    """Noun phrases whose verb and particle determine the question, Korean names, and names with a class noun."""
     morphs = sentence.morphs
     for i, particle, last in arguments(sentence):
         predicate = sentence.clause_predicate(i + 1)
@@ -105,7 +105,7 @@ def _unquoted(sentence: Sentence, phrase: Sequence[Morph]) -> tuple[int, int]:
 
 
 def _is_answer(text: str, phrase: Sequence[Morph], frame: Frame, predicate: Predicate, before: Morph | None) -> bool:
-    """Whether a phrase is worth asking for, and of the kind that the frame asks for. before: what stands before it."""
+    """Whether a phrase is worth asking for, and fits the frame. before: the morpheme before it."""
     last, possessed = phrase[-1], before is not None and before.tag == "JKG"
     if any(mark in text for mark in _MARKS) or text in CLASSES or last.form in TIMES:
         return False

@@ -1,4 +1,4 @@
-"""Why a question would not do: it needs another sentence, or says something else than its sentence."""
+"""Rejects questions that depend on another sentence, or change the meaning of their sentence."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,8 @@ from corpus.questions.verbs import NEGATIVE, QUOTATIVE, TRANSITIVE
 
 __all__ = ["CONTENT", "Refused", "check_clause", "check_predicate", "check_words", "subject_of"]
 
-CONTENT = words("NNG NNP SL SH SN XR VV VA QT")  # tags of words that say something
-_MIN_CONTENT = 2  # beside a subject that is asked for
+CONTENT = words("NNG NNP SL SH SN XR VV VA QT")  # tags of content words
+_MIN_CONTENT = 2  # besides a subject that is asked for
 _MIN_COMMON = 5  # common nouns in a question without any name
 _MIN_NOUNS = 4  # around a subject that is asked for, where none is a name
 _SPECIFIC = words("ETM NNG NNP NNB JKG SN XSN SL SSC")  # behind these 당시 is when something was
@@ -22,7 +22,7 @@ _MARKUP = words("Z_CODA W_URL W_EMAIL W_HASHTAG W_MENTION UN SB")
 
 
 class Refused(Exception):
-    """Why there is no question, in snake_case."""
+    """The reason why no question is made, in snake_case."""
 
 
 def subject_of(sentence: Sentence, begin: int, predicate: Predicate) -> int | None:
@@ -36,7 +36,7 @@ def subject_of(sentence: Sentence, begin: int, predicate: Predicate) -> int | No
 
 
 def check_words(kept: Sequence[Morph]) -> None:
-    """Refuses words that point to another sentence (그, 이 영화, 당시, X도), and markup."""
+    """Refuses words that refer to another sentence (그, 이 영화, 당시, X도), and markup."""
     for k, one in enumerate(kept):
         before = kept[k - 1] if k else None
         if one.tag == "NP" and one.form not in _OWN:
@@ -66,7 +66,7 @@ def check_predicate(sentence: Sentence, predicate: Predicate) -> None:
 def check_clause(sentence: Sentence, candidate: Candidate, kept: Sequence[Morph], begin: int, carried: int) -> None:
     """Refuses a question without a named subject, or with more or less than its verb needs.
 
-    kept: the morphemes of the question, without answer and predicate. begin, carried: as of asking.Draft.
+    kept: the morphemes of the question, without answer and predicate. begin, carried: see drafts.Draft.
     """
     predicate = candidate.predicate
     if sum(one.tag == "JX" and one.form == "은" for one in kept) > 1:

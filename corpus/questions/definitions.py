@@ -13,7 +13,7 @@ __all__ = ["ask_definition"]
 
 _NO_HEAD = words("예정 계획 상태 경우 정도 이유 결과 과정 문제 방식 내용 수 대부분 사실 부분")
 _ONE_OF_MANY = words("겸 중 하나 일종 것 등 일부 가운데")
-_MIN_CONTENT = 5  # words that say something, in a definition that fits one thing; one less with 최초 and the like
+_MIN_CONTENT = 5  # content words in a definition specific enough for one thing; one less with 최초 and the like
 
 
 def ask_definition(sentence: Sentence, kiwi: Any) -> Question | None:

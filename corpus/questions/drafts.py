@@ -1,4 +1,4 @@
-"""What of a sentence becomes the question: its clause, without what can be left out."""
+"""Selects the part of a sentence that becomes the question: its clause, without optional phrases."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -22,8 +22,8 @@ _OF_PHRASE = NOUNS | words("JKG JC NNB XSN MM")  # tags inside a phrase that can
 
 @dataclass(frozen=True)
 class Draft:
-    """What of a sentence becomes the question: from morpheme `begin` to the predicate, behind the first `carried`
-    morphemes, the topic of the sentence; 0 for none. left_out: morphemes that the question can do without."""
+    """The part of a sentence that becomes the question: from morpheme `begin` to the predicate, after `carried`
+    opening morphemes, the topic of the sentence; 0 for none. left_out: morphemes that the question can do without."""
 
     sentence: Sentence
     candidate: Candidate
@@ -33,7 +33,7 @@ class Draft:
 
     @cached_property
     def skipped(self) -> frozenset[int]:
-        """Morphemes that the question leaves out: also adverbs that say nothing by themselves."""
+        """Morphemes that the question leaves out, including adverbs without meaning of their own."""
         morphs = self.sentence.morphs
         gone = set(self.left_out)
         gone |= {0} if self.begin and morphs[0].form in CONNECTORS and self.sentence.ends_eojeol(0) else set()
@@ -85,7 +85,7 @@ class Draft:
 
     @cached_property
     def fills_the_only_gap(self) -> bool:
-        """Whether the answer is all that the question leaves out of its sentence: then matching words find it."""
+        """Whether the question omits only the answer from its sentence, so that word matching finds it."""
         answer = range(self.candidate.first, self.candidate.last)
         predicate = range(self.candidate.predicate.root, self.candidate.predicate.stop)
         kept = {one.start for one in self.kept}
@@ -112,7 +112,7 @@ class Draft:
 
 
 def drafted(sentence: Sentence, candidate: Candidate, rng: np.random.Generator) -> Draft:
-    """The clause of an answer, mostly without when and where of what happens once."""
+    """The clause of an answer, mostly without time and place of unique events."""
     draft = _clause(sentence, candidate, rng)
     if candidate.predicate.key in ONCE and rng.random() < _DROPS_ADJUNCTS:
         return replace(draft, left_out=frozenset(_adjuncts(draft)))

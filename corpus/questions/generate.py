@@ -70,7 +70,7 @@ def generate(
     """The paragraphs on which there are questions. A function of seed and text alone.
 
     counts: gets the numbers of documents, paragraphs, sentences and questions, and of what was left out by reason, of
-    the parts of the files that have been given out. CorpusError where a file cannot be read.
+    the parts of the files that have been given out. CorpusError if a file cannot be read.
     """
     finished: dict[int, _Result] = {}  # parts that wait for an earlier one
     units = (_Unit(i, chunk, chunk.size) for i, chunk in enumerate(chunks(source, files, _PART_BYTES)))

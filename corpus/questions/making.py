@@ -28,7 +28,16 @@ _MIN_ANSWER, _MAX_ANSWER = 2, 30
 _SENTENCES_BACK = 5  # in which the topic of a sentence without subject is looked for
 _TRIES_DEFINITION = 0.5  # how often, before other answers of the sentence
 _STATEMENT = re.compile(r"[다요죠][.]?$")
-_GOES_ON = ("뿐만", "그러자", "그러던", "이에 ", "이로써", "이때", "그중", "이 중")  # with the sentence before
+_GOES_ON = (
+    "뿐만",
+    "그러자",
+    "그러던",
+    "이에 ",
+    "이로써",
+    "이때",
+    "그중",
+    "이 중",
+)  # openings that continue the previous sentence
 _SCAR = re.compile(  # of markup, of what was taken out, and of sentences without a space between
     r"[《〈「『\"'“‘]\s*[》〉」』\"'”’]|[(]\s*,|&#?\w+;|formula_|https?:|[\[\]{}|=\\]|\s[.,:]"
     r"|다\.[가-힣《〈「『\"“‘]|\s[은는을를과와의] "
@@ -100,7 +109,7 @@ class Maker:
         return [made[place] for place in sorted(made)]
 
     def _of_sentence(self, paragraph: str, spans: Sequence[tuple[int, int]], rng: np.random.Generator) -> Made | None:
-        """A question on the last one of the sentences."""
+        """A question on the last of the sentences, or None."""
         start, end = spans[-1]
         bare = stripped(paragraph, start, end)
         reason = "unpaired_brackets" if bare is None else _unfit(paragraph[start:end])
@@ -134,7 +143,7 @@ class Maker:
         return Sentence.of(bare.text, analysis, is_completed=bare.places[0] < 0)
 
     def _topic_before(self, paragraph: str, spans: Sequence[tuple[int, int]]) -> str:
-        """The topic (세종) that the sentence before the last one has, or goes on with; "" for none."""
+        """The topic (세종) that the sentence before the last one has or continues; "" for none."""
         start, _ = spans[-1]
         for begin, end in reversed(spans[-1 - _SENTENCES_BACK : -1]):
             bare = stripped(paragraph, begin, end)
@@ -167,7 +176,7 @@ class Maker:
 
 
 def _unfit(sentence: str) -> str | None:
-    """Why a sentence is not analysed, or None."""
+    """The reason to skip a sentence, or None."""
     if not _STATEMENT.search(sentence):
         return "no_statement"
     if not _MIN_SENTENCE <= len(sentence) <= _MAX_SENTENCE:
@@ -176,7 +185,7 @@ def _unfit(sentence: str) -> str | None:
 
 
 def _fault(question: str, span: tuple[int, int], paragraph: str) -> str | None:
-    """Why a question with its answer is refused, or None."""
+    """The reason to refuse a question with its answer, or None."""
     answer = paragraph[slice(*span)]
     if not _MIN_ANSWER <= len(answer) <= _MAX_ANSWER or answer != answer.strip():
         return "answer_length"

@@ -76,12 +76,14 @@ def numbers(sentence: Sentence) -> Iterator[Candidate]:
             found = Candidate("얼마" if word == "얼마" else "몇", start, end, start, end, word, predicate)
             counted = _counted(sentence, following) if after.form == "의" and word != "얼마" else None
             if counted:
+                # A number can leave its place unless modified or after a bare noun (대표자 56인의 서명을).
+                before = morphs[sentence.at(start) - 1].tag if start else "JX"
                 last, noun, particle = counted
                 yield found._replace(
                     last=last,
                     word=f"{word}의 {noun}",
                     particle=particle,
-                    head=noun if _is_free(sentence, start) else "",
+                    head=noun if before in ("JX", "JKS", "JKO", "JKB", "EC", "SP") else "",
                     asked=word,
                 )
             elif word != "얼마":
@@ -129,12 +131,6 @@ def _counted(sentence: Sentence, genitive: int) -> tuple[int, str, str] | None:
     if stop + 1 < len(morphs) and morphs[stop + 1].eojeol == morphs[stop].eojeol:
         return None
     return morphs[stop].end, sentence.text[morphs[genitive + 1].start : morphs[stop - 1].end], morphs[stop].form
-
-
-def _is_free(sentence: Sentence, start: int) -> bool:
-    """Whether a number can leave its place: neither modified nor behind a bare noun (대표자 56인의 서명을)."""
-    before = sentence.morphs[sentence.at(start) - 1].tag if start else "JX"
-    return before in ("JX", "JKS", "JKO", "JKB", "EC", "SP")
 
 
 def has_same_unit(word: str, text: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a sentence is about where it does not say so itself: the topic of the sentence before, put in its place.
+"""Fills in the topic of a sentence without one from the previous sentence.
 
 세종은 조선의 왕이다. 1443년에 한글을 만들었다. -> 세종은 1443년에 한글을 만들었다.
 """
@@ -69,7 +69,7 @@ def _points_back(sentence: Sentence, opening: int) -> bool:
 
 
 def in_full(bare: Stripped, sentence: Sentence, topic: str) -> Stripped | None:
-    """The sentence with the topic of the one before (세종), where it goes on with it; None where it does not."""
+    """The sentence with the topic of the previous one (세종) if it continues it, else None."""
     morphs = sentence.morphs
     subject = any(one.tag == "JKS" or one.form == "도" or sentence.is_topic(i) for i, one in enumerate(morphs))
     particle = "은" if _closes(topic) else "는"

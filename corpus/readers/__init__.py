@@ -1,12 +1,12 @@
-"""Source files of any kind, compressed or not, as rows. A faulty record never stops the others.
+"""Reads source files of any kind, compressed or not, as rows. A faulty record never stops the others.
 
-The way of a record:
+How a record is read:
 
 1. `files.py` finds the files that a pattern names, local or remote.
 2. `korbert/streams/` opens and decompresses a file, detects its encoding and turns it into UTF-8.
 3. `cutting.py` cuts the stream into chunks of whole records, with `delimited.py` (CSV, TSV), `tables.py` (Parquet,
    Arrow) and `wikipedia.py` for their kinds. This is sequential, cheap, and done by one process.
-4. `parsing.py` parses a chunk into rows, again by kind, with `wikitext.py` for articles. This is done by the workers.
+4. `parsing.py` parses a chunk into rows, again by kind, with `wikitext.py` for articles. Workers do this.
 
 `records.py` holds the records that pass between them: Segment, Chunk and SourceRow.
 """

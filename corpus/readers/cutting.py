@@ -1,4 +1,4 @@
-"""Files cut into chunks of whole records. Text is cut as UTF-8, whatever the encoding of the file."""
+"""Cuts files into chunks of whole records. Text is cut as UTF-8, whatever the encoding of the file."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -74,7 +74,7 @@ def _kind(source: SourceSettings, path: File) -> Kind:
     name = path.with_suffix("") if path.suffix in PACKED else path
     if name.suffix not in _KINDS:
         raise CorpusError(
-            f"{path}: its name does not tell what it is: set kind of source {source.name!r} in the recipe"
+            f"{path}: its kind cannot be told from its name: set kind of source {source.name!r} in the recipe"
         )
     return _KINDS[name.suffix]
 
@@ -151,7 +151,7 @@ def _lines_to_blank(file: BufferedReader, longest: int) -> Iterator[bytes]:
 
 
 def _last_record(data: bytes, to_blank: bool) -> int:
-    """Start of the last record: of the last line, or of the paragraph behind the last blank line."""
+    """Start of the last record: the last line, or the paragraph after the last blank line."""
     begin = data.rfind(b"\n", 0, -1) + 1
     while to_blank and begin and data[(before := data.rfind(b"\n", 0, begin - 1) + 1) : begin].strip():
         begin = before

@@ -1,4 +1,4 @@
-"""Files by name, folder, glob or address."""
+"""Finds files by name, folder, glob or address."""
 
 import hashlib
 import os
@@ -52,7 +52,7 @@ def check_name(path: File) -> None:
     except UnicodeEncodeError:
         shown = os.fsencode(str(path)).decode("utf-8", "backslashreplace")
         raise CorpusError(
-            f"{shown}: its name is no UTF-8, as in archives made under Windows (CP949): rename it; "
+            f"{shown}: its name is not UTF-8, as in archives made under Windows (CP949): rename it; "
             "`convmv -r -f cp949 -t utf8 --notest FOLDER` does so for all files of a folder"
         ) from None
 
@@ -78,7 +78,7 @@ def _find_remote(pattern: str) -> tuple["UPath", ...]:
         else:
             names = [path] if system.exists(path) else []
         return tuple(UPath(system.unstrip_protocol(name)) for name in sorted(names))
-    except Exception as error:  # each system has errors of its own
+    except Exception as error:  # each file system has its own errors
         raise CorpusError(_unreachable(pattern, error)) from error
 
 

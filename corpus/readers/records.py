@@ -1,4 +1,4 @@
-"""What readers pass on: segments of files, chunks of segments, and rows."""
+"""The records that readers pass on: segments of files, chunks of segments, and rows."""
 
 import re
 from collections.abc import Sequence
@@ -83,9 +83,9 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """A document as its source has it; or a faulty record, with a reason, details, and the raw record as its text.
+    """A document as found in its source; or a faulty record, with a reason, details, and the raw record as its text.
 
-    place: file and line, page or row, for people. undecodable: number of undecodable bytes; 0 unless they are the
+    place: file and line, page or row, for messages. undecodable: number of undecodable bytes; 0 unless they are the
     reason.
     """
 
@@ -98,7 +98,7 @@ class SourceRow:
 
 
 def faulty_row(place: str, local: str | int | None, raw: str, reason: str, fault: str) -> SourceRow:
-    """The row of a record that is no document. local: its id, if readable. fault: what is wrong, for people."""
+    """The row of a record that is not a document. local: its id, if readable. fault: the details, for messages."""
     return SourceRow(place, local, raw, reason, f"{place}: {fault}")
 
 

@@ -57,7 +57,7 @@ def segments(file: BufferedReader, path: File, name: str, part_bytes: int, longe
 
 
 def _pass_over(file: BufferedReader, page: bytearray) -> tuple[int, bytearray | None]:
-    """Skips the rest of a page. Returns its size in bytes and the data behind it, None if the file ends before."""
+    """Skips the rest of a page. Returns its size in bytes and the data after it, None if the file ends first."""
     size = len(page)
     buffer = page[-len(_END) :]  # the end may span two reads
     while data := file.read(_READ_BYTES):

@@ -1,14 +1,14 @@
-"""To and from `transformers`.
+"""Export to `transformers`, and import from it.
 
-Out, `export`:
+Export, `export`:
 
-1. exporting.py checks the folder, and writes everything aside before it is put in place.
-2. configs.py turns our config into theirs, or refuses; conversion.py renames the weights.
+1. exporting.py checks the folder, and writes to a temporary folder before anything is replaced.
+2. configs.py converts our config to theirs, or refuses; conversion.py renames the weights.
 3. tokenization_korbert.py becomes the tokenizer's code, with modules of korbert.tokenization in place of its imports.
 4. check.py loads the result as its users do, and compares ids, outputs and pipelines with ours.
 
-In, `load_transformers`: loading.py reads a folder as a model of ours, by way of configs.py and conversion.py;
-`import_folder`: importing.py keeps the encoder and the tokenizer theirs, behind adapters.
+Import, `load_transformers`: loading.py reads a folder as our model, with configs.py and conversion.py;
+`import_folder`: importing.py keeps their encoder and tokenizer, behind adapters.
 """
 
 from typing import TYPE_CHECKING

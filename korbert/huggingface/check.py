@@ -1,4 +1,4 @@
-"""Comparing an exported folder, loaded as its users load it, with our model. Needs `transformers`."""
+"""Compares an exported folder, loaded the way users load it, with our model. Needs `transformers`."""
 
 import importlib
 import json
@@ -30,7 +30,7 @@ from korbert.tokenization.vocabulary import FIRST_PIECE
 
 __all__ = ["TEXTS", "TOLERANCE", "compare", "transformers"]
 
-TOLERANCE = 1e-5  # of float32 scores; relative to the largest one where that is above 1
+TOLERANCE = 1e-5  # of float32 scores; relative to the largest one if that is above 1
 
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
@@ -45,10 +45,10 @@ TEXTS = (
 
 
 def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float]:
-    """The largest absolute difference of each output between `model` and what `transformers` loads from `folder`.
+    """The largest absolute difference of each output between `model` and the exported `folder`.
 
-    It uses the Auto classes and, where there is one, the pipeline for this kind of model. ModelError for a difference
-    above TOLERANCE, and where the tokenizer of the folder gives other ids.
+    Uses the Auto classes and, if there is one, the pipeline for this kind of model. ModelError for a difference above
+    TOLERANCE, and if the tokenizer of the folder gives other ids.
     """
     fills = isinstance(model, PretrainingModel)
     with _quietly(folder.parent):
@@ -104,7 +104,7 @@ def _difference(name: str, expected: Tensor, got: Tensor) -> float:
 
 
 def transformers() -> ModuleType:
-    """The package. ModelError, which says how to get it, where it is not installed."""
+    """Imports the package. ModelError, with the install command, if it is missing."""
     try:
         return importlib.import_module("transformers")
     except ImportError:
@@ -113,7 +113,7 @@ def transformers() -> ModuleType:
 
 @contextmanager
 def _quietly(cache: Path) -> Iterator[None]:
-    """Silences `transformers`. The code that it copies goes to `cache`, and is not in sys.modules afterwards."""
+    """Silences `transformers`. Code that it copies goes to `cache`, and is removed from sys.modules afterwards."""
     logging: Any = importlib.import_module("transformers.utils.logging")
     modules: Any = importlib.import_module("transformers.dynamic_module_utils")
     shown, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()

@@ -1,4 +1,4 @@
-"""Our config as the config.json of `transformers`, and back. What the other side cannot express is refused."""
+"""Converts our config to the config.json of `transformers`, and back; refuses what the other cannot express."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ __all__ = ["config_from_transformers", "config_to_transformers"]
 
 
 def config_to_transformers(config: EncoderConfig, kind: str) -> dict[str, Any]:
-    """config.json for a model of that kind. ModelError where nothing in `transformers` computes the same."""
+    """config.json for a model of that kind. ModelError if nothing in `transformers` computes the same."""
     if config.boundary_embedding:
         raise ModelError(
             "export: this encoder embeds boundaries (boundary_embedding = true), transformers has no such class:"
@@ -137,12 +137,12 @@ _SHARED = (
 
 
 def config_from_transformers(theirs: Mapping[str, Any]) -> tuple[EncoderConfig, Family, str]:
-    """Our config, the family and the kind of model for a config.json. ModelError where our encoder lacks a part."""
+    """Our config, the family and the kind of model for a config.json. ModelError if our encoder lacks a part."""
     names = theirs.get("architectures") or [""]
     if names[0] in ("ElectraForSequenceClassification", "ElectraForMultipleChoice"):
         raise ModelError(
-            f"architectures {names}: its head has GELU where this one has tanh: take the encoder alone, by"
-            " `korbert import`, and fine-tune it anew"
+            f"architectures {names}: its head has GELU, ours has tanh: take only the encoder, with"
+            " `korbert import`, and fine-tune it again"
         )
     if names[0] not in LOADED:
         raise ModelError(f"architectures {names}: none of {', '.join(sorted(LOADED))}")
@@ -154,7 +154,7 @@ def config_from_transformers(theirs: Mapping[str, Any]) -> tuple[EncoderConfig, 
         ours["embedding_size"] = theirs.get("embedding_size", 128)
     if family == "albert":
         if (inner := theirs.get("inner_group_num", 1)) != 1:
-            raise ModelError(f"inner_group_num = {inner}: groups of several layers are not known here, only of one")
+            raise ModelError(f"inner_group_num = {inner}: only groups of one layer are supported")
         if theirs.get("embedding_size", 128) == theirs.get("hidden_size"):
             raise ModelError("embedding_size = hidden_size: this encoder has a projection only where they differ")
         groups = theirs.get("num_hidden_groups", 1)
@@ -170,7 +170,7 @@ def _refuse_others(theirs: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
     """ModelError for a key with a value other than that of our encoder."""
     for key, value in fixed.items():
         if theirs.get(key, value) != value:
-            raise ModelError(f"{key} = {theirs[key]!r}: this encoder is made for {value!r} alone")
+            raise ModelError(f"{key} = {theirs[key]!r}: this encoder supports only {value!r}")
 
 
 def _from_modern(theirs: Mapping[str, Any]) -> dict[str, Any]:
@@ -198,5 +198,5 @@ def _from_modern(theirs: Mapping[str, Any]) -> dict[str, Any]:
 def _theta(theirs: Mapping[str, Any], layer_type: str, old_key: str, default: float) -> float:
     rope = (theirs.get("rope_parameters") or {}).get(layer_type) or {}
     if rope.get("rope_type", "default") != "default":
-        raise ModelError(f"rope_parameters.{layer_type}.rope_type {rope['rope_type']!r}: only 'default' is known here")
+        raise ModelError(f"rope_parameters.{layer_type}.rope_type {rope['rope_type']!r}: only 'default' is supported")
     return float(rope.get("rope_theta", theirs.get(old_key, default)))

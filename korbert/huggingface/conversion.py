@@ -11,10 +11,10 @@ from korbert.modeling.config import EncoderConfig
 __all__ = ["CLASSES", "HEADS", "LOADED", "Family", "family_of", "from_transformers", "to_transformers"]
 
 Family = Literal["bert", "modern", "albert", "electra"]
-"""Whose weight names are used. ALBERT is a `bert` with shared layers; ELECTRA, too, may have narrow embeddings."""
+"""Naming scheme of weights. ALBERT is a `bert` with shared layers; ELECTRA may have narrow embeddings, too."""
 
 _Names = Mapping[str, tuple[str, ...]]
-"""Our module -> theirs. With several of theirs, the rows of ours are those of all in order."""
+"""Our module -> theirs. Several of theirs are concatenated by rows."""
 
 
 def _below(encoder: str) -> dict[str, tuple[str, ...]]:
@@ -159,7 +159,7 @@ LOADED: Mapping[str, tuple[Family, str]] = {name: key for key, name in CLASSES.i
     "ElectraForQuestionAnswering": ("electra", "reading"),
     "ElectraForTokenClassification": ("electra", "tagging"),
 }
-"""Class of `transformers` -> (family, kind of model that it is loaded as)."""
+"""Class of `transformers` -> (family, our kind of model)."""
 
 
 def family_of(config: EncoderConfig, kind: str) -> Family:
@@ -174,7 +174,7 @@ def family_of(config: EncoderConfig, kind: str) -> Family:
 def to_transformers(tensors: Mapping[str, Tensor], config: EncoderConfig, kind: str) -> dict[str, Tensor]:
     """Our weights under the names of `transformers`. Tied ones appear once, as in its files.
 
-    AlbertModel always projects its embeddings; where ours are as wide as the encoder, the projection is the identity.
+    AlbertModel always projects its embeddings; if ours are as wide as the encoder, the projection is the identity.
     The names of an encoder alone (kind "embedding") have no prefix. BertModel and AlbertModel also have a pooler, which
     sentence vectors do not use: it is 0, as `transformers` would initialize and report missing weights.
     """

@@ -1,4 +1,4 @@
-"""Exporting a model folder for `transformers`: AutoModel..., and AutoTokenizer with trust_remote_code."""
+"""Exports a model folder for `transformers`: AutoModel..., and AutoTokenizer with trust_remote_code."""
 
 import json
 import os
@@ -44,16 +44,16 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
     and checked in a temporary folder before anything is replaced. check: load them as users do, and compare their
     outputs with our model's. Returns the largest absolute difference of each output, {} without check.
 
-    SettingsError for a folder that holds something else, or is not writable. ModelError where nothing in
-    `transformers` computes what the model does, and where the check finds a difference. The next sentence head of a
-    `modern` model is left out: ModernBERT has none.
+    SettingsError for a folder that holds anything else, or is not writable. ModelError if nothing in `transformers`
+    computes the same as the model, and if the check finds a difference. The next sentence head of a `modern` model is
+    left out: ModernBERT has none.
     """
     folder = Path(folder)
     _check_folder(folder, Path(model_folder))
     if check:
         from korbert.huggingface import check as checks
 
-        checks.transformers()  # refuses before the work where it is absent
+        checks.transformers()  # raises early if it is missing
     model, tokenizer = load_model(model_folder)
     if not isinstance(tokenizer, Tokenizer):
         raise ModelError(
@@ -93,7 +93,7 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
 
 
 def _check_folder(folder: Path, model_folder: Path) -> None:
-    """SettingsError where export may not write to `folder`."""
+    """SettingsError if export may not write to `folder`."""
     if folder.resolve().is_relative_to(model_folder.resolve()):
         raise SettingsError(f"{folder}: lies in {model_folder}, which is read: name a folder elsewhere")
     if os.path.lexists(folder) and not folder.is_dir():
@@ -118,7 +118,7 @@ def _check_folder(folder: Path, model_folder: Path) -> None:
 
 
 def _config(model: Model) -> dict[str, Any]:
-    """config.json. ModelError where nothing in `transformers` computes what the model does."""
+    """config.json. ModelError if nothing in `transformers` computes the same as the model."""
     if isinstance(model, EncoderModel):
         raise ModelError("export: an encoder without a head: export a model that was trained with one")
     if isinstance(model, SlotsModel):
@@ -144,7 +144,7 @@ def _config(model: Model) -> dict[str, Any]:
                 ' train it with pooling = "first", or use the model with korbert'
             )
         config["classifier_pooling"] = {"first": "cls", "mean": "mean"}[model.pooling]
-    if isinstance(model, ChoiceModel):  # one score a row, without a name
+    if isinstance(model, ChoiceModel):  # one score per row, without a name
         return config
     if isinstance(model, ClassificationModel):
         config["problem_type"] = model.problem_type

@@ -1,6 +1,6 @@
-"""Exporting models with an encoder of `transformers` and our tokenizer, under the names of its classes with heads.
+"""Exports models with an encoder of `transformers` and our tokenizer, as its classes with heads.
 
-Heads that compute something other than ours are refused.
+Refuses heads that compute something else than ours.
 """
 
 from collections.abc import Mapping
@@ -72,7 +72,7 @@ _NOT_WRITTEN = ("_name_or_path", "id2label", "label2id", "problem_type", "transf
 
 
 def foreign_config(config: TransformersConfig, kind: str) -> dict[str, Any]:
-    """config.json of `transformers` for a model of that kind. ModelError where no class of it computes the same."""
+    """config.json of `transformers` for a model of that kind. ModelError if none of its classes computes the same."""
     _names(config, kind)  # refuses others
     ending = _ENDINGS.get(kind) or ("ForPreTraining" if config.model_type in _WITH_NSP else "ForMaskedLM")
     if kind == "reading" and config.model_type in ("xlm", "flaubert"):
@@ -103,7 +103,7 @@ def foreign_weights(model: Model) -> dict[str, Tensor]:
 
 
 def _names(config: TransformersConfig, kind: str) -> _Names:
-    """Our modules of the head -> theirs. ModelError where `transformers` has no such head."""
+    """Our modules of the head -> theirs. ModelError if `transformers` has no such head."""
     model_type = config.model_type
     if reason := _REFUSED.get(model_type):
         raise ModelError(f"export: an encoder of {model_type}: {reason}: use the model with korbert")

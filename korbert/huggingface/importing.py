@@ -1,4 +1,4 @@
-"""Importing folders of `transformers`, of any architecture in foreign.CLASSES, as model folders of ours.
+"""Imports folders of `transformers`, of any architecture in foreign.CLASSES, as our model folders.
 
 The encoder runs the code of `transformers`. Nothing is downloaded, no code in a folder is run, and weights are read
 from safetensors only.
@@ -27,7 +27,7 @@ SENTENCE = "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반
 
 @dataclass(frozen=True)
 class Imported:
-    """What was imported. pieces: of SENTENCE. unknown: how many are [UNK]. fast: whether the tokenizer gives spans."""
+    """Import result. pieces: of SENTENCE. unknown: how many are [UNK]. fast: whether the tokenizer has offsets."""
 
     config: TransformersConfig
     parameters: int
@@ -38,9 +38,9 @@ class Imported:
 
 
 def import_folder(folder: str | Path, target: str | Path) -> Imported:
-    """Writes `target`, a model folder of kind "encoder", from what `transformers` has written in `folder`.
+    """Writes `target`, a model folder of kind "encoder", from a folder written by `transformers`.
 
-    SettingsError for a target that is not empty. ModelError for what cannot be used: see read_folder, load_encoder and
+    SettingsError for a target that is not empty. ModelError for an unusable folder: see read_folder, load_encoder and
     TransformersTokenizer.
     """
     folder, target = Path(folder), Path(target)
@@ -48,8 +48,8 @@ def import_folder(folder: str | Path, target: str | Path) -> Imported:
         raise SettingsError(f"{target}: is there already and not empty: name a new folder")
     config = read_folder(folder)
     tokenizer = TransformersTokenizer.of_folder(folder)
-    said = tokenizer.max_length or config.max_position_embeddings
-    config = config.model_copy(update={"max_position_embeddings": min(said, config.max_position_embeddings)})
+    limit = tokenizer.max_length or config.max_position_embeddings
+    config = config.model_copy(update={"max_position_embeddings": min(limit, config.max_position_embeddings)})
     model = EncoderModel(config, encoder=load_encoder(folder, config))
     save_model(target, model, tokenizer)
     pieces = tokenizer.encode_pieces(SENTENCE)
@@ -64,7 +64,7 @@ def import_folder(folder: str | Path, target: str | Path) -> Imported:
 
 
 def read_folder(folder: str | Path) -> TransformersConfig:
-    """The config of a folder that `transformers` has written.
+    """The config of a folder written by `transformers`.
 
     ModelError for another folder, an unknown architecture, a decoder, and a model that needs code in the folder.
     """
@@ -74,7 +74,7 @@ def read_folder(folder: str | Path) -> TransformersConfig:
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path}: cannot be read ({error}): name a folder that transformers has written") from None
     if not isinstance(theirs, dict):
-        raise ModelError(f"{path}: is no JSON object: name a folder that transformers has written")
+        raise ModelError(f"{path}: is not a JSON object: name a folder that transformers has written")
     if "korbert_format" in theirs:
         raise ModelError(f"{path}: is a model of korbert: use it as it is, it needs no import")
     if theirs.get("auto_map"):
@@ -89,9 +89,9 @@ def read_folder(folder: str | Path) -> TransformersConfig:
 
 
 def load_encoder(folder: str | Path, config: TransformersConfig) -> TransformersEncoder:
-    """The encoder of a folder with its weights, float32, in eval mode; heads are ignored. config: of read_folder.
+    """Loads the encoder of a folder, float32, in eval mode, without heads. config: from read_folder.
 
-    ModelError where there are no safetensors, they cannot be read, or weights are missing.
+    ModelError if there are no safetensors, they cannot be read, or weights are missing.
     """
     folder = Path(folder)
     if not any((folder / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")):
@@ -116,8 +116,10 @@ def load_encoder(folder: str | Path, config: TransformersConfig) -> Transformers
             )
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         reason = " ".join(str(error).split())[:300]
-        raise ModelError(f"{folder}: its weights cannot be read ({reason}): save the model anew") from None
+        raise ModelError(f"{folder}: its weights cannot be read ({reason}): save the model again") from None
     for wrong in ("missing_keys", "mismatched_keys"):
         if names := sorted(map(str, report.get(wrong) or ())):
-            raise ModelError(f"{folder}: {wrong.replace('_', ' ')}: {', '.join(names[:3])}: not such an encoder")
+            raise ModelError(
+                f"{folder}: {wrong.replace('_', ' ')}: {', '.join(names[:3])}: the weights are of another encoder"
+            )
     return TransformersEncoder(config, model=model).eval()

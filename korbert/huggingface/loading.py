@@ -1,4 +1,4 @@
-"""Loading models of `transformers` as models of ours."""
+"""Loads models of `transformers` as our models."""
 
 import json
 import logging
@@ -35,11 +35,11 @@ _PREFIXES = {"BertModel": "bert.", "ModernBertModel": "model.", "AlbertModel": "
 
 
 def load_transformers(folder: str | Path, generator: torch.Generator | None = None) -> Model:
-    """The model of a folder that `transformers` has written (BERT, ModernBERT, ELECTRA, ALBERT without shared
+    """Loads a folder written by `transformers` (BERT, ModernBERT, ELECTRA, ALBERT without shared
     layers; model.safetensors), in eval mode.
 
     Weights only: the ids are those of the folder's own tokenizer. A head that the folder lacks is initialized from
-    `generator` (None: torch's own), and a warning names it. ModelError where our model cannot compute the same.
+    `generator` (None: torch's own), with a warning. ModelError if our model cannot compute the same.
     """
     folder = Path(folder)
     path, weights = folder / "config.json", folder / "model.safetensors"
@@ -48,7 +48,7 @@ def load_transformers(folder: str | Path, generator: torch.Generator | None = No
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path}: cannot be read ({error}): name a folder that transformers has written") from None
     if not isinstance(theirs, dict) or theirs.get("model_type") not in _TYPES:
-        raise ModelError(f"{path}: model_type is none of {', '.join(_TYPES)}: no other is known here")
+        raise ModelError(f"{path}: model_type is not supported: use one of {', '.join(_TYPES)}")
     try:
         tensors = safetensors.torch.load_file(weights)
     except (OSError, SafetensorError) as error:
@@ -88,18 +88,20 @@ def _build(theirs: dict[str, Any], config: EncoderConfig, kind: str, generator: 
 
 
 def _fill(folder: Path, model: Model, family: Family, tensors: dict[str, Tensor]) -> None:
-    """Gives the model its weights. ModelError where one of the encoder is missing or has another shape."""
+    """Loads the weights. ModelError if one of the encoder is missing or has another shape."""
     expected, config = model.state_dict(), model.config
     assert isinstance(config, EncoderConfig)
     ours = from_transformers(tensors, expected, config, family, model.kind)
     missing = sorted(expected.keys() - ours.keys())
     if broken := [name for name in missing if name.startswith("encoder.")]:
-        raise ModelError(f"{folder / 'model.safetensors'}: no weights for {', '.join(broken[:3])}: not such an encoder")
+        raise ModelError(
+            f"{folder / 'model.safetensors'}: no weights for {', '.join(broken[:3])}: they are of another encoder"
+        )
     for name, tensor in ours.items():
         if tensor.shape != expected[name].shape:
             raise ModelError(
                 f"{folder / 'model.safetensors'}: {name} is {list(tensor.shape)}, config.json asks for"
-                f" {list(expected[name].shape)}: the two do not belong together"
+                f" {list(expected[name].shape)}: the two files do not match"
             )
     if missing:
         _logger.warning("%s has no weights for %s: newly initialized", folder, ", ".join(missing))

@@ -38,7 +38,7 @@ def sentence_files(model: EmbeddingModel, max_length: int | None = None) -> Mapp
 
 
 def pooled(folder: Path, hidden: Tensor, attention_mask: Tensor) -> Tensor:
-    """The vectors of texts that these files prescribe: pieces (B, T, D), mask (B, T) -> (B, D)."""
+    """Pools as these files prescribe: pieces (B, T, D), mask (B, T) -> (B, D)."""
     pooling = json.loads((folder / _POOLING).read_text(encoding="utf-8"))
     vectors = hidden[:, 0] if pooling["pooling_mode_cls_token"] else mean_of_pieces(hidden, attention_mask)
     modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))

@@ -4,13 +4,13 @@
 2. embeddings.py  ids (B, T) -> vectors (B, T, D): pieces, positions, token types, boundaries.
 3. attention.py   masks, rotary positions and self-attention, used by the layers of encoder.py.
 4. encoder.py     all layers: (B, T, D) -> (B, T, D).
-   adapter.py     an encoder of `transformers` in its place; foreign.py reads its config.
-5. heads.py       vectors -> scores: vocabulary, next sentence, classifiers; initial weights.
-6. models.py      an encoder with its heads: pretraining, classification, .., tagging; or with its mean vector alone.
-   features.py    a head on layers of a frozen encoder; feature_settings.py says which.
-7. storage.py     a model as a folder with its tokenizer, and back.
-8. growing.py     a model that begins with the weights of such a folder, for a tokenizer with more words, too.
-9. onnx_export.py an encoder as an ONNX file in such a folder; onnx_encoder.py runs it.
+   adapter.py     wraps an encoder of `transformers` instead; foreign.py reads its config.
+5. heads.py       vectors -> scores: vocabulary, next sentence, classifiers; weight initialization.
+6. models.py      an encoder with its heads: pretraining, classification, .., tagging; or text embedding.
+   features.py    a head on layers of a frozen encoder; feature_settings.py configures it.
+7. storage.py     saves and loads model folders, tokenizer included.
+8. growing.py     initializes a model from such a folder, also for an extended tokenizer.
+9. onnx_export.py exports the encoder of such a folder to ONNX; onnx_encoder.py runs it.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Encoders of `transformers` behind the interface of our own: it computes, this is the seam.
+"""Adapts encoders of `transformers` to the interface of Encoder.
 
 A TransformersConfig holds their config (foreign.py). korbert.huggingface.importing reads folders.
 """
@@ -21,13 +21,13 @@ __all__ = ["TransformersEncoder", "encoder_of"]
 
 
 class TransformersEncoder(nn.Module):
-    """An encoder of `transformers` with the interface of Encoder. Without its pooler, which no task here uses.
+    """An encoder of `transformers` with the interface of Encoder, without its pooler, which no task here uses.
 
-    Padding does not change the vectors of pieces, except in ConvBERT, whose convolutions reach over the end of a row,
-    and in Funnel, which pools pieces by two. Longformer's first piece has global attention, as its classifiers have it
+    Padding does not change the vectors of pieces, except in ConvBERT, whose convolutions reach past the end of a row,
+    and in Funnel, which pools pieces in pairs. Longformer's first piece has global attention, as in its classifiers
     (Beltagy et al. 2020, 4.2).
-    generator: draws the initial weights, as `transformers` initializes them; None: torch's global generator.
-    model: with weights, of load_encoder.
+    generator: for the initial weights, drawn as `transformers` initializes them; None: torch's global generator.
+    model: a model with weights, from load_encoder.
     """
 
     def __init__(self, config: TransformersConfig, generator: torch.Generator | None = None, model: Any = None) -> None:
@@ -40,21 +40,21 @@ class TransformersEncoder(nn.Module):
         self._check_sizes()
 
     def _check_sizes(self) -> None:
-        """ModelError where the sizes in our config are not those of the encoder that theirs gives."""
+        """ModelError if the sizes in our config differ from those of the encoder built from theirs."""
         config, (entries, width) = self.config, self.token_weight.shape
-        found = {
+        actual = {
             "vocab_size": entries,
             "embedding_width": width,
             "hidden_size": self.model.config.hidden_size,
             "num_hidden_layers": self.model.config.num_hidden_layers,
         }
-        for name, size in found.items():
+        for name, size in actual.items():
             if getattr(config, name) != size:
                 raise ModelError(f"encoder: {name} {getattr(config, name)}, but transformers.{name} gives {size}")
 
     @property
     def token_weight(self) -> Tensor:
-        """The matrix of the token embeddings, (V, E)."""
+        """The token embedding matrix, (V, E)."""
         weight: Tensor = self.model.get_input_embeddings().weight
         return weight
 
@@ -82,10 +82,10 @@ class TransformersEncoder(nn.Module):
         lengths: Sequence[int] | None = None,
         only: Sequence[int] | None = None,
     ) -> Tensor:
-        """As Encoder.all_layers: (L + 1, B, T, D). ModelError for an encoder with layers of fewer pieces (Funnel)."""
+        """As Encoder.all_layers: (L + 1, B, T, D). ModelError if layers differ in sequence length (Funnel)."""
         mask = _mask(input_ids, attention_mask, lengths)
-        found = self._run(input_ids, mask, token_type_ids, output_hidden_states=True)
-        layers = [*found.hidden_states[:-1], found.last_hidden_state]
+        output = self._run(input_ids, mask, token_type_ids, output_hidden_states=True)
+        layers = [*output.hidden_states[:-1], output.last_hidden_state]
         if any(layer.shape != layers[-1].shape for layer in layers):
             raise ModelError(
                 f"{self.config.model_type}: its layers differ in pieces: take the last one, as forward does"
@@ -94,19 +94,19 @@ class TransformersEncoder(nn.Module):
         return torch.stack(layers).masked_fill(~mask[None, :, :, None], 0.0)
 
     def attentions(self, input_ids: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
-        """The weights of attention: (B, T) integers without padding -> (L, B, H, T, T).
+        """Attention weights: (B, T) integers without padding -> (L, B, H, T, T).
 
-        ModelError for an encoder whose weights are not of pieces on pieces (Funnel, Longformer).
+        ModelError for encoders without piece-to-piece attention weights (Funnel, Longformer).
         """
-        if self.config.model_type in ("funnel", "longformer"):  # whose shapes may be alike by chance
-            raise ModelError(f"{self.config.model_type}: its weights of attention are not of pieces on pieces")
+        if self.config.model_type in ("funnel", "longformer"):  # their shapes may match by chance
+            raise ModelError(f"{self.config.model_type}: it has no piece-to-piece attention weights")
         mask, usual = torch.ones_like(input_ids, dtype=torch.bool), self.model.config._attn_implementation
         self.model.set_attn_implementation("eager")  # other kernels keep no weights
         try:
-            found = self._run(input_ids, mask, token_type_ids, output_attentions=True).attentions
+            attentions = self._run(input_ids, mask, token_type_ids, output_attentions=True).attentions
         finally:
             self.model.set_attn_implementation(usual)
-        return torch.stack(list(found))
+        return torch.stack(list(attentions))
 
     def flat(
         self,
@@ -136,20 +136,20 @@ class TransformersEncoder(nn.Module):
     def _run(
         self, input_ids: Tensor, mask: Tensor, token_type_ids: Tensor | None, vectors: Tensor | None = None, **more: Any
     ) -> Any:
-        """What the model of `transformers` gives. mask: (B, T) bool; vectors: (B, T, E) in the place of input_ids."""
+        """Runs the wrapped model. mask: (B, T) bool; vectors: (B, T, E), used instead of input_ids."""
         config = self.config
         if input_ids.shape[1] > config.max_position_embeddings:
             raise ModelError(
                 f"a row of {input_ids.shape[1]} pieces is longer than the {config.max_position_embeddings} positions of"
                 " this encoder: lower max_length"
             )
-        if vectors is None:  # RoBERTa counts positions over ids that are not padding, so padding must have its id
+        if vectors is None:  # RoBERTa counts positions over non-padding ids, so padding must carry the padding id
             more["input_ids"] = input_ids.masked_fill(~mask, config.pad_token_id)
         else:
             more["inputs_embeds"] = vectors
         if token_type_ids is not None and config.type_vocab_size:
             more["token_type_ids"] = token_type_ids
-            if config.model_type == "funnel":  # [CLS] is of both segments and has a type of its own
+            if config.model_type == "funnel":  # [CLS] has a token type of its own
                 more["token_type_ids"] = token_type_ids.index_fill(1, token_type_ids.new_zeros(1), 2)
         if config.model_type == "longformer":
             first = torch.zeros_like(input_ids)
@@ -159,7 +159,7 @@ class TransformersEncoder(nn.Module):
 
 
 def encoder_of(config: AnyConfig, generator: torch.Generator | None = None) -> Encoder | TransformersEncoder:
-    """The encoder of a config. generator: draws the weights of one of `transformers`, initialize those of ours."""
+    """Builds the encoder of a config. generator: for the weights of `transformers` encoders; ours need `initialize`."""
     return TransformersEncoder(config, generator) if isinstance(config, TransformersConfig) else Encoder(config)
 
 
@@ -175,7 +175,7 @@ def _mask(input_ids: Tensor, attention_mask: Tensor | None, lengths: Sequence[in
 
 @contextmanager
 def _drawing_from(generator: torch.Generator | None) -> Iterator[None]:
-    """What is drawn from torch's global generator comes from `generator` instead."""
+    """Seeds torch's global generator from `generator` inside the block; None: leaves it alone."""
     if generator is None:
         yield
         return

@@ -1,6 +1,6 @@
-"""What a pretraining model holds and computes, from the sizes of our encoders alone. Imports no torch.
+"""Parameter and FLOP counts of pretraining models, from the sizes of our encoders alone. Imports no torch.
 
-Letters: D hidden size, E width of the embeddings, I intermediate size, V vocabulary, T pieces of a row.
+Letters: D hidden size, E embedding width, I intermediate size, V vocabulary size, T pieces per row.
 """
 
 from collections.abc import Mapping
@@ -23,16 +23,16 @@ __all__ = [
 HEADS = ("MLM transform", "MLM bias", "NSP classifier")
 """Parts of `parameters` that Devlin et al. 2018 leave out of their counts."""
 
-_ADAMW = 16  # operations a parameter: two moments, their ratio, decay and update, and the norm that clips
+_ADAMW = 16  # operations per parameter: two moments, their ratio, decay and update, and the clipping norm
 
 
 def parameters(config: EncoderConfig) -> dict[str, int]:
-    """Parameters by part of a PretrainingModel; the vocabulary's matrix, which embedding and head share, once."""
+    """Parameters of a PretrainingModel by part. The vocabulary matrix, tied to the embeddings, counts once."""
     bert, layers = config.architecture == "bert", config.distinct_layers
     width, narrow = config.hidden_size, config.embedding_width
-    norm = 2 if bert else 1  # a weight a dimension; in `bert` a bias, too
+    norm = 2 if bert else 1  # parameters per dimension: a weight, and in `bert` a bias
     biases = layers * (5 * width + config.intermediate_size) if bert else 0  # of qkv, output, up and down
-    norms = 2 * layers if bert or config.layer_groups else 2 * layers - 1  # an own first layer of `modern` has one
+    norms = 2 * layers if bert or config.layer_groups else 2 * layers - 1  # an unshared first layer of `modern` has one
     parts = {
         "token embedding": config.vocab_size * narrow,
         "position embedding": config.max_position_embeddings * narrow if bert else 0,
@@ -52,17 +52,17 @@ def parameters(config: EncoderConfig) -> dict[str, int]:
 
 
 def encoder_parameters(parts: Mapping[str, int]) -> int:
-    """Parameters of the encoder with its pooler, without heads, as Devlin et al. 2018 count them (3).
+    """Parameters of the encoder and its pooler, without heads, as Devlin et al. 2018 count them (3).
 
-    parts: of `parameters`.
+    parts: as returned by `parameters`.
     """
     return sum(count for name, count in parts.items() if name not in HEADS)
 
 
 def visible(config: EncoderConfig, length: float) -> dict[bool, float]:
-    """Pieces that a piece of a row of `length` attends to on average, itself among them. True: in global layers.
+    """Average number of pieces that a piece attends to, itself included, in a row of `length`. True: global layers.
 
-    A local layer reaches local_attention / 2 pieces to each side; the ends of a row have fewer.
+    A local layer reaches local_attention / 2 pieces to each side, fewer at the ends of a row.
     """
     reach = config.local_attention // 2
     near = length if length <= reach + 1 else 2 * reach + 1 - reach * (reach + 1) / length
@@ -71,7 +71,7 @@ def visible(config: EncoderConfig, length: float) -> dict[bool, float]:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Floating point operations a piece; a multiply-add is two."""
+    """Floating point operations per piece; a multiply-add counts as two."""
 
     forward: float
     backward: float
@@ -84,12 +84,12 @@ class Work:
 def flop_a_piece(
     config: EncoderConfig, *, length: float, label_share: float, scored: int, pieces_a_step: float
 ) -> dict[str, Work]:
-    """Operations by part for one piece of a training step; backward passes of products take twice the forward.
+    """Operations per piece of a training step, by part. The backward pass of a product costs twice the forward.
 
-    length: pieces of a row. label_share: share of the pieces that are predicted. scored: entries of the vocabulary that
-    each of these is compared with: all, or the sampled ones. pieces_a_step: which share an update of the optimizer.
-    Behind attention, the last layer runs only at predicted pieces and at the first piece of each row.
-    Norms, activations and the lookup itself are left out, except where a part has nothing else.
+    length: pieces per row. label_share: share of pieces that are predicted. scored: vocabulary entries that each
+    prediction is scored against, all or the sampled ones. pieces_a_step: pieces per optimizer update.
+    After attention, the last layer runs only at predicted pieces and at the first piece of each row.
+    Norms, activations and the lookup itself are left out, except in parts that consist of nothing else.
     """
     width, narrow = config.hidden_size, config.embedding_width
     tables = 1 + (config.architecture == "bert") + bool(config.type_vocab_size)
@@ -110,7 +110,7 @@ def flop_a_piece(
 
 
 def head_flop(width: int, narrow: int, *, length: float, label_share: float, scored: int) -> dict[str, Work]:
-    """The part of the heads in flop_a_piece. width, narrow: D and E."""
+    """The heads' share of flop_a_piece. width, narrow: D and E."""
     forward = {
         "MLM transform": label_share * 2 * width * narrow,
         "vocabulary": label_share * 2 * narrow * scored,
@@ -120,15 +120,15 @@ def head_flop(width: int, narrow: int, *, length: float, label_share: float, sco
 
 
 def optimizer_flop(parameters: int, pieces_a_step: float) -> Work:
-    """The part of the optimizer in flop_a_piece: AdamW's."""
+    """The optimizer's share of flop_a_piece, for AdamW."""
     return Work(0, _ADAMW * parameters / pieces_a_step)
 
 
 def activation_numbers(config: EncoderConfig) -> int:
-    """Numbers that the layers keep a piece for the backward pass: an estimate, right to a third or so.
+    """Numbers per piece that the layers keep for the backward pass: an estimate, accurate to about a third.
 
-    A layer keeps its inputs, queries, keys, values (`modern` also before they are rotated), their mix, the sums and
-    norms around both blocks, and the steps of the feed-forward block; with dropout also what it left over.
+    A layer keeps its inputs, queries, keys, values (`modern` also before rotation), the attention output, the sums and
+    norms around both blocks, and the feed-forward intermediates; with dropout, its outputs too.
     """
     bert = config.architecture == "bert"
     dropped = 2 if config.hidden_dropout_prob or config.attention_probs_dropout_prob else 0
@@ -137,6 +137,6 @@ def activation_numbers(config: EncoderConfig) -> int:
 
 
 def _matrices(config: EncoderConfig, layers: int) -> int:
-    """Entries of the matrices of so many layers: queries, keys, values, output; up, down, and a gate in `modern`."""
+    """Entries of the weight matrices of `layers` layers: queries, keys, values, output; up, down; gate in `modern`."""
     feed_forward = (2 if config.architecture == "bert" else 3) * config.intermediate_size
     return layers * config.hidden_size * (4 * config.hidden_size + feed_forward)

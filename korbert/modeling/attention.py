@@ -1,8 +1,7 @@
 """Self-attention of flat batches, global or local, with or without rotary positions.
 
-On a GPU in bf16 one kernel takes all rows as they are (`varlen_attn`). Elsewhere rows of like lengths are taken
-together, and local layers look at blocks of as many pieces as they reach, so that both time and memory are linear in
-the length of a row.
+On a GPU in bf16 one kernel handles all rows as they are (`varlen_attn`). Elsewhere rows of similar length are grouped
+into blocks, and local layers attend window by window, so that time and memory are linear in the length of a row.
 """
 
 from typing import Any, NamedTuple
@@ -17,16 +16,16 @@ from korbert.modeling.rows import Block, Rows
 
 __all__ = ["Rotation", "SelfAttention", "View", "attend", "rotated", "rotation", "taken"]
 
-_SHORT = 256  # pieces of a row, up to which all scores at once are faster on a processor
+_SHORT = 256  # pieces per row up to which computing all scores at once is faster on CPU
 
 Rotation = tuple[Tensor, Tensor]
-"""Cosines and sines of the rotary positions, (N, D/H/2) each."""
+"""Cosines and sines of the rotary embeddings, (N, D/H/2) each."""
 
 
 class View(NamedTuple):
-    """Which pieces a layer attends to. It has no weights: layers that share weights may differ in it.
+    """Which pieces a layer attends to. It has no weights, so layers that share weights may have different views.
 
-    turn: rotary positions; None: none. reach: pieces seen to each side; None: the whole row.
+    turn: rotary embeddings, or None. reach: pieces seen to each side; None: the whole row.
     """
 
     turn: Rotation | None = None
@@ -34,7 +33,7 @@ class View(NamedTuple):
 
 
 def rotation(positions: Tensor, size: int, theta: float) -> Rotation:
-    """Rotary positions (Su et al. 2021): dimensions i and i + size/2 turn by position x theta^(-2i/size).
+    """Rotary embeddings (Su et al. 2021): dimensions i and i + size/2 rotate by position x theta^(-2i/size).
 
     positions: (N,). size: D/H.
     """
@@ -44,13 +43,13 @@ def rotation(positions: Tensor, size: int, theta: float) -> Rotation:
 
 
 def rotated(qkv: Tensor, turn: Rotation) -> Tensor:
-    """Queries and keys turned, values as they are. (N, 3, H, D/H), computed in float32 -> the same shape and type."""
+    """Rotates queries and keys, not values. (N, 3, H, D/H), computed in float32 -> the same shape and dtype."""
     turned: Tensor = _Turn.apply(qkv, *turn)  # type: ignore[no-untyped-call]
     return turned
 
 
 class _Turn(torch.autograd.Function):
-    """The rotation; its gradient is the rotation back."""
+    """The rotation; its gradient is the inverse rotation."""
 
     @staticmethod
     def forward(ctx: Any, qkv: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
@@ -75,9 +74,9 @@ def _turned(qkv: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
 
 
 def attend(qkv: Tensor, rows: Rows, reach: int | None = None, dropout: float = 0.0, causal: bool = False) -> Tensor:
-    """Each piece's mean of the values in its row, weighted by attention. qkv: (N, 3, H, D/H). Returns (N, H, D/H).
+    """Attention of each piece over its row. qkv: (N, 3, H, D/H). Returns (N, H, D/H).
 
-    reach: pieces seen to each side; None: all of the row. causal: no piece sees those behind it.
+    reach: pieces seen to each side; None: the whole row. causal: no piece sees later ones.
     """
     if qkv.is_cuda and qkv.dtype in (torch.bfloat16, torch.float16) and not dropout:
         from torch.nn.attention.varlen import varlen_attn
@@ -91,7 +90,7 @@ def attend(qkv: Tensor, rows: Rows, reach: int | None = None, dropout: float = 0
         return mixed
     given = qkv.dtype
     if qkv.device.type == "cpu":
-        qkv = qkv.float()  # the backward pass of bf16 takes 2.4 times as long there
+        qkv = qkv.float()  # the bf16 backward pass takes 2.4 times as long on CPU
     places = rows.places
     if places is not None:
         qkv = qkv.new_zeros(rows.num_places, *qkv.shape[1:]).index_copy(0, places, qkv)
@@ -102,15 +101,15 @@ def attend(qkv: Tensor, rows: Rows, reach: int | None = None, dropout: float = 0
 
 
 def taken(values: Tensor, places: Tensor | None) -> Tensor:
-    """values[places] for distinct places; None: all values, as they are."""
+    """values[places] for distinct places; None: all values, unchanged."""
     if places is None:
         return values
-    found: Tensor = _Taken.apply(values, places)  # type: ignore[no-untyped-call]
-    return found
+    selected: Tensor = _Taken.apply(values, places)  # type: ignore[no-untyped-call]
+    return selected
 
 
 class _Taken(torch.autograd.Function):
-    """The gradients are copied back, not added up."""
+    """index_select whose backward copies gradients instead of adding them up."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, places: Tensor) -> Tensor:
@@ -143,15 +142,15 @@ def _in_block(qkv: Tensor, block: Block, reach: int | None, dropout: float, caus
 
 
 class _ShortRows(torch.autograd.Function):
-    """Attention with all scores held at once: for short rows on a processor faster than PyTorch's kernel.
+    """Attention with all scores in memory at once: faster than PyTorch's kernel for short rows on CPU.
 
-    (B x T, 3, H, D/H) and a mask as of `_mask` -> (B x T, H, D/H).
+    (B x T, 3, H, D/H) and a mask from `_mask` -> (B x T, H, D/H).
     """
 
     @staticmethod
     def forward(ctx: Any, qkv: Tensor, rows: int, mask: Tensor | None) -> Tensor:
         heads, size = qkv.shape[2:]
-        # (3, B x H, T, D/H): queries, keys and values, each in one piece.
+        # (3, B x H, T, D/H): queries, keys and values, each contiguous.
         query, key, value = qkv.view(rows, -1, 3, heads, size).permute(2, 0, 3, 1, 4).reshape(3, rows * heads, -1, size)
         query = query * size**-0.5
         with torch.autocast("cpu", enabled=False):
@@ -182,7 +181,7 @@ class _ShortRows(torch.autograd.Function):
 
 
 def _mask(block: Block, reach: int | None, causal: bool, device: torch.device) -> Tensor | None:
-    """True where a piece sees another: broadcasts to (B, H, T, T); None: all see all, which is the fastest kernel."""
+    """True where a piece sees another, broadcastable to (B, H, T, T); None: all see all, the fastest kernel."""
     if block.lengths is None and not causal and (reach is None or block.length <= reach + 1):
         return None
     places = torch.arange(block.length, device=device)
@@ -191,7 +190,7 @@ def _mask(block: Block, reach: int | None, causal: bool, device: torch.device) -
         mask = (places < block.lengths[:, None])[:, None, None, :]  # (B, 1, 1, T)
     if reach is not None and block.length > reach + 1:
         distance = (places[:, None] - places).abs()
-        mask = (mask & (distance <= reach)) | (distance == 0)  # padding sees itself: a mean over nothing is NaN
+        mask = (mask & (distance <= reach)) | (distance == 0)  # padding sees itself: a softmax over nothing is NaN
     if causal:
         mask = mask & (places <= places[:, None])
     return mask
@@ -200,18 +199,18 @@ def _mask(block: Block, reach: int | None, causal: bool, device: torch.device) -
 def _windowed(
     query: Tensor, key: Tensor, value: Tensor, block: Block, reach: int, dropout: float, causal: bool
 ) -> Tensor:
-    """Local attention in windows of `reach` queries, which see the keys of three windows. (B, H, T, D/H), all."""
+    """Local attention in windows of `reach` queries, each over the keys of three windows. All (B, H, T, D/H)."""
     batch, heads, length, size = query.shape
     windows = -(-length // reach)
     spare = windows * reach - length
 
     def cut(states: Tensor, around: int) -> Tensor:
-        """(B, H, T, D/H) -> (B x windows, H, (1 + 2 x around) x reach, D/H): each window with those around it."""
+        """(B, H, T, D/H) -> (B x windows, H, (1 + 2 x around) x reach, D/H): each window with its neighbours."""
         filled = F.pad(states, (0, 0, around * reach, spare + around * reach))
         parts = filled.unfold(2, (1 + 2 * around) * reach, reach)  # (B, H, windows, D/H, keys)
         return parts.permute(0, 2, 1, 4, 3).flatten(0, 1)
 
-    # A key is seen if it is near, and a piece of the row; padding sees itself.
+    # A key is seen if it is within reach and in the row; padding sees itself.
     places = torch.arange(windows * reach, device=query.device).view(windows, reach, 1)
     keys = places[:, :1] - reach + torch.arange(3 * reach, device=query.device)  # (windows, 1, 3 reach)
     ends = torch.tensor([length], device=query.device) if block.lengths is None else block.lengths
@@ -241,12 +240,12 @@ class SelfAttention(nn.Module):
         self.output = nn.Linear(config.hidden_size, config.hidden_size, bias=biased)
 
     def projected(self, hidden: Tensor, view: View) -> Tensor:
-        """Queries, keys and values of each piece, the first two turned by its position: (N, D) -> (N, 3, H, D/H)."""
+        """Queries, keys and values of each piece, the first two rotated by its position: (N, D) -> (N, 3, H, D/H)."""
         qkv: Tensor = self.qkv(hidden).view(-1, 3, self.num_heads, self.head_size)
         return qkv if view.turn is None else rotated(qkv, view.turn)
 
     def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
-        """hidden: (N, D). Returns (N, D). wanted: as of Encoder.flat; then (W, D)."""
+        """hidden: (N, D). Returns (N, D), or (W, D) with `wanted` (see Encoder.flat)."""
         qkv = self.projected(hidden, view)
         mixed = attend(qkv, rows, view.reach, self.dropout if self.training else 0.0, self.causal)
         joined: Tensor = self.output(taken(mixed, wanted).flatten(1))

@@ -16,9 +16,9 @@ from korbert.errors import ModelError
 
 __all__ = ["BOUNDARY_LEVELS", "AnyConfig", "EncoderConfig", "TransformersConfig", "parse_config"]
 
-BOUNDARY_LEVELS = 4  # nothing, a morpheme, an eojeol or a sentence begins (korbert.tokenization.encoding)
+BOUNDARY_LEVELS = 4  # none, or a morpheme, an eojeol or a sentence begins (korbert.tokenization.encoding)
 
-# Newer settings, and their defaults.
+# Settings added later, and their defaults.
 _LATER: Mapping[str, Any] = {"causal": False, "layer_groups": None, "overlap_embedding": False}
 
 _BERT_DEFAULTS: Mapping[str, Any] = {
@@ -34,7 +34,7 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
 
     `bert` is the encoder of Devlin et al. 2018 (learned positions, post-norm, GELU, biases); `modern` is that of Warner
     et al. 2024 (rotary positions, pre-norm, GeGLU, no biases). Defaults depend on the architecture: those below are
-    `modern`'s; `bert` has 2 token types, dropout 0.1 and a norm epsilon of 1e-12, as Google's code.
+    `modern`'s; `bert` has 2 token types, dropout 0.1 and a norm epsilon of 1e-12, as in Google's code.
     """
 
     architecture: Literal["bert", "modern"] = Field(
@@ -110,13 +110,13 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
     def _sizes_fit(self) -> Self:
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
-                f"hidden_size {self.hidden_size} is no multiple of num_attention_heads {self.num_attention_heads}:"
+                f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads {self.num_attention_heads}:"
                 " change one of them"
             )
         if self.architecture == "modern" and self.head_size % 2:
             raise ValueError(
                 f"hidden_size {self.hidden_size} / num_attention_heads {self.num_attention_heads} = {self.head_size},"
-                " but rotary positions turn pairs of numbers: choose an even size of head"
+                " but rotary positions need an even head size: choose other sizes"
             )
         if self.layer_groups and (self.num_hidden_layers % self.layer_groups or self.layers_share == 1):
             raise ValueError(
@@ -124,38 +124,38 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
                 " two or more: choose another number, or leave it out"
             )
         if self.pad_token_id >= self.vocab_size:
-            raise ValueError(f"pad_token_id {self.pad_token_id} is no id of a vocabulary of {self.vocab_size}")
+            raise ValueError(f"pad_token_id {self.pad_token_id} is not an id in a vocabulary of {self.vocab_size}")
         return self
 
     @model_serializer(mode="wrap")
     def _as_older_versions(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omits newer settings at their defaults, so that records and model folders keep their bytes."""
+        """Omits later settings at their defaults, so that records and model folders keep their bytes."""
         record: dict[str, Any] = serialize(self)
         return {name: value for name, value in record.items() if name not in _LATER or value != _LATER[name]}
 
     @classmethod
     def parse(cls, values: object) -> Self:
-        """The config in a file. ModelError, in one line, if it is invalid."""
+        """Parses the config of a file. ModelError, in one line, if it is invalid."""
         return _parsed(cls, values)
 
     @property
     def head_size(self) -> int:
-        """Dimensions of one head."""
+        """Dimensions per attention head."""
         return self.hidden_size // self.num_attention_heads
 
     @property
     def embedding_width(self) -> int:
-        """Dimensions of the embeddings, and of the vectors that are multiplied by the vocabulary's matrix."""
+        """Width of the embeddings, and of the vectors that the vocabulary matrix scores."""
         return self.embedding_size or self.hidden_size
 
     @property
     def distinct_layers(self) -> int:
-        """How many sets of weights the layers have: fewer than layers where these share them (Lan et al. 2020, 3.1)."""
+        """Number of layer weight sets, fewer than layers if they share weights (Lan et al. 2020, 3.1)."""
         return self.layer_groups or self.num_hidden_layers
 
     @property
     def layers_share(self) -> int:
-        """How many layers have the same weights: 1 where each has its own."""
+        """Number of layers per weight set: 1 if each layer has its own."""
         return self.num_hidden_layers // self.distinct_layers
 
     def is_global(self, layer: int) -> bool:
@@ -164,7 +164,7 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 class TransformersConfig(BaseModel, frozen=True, extra="forbid"):
-    """An encoder of `transformers` (adapter.py): its own config, and what our heads and tasks read of it."""
+    """An encoder of `transformers` (adapter.py): its own config, and the entries that our heads and tasks read."""
 
     architecture: Literal["transformers"] = "transformers"
     transformers: dict[str, Any] = Field(description="config.json of `transformers`, with model_type")
@@ -181,7 +181,7 @@ class TransformersConfig(BaseModel, frozen=True, extra="forbid"):
 
     @classmethod
     def parse(cls, values: object) -> Self:
-        """The config of these values. ModelError, in one line, if it is invalid."""
+        """Parses a config. ModelError, in one line, if it is invalid."""
         return _parsed(cls, values)
 
     @property
@@ -196,7 +196,7 @@ _Config = TypeVar("_Config", bound=BaseModel)
 
 
 def parse_config(values: object) -> AnyConfig:
-    """The config of either kind of encoder. ModelError, in one line, if it is invalid."""
+    """Parses the config of either kind of encoder. ModelError, in one line, if it is invalid."""
     foreign = isinstance(values, Mapping) and values.get("architecture") == "transformers"
     return _parsed(TransformersConfig, values) if foreign else _parsed(EncoderConfig, values)
 
@@ -206,4 +206,4 @@ def _parsed(kind: type[_Config], values: object) -> _Config:
         return kind.model_validate(values)
     except ValidationError as error:
         faults = (f"{'.'.join(map(str, fault['loc'])) or 'sizes'}: {fault['msg']}" for fault in error.errors())
-        raise ModelError(f"encoder is not as expected: {'; '.join(faults)}") from None
+        raise ModelError(f"invalid encoder config: {'; '.join(faults)}") from None

@@ -1,9 +1,9 @@
-"""Parameters and operations of any pretraining model: those of our encoders from their sizes (arithmetic.py), those of
-an encoder of `transformers` counted where it runs, on one row.
+"""Parameter and FLOP counts of any pretraining model: from the sizes of our encoders (arithmetic.py), or measured on
+an encoder of `transformers`.
 
-A row of the phase's length passes once through it, on the processor: PyTorch counts the operations of its products and
-hands over each tensor that the backward pass would need. Its vocabulary is a small one meanwhile, as a lookup has no
-products.
+To measure, one row of the phase's length passes through the encoder on CPU: PyTorch counts the operations of its
+products and passes on each tensor that the backward pass would need. The vocabulary is small meanwhile, as a lookup
+has no products.
 """
 
 import functools
@@ -21,11 +21,11 @@ from korbert.modeling.models import PretrainingModel
 
 __all__ = ["activation_numbers", "flop_a_piece", "parameters"]
 
-_FEW_ENTRIES = 128  # of the vocabulary of an encoder that is run to be counted
+_FEW_ENTRIES = 128  # vocabulary size of the measured encoder
 
 
 def parameters(config: AnyConfig) -> dict[str, int]:
-    """As arithmetic.parameters; an encoder of `transformers` is one part beside its token embedding."""
+    """As arithmetic.parameters; an encoder of `transformers` is one part besides its token embedding."""
     if isinstance(config, EncoderConfig):
         return arithmetic.parameters(config)
     with torch.device("meta"):
@@ -58,7 +58,7 @@ def flop_a_piece(
 
 
 def activation_numbers(config: AnyConfig, length: float) -> int:
-    """As arithmetic.activation_numbers. Of an encoder of `transformers`, what it keeps of a row of that length."""
+    """As arithmetic.activation_numbers; for an encoder of `transformers`, measured on a row of `length`."""
     if isinstance(config, EncoderConfig):
         return arithmetic.activation_numbers(config)
     _, kept = _counted(config.model_dump_json(), round(length))
@@ -67,14 +67,14 @@ def activation_numbers(config: AnyConfig, length: float) -> int:
 
 @functools.lru_cache(maxsize=8)
 def _counted(config_json: str, length: int) -> tuple[float, float]:
-    """Operations forward, and numbers that are kept, of an encoder of `transformers` for each piece of one row."""
+    """Forward operations and kept numbers per piece of one row, for an encoder of `transformers`."""
     from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
     config = TransformersConfig.model_validate_json(config_json)
     with torch.random.fork_rng(devices=[]):
         encoder = TransformersEncoder(adapted_config(config.transformers, _FEW_ENTRIES)).train()
     weights = {weight.untyped_storage().data_ptr() for weight in encoder.parameters()}
-    kept: dict[int, int] = {}  # of each storage: what several products need is kept once
+    kept: dict[int, int] = {}  # numbers by storage: a tensor that several products need counts once
 
     def keep(tensor: Tensor) -> Tensor:
         if (place := tensor.untyped_storage().data_ptr()) not in weights:
@@ -85,7 +85,7 @@ def _counted(config_json: str, length: int) -> tuple[float, float]:
         count: int = sdpa_flop_count(query, key, value)  # type: ignore[no-untyped-call]
         return count
 
-    # The counter knows attention of GPUs alone by itself.
+    # By itself, the counter knows only GPU attention.
     own = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: attention}
     ids = torch.full((1, length), _FEW_ENTRIES - 1)
     with (

@@ -10,17 +10,17 @@ from korbert.tokenization.vocabulary import FIRST_PIECE
 
 __all__ = ["OVERLAP", "Embeddings", "in_both"]
 
-OVERLAP = "embeddings.overlap.weight"  # its name in an encoder
+OVERLAP = "embeddings.overlap.weight"  # its key in an encoder's state dict
 
 
 class Embeddings(nn.Module):
-    """The sum of piece, position, token type, boundary and overlap embeddings, as configured; norm; dropout.
+    """Sum of the piece, position, token type, boundary and overlap embeddings that are configured; norm; dropout.
 
     The overlap embedding is added to pieces of a text pair that also occur in the other text: the word-in-question
     feature of Weissenborn et al. 2017, 3, and the exact match of Chen et al. 2017, 3.2.
 
-    With an embedding_size E other than hidden_size D, all of these are E wide, and a projection follows (Lan et al.
-    2020, 3.1).
+    If embedding_size E differs from hidden_size D, all of these have width E, and a projection to D follows (Lan et
+    al. 2020, 3.1).
     """
 
     def __init__(self, config: EncoderConfig) -> None:
@@ -47,9 +47,9 @@ class Embeddings(nn.Module):
     ) -> Tensor:
         """input_ids, token_type_ids, boundaries: (N,) integers. Returns (N, D).
 
-        token_type_ids: 0 in segment A, 1 in B; None: A everywhere. For token types and overlap; else ignored.
+        token_type_ids: 0 in segment A, 1 in B; None: A everywhere. Used for token types and overlap only.
         boundaries: required by encoders that embed them, ignored by others.
-        vectors: (N, E), token embeddings of input_ids that are already looked up.
+        vectors: (N, E), token embeddings of input_ids, if already looked up.
         """
         hidden: Tensor = self.token(input_ids) if vectors is None else vectors
         if self.token_type is not None:

@@ -1,4 +1,4 @@
-"""The layers of both architectures, and the encoder."""
+"""The encoder, and the layers of both architectures."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ __all__ = ["Encoder", "gated"]
 
 
 class _BertLayer(nn.Module):
-    """Attention and feed-forward block, each added to its input and then normed (post-norm)."""
+    """Attention and feed-forward block, each added to its input, then normalized (post-norm)."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -37,9 +37,9 @@ class _BertLayer(nn.Module):
 
 
 class _ModernLayer(nn.Module):
-    """Attention and gated feed-forward block, each on normed input (pre-norm).
+    """Attention and gated feed-forward block, each on normalized input (pre-norm).
 
-    first: the input is that of the embeddings, which is normed already.
+    first: the input comes from the embeddings, which are normalized already.
     """
 
     def __init__(self, config: EncoderConfig, first: bool) -> None:
@@ -67,7 +67,7 @@ def gated(both: Tensor) -> Tensor:
 
 
 class _Gated(torch.autograd.Function):
-    """The gradients of both halves are written where they belong, and not put together afterwards."""
+    """Writes the gradients of both halves in place instead of concatenating them."""
 
     @staticmethod
     def forward(ctx: Any, both: Tensor) -> Tensor:
@@ -88,10 +88,10 @@ class _Gated(torch.autograd.Function):
 
 
 class Encoder(nn.Module):
-    """Ids to one vector a piece. Neither padding nor the other rows of a batch change it, up to rounding.
+    """Maps ids to one vector per piece. Padding and the other rows of a batch do not change it, up to rounding.
 
     Neighbouring layers may share weights (Lan et al. 2020, 3.1): `layers` holds each set of weights once. Global and
-    local layers of `modern` may share them, too: what a layer sees has no weights.
+    local layers of `modern` may share them, too: a layer's view has no weights.
     """
 
     def __init__(self, config: EncoderConfig) -> None:
@@ -100,7 +100,7 @@ class Encoder(nn.Module):
         modern = config.architecture == "modern"
         self.embeddings = Embeddings(config)
         own = range(config.distinct_layers)
-        alone = config.layers_share == 1  # a first layer that is others, too, has their norm
+        alone = config.layers_share == 1  # a first layer that shares its weights has a norm, too
         self.layers = nn.ModuleList(
             _ModernLayer(config, first=alone and number == 0) if modern else _BertLayer(config) for number in own
         )
@@ -119,8 +119,8 @@ class Encoder(nn.Module):
     ) -> Tensor:
         """All tensors: (B, T) integers. Returns (B, T, D); vectors at padding are 0.
 
-        attention_mask: 1 on pieces, 0 on padding; None: no padding. lengths: pieces of each row, where padding is
-        behind them; None: looked up in attention_mask, which waits for the device.
+        attention_mask: 1 on pieces, 0 on padding; None: no padding. lengths: pieces of each row, with padding on the
+        right; None: read from attention_mask, which synchronizes with the device.
         """
         flat, rows, where = _flattened(input_ids, attention_mask, token_type_ids, boundaries, lengths)
         return _unflattened(self.flat(flat[0], rows, flat[1], flat[2]), where, input_ids.shape)
@@ -135,10 +135,10 @@ class Encoder(nn.Module):
         lengths: Sequence[int] | None = None,
         only: Sequence[int] | None = None,
     ) -> Tensor:
-        """The vectors before the first layer and behind each one: (L + 1, B, T, D). Arguments as forward.
+        """The input of the first layer and the output of each layer: (L + 1, B, T, D). Arguments as forward.
 
-        only: the places of those that are given, from 0; None: all.
-        The last ones are those of forward. In `modern` the others are not normed: each layer norms what it reads.
+        only: indices to return, from 0; None: all.
+        The last is the result of forward. In `modern` the others are not normalized: each layer normalizes its input.
         """
         flat, rows, where = _flattened(input_ids, attention_mask, token_type_ids, boundaries, lengths)
         layers: list[Tensor] = []
@@ -148,7 +148,7 @@ class Encoder(nn.Module):
 
     @property
     def token_weight(self) -> Tensor:
-        """The matrix of the token embeddings, (V, E)."""
+        """The token embedding matrix, (V, E)."""
         return self.embeddings.token.weight
 
     def flat(
@@ -162,13 +162,13 @@ class Encoder(nn.Module):
         wanted: Tensor | None = None,
         before: list[Tensor] | None = None,
     ) -> Tensor:
-        """All tensors: (N,) integers, the pieces of one row after the other. Returns (N, D).
+        """Encodes a flat batch. All tensors: (N,) integers, row after row. Returns (N, D).
 
-        vectors: (N, E), token embeddings of input_ids that are already looked up. wanted: (W,) int64, distinct places:
-        the last layer computes only these, and the result is (W, D). before: takes each layer's input vectors.
+        vectors: (N, E), token embeddings of input_ids, if already looked up. wanted: (W,) int64, distinct positions:
+        the last layer computes only these, and the result is (W, D). before: each layer's input is appended to it.
         """
         config = self.config
-        views = {True: View()}  # of global layers, and of local ones
+        views = {True: View()}  # True: global layers, False: local ones
         if config.architecture == "modern":
             views[True] = View(rotation(rows.positions, config.head_size, config.global_rope_theta))
             turn = rotation(rows.positions, config.head_size, config.local_rope_theta)
@@ -191,9 +191,8 @@ def _flattened(
     boundaries: Tensor | None,
     lengths: Sequence[int] | None,
 ) -> tuple[tuple[Tensor, Tensor | None, Tensor | None], Rows, Tensor | None]:
-    """input_ids, token_type_ids and boundaries as (N,) tensors; their rows; the places of the N pieces in (B x T,).
-
-    None for the places: there is no padding.
+    """input_ids, token_type_ids and boundaries as (N,) tensors; their Rows; the positions of the N pieces in (B x T,),
+    or None without padding.
     """
     batch, length = input_ids.shape
     device = input_ids.device
@@ -207,7 +206,7 @@ def _flattened(
         return (input_ids.flatten(), segments, levels), Rows(lengths, device), None
     there = torch.tensor(lengths, device=device)[:, None]
     pieces = columns < there if attention_mask is None else attention_mask.bool()
-    # `nonzero` would wait for the device: their number is known.
+    # Their number is known, so avoid `nonzero`, which synchronizes with the device.
     where = torch.nonzero_static(pieces.flatten(), size=sum(lengths)).flatten()
     segments, levels = (None if one is None else one.flatten()[where] for one in (token_type_ids, boundaries))
     rows = Rows(lengths, device, columns.flatten()[where])

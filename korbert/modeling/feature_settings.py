@@ -1,4 +1,4 @@
-"""Which layers of a frozen encoder a head learns from, and what head. Imports no torch."""
+"""Settings of a head on a frozen encoder: which layers it reads, and its architecture. Imports no torch."""
 
 import re
 from typing import Annotated, Any, Literal, NamedTuple
@@ -15,16 +15,16 @@ _SEVERAL = re.compile(r"(sum|concat|weighted sum) of (?:(all)|last (\d{1,4}|two|
 
 
 class Chosen(NamedTuple):
-    """The places of layers, 0 the embeddings, and how their vectors become one: `one` has a single layer."""
+    """Layer indices, 0 being the embeddings, and how their vectors are combined; `one`: a single layer."""
 
     places: tuple[int, ...]
     mix: Literal["one", "sum", "concat", "weighted sum"]
 
 
 def chosen_layers(layers: str, count: int) -> Chosen:
-    """What such words mean for an encoder of `count` layers. SettingsError where it has not so many.
+    """Resolves `layers` for an encoder of `count` layers. SettingsError if it has too few.
 
-    `all` are the layers without the embeddings, as in Devlin et al. 2019, table 7.
+    `all` excludes the embeddings, as in Devlin et al. 2019, table 7.
     """
     if found := _SEVERAL.fullmatch("weighted sum of all" if layers == "weighted sum" else layers):
         mix, whole, last = found.groups()
@@ -46,7 +46,7 @@ def chosen_layers(layers: str, count: int) -> Chosen:
 
 
 class FeatureSettings(BaseModel, frozen=True, extra="forbid"):
-    """A head that learns from the vectors of a frozen encoder. Also said as one text: "last, bilstm, 128"."""
+    """A head trained on the vectors of a frozen encoder. Also accepts one string: "last, bilstm, 128"."""
 
     layers: Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)] = Field(
         "last",

@@ -1,4 +1,4 @@
-"""A head on chosen layers of an encoder that does not learn (Devlin et al. 2019, 5.3)."""
+"""A head on chosen layers of a frozen encoder (Devlin et al. 2019, 5.3)."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
@@ -19,14 +19,14 @@ __all__ = ["FeatureModel"]
 class FeatureModel(nn.Module):
     """Scores of rows or of pieces, from chosen layers of a frozen encoder.
 
-    1. The vectors of each layer are pooled, where rows are scored; under `bilstm`, its outputs are pooled instead.
-    2. Each dimension of each layer is brought to mean 0 and deviation 1 by `standardize`: layers differ in scale.
-    3. Of several layers they are summed, put side by side, or summed with weights that are learned (softmax of one
-       number a layer, and a common factor: Peters et al. 2018, equation 1).
-    4. The head scores them.
+    1. To score rows, the vectors of each layer are pooled; with `bilstm`, its outputs are pooled instead.
+    2. `standardize` brings each dimension of each layer to mean 0 and deviation 1, as layers differ in scale.
+    3. Several layers are summed, concatenated, or summed with learned weights (softmax of one number per layer, and a
+       common factor: Peters et al. 2018, equation 1).
+    4. The head scores the result.
 
-    num_outputs: scores of a row or piece. pooling: None: pieces are scored. layers, head, width: as FeatureSettings.
-    encoder: with weights, or what stands for it (korbert/tasks/vectors.py); None: new, for weights that are loaded.
+    num_outputs: scores per row or piece. pooling: None scores pieces. layers, head, width: see FeatureSettings.
+    encoder: an encoder with weights or its stand-in (korbert/tasks/vectors.py); None: a new one, to load weights into.
     """
 
     kind: ClassVar[str] = "features"
@@ -59,7 +59,7 @@ class FeatureModel(nn.Module):
             self.dense = nn.Linear(size, width)
         elif head == "bilstm":
             self.lstm = nn.LSTM(size, width, num_layers=2, batch_first=True, bidirectional=True)
-            for parameter in self.lstm.parameters():  # as torch draws them
+            for parameter in self.lstm.parameters():  # torch's own initialization
                 nn.init.uniform_(parameter, -(width**-0.5), width**-0.5, generator=generator)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.classifier = nn.Linear({"linear": size, "mlp": width, "bilstm": 2 * width}[head], num_outputs)
@@ -67,7 +67,7 @@ class FeatureModel(nn.Module):
         self.encoder: Any = encoder_of(config, generator) if encoder is None else encoder
 
     def standardize(self, mean: Tensor, deviation: Tensor) -> None:
-        """Takes (K, D) mean and deviation of the vectors of each chosen layer; a dimension that never varies stays."""
+        """Sets mean and deviation of each chosen layer, (K, D) each; a dimension that never varies is not scaled."""
         self.mean.copy_(mean)
         self.deviation.copy_(torch.where(deviation > 1e-6, deviation, 1.0))
 
@@ -101,7 +101,7 @@ class FeatureModel(nn.Module):
         return scores
 
     def _pooled(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """(B, T, D) -> (B, D); as it is without pooling. What is kept pooled has one vector a row."""
+        """(B, T, D) -> (B, D), or unchanged without pooling. Vectors stored pooled have T = 1."""
         if self.pooling is None:
             return hidden
         if self.pooling == "first" or hidden.shape[1] == 1:
@@ -118,13 +118,13 @@ class FeatureModel(nn.Module):
         return layers.sum(dim=0)
 
     def _read_both_ways(self, vectors: Tensor, lengths: Sequence[int]) -> Tensor:
-        """(B, T, D) -> (B, T, 2 x width), 0 at padding. In float32: not all processors have an LSTM in bf16."""
+        """Runs the BiLSTM: (B, T, D) -> (B, T, 2 x width), 0 at padding. In float32: not all CPUs have a bf16 LSTM."""
         packed = pack_padded_sequence(vectors, torch.tensor(lengths), batch_first=True, enforce_sorted=False)
         with torch.autocast(vectors.device.type, enabled=False):
-            found, _ = self.lstm(packed)
-        read: Tensor = pad_packed_sequence(found, batch_first=True, total_length=vectors.shape[1])[0]
-        return read
+            output, _ = self.lstm(packed)
+        states: Tensor = pad_packed_sequence(output, batch_first=True, total_length=vectors.shape[1])[0]
+        return states
 
     def head_settings(self) -> dict[str, Any]:
-        """What building this model needs besides the config of its encoder."""
+        """Constructor arguments besides the encoder's config."""
         return {name: getattr(self, name) for name in ("num_outputs", "pooling", "layers", "head", "width")}

@@ -1,4 +1,4 @@
-"""Configs of `transformers` as configs of ours: of a folder (adapted_config), and as a recipe says one (new_config)."""
+"""Converts configs of `transformers` to ours: of a folder (adapted_config), or from a recipe (new_config)."""
 
 import difflib
 import inspect
@@ -29,10 +29,10 @@ CLASSES: Mapping[str, str] = {  # model_type -> the class without a head
     "xlm": "XLMModel",
     "xlm-roberta": "XLMRobertaModel",
 }
-_OFFSET = ("roberta", "xlm-roberta", "longformer")  # positions begin behind the id of padding (Liu et al. 2019's code)
+_OFFSET = ("roberta", "xlm-roberta", "longformer")  # positions start after the padding id (Liu et al. 2019's code)
 _NO_TOKEN_TYPES = ("distilbert", "modernbert", "xlm", "flaubert")  # none, or rows of the vocabulary (XLM)
-_NO_LIMIT = 512  # pieces per row of an encoder that names no limit (Funnel): those of BERT
-_OF_THE_VOCABULARY = {  # entries of their configs that our tokenizers decide (korbert/tokenization/vocabulary.py)
+_NO_LIMIT = 512  # pieces per row of an encoder without a limit (Funnel), as in BERT
+_OF_THE_VOCABULARY = {  # config entries that our tokenizers fix (korbert/tokenization/vocabulary.py)
     **dict.fromkeys(("pad_token_id", "pad_index"), 0),
     **dict.fromkeys(("unk_token_id", "unk_index"), 1),
     **dict.fromkeys(("bos_token_id", "bos_index", "cls_token_id"), 2),
@@ -40,17 +40,18 @@ _OF_THE_VOCABULARY = {  # entries of their configs that our tokenizers decide (k
     **dict.fromkeys(("mask_token_id", "mask_index"), 4),
 }
 _NOT_KEPT = ("_name_or_path", "architectures", "dtype", "id2label", "label2id", "torch_dtype", "transformers_version")
+_DROPOUT_NAMES = ("hidden_dropout_prob", "hidden_dropout", "dropout", "mlp_dropout")  # the first that is set counts
 
 
 def adapted_config(theirs: Mapping[str, Any], vocab_size: int | None = None) -> TransformersConfig:
-    """Our config of an encoder, from their config.json. ModelError where it is not known here.
+    """Our config of an encoder, from their config.json. ModelError if the architecture is not supported.
 
-    vocab_size: of a tokenizer of ours, for an encoder that is trained from the start: padding is 0 then. None: theirs.
+    vocab_size: that of our tokenizer, for an encoder trained from scratch, whose padding id is 0; None: theirs.
     """
     model_type = str(theirs.get("model_type"))
     class_of(model_type)  # refuses others
     if theirs.get("is_decoder") or theirs.get("is_encoder_decoder") or theirs.get("causal"):
-        raise ModelError("is a decoder, which sees no pieces behind: take an encoder")
+        raise ModelError("is a decoder, which sees no later pieces: take an encoder")
     kept = {key: value for key, value in theirs.items() if key not in _NOT_KEPT}
     if vocab_size is not None:
         own = "n_words" if model_type in ("xlm", "flaubert") else "vocab_size"
@@ -64,6 +65,7 @@ def adapted_config(theirs: Mapping[str, Any], vocab_size: int | None = None) -> 
     types = 0 if model_type in _NO_TOKEN_TYPES else 3 if model_type == "funnel" else config.type_vocab_size
     width = getattr(config, "embedding_size", config.hidden_size)
     eps = getattr(config, "norm_eps", None) or getattr(config, "layer_norm_eps", None) or 1e-12
+    rates = (getattr(config, name, None) for name in _DROPOUT_NAMES)
     return TransformersConfig.parse(
         {
             "transformers": json.loads(config.to_json_string(use_diff=False)) | {"model_type": model_type},
@@ -73,7 +75,7 @@ def adapted_config(theirs: Mapping[str, Any], vocab_size: int | None = None) -> 
             "num_hidden_layers": config.num_hidden_layers,
             "max_position_embeddings": positions - (pad + 1 if model_type in _OFFSET else 0),
             "type_vocab_size": types if types > 1 else 0,
-            "hidden_dropout_prob": _first(config, "hidden_dropout_prob", "hidden_dropout", "dropout", "mlp_dropout"),
+            "hidden_dropout_prob": next((float(rate) for rate in rates if rate is not None), 0.0),
             "layer_norm_eps": eps,
             "pad_token_id": pad,
         }
@@ -81,35 +83,37 @@ def adapted_config(theirs: Mapping[str, Any], vocab_size: int | None = None) -> 
 
 
 def new_config(theirs: Mapping[str, Any], vocab_size: int) -> TransformersConfig:
-    """Our config of an encoder that a person describes: model_type, and entries of its config where they are not those
-    of `transformers`. ModelError for entries that there are not, and where no encoder can be built of them.
+    """Our config of an encoder described by model_type and the config entries that differ from the defaults of
+    `transformers`. ModelError for unknown entries, and if no encoder can be built from them.
     """
     model_type = str(theirs.get("model_type"))
     class_of(model_type)
     known = _keys(model_type) - _OF_THE_VOCABULARY.keys() - {"vocab_size", "n_words", *_NOT_KEPT}
     for key in sorted(theirs.keys() - known - {"model_type"}):
         if key in ("vocab_size", "n_words", *_OF_THE_VOCABULARY):
-            raise ModelError(f"{key} is no setting: it is the tokenizer's: remove it")
+            raise ModelError(f"{key} is not a setting: the tokenizer determines it: remove it")
         near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-        raise ModelError(f"{key}: no entry of a config of {model_type}{f' (did you mean {near[0]}?)' if near else ''}")
+        raise ModelError(f"{key}: no entry in a config of {model_type}{f' (did you mean {near[0]}?)' if near else ''}")
     config = adapted_config(theirs, vocab_size)
     given = their_config(config)
     heads = getattr(given, "num_attention_heads", 1)
-    if config.hidden_size % heads and model_type != "funnel":  # which says the size of its heads
-        raise ModelError(f"hidden size {config.hidden_size} is no multiple of {heads} attention heads: change either")
+    if config.hidden_size % heads and model_type != "funnel":  # it sets the head size itself
+        raise ModelError(
+            f"hidden size {config.hidden_size} is not a multiple of {heads} attention heads: change either"
+        )
     try:
         with quietly(), torch.device("meta"):
             class_of(model_type)._from_config(given, **options(config))
-    except Exception as error:  # their classes raise errors of many kinds
+    except Exception as error:  # their classes raise all kinds of errors
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise ModelError(f"no encoder can be built of this config of {model_type} ({reason}): mend it") from None
+        raise ModelError(f"no encoder can be built from this config of {model_type} ({reason}): correct it") from None
     return config
 
 
 def class_of(model_type: str) -> Any:
-    """The class of an architecture in `transformers`. ModelError where it is not known here, or not installed."""
+    """The `transformers` class of an architecture. ModelError if it is not supported or not installed."""
     if model_type not in CLASSES:
-        raise ModelError(f"model_type {model_type!r:.60} is none of {', '.join(CLASSES)}: no other is known here")
+        raise ModelError(f"model_type {model_type!r:.60} is not supported: use one of {', '.join(CLASSES)}")
     return getattr(transformers(f"an encoder of architecture {model_type}"), CLASSES[model_type])
 
 
@@ -119,9 +123,13 @@ def their_config(config: TransformersConfig) -> Any:
 
 
 def _keys(model_type: str) -> set[str]:
-    """The entries of a config of that architecture, under all their names."""
+    """The config entries of an architecture, aliases included."""
     kind = class_of(model_type).config_class
-    return {*kind().to_dict(), *kind.attribute_map, "max_position_embeddings"}  # some take that one without having it
+    return {
+        *kind().to_dict(),
+        *kind.attribute_map,
+        "max_position_embeddings",
+    }  # some accept that one without listing it
 
 
 def _parsed(model_type: str, values: Mapping[str, Any]) -> Any:
@@ -129,17 +137,12 @@ def _parsed(model_type: str, values: Mapping[str, Any]) -> Any:
     try:
         with quietly():
             return kind.from_dict(dict(values))
-    except Exception as error:  # its checks raise errors of many kinds
+    except Exception as error:  # its checks raise all kinds of errors
         reason = " ".join(str(error).split())[:300]
-        raise ModelError(f"is no config of {model_type} ({reason}): mend it") from None
+        raise ModelError(f"is not a valid config of {model_type} ({reason}): correct it") from None
 
 
 def options(config: TransformersConfig) -> dict[str, Any]:
-    """Arguments of their class: float32, no pooler where that can be said."""
+    """Arguments for their class: float32, and no pooler where it can be turned off."""
     names = inspect.signature(class_of(config.model_type).__init__).parameters
     return {"dtype": torch.float32} | ({"add_pooling_layer": False} if "add_pooling_layer" in names else {})
-
-
-def _first(config: Any, *names: str) -> float:
-    """The first of the entries that there is, or 0."""
-    return next((float(value) for name in names if (value := getattr(config, name, None)) is not None), 0.0)

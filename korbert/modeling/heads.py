@@ -1,4 +1,4 @@
-"""Heads on an encoder: poolers, vocabulary, next sentence; and the initialization of weights."""
+"""Encoder heads: poolers, vocabulary, next sentence; and weight initialization."""
 
 import math
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class Pooler(nn.Module):
-    """Dense layer and tanh on the vector that stands for a row (Devlin et al. 2018). (B, D) -> (B, D)."""
+    """Dense layer and tanh on the vector of a row (Devlin et al. 2018). (B, D) -> (B, D)."""
 
     def __init__(self, config: AnyConfig) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Pooler(nn.Module):
 
 
 class PredictionHead(nn.Module):
-    """Dense layer, GELU and norm, before a classifier or the vocabulary. (..., D) -> (..., width); None: D."""
+    """Dense layer, GELU and norm, before a classifier or the vocabulary. (..., D) -> (..., width). width: None: D."""
 
     def __init__(self, config: AnyConfig, width: int | None = None) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class SpanHead(nn.Module):
 
 
 class VocabularyHead(nn.Module):
-    """Scores over the vocabulary. The matrix is the embeddings', passed in; the head has a transform and a bias."""
+    """Scores over the vocabulary: a transform and a bias; the matrix, tied to the embeddings, is passed in."""
 
     def __init__(self, config: AnyConfig) -> None:
         super().__init__()
@@ -107,11 +107,11 @@ def mean_of_pieces(hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
 
 
 def initialize(model: nn.Module, config: AnyConfig, generator: torch.Generator | None) -> None:
-    """Initializes weights in place: normal, truncated at two standard deviations; biases 0, norms 1.
+    """Initializes weights in place: normal, truncated at two standard deviations; biases 0, norm weights 1.
 
-    generator: None: torch's global one. The standard deviation is initializer_range; in `modern` it is divided by
+    generator: None: torch's global generator. The standard deviation is initializer_range; in `modern` it is divided by
     sqrt(2 x layers) where a block adds to the residual stream, and is 1/sqrt(D) for classifiers (Warner et al. 2024,
-    appendix). `bert` draws all weights alike, as Google's code. An encoder of `transformers` has drawn its own.
+    appendix). `bert` draws all weights alike, as Google's code does. Encoders of `transformers` are skipped.
     """
     for name, module in model.named_modules():
         if config.architecture == "transformers" and name.startswith("encoder."):

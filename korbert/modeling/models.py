@@ -1,4 +1,4 @@
-"""The models that are trained, saved and exported: an encoder with heads each, and one without."""
+"""The models that are trained, saved and exported: an encoder with or without heads."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
@@ -45,9 +45,9 @@ ProblemType = Literal["single_label_classification", "multi_label_classification
 
 
 class _EncoderWithHead(nn.Module):
-    """What all models share. `scores` computes the outputs from the encoder's vectors.
+    """Base class of all models. `scores` computes the outputs from the encoder's vectors.
 
-    encoder: with weights; None: a new one of `config`, which draws from `generator` if it is one of `transformers`.
+    encoder: an encoder with weights; None: built from `config`; one of `transformers` draws from `generator`.
     """
 
     kind: ClassVar[str]
@@ -76,18 +76,18 @@ class _EncoderWithHead(nn.Module):
         return self.scores(hidden, attention_mask)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Any:
-        """The outputs, from the encoder's vectors (B, T, D) and the mask that it was given."""
+        """Outputs from the encoder's vectors (B, T, D) and its attention mask."""
         raise NotImplementedError
 
     def head_settings(self) -> dict[str, Any]:
-        """What building this model needs besides the config of its encoder."""
+        """Constructor arguments besides the encoder's config."""
         return {}
 
 
 class EncoderModel(_EncoderWithHead):
-    """An encoder without a head, as it is imported: tasks begin with its weights.
+    """An encoder without a head, as imported: tasks start from its weights.
 
-    encoder: with weights; None: drawn from `generator`, of torch's global one without.
+    encoder: an encoder with weights; None: drawn from `generator`, or torch's global generator.
     """
 
     kind: ClassVar[str] = "encoder"
@@ -110,7 +110,7 @@ class EncoderModel(_EncoderWithHead):
 class PretrainingModel(_EncoderWithHead):
     """An encoder with heads that predict pieces (MLM) and classify pairs (NSP).
 
-    Training calls `encoder`, and the heads only where there are labels: a large vocabulary makes `mlm_head` expensive.
+    Training calls `encoder`, and the heads only at labels: a large vocabulary makes `mlm_head` expensive.
     generator: draws the initial weights; None: torch's global generator. objectives: "spans" adds the head of a
     ReadingModel (`reader`).
     """
@@ -128,11 +128,11 @@ class PretrainingModel(_EncoderWithHead):
         initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The scores of MLM at all positions (B, T, V), and of NSP (B, 2)."""
+        """MLM scores at all positions, (B, T, V), and NSP scores, (B, 2)."""
         return self.mlm_head(hidden), self.nsp_head(hidden[:, 0])
 
     def mlm_hidden(self, rows: Tensor) -> Tensor:
-        """What is multiplied by the vocabulary's matrix: (N, D) -> (N, E)."""
+        """The vectors that the vocabulary matrix scores: (N, D) -> (N, E)."""
         transformed: Tensor = self.mlm.transform(rows)
         return transformed
 
@@ -142,13 +142,13 @@ class PretrainingModel(_EncoderWithHead):
         return scores
 
     def nsp_head(self, first: Tensor) -> Tensor:
-        """Scores of "B follows A" (label 0) and "B does not" (1) from rows' first vectors: (R, D) -> (R, 2)."""
+        """Scores of "B follows A" (label 0) and "B does not" (1) from first-piece vectors: (R, D) -> (R, 2)."""
         scores: Tensor = self.nsp(first)
         return scores
 
     @property
     def decoder_weight(self) -> Tensor:
-        """The vocabulary's matrix (V, E), tied to the embeddings."""
+        """The vocabulary matrix, (V, E), tied to the embeddings."""
         return self.encoder.token_weight
 
     @property
@@ -157,7 +157,7 @@ class PretrainingModel(_EncoderWithHead):
         return self.mlm.bias
 
     def head_settings(self) -> dict[str, Any]:
-        """What building this model needs besides the config of its encoder."""
+        """Constructor arguments besides the encoder's config."""
         return {"objectives": list(self.objectives)} if self.reader else {}
 
 
@@ -181,7 +181,7 @@ class DetectionModel(_EncoderWithHead):
         return self.detect(hidden)
 
     def detect(self, hidden: Tensor) -> Tensor:
-        """Those scores from vectors of pieces: (..., D) -> (...)."""
+        """The same scores from piece vectors: (..., D) -> (...)."""
         scores: Tensor = self.classifier(self.head(hidden))
         return scores.squeeze(-1)
 
@@ -194,11 +194,10 @@ class DetectionModel(_EncoderWithHead):
 class ClassificationModel(_EncoderWithHead):
     """An encoder that classifies a text or a pair of texts, or gives it a number.
 
-    pooling: the vector of the text: the mean over its pieces, or that of the first piece.
-    labels: names of the labels; by default their numbers.
-    problem_type: what the scores mean, as in configs of `transformers`: softmax of them is the probability of each
-    label, of which a text has one; sigmoid is that of each label, of which a text has any number; the only score is
-    the number itself.
+    pooling: how the text vector is made: mean over its pieces, or the first piece.
+    labels: label names; by default their numbers.
+    problem_type: as in configs of `transformers`: one label per text (softmax), any number of labels (sigmoid), or
+    regression, where the only score is the number itself.
     """
 
     kind: ClassVar[str] = "classification"
@@ -213,12 +212,12 @@ class ClassificationModel(_EncoderWithHead):
         problem_type: ProblemType = "single_label_classification",
     ) -> None:
         if labels is not None and len(labels) != num_labels:
-            raise ModelError(f"{len(labels)} names for {num_labels} labels: give one for each")
+            raise ModelError(f"{len(labels)} names for {num_labels} labels: give one name per label")
         if problem_type == "regression" and num_labels != 1:
-            raise ModelError(f"regression with {num_labels} labels: give it one, the number that it predicts")
+            raise ModelError(f"regression with {num_labels} labels: set num_labels to 1")
         if problem_type == "single_label_classification" and num_labels == 1:
             raise ModelError(
-                "single_label_classification with 1 label: give two at least, or another problem_type (regression,"
+                "single_label_classification with 1 label: give at least two, or another problem_type (regression,"
                 " multi_label_classification)"
             )
         super().__init__(config, generator)
@@ -238,7 +237,7 @@ class ClassificationModel(_EncoderWithHead):
         return scores
 
     def head_settings(self) -> dict[str, Any]:
-        """What building this model needs besides the config of its encoder."""
+        """Constructor arguments besides the encoder's config."""
         return {
             "num_labels": self.num_labels,
             "pooling": self.pooling,
@@ -248,9 +247,9 @@ class ClassificationModel(_EncoderWithHead):
 
 
 class ChoiceModel(ClassificationModel):
-    """An encoder that scores rows: a text with one of its continuations or answers each. The highest is chosen.
+    """An encoder that scores each row, a text with one of its choices. The highest-scoring choice is predicted.
 
-    forward: one score a row, (B, 1), as `transformers`' multiple choice before it puts those of a text in a row.
+    forward: one score per row, (B, 1), as in multiple choice of `transformers` before scores are grouped by text.
     """
 
     kind: ClassVar[str] = "choice"
@@ -259,7 +258,7 @@ class ChoiceModel(ClassificationModel):
         super().__init__(config, 1, pooling, generator=generator, problem_type="regression")
 
     def head_settings(self) -> dict[str, Any]:
-        """What building this model needs besides the config of its encoder."""
+        """Constructor arguments besides the encoder's config."""
         return {"pooling": self.pooling}
 
 
@@ -275,9 +274,9 @@ class ReadingModel(_EncoderWithHead):
         initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, ...]:
-        """Each piece's scores as the first and as the last one, (B, T) both.
+        """Scores of each piece as the start and as the end, (B, T) both.
 
-        Padding and pieces of the question have scores, too; the caller masks them.
+        Padding and the question have scores, too; the caller masks them.
         """
         return self.of_vectors(self.dropout(self.head(hidden)))
 
@@ -288,10 +287,10 @@ class ReadingModel(_EncoderWithHead):
 
 
 class SlotsModel(ReadingModel):
-    """A reading model with a gate: whether the slot described before the text has a value, and where.
+    """A reading model with a gate that tells whether the slot described before the text has a value, and where.
 
-    forward: each piece's scores as the first and as the last one, (B, T) both, and the scores of no value, any value
-    and a span of the text, (B, 3), from the first piece's vector.
+    forward: scores of each piece as the start and as the end, (B, T) both, and scores of no value, any value and a
+    span of the text, (B, 3), from the first piece's vector.
     """
 
     kind: ClassVar[str] = "slots"
@@ -306,17 +305,17 @@ class SlotsModel(ReadingModel):
 
 
 class TaggingModel(_EncoderWithHead):
-    """An encoder that labels each piece.
+    """An encoder that labels every piece.
 
-    labels: their names, such as O, B-PS, I-PS, or parts of speech; their order is that of the scores.
-    The head is that of `transformers`' token classification: none for `bert`, dense layer and norm for `modern`.
+    labels: label names, such as O, B-PS, I-PS, or parts of speech, in the order of the scores.
+    The head is that of token classification in `transformers`: none for `bert`, dense layer and norm for `modern`.
     """
 
     kind: ClassVar[str] = "tagging"
 
     def __init__(self, config: AnyConfig, labels: Sequence[str], generator: torch.Generator | None = None) -> None:
         if not labels or len(set(labels)) < len(labels):
-            raise ModelError(f"labels {list(labels)}: name at least one, and each once")
+            raise ModelError(f"labels {list(labels)}: give at least one, without duplicates")
         super().__init__(config, generator)
         self.labels = tuple(labels)
         self.head = PredictionHead(config) if config.architecture == "modern" else nn.Identity()
@@ -325,22 +324,22 @@ class TaggingModel(_EncoderWithHead):
         initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Each piece's scores of the labels, (B, T, C).
+        """Label scores of each piece, (B, T, C).
 
-        Special tokens and padding have scores, too; the caller leaves them out.
+        Special tokens and padding have scores, too; the caller ignores them.
         """
         scores: Tensor = self.classifier(self.dropout(self.head(hidden)))
         return scores
 
     def head_settings(self) -> dict[str, Any]:
-        """What building this model needs besides the config of its encoder."""
+        """Constructor arguments besides the encoder's config."""
         return {"labels": list(self.labels)}
 
 
 class EmbeddingModel(_EncoderWithHead):
-    """An encoder whose vectors of pieces become one vector a text: its mean over all pieces, or that of the first one.
+    """An encoder that pools piece vectors into one text vector: the mean over all pieces, or the first piece.
 
-    normalize: scale each vector to length 1. There are no weights but the encoder's, as in sentence-transformers
+    normalize: scale vectors to length 1. There are no weights besides the encoder's, as in sentence-transformers
     (Reimers and Gurevych 2019, 3).
     """
 
@@ -359,12 +358,12 @@ class EmbeddingModel(_EncoderWithHead):
         initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """A vector a row, (B, D)."""
+        """One vector per row, (B, D)."""
         pooled: Tensor = hidden[:, 0] if self.pooling == "first" else mean_of_pieces(hidden, attention_mask)
         return F.normalize(pooled, dim=-1) if self.normalize else pooled
 
     def head_settings(self) -> dict[str, Any]:
-        """What building this model needs besides the config of its encoder."""
+        """Constructor arguments besides the encoder's config."""
         return {"pooling": self.pooling, "normalize": self.normalize}
 
 
@@ -383,12 +382,12 @@ Model = (
 
 
 def init_encoder_from(model: Model, pretrained: Model) -> None:
-    """Copies the weights of the encoder into `model`, and those of the head that fits, if `pretrained` has one.
+    """Copies the encoder weights of `pretrained` into `model`, and those of a matching head, if there is one.
 
-    As in `transformers`, that is the pooler of NSP for `bert`, and the transform of MLM for `modern`, unless its
-    embeddings are narrower than the encoder. A reading model takes the whole head that was pretrained on spans.
-    An overlap embedding that only `model` has gets the mean norm of the token embeddings: from zeros it would take
-    hundreds of steps to matter. ModelError if the encoders differ in more than that and dropout.
+    As in `transformers`, that is the NSP pooler for `bert` and the MLM transform for `modern`, unless embeddings are
+    narrower than the encoder. A reading model takes the whole head pretrained on spans.
+    An overlap embedding that only `model` has is scaled to the mean norm of the token embeddings: from zeros it would
+    take hundreds of steps to matter. ModelError if the encoders differ in more than that and dropout.
     """
     theirs, ours = pretrained.encoder.state_dict(), model.encoder.state_dict()
     if OVERLAP in ours.keys() - theirs.keys():

@@ -1,4 +1,4 @@
-"""An encoder that ONNX Runtime computes, behind the interface of Encoder. onnx_export.py writes its file."""
+"""Runs an encoder with ONNX Runtime behind the interface of Encoder. onnx_export.py writes the file."""
 
 import importlib
 from collections.abc import Sequence
@@ -16,22 +16,22 @@ from korbert.modeling.config import EncoderConfig
 
 __all__ = ["OnnxEncoder", "package"]
 
-_PLACES_AT_ONCE = 4_096  # rows x length of a pass: attention holds a matrix of length x length a row and head
+_PLACES_AT_ONCE = 4_096  # rows x length per pass: attention holds a length x length matrix per row and head
 _ABSENT = ("all_layers", "attentions", "embeddings", "flat", "layers", "token_weight")
 
 
 class OnnxEncoder(nn.Module):
-    """The last layer's vectors, from a file. It has no weights to train or copy, and runs on the processor.
+    """An encoder in an ONNX file: last layer only, no weights to train or copy, CPU only.
 
-    path: of the file. sha256: of its bytes. ONNX Runtime takes as many threads as PyTorch has when this is built.
-    ModelError where the package is not installed, and for a file that is missing, changed or broken.
+    path, sha256: of the file. ONNX Runtime gets as many threads as PyTorch has at construction.
+    ModelError if the package is not installed, or if the file is missing, changed or broken.
     """
 
     def __init__(self, config: EncoderConfig, path: Path, sha256: str) -> None:
         super().__init__()
         self.config = config
         self.sha256 = sha256
-        self.nothing = nn.Parameter(torch.empty(0), requires_grad=False)  # tells the device, as weights do
+        self.nothing = nn.Parameter(torch.empty(0), requires_grad=False)  # carries the device, as weights would
         runtime = package("onnxruntime", f"{path}: this model")
         try:
             found = sha256_of(path)
@@ -45,11 +45,11 @@ class OnnxEncoder(nn.Module):
         options = runtime.SessionOptions()
         options.intra_op_num_threads = torch.get_num_threads()
         options.log_severity_level = 3
-        # Threads that wait take no time from those of the tokenizer and of PyTorch.
+        # Idle threads must not take time from the tokenizer and PyTorch.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
             self.session: Any = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # its errors share no base
+        except Exception as error:  # its errors share no base class
             reason = " ".join(str(error).split())[:300]
             raise ModelError(f"{path}: ONNX Runtime cannot run it ({reason}): export the model anew") from None
 
@@ -62,10 +62,9 @@ class OnnxEncoder(nn.Module):
         *,
         lengths: Sequence[int] | None = None,
     ) -> Tensor:
-        """As Encoder.forward: (B, T) integers -> (B, T, D), 0 at padding. Rows of like lengths are computed together.
+        """As Encoder.forward: (B, T) integers -> (B, T, D), 0 at padding. Rows of similar length are computed together.
 
-        With 8 bits the rows that are computed together share the scale of their numbers, so that a vector differs a
-        little with them.
+        In 8 bits, rows computed together share a quantization scale, so a vector depends slightly on the others.
         """
         batch, length = input_ids.shape
         if length > self.config.max_position_embeddings:
@@ -101,11 +100,11 @@ class OnnxEncoder(nn.Module):
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
         """ModelError: there are no weights to save, copy or compare."""
-        raise self._error("no weights to save or to train on")
+        raise self._error("no weights to save or to train")
 
     def __getattr__(self, name: str) -> Any:
         if name in _ABSENT:
-            raise self._error("its last layer alone")
+            raise self._error("only its last layer")
         return super().__getattr__(name)
 
     def _error(self, what: str) -> ModelError:
@@ -113,7 +112,7 @@ class OnnxEncoder(nn.Module):
 
 
 def package(name: str, reason: str) -> ModuleType:
-    """onnx or onnxruntime. reason: what needs it, in the ModelError where it is not installed."""
+    """Imports onnx or onnxruntime. ModelError if it is not installed; reason: what needs it, for the message."""
     try:
         return importlib.import_module(name)
     except ImportError:

@@ -1,9 +1,9 @@
-"""Model folders whose encoder is an ONNX file, which ONNX Runtime computes faster than PyTorch on a processor.
+"""Exports encoders to ONNX, which ONNX Runtime computes faster than PyTorch on CPU.
 
-1. `graph_of` says what Encoder computes in operators of ONNX, for rows that are padded to one length.
-2. `export_onnx` writes that beside the head and the tokenizer, and compares what it has written with the model.
+1. `graph_of` expresses Encoder in ONNX operators, for rows padded to one length.
+2. `export_onnx` writes that next to the head and the tokenizer, and compares the result with the model.
 
-Such a folder is read like any other (storage.load_model); OnnxEncoder runs the file.
+The folder is read like any other (storage.load_model); OnnxEncoder runs the file.
 """
 
 import logging
@@ -23,7 +23,7 @@ from korbert.modeling.attention import rotation
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.features import FeatureModel
-from korbert.modeling.models import DetectionModel, EncoderModel, Model, PretrainingModel
+from korbert.modeling.models import DetectionModel, EncoderModel, PretrainingModel
 from korbert.modeling.onnx_encoder import OnnxEncoder, package
 from korbert.modeling.storage import ONNX_FILE, load_model, read_config, write_files
 from korbert.tokenization import AnyTokenizer, pad_batch
@@ -32,11 +32,11 @@ from korbert.vectors.counts import PieceCounts
 
 __all__ = ["TOLERANCE", "export_onnx", "graph_of"]
 
-TOLERANCE = 1e-4  # of vectors in 32 bits, or of the largest number where that is above 1
+TOLERANCE = 1e-4  # absolute, for vectors in 32 bits; relative to the largest number if that is above 1
 
 _OPSET = 23  # the first with Attention and RotaryEmbedding
-_IR_VERSION = 10  # that of files, which packages older than the opset read, too
-_UNSEEN = -1e9  # added to the scores of pieces that are not seen; finite, as a mean over nothing is NaN
+_IR_VERSION = 10  # of the file format; packages older than the opset read it, too
+_UNSEEN = -1e9  # added to the scores of masked pieces; finite, as a softmax over nothing is NaN
 
 _TEXTS = (
     "아버지가 방에 들어가신다.",
@@ -49,7 +49,7 @@ _TEXTS = (
 
 
 class _Graph:
-    """An ONNX graph that grows operator by operator. Values are known by their names."""
+    """An ONNX graph under construction. Values are referred to by name."""
 
     def __init__(self) -> None:
         self.onnx: Any = package("onnx", "export --onnx")
@@ -57,13 +57,13 @@ class _Graph:
         self.weights: list[Any] = []
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """The name of the operator's result."""
+        """Adds an operator and returns the name of its result."""
         name = f"{kind}_{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(kind, inputs, [name], **attributes))
         return name
 
     def constant(self, values: Any) -> str:
-        """Numbers of any shape: a Parameter, a Tensor, a list, an int or a float (float32)."""
+        """Adds a constant of any shape: a Parameter, a Tensor, a list, an int or a float (float32)."""
         tensor = values if isinstance(values, Tensor) else torch.tensor(values)
         name = f"constant_{len(self.weights)}"
         array = tensor.detach().cpu().contiguous().numpy()
@@ -71,14 +71,14 @@ class _Graph:
         return name
 
     def product(self, hidden: str, layer: Any, rows: slice = slice(None)) -> str:
-        """nn.Linear, or those rows of its result; nn.Identity."""
+        """Applies nn.Linear, or only `rows` of its outputs; or nn.Identity."""
         if isinstance(layer, nn.Identity):
             return hidden
-        found = self.op("MatMul", hidden, self.constant(layer.weight[rows].T))
-        return found if layer.bias is None else self.op("Add", found, self.constant(layer.bias[rows]))
+        product = self.op("MatMul", hidden, self.constant(layer.weight[rows].T))
+        return product if layer.bias is None else self.op("Add", product, self.constant(layer.bias[rows]))
 
     def norm(self, hidden: str, layer: Any) -> str:
-        """nn.LayerNorm, with or without bias; nn.Identity."""
+        """Applies nn.LayerNorm, with or without bias; or nn.Identity."""
         if isinstance(layer, nn.Identity):
             return hidden
         weights = [self.constant(one) for one in (layer.weight, layer.bias) if one is not None]
@@ -88,8 +88,8 @@ class _Graph:
 def graph_of(encoder: Encoder) -> Any:
     """The encoder in eval mode as an onnx.ModelProto. Same weights, same bytes.
 
-    Inputs are (B, T) int64: input_ids, attention_mask, and token_type_ids and boundaries where the encoder needs
-    them. Its output `hidden` is (B, T, D) float32; vectors at padding mean nothing.
+    Inputs are (B, T) int64: input_ids, attention_mask, and token_type_ids and boundaries if the encoder needs them.
+    The output `hidden` is (B, T, D) float32; vectors at padding positions are undefined.
     """
     config, graph, parts = encoder.config, _Graph(), encoder.embeddings
     names = ["input_ids", "attention_mask"]
@@ -128,7 +128,7 @@ def graph_of(encoder: Encoder) -> Any:
 
 
 def _in_both(graph: _Graph) -> str:
-    """1.0 for a piece that occurs in the other segment of its row, too, else 0.0: embeddings.in_both, (B, T, 1)."""
+    """embeddings.in_both as 1.0 and 0.0: whether a piece also occurs in the other segment of its row, (B, T, 1)."""
     this, other = (graph.constant([axis]) for axis in (2, 1))
     same, apart = (
         graph.op("Equal", graph.op("Unsqueeze", name, this), graph.op("Unsqueeze", name, other))
@@ -142,7 +142,7 @@ def _in_both(graph: _Graph) -> str:
 
 
 def _view(graph: _Graph, config: EncoderConfig, shape: str, places: str, whole: bool) -> tuple[str, list[str]]:
-    """What is added to the scores of global or local layers, (B, 1, T, T), and what RotaryEmbedding takes, if any."""
+    """Additive attention mask of global or local layers, (B, 1, T, T), and the inputs of RotaryEmbedding, if any."""
     batch, length = (graph.op("Gather", shape, graph.constant([place])) for place in (0, 1))
     square = graph.op("Concat", batch, graph.constant([1]), length, length, axis=0)
     mask = graph.op("Cast", "attention_mask", to=graph.onnx.TensorProto.BOOL)
@@ -162,9 +162,9 @@ def _view(graph: _Graph, config: EncoderConfig, shape: str, places: str, whole: 
 
 
 def _layer(graph: _Graph, config: EncoderConfig, layer: Any, hidden: str, view: tuple[str, list[str]]) -> str:
-    """What _ModernLayer and _BertLayer compute.
+    """A _ModernLayer or _BertLayer.
 
-    Products whose results are used apart are computed apart, as cutting a result costs more time.
+    Query, key and value, and both halves of the gate, are separate products: splitting one result is slower.
     """
     modern, heads, width = config.architecture == "modern", config.num_attention_heads, config.hidden_size
     added, turn = view
@@ -185,26 +185,32 @@ def _layer(graph: _Graph, config: EncoderConfig, layer: Any, hidden: str, view: 
 
 
 def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 32) -> dict[str, float]:
-    """Writes the model in `source` as a new `folder` whose encoder is an ONNX file, and compares the two.
+    """Exports the model in `source` to a new `folder` whose encoder is an ONNX file, and compares the two.
 
-    A pretrained model becomes an encoder without its head, for vectors alone. Counts of its pieces come along, if there
-    are (korbert.vectors.PieceCounts).
-    bits: 8 has ONNX Runtime multiply in 8 bits, with weights rounded now, one scale a matrix, and inputs as they come.
-    Returns the largest absolute difference of the vectors of pieces, and the least cosine between those of a text, over
-    sentences of unlike lengths.
-
-    ModelError where packages are not installed, for an encoder of `transformers`, a head on features and a folder that
-    is there; and in 32 bits for a difference above TOLERANCE.
+    A pretrained model becomes an encoder without a head, for vectors only. Its piece counts are copied, if there are
+    any (korbert.vectors.PieceCounts).
+    bits: 8 quantizes matrix products: weights now, with one scale per matrix, and inputs at run time.
+    Returns the largest absolute difference between piece vectors, and the lowest cosine between text vectors, over
+    sentences of different lengths.
+    ModelError if packages are not installed, for an encoder of `transformers` or a head on features, if the folder
+    exists, and in 32 bits for a difference above TOLERANCE.
     """
     for name in ("onnx", "onnxruntime"):
         package(name, "export --onnx")
     source, folder = model_folder(source), Path(folder)
     if folder.exists():
-        raise ModelError(f"{folder}: is there already: name a new folder")
+        raise ModelError(f"{folder}: already exists: name a new folder")
     model, tokenizer = load_model(source)
     encoder: Any = model.encoder
-    if isinstance(model, FeatureModel) or not isinstance(encoder, Encoder):
-        raise ModelError(f"{source}: {_kind(model)}, which export --onnx does not write: use the model as it is")
+    unsupported = None
+    if isinstance(model, FeatureModel):
+        unsupported = "a head on layers of a frozen encoder"
+    elif isinstance(encoder, OnnxEncoder):
+        unsupported = "already an ONNX file"
+    elif not isinstance(encoder, Encoder):
+        unsupported = "an encoder of transformers"
+    if unsupported:
+        raise ModelError(f"{source}: {unsupported}, which export --onnx cannot export: use the model as it is")
 
     config = read_config(source)
     config.pop("packed", None)
@@ -219,17 +225,11 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
         _write_file(encoder, new / ONNX_FILE, bits)
         write_files(new, config | {"onnx": {"sha256": sha256_of(new / ONNX_FILE), "bits": bits}}, heads)
         tokenizer.save(new / "tokenizer")
-        with suppress(SettingsError):  # there are none beside the source
+        with suppress(SettingsError):  # the source has none
             PieceCounts.find(None, str(source), tokenizer).save(new)
         differences = _compare(encoder, load_model(new)[0].encoder, tokenizer, bits)
         new.rename(folder)
     return differences
-
-
-def _kind(model: Model) -> str:
-    if isinstance(model, FeatureModel):
-        return "a head on layers of a frozen encoder"
-    return "an ONNX file already" if isinstance(model.encoder, OnnxEncoder) else "an encoder of transformers"
 
 
 def _write_file(encoder: Encoder, path: Path, bits: int) -> None:
@@ -239,7 +239,7 @@ def _write_file(encoder: Encoder, path: Path, bits: int) -> None:
         return
     quantization: Any = package("onnxruntime.quantization", "export --onnx --bits 8")
     before = logging.root.manager.disable
-    logging.disable(logging.WARNING)  # its advice to optimize the graph first, which there is no need for
+    logging.disable(logging.WARNING)  # it advises to optimize the graph first, which is not needed
     try:
         types = quantization.QuantType
         quantization.quantize_dynamic(str(whole), str(path), op_types_to_quantize=["MatMul"], weight_type=types.QInt8)
@@ -258,6 +258,6 @@ def _compare(ours: Any, theirs: Any, tokenizer: AnyTokenizer, bits: int) -> dict
         first, second = ours(**batch), theirs(**batch)  # (B, T, D)
     difference, largest = float((first - second).abs().max()), float(first.abs().max())
     if bits == 32 and not difference <= TOLERANCE * max(1.0, largest):
-        raise ModelError(f"export --onnx: its vectors differ by {difference:.1e}, not {TOLERANCE:.0e}: report this")
+        raise ModelError(f"export --onnx: vectors differ by {difference:.1e}, more than {TOLERANCE:.0e}: report this")
     cosine = float(F.cosine_similarity(first.sum(dim=1), second.sum(dim=1)).min())
     return {"vectors": difference, "cosine": cosine}

@@ -1,6 +1,6 @@
-"""Packed model folders: 16-bit weights, 8-bit embeddings, and no copy of what a base beside them holds.
+"""Packed model folders: 16-bit weights, 8-bit embeddings, and no copy of tensors that a base folder holds.
 
-A packed folder is read like any other (storage.load_model); in memory its weights are float32 again.
+A packed folder is read like any other (storage.load_model); in memory its weights are float32.
 """
 
 from collections.abc import Mapping
@@ -18,46 +18,48 @@ from korbert.vectors.counts import PieceCounts
 
 __all__ = ["pack", "packed"]
 
-_LARGE = 1 << 20  # numbers of a matrix that is kept in 8 bits: the embeddings
+_LARGE = 1 << 20  # matrices of at least this many numbers are stored in 8 bits: the embeddings
 
 
 def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """float16 for each tensor; for a large matrix int8, and the float32 by which each of its rows is multiplied.
+    """Converts tensors to float16, and large matrices to int8 with one float32 scale per row.
 
-    A row's largest number becomes 127, so that the error of a number is at most 1/254 of it.
+    A row's largest magnitude becomes 127, so the error of a number is at most 1/254 of it.
     """
-    found: dict[str, Tensor] = {}
+    small: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         if tensor.ndim == 2 and tensor.numel() >= _LARGE:
             scale = (tensor.abs().amax(dim=1) / 127).clamp(min=torch.finfo(torch.float32).tiny)
-            found[name] = (tensor / scale[:, None]).round().to(torch.int8)
-            found[name + SCALE] = scale
+            small[name] = (tensor / scale[:, None]).round().to(torch.int8)
+            small[name + SCALE] = scale
         else:
-            found[name] = tensor.to(torch.float16)
-    return found
+            small[name] = tensor.to(torch.float16)
+    return small
 
 
 def pack(source: str | Path, folder: str | Path, base: str | Path | None = None) -> int:
     """Packs the model in `source` into a new `folder`. Returns its size in bytes.
 
-    Counts of its pieces come along, if there are (korbert.vectors.PieceCounts). base: a packed folder beside `folder`;
-    the tokenizer, counts and tensors that are equal in both are kept there alone.
-    ModelError where the base lies elsewhere, is not packed, or has another encoder or tokenizer, and for a weight that
-    float16 cannot hold.
+    Its piece counts are copied, if there are any (korbert.vectors.PieceCounts). base: a packed folder next to `folder`;
+    the tokenizer, counts and tensors that are equal in both are stored only there.
+    ModelError if the base lies elsewhere, is not packed, or has another tokenizer, and for a weight that float16
+    cannot hold.
     """
     source, folder = model_folder(source), Path(folder)
     if folder.exists():
-        raise ModelError(f"{folder}: is there already: name a new folder")
+        raise ModelError(f"{folder}: already exists: name a new folder")
     model, tokenizer = load_model(source)
     config, tensors = read_config(source), packed(model.state_dict())
     if broken := [name for name, tensor in tensors.items() if not torch.isfinite(tensor.float()).all()]:
-        raise ModelError(f"{source}: {broken[0]} has numbers beyond 65,504, the most that 16 bits hold")
+        raise ModelError(
+            f"{source}: {broken[0]} has numbers beyond 65,504, the float16 maximum: use the model unpacked"
+        )
     record: dict[str, str | None] = {"base": None}
     if base is not None:
         base = Path(base)
         theirs = read_config(base)
         if base.absolute().parent != folder.absolute().parent or "packed" not in theirs or theirs["packed"]["base"]:
-            raise ModelError(f"{base}: a base is a packed folder without a base of its own, beside {folder}")
+            raise ModelError(f"{base}: a base must be a packed folder without a base of its own, next to {folder}")
         if theirs["tokenizer_digest"] != config["tokenizer_digest"]:
             raise ModelError(f"{base}: has another tokenizer than {source}: pack without this base")
         there = safetensors.torch.load_file(base / "model.safetensors")
@@ -70,6 +72,6 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
     write_files(folder, config | {"packed": record}, tensors)
     if base is None:
         tokenizer.save(folder / "tokenizer")
-        with suppress(SettingsError):  # there are none beside the source
+        with suppress(SettingsError):  # the source has none
             PieceCounts.find(None, str(source), tokenizer).save(folder)
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

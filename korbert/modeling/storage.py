@@ -1,4 +1,4 @@
-"""Model folders: config.json, model.safetensors and the tokenizer (docs/formats.md)."""
+"""Saves and loads model folders: config.json, model.safetensors and the tokenizer (docs/formats.md)."""
 
 import hashlib
 import json
@@ -49,7 +49,7 @@ __all__ = [
 
 FORMAT = 1
 ONNX_FILE = "encoder.onnx"  # beside the weights of the head
-SCALE = ":scale"  # behind the name of an 8-bit matrix: the factors of its rows
+SCALE = ":scale"  # suffix to the name of an 8-bit matrix: the scales of its rows
 
 _CLASSES: Mapping[str, type[Model]] = {cls.kind: cls for cls in get_args(Model)}
 
@@ -72,7 +72,7 @@ class _LabelHead(_Strict):
     num_labels: int = Field(ge=1)
     pooling: Pooling
     labels: list[str]
-    problem_type: ProblemType = "single_label_classification"  # all that older files hold
+    problem_type: ProblemType = "single_label_classification"  # the only type in older files
 
 
 class _ChoiceHead(_Strict):
@@ -107,14 +107,14 @@ _HEADS: Mapping[str, type[_Strict]] = {  # others: _NoHead
 
 
 class _Packed(_Strict):
-    """The base of a packed folder (packing.py): the name of a folder beside it, and the digest of its weights."""
+    """The base of a packed folder (packing.py): the name of a sibling folder, and the digest of its weights."""
 
     base: Annotated[str, StringConstraints(pattern=r"^[\w-][\w.-]*$")] | None
     base_sha256: _Digest | None = None
 
 
 class _Onnx(_Strict):
-    """The encoder in ONNX_FILE (onnx_export.py): the digest of the file, and the bits that it multiplies in."""
+    """The encoder in ONNX_FILE (onnx_export.py): the digest of the file, and the bits of its matrix products."""
 
     sha256: _Digest
     bits: Literal[8, 32]
@@ -135,9 +135,9 @@ class _Config(_Strict):
 def save_model(
     folder: str | Path, model: Model, tokenizer: AnyTokenizer, task: Mapping[str, Any] | None = None
 ) -> None:
-    """Writes a model folder. Same weights, config and tokenizer: same bytes.
+    """Writes a model folder. The same weights, config and tokenizer give the same bytes.
 
-    task: further facts for users of the model (max_length and the like), JSON values.
+    task: further settings for users of the model (such as max_length), as JSON values.
     """
     folder = Path(folder)
     _check_vocabulary(model.config, tokenizer, folder)
@@ -154,7 +154,7 @@ def save_model(
 
 
 def write_files(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-    """Writes model.safetensors, and config.json with its digest. folder: made where it is not there."""
+    """Writes model.safetensors, and config.json with its digest. Creates `folder` if needed."""
     folder.mkdir(parents=True, exist_ok=True)
     weights = serialize(tensors)
     whole = {**config, "weights_sha256": hashlib.sha256(weights).hexdigest()}
@@ -163,7 +163,7 @@ def write_files(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, T
 
 
 def serialize(tensors: Mapping[str, Tensor]) -> bytes:
-    """A safetensors file, a function of the tensors. Of several metadata entries the order would vary."""
+    """The bytes of a safetensors file, determined by the tensors. Several metadata entries would vary in order."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     return safetensors.torch.save(plain, metadata={"format": "pt"})
 
@@ -171,19 +171,19 @@ def serialize(tensors: Mapping[str, Tensor]) -> bytes:
 def read_config(folder: str | Path) -> dict[str, Any]:
     """config.json of a model folder: korbert_format, kind, encoder, head, task, tokenizer_digest, weights_sha256.
 
-    folder: a model folder, or an artifact that has one. ModelError if it is neither, of another format, or if an entry
-    is invalid.
+    folder: a model folder, or an artifact that contains one. ModelError if it is neither, of another format, or if an
+    entry is invalid.
     """
     path = model_folder(folder) / "config.json"
     try:
         config = read_object(path)
     except FileNotFoundError:
-        raise ModelError(f"{path}: no such file: name a model folder that korbert has written") from None
+        raise ModelError(f"{path}: no such file: name a model folder written by korbert") from None
     except (OSError, ValueError) as error:
-        raise ModelError(f"{path}: cannot be read ({error}): write the model anew") from None
+        raise ModelError(f"{path}: cannot be read ({error}): write the model again") from None
     if "korbert_format" not in config:
         raise ModelError(
-            f"{path}: `korbert_format` is missing, so this is no korbert model:"
+            f"{path}: `korbert_format` is missing, so this is not a korbert model:"
             " read a folder of transformers with korbert.huggingface.load_transformers"
         )
     if config["korbert_format"] != FORMAT or isinstance(config["korbert_format"], bool | float):
@@ -195,7 +195,7 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     if not isinstance(kind, str) or kind not in _CLASSES:
         raise ModelError(f"{path}: kind {_short(kind)} is none of {', '.join(_CLASSES)}")
     if "weights_sha256" not in config:
-        raise ModelError(f"{path}: has no weights_sha256, so an older korbert wrote it: make the model anew")
+        raise ModelError(f"{path}: has no weights_sha256, so an older korbert wrote it: create the model again")
     try:
         _Config.model_validate({name: config[name] for name in config.keys() - {"korbert_format", "kind"}})
     except ValidationError as error:
@@ -212,7 +212,7 @@ def read_config(folder: str | Path) -> dict[str, Any]:
 
 
 def _short(value: object) -> str:
-    """A value in an error, at most 80 characters of it."""
+    """repr of a value for error messages, cut to 80 characters."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:80]}..."
 
@@ -260,17 +260,17 @@ def load_model(
 def load_model(
     folder: str | Path, kind: str | None = None, device: str | torch.device = "cpu"
 ) -> tuple[Model, AnyTokenizer]:
-    """The model of a folder, in eval mode, and its tokenizer.
+    """Loads the model of a folder, in eval mode, and its tokenizer.
 
-    kind: the kind that the caller needs; None: any. ModelError for another kind, for files that are missing, changed or
-    broken, for weights that are not finite, and for a tokenizer other than the one of training.
+    kind: the kind required; None: any. ModelError for another kind, for files that are missing, changed or broken, for
+    non-finite weights, and for a tokenizer other than the one used in training.
     """
     folder = model_folder(folder)
     config = read_config(folder)
     if kind is not None and config["kind"] != kind:
-        raise ModelError(f"{folder}: a {config['kind']} model, a {kind} model is needed: name another folder")
+        raise ModelError(f"{folder}: a {config['kind']} model, but a {kind} model is needed: name another folder")
     tensors = _read_weights(folder / "model.safetensors", config["weights_sha256"])
-    home = folder  # of the tokenizer
+    home = folder  # where the tokenizer is
     if "packed" in config:
         base = config["packed"]["base"]
         if base is not None:
@@ -281,9 +281,9 @@ def load_model(
     model: Any = _build(folder, config, None if onnx else len(tensors))
     if onnx:
         if torch.device(device).type != "cpu":
-            raise ModelError(f"{folder}: an encoder in an ONNX file runs on the processor: give --device cpu")
+            raise ModelError(f"{folder}: an encoder in an ONNX file runs on CPU only: give --device cpu")
         model.encoder = nn.Identity()
-    if home is not folder:  # the base has heads of its own
+    if home is not folder:  # the base may have heads of its own
         tensors = {name: tensor for name, tensor in tensors.items() if name in model.state_dict()}
     _fill(folder / "model.safetensors", model, tensors)
     if onnx:
@@ -292,7 +292,7 @@ def load_model(
     if tokenizer.digest != config.get("tokenizer_digest"):
         raise ModelError(
             f"{folder / 'tokenizer'}: digest {tokenizer.digest[:12]}, the model was trained with"
-            f" {str(config.get('tokenizer_digest'))[:12]}: put the tokenizer back that came with the model"
+            f" {str(config.get('tokenizer_digest'))[:12]}: restore the tokenizer that came with the model"
         )
     _check_vocabulary(model.config, tokenizer, folder)
     return model.to(device).eval(), tokenizer
@@ -304,17 +304,17 @@ def _read_weights(path: Path, expected: str) -> dict[str, Tensor]:
         if digest != expected:
             raise ModelError(
                 f"{path}: SHA-256 {digest[:12]}, config.json says {expected[:12]}: the file was changed or is damaged:"
-                " put it back, or write the model anew"
+                " restore it, or write the model again"
             )
         return safetensors.torch.load_file(path)
     except FileNotFoundError:
         raise ModelError(f"{path}: no such file: the model folder is incomplete") from None
     except (OSError, SafetensorError) as error:
-        raise ModelError(f"{path}: cannot be read ({error}): the file is broken, write the model anew") from None
+        raise ModelError(f"{path}: cannot be read ({error}): the file is broken, write the model again") from None
 
 
 def _unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The float32 weights of a packed file."""
+    """Converts the tensors of a packed file back to float32."""
     return {
         name: tensor.float() * tensors[name + SCALE][:, None] if name + SCALE in tensors else tensor.float()
         for name, tensor in tensors.items()
@@ -323,18 +323,18 @@ def _unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _build(folder: Path, config: Mapping[str, Any], num_tensors: int | None) -> Model:
-    """The model without weights.
+    """Builds the model without weights.
 
-    num_tensors: tensors in the file of weights, of which a layer has more than one; None: it is that of a head alone.
+    num_tensors: tensors in the weights file, several per layer, to bound the layers; None: the file has only a head.
     """
     try:
         encoder = parse_config(config["encoder"])
-        if isinstance(encoder, TransformersConfig):  # not "meta": it has tensors that no file holds
+        if isinstance(encoder, TransformersConfig):  # not on "meta": it has buffers that no file holds
             with _NoFilling():
                 return _CLASSES[config["kind"]](encoder, **config["head"])
         own = "layer_groups" if encoder.layer_groups else "num_hidden_layers"
         if num_tensors is not None and encoder.distinct_layers > num_tensors:
-            raise ModelError(f"{own} {encoder.distinct_layers}: the file of weights has fewer")
+            raise ModelError(f"{own} {encoder.distinct_layers}: the weights file has fewer layers")
         with without_weights():
             return _CLASSES[config["kind"]](encoder, **config["head"])
     except (
@@ -369,24 +369,24 @@ class _NoFilling(TorchFunctionMode):
 
 
 def _fill(path: Path, model: Model, tensors: Mapping[str, Tensor]) -> None:
-    """Assigns the weights of a file to a model without weights."""
+    """Assigns the weights of a file to a model built without weights."""
     expected = model.state_dict()
     for name in sorted(expected.keys() | tensors.keys()):
         want, have = expected.get(name), tensors.get(name)
         if want is None or have is None or want.shape != have.shape or want.dtype != have.dtype:
             raise ModelError(
-                f"{path}: {name} is {_shape(have)}, config.json asks for {_shape(want)}: the two do not belong together"
+                f"{path}: {name} is {_shape(have)}, config.json asks for {_shape(want)}: the two files do not match"
             )
         if not torch.isfinite(have).all():
             raise ModelError(
-                f"{path}: {name} holds numbers that are not finite, so the model is of no use: take weights from"
-                " before, or train it anew with a lower learning_rate"
+                f"{path}: {name} has non-finite numbers, so the model is unusable: restore earlier weights, or train it"
+                " again with a lower learning_rate"
             )
     model.load_state_dict(tensors, assign=True)
 
 
 def _shape(tensor: Tensor | None) -> str:
-    """ "2x3" for float32, "2x3 float64" for another type."""
+    """ "2x3" for float32, "2x3 float64" for other dtypes."""
     if tensor is None:
         return "absent"
     kind = "" if tensor.dtype == torch.float32 else f" {str(tensor.dtype).removeprefix('torch.')}"

@@ -1,7 +1,7 @@
-"""Rows and batches of pretraining, made from the shards when they are asked for.
+"""Rows and batches of pretraining, made from the shards on demand.
 
 An example is a pure function of (seed, epoch, its number) through a counter-based generator. Batch size, accumulation
-and the number of processes do not change it, and the batch of any step is made without those before it.
+and the number of processes do not change it, and any step's batch can be made without the previous ones.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -151,7 +151,7 @@ class PretrainingRows:
             context = 2 + len(segments[0][0])  # where it begins
             row["answer"] = context + np.array(asked.answer) if asked else np.zeros(0, dtype=np.int64)
 
-        if "clm" in self._objectives:  # each vector predicts the piece behind it
+        if "clm" in self._objectives:  # each vector predicts the next piece
             chosen = np.flatnonzero(maskable)
             return row | {"input_ids": ids, "label_places": chosen - 1, "labels": ids[chosen]}
         units = units_of(boundaries, maskable, self._masking.unit, rng)
@@ -186,7 +186,7 @@ def _framed(
 
 
 def shared_out(micro_batches: int, rows: int, here: World) -> int:
-    """How many micro-batches each process makes of its rows: the same number in all, each with at least one row.
+    """Number of micro-batches per process: the same for all, each with at least one row.
 
     None has more rows than without the other processes, or one more where these cannot be shared evenly.
     """
@@ -226,7 +226,7 @@ def heldout_rows(
 ) -> PretrainingRows:
     """Rows for evaluation: every chosen piece is replaced by [MASK].
 
-    Of several connected processes each makes its own part. SettingsError where one would have no row.
+    With several connected processes, each makes its own part. SettingsError if one would have no row.
 
     With 80/10/10 a model gains 0.6 nats by copying the pieces that are kept, which would look like learning.
     """
@@ -252,7 +252,7 @@ class Phase:
 
 
 def in_phases(phases: Sequence[Phase]) -> Callable[[int], list[Batch]]:
-    """The batches of one phase after the other, as `fit` takes them. Each phase counts its steps from 0.
+    """The batches of all phases in turn, for `fit`. Each phase counts its steps from 0.
 
     Of several connected processes each makes its own part.
     """

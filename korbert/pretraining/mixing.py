@@ -1,4 +1,4 @@
-"""Sampling of training rows by source: so many reviews, so much of an encyclopedia."""
+"""Mixes training rows of several sources in given shares."""
 
 from collections.abc import Mapping
 
@@ -17,9 +17,9 @@ class Mixture:
     """The order in which rows are trained on, epoch by epoch; an epoch has as many rows as the corpus.
 
     starts: (rows,) where each row begins in the shards. shares: source -> share of an epoch's rows, 0 to 1; the other
-    sources share what is left in proportion to their rows. Each source is shuffled on its own and goes on from epoch
-    to epoch where it left off, so that all of its rows are seen once before any is seen twice. Empty: every row once.
-    SettingsError for a source that is not there, and for shares that do not add up.
+    sources share the rest in proportion to their rows. Each source is shuffled on its own and continues from epoch
+    to epoch, so that all of its rows are seen once before any is seen twice. Empty: every row once.
+    SettingsError for an unknown source, and for shares that do not add up.
     """
 
     def __init__(self, shards: Shards, starts: NDArray[np.int64], shares: Mapping[str, float], key: int) -> None:

@@ -1,4 +1,4 @@
-"""A few held-out rows with gaps, and what a model in training expects there: people look at that first."""
+"""A few held-out rows with gaps, and the predictions of a model in training: the first thing to look at."""
 
 import logging
 from collections.abc import Sequence
@@ -26,8 +26,8 @@ __all__ = ["Sample", "Samples", "choose_samples", "stretches"]
 
 _logger = logging.getLogger(__name__)
 
-_SEARCHED = 500  # rows, among which those to show are chosen
-_SHORTEST, _LONGEST = 12, 40  # pieces of a row that one takes in at a glance
+_SEARCHED = 500  # rows to choose from
+_SHORTEST, _LONGEST = 12, 40  # pieces of a row that is easy to read
 _MOST_GAPS = 5
 _TOP = 5
 
@@ -44,7 +44,7 @@ class Sample:
 def choose_samples(rows: PretrainingRows, number: int = 3) -> list[Sample]:
     """At most `number` rows with gaps: one of each source first, those of 12 to 40 pieces with few gaps before others.
 
-    A function of the shards and of the rows' seed alone.
+    Determined by the shards and the rows' seed.
     """
     searched = np.arange(min(_SEARCHED, len(rows)))
     found = [
@@ -60,13 +60,13 @@ def choose_samples(rows: PretrainingRows, number: int = 3) -> list[Sample]:
 
 
 def _unfit(sample: Sample) -> tuple[int, int]:
-    """How many pieces the row is too short or too long by, and how many gaps it has too many."""
+    """Sort key: how many pieces the row is too short or too long by, and its surplus gaps."""
     pieces, gaps = len(sample.row["input_ids"]), len(sample.row["labels"])
     return max(_SHORTEST - pieces, pieces - _LONGEST, 0), max(gaps - _MOST_GAPS, 0)
 
 
 class Samples:
-    """Writes to `path`, at each evaluation, what a model expects in the gaps of the samples (docs/formats.md)."""
+    """Writes the model's predictions in the gaps of the samples to `path` at each evaluation (docs/formats.md)."""
 
     def __init__(self, path: Path, samples: Sequence[Sample], tokenizer: AnyTokenizer) -> None:
         self._path, self._samples, self._tokenizer = path, samples, tokenizer
@@ -112,13 +112,13 @@ class Samples:
 
 
 def stretches(row: Row, tokenizer: AnyTokenizer) -> list[str]:
-    """The text before, between and behind the gaps of a row: one more than it has gaps. " / " parts the segments."""
+    """The texts around the gaps of a row, one more than there are gaps. " / " separates the segments."""
     ids, levels = row["input_ids"].tolist(), row["boundaries"].tolist()
     gaps = np.isin(np.arange(len(ids)), row["label_places"]).tolist()
     frame = (tokenizer.cls_id, tokenizer.sep_id)
 
     def space(place: int) -> str:
-        """What stands before a piece, which `decode` does not know of the first one that it gets."""
+        """The separator before a piece, which `decode` omits for the first one."""
         return " " if levels[place] >= EOJEOL and ids[place - 1] not in frame else ""
 
     texts, text, start = [], "", 1
@@ -141,7 +141,7 @@ def _rounded(share: float) -> float:
 
 
 def _in_words(line: dict[str, Any]) -> str:
-    """서울은 [한강: 산 12 %]을 끼고 있다: each gap with its piece and the likeliest guess."""
+    """서울은 [한강: 산 12 %]을 끼고 있다: each gap with its piece and the top prediction."""
     text, gaps = line["text"], line["gaps"]
     words = [text[0]]
     for gap, behind in zip(gaps, text[1:], strict=True):

@@ -1,4 +1,4 @@
-"""Settings of the objectives: what is masked, paired, pointed at, replaced."""
+"""Settings of the pretraining objectives."""
 
 from typing import Literal, Self
 
@@ -19,7 +19,7 @@ ObjectiveName = Literal["mlm", "nsp", "sop", "clm", "rtd", "spans", "distill"]
 
 
 def check_objectives(names: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, ...]:
-    """The names, if they fit together. ValueError otherwise."""
+    """Returns the names if they can be combined. ValueError otherwise."""
     given = set(names)
     main = given & {"mlm", "clm", "rtd"}
     alone = "clm" in given and len(given) > 1
@@ -114,7 +114,7 @@ class ReplacementSettings(BaseModel, frozen=True, extra="forbid"):
 
 
 class DistillationSettings(BaseModel, frozen=True, extra="forbid"):
-    """Distillation from a teacher (Sanh et al. 2019), and the weights of its losses beside that of MLM.
+    """Distillation from a teacher (Sanh et al. 2019), and the weights of its losses relative to MLM.
 
     The paper's weights are 5 for the soft targets, 2 for MLM, 1 for the cosine.
     """

@@ -1,4 +1,4 @@
-"""Files of any kind as streams: unpacked, their encoding detected, CSV cut into records. No format is known here.
+"""Files as streams: decompression, encoding detection, CSV records. Knows no file formats beyond that.
 
 1. `frames.py` opens and decompresses a file.
 2. `encodings.py` detects its encoding, and turns it into UTF-8.

@@ -1,4 +1,4 @@
-"""Files in other encodings as streams of UTF-8. Undecodable bytes are carried through, never replaced."""
+"""Converts files in other encodings to streams of UTF-8. Undecodable bytes are preserved, never replaced."""
 
 import codecs
 import re
@@ -28,7 +28,7 @@ def encoding_of(path: File) -> str:
 def encoding_in(head: bytes) -> str:
     """The encoding of a file that begins so.
 
-    A UTF-8 file with some broken lines stays UTF-8: for CP949 a quarter of the bytes beyond ASCII has to be invalid.
+    A UTF-8 file with some broken lines stays UTF-8: CP949 requires a quarter of non-ASCII bytes to be invalid UTF-8.
     """
     if head.startswith(_UTF16_MARKS):
         return "utf-16"
@@ -51,4 +51,4 @@ def _transcoded(file: BufferedReader, encoding: str, path: File) -> Iterator[byt
             yield decoder.decode(block, final=not block).encode("utf-8", "surrogatepass")
     except UnicodeError as error:  # of UTF-16, where no single byte can be escaped
         cause = error.reason if isinstance(error, UnicodeDecodeError) else error
-        raise CorpusError(f"{path}: is no {encoding.upper()} ({cause}): set encoding of its source") from error
+        raise CorpusError(f"{path}: is not {encoding.upper()} ({cause}): set encoding of its source") from error

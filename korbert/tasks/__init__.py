@@ -1,29 +1,29 @@
-"""What a pretrained encoder is used for: gaps to fill, labels for texts, answers out of contexts; and their scores.
+"""Downstream tasks of a pretrained encoder: fill-mask, classification, reading comprehension; and their metrics.
 
 Classification, from labelled texts to labels:
 
-1. encoded.py: texts are analysed once and kept as pieces and morphemes.
-2. examples.py: rows of pieces with their labels, and the batch of each step.
-3. classification.py: the model learns them; best_epoch.py keeps the weights of the best epoch. vectors.py keeps the
-   vectors of an encoder that stays as it is, for heads that learn from them.
-4. baselines/: what any model has to beat, on the same morphemes.
-5. metrics/: scores of any kind; statistics.py: how sure they are; comparison.py: is one model better than another.
+1. encoded.py: texts are analysed once and cached as pieces and morphemes.
+2. examples.py: rows of pieces with labels, and the batch of each step.
+3. classification.py: trains the model; best_epoch.py keeps the weights of the best epoch. vectors.py caches the
+   vectors of a frozen encoder, for heads trained on them.
+4. baselines/: scores to beat, on the same morphemes.
+5. metrics/: scores; statistics.py: confidence intervals and tests; comparison.py: is one model better than another.
 
-Reading, from questions on texts to answers:
+Reading comprehension, from questions on texts to answers:
 
-1. questions.py: questions, contexts and right answers; squad.py: files of SQuAD's form, KorQuAD's and KLUE-MRC's among
-   them; question_rows.py: rows of anybody's files.
-2. passages.py: both as pieces with their spans; encoded.py keeps them.
-3. windows.py: windows over long contexts, their batches and their loss.
-4. reading.py: the best spans of all windows become answers; no_answer.py: when a question is left without one.
-5. misses.py: scores, and why wrong answers are wrong.
+1. questions.py: questions, contexts and gold answers; squad.py: files in SQuAD format, KorQuAD and KLUE-MRC included;
+   question_rows.py: rows of any labelled file.
+2. passages.py: both as pieces with spans; encoded.py caches them.
+3. windows.py: windows over long contexts, their batches and loss.
+4. reading.py: merges the best spans of all windows into answers; no_answer.py: when to give no answer.
+5. misses.py: scores, and error analysis.
 
-The room tagging holds labels on characters, words and spans; its docstring lists its files.
+The package tagging holds labels on characters, words and spans; its docstring lists its files.
 
-embedding.py: vectors of texts, their losses and their use.
+embedding.py: text embeddings and their losses.
 
-filling.py needs no task. The rooms nsmc and korquad hold what belongs to one data set: its files, its defaults, its
-official metrics. They are packages: `from korbert.tasks import korquad`.
+filling.py fills gaps and needs no training. The packages nsmc and korquad hold what is specific to one data set: its
+files, defaults and official metrics: `from korbert.tasks import korquad`.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The weights of the best epoch: kept while a model of any task is trained, and loaded at the end."""
+"""Keeps the weights of the best epoch during training, and loads them at the end."""
 
 import hashlib
 import logging
@@ -25,27 +25,27 @@ WEIGHTS = "best.safetensors"
 
 @dataclass(frozen=True)
 class Best:
-    """The epoch (from 1) with the highest score on the validation examples; the earliest of equals."""
+    """The epoch (from 1) with the highest validation score; the earliest among ties."""
 
     epoch: int
     score: float
 
 
 class BestKeeper:
-    """Called by `fit` at the end of each epoch: measures the model, and keeps its weights if they are the best so far.
+    """Called by `fit` at the end of each epoch: scores the model, and keeps its weights if they are the best so far.
 
-    Weights and score are one file, replaced atomically, so that they always belong together after an interruption. A
-    resumed run that repeats the end of an epoch finds or writes the same file.
+    Weights and score are one file, replaced atomically, so they always match after an interruption. A resumed run that
+    repeats the end of an epoch finds or writes the same file.
     """
 
     def __init__(
         self, work: Path, steps_per_epoch: int, measure: Callable[[nn.Module], tuple[float, dict[str, float]]]
     ) -> None:
-        """measure: model -> its score, the higher the better, and the figures for the log."""
+        """measure: model -> its score, higher is better, and figures for the log."""
         self._work = work
         self._steps_per_epoch = steps_per_epoch
         self._measure = measure
-        self.best: Best | None = None  # by the last call
+        self.best: Best | None = None  # as of the last call
 
     def __call__(self, model: nn.Module, step: int) -> dict[str, float]:
         score, figures = self._measure(model)
@@ -64,17 +64,17 @@ class BestKeeper:
 
 
 def load_best(work: Path, model: nn.Module) -> Best:
-    """The weights kept in `work`, into `model`, which is put in eval mode. ModelError without them."""
+    """Loads the weights kept in `work` into `model` and puts it in eval mode. ModelError if there are none."""
     best = read_best(work)
     if best is None:
-        raise ModelError(f"{work / WEIGHTS}: is absent or damaged: run the same command again, which makes it anew")
+        raise ModelError(f"{work / WEIGHTS}: is missing or damaged: run the same command again to recreate it")
     model.load_state_dict(safetensors.torch.load_file(work / WEIGHTS))
     model.eval()
     return best
 
 
 def read_best(work: Path) -> Best | None:
-    """Epoch and score kept in `work`; None where there are none, or where the file is damaged, which is logged."""
+    """Epoch and score kept in `work`; None if there are none, or if the file is damaged, which is logged."""
     path = work / WEIGHTS
     try:
         with safetensors.safe_open(path, framework="pt") as file:
@@ -82,7 +82,7 @@ def read_best(work: Path) -> Best | None:
             weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
         best = Best(int(record["epoch"]), float(record["score"]))
         if record["sha256"] != _digest(weights, best):
-            raise ValueError("is not as it was written")
+            raise ValueError("was changed since it was written")
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, SafetensorError) as error:
@@ -92,7 +92,7 @@ def read_best(work: Path) -> Best | None:
 
 
 def _digest(weights: Mapping[str, Tensor], best: Best) -> str:
-    """SHA-256 of epoch and score, and of all tensors with their names."""
+    """SHA-256 of epoch, score, and all tensors with their names."""
     digest = hashlib.sha256(repr(best).encode())
     for name in sorted(weights):
         digest.update(f"{name} {weights[name].dtype} {tuple(weights[name].shape)}".encode())

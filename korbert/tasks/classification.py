@@ -1,6 +1,6 @@
-"""Labels for texts: learned from examples, and predicted for new texts.
+"""Text classification: fine-tuning and prediction.
 
-1. `finetune` learns labelled examples (examples.py, learning.py).
+1. `finetune` trains on labelled examples (examples.py, learning.py).
 2. `probabilities` scores examples, shortest first.
 3. `Classifier` loads a model folder, encodes texts and predicts their labels.
 """
@@ -33,7 +33,7 @@ from korbert.vectors.encoder import TextEncoder
 __all__ = ["Classifier", "Prediction", "classification_loss", "finetune", "probabilities"]
 
 _SCORING_BATCH_SIZE = 256
-_TEXTS_AT_ONCE = 4_096  # whose pieces are held in memory
+_TEXTS_AT_ONCE = 4_096  # texts whose pieces are in memory at a time
 
 
 class Prediction(TypedDict):
@@ -44,12 +44,12 @@ class Prediction(TypedDict):
 
 
 def classification_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
-    """{"loss": mean cross-entropy over the batch, in nats}. batch: as Examples.batch gives it."""
+    """{"loss": mean cross-entropy over the batch, in nats}. batch: from Examples.batch."""
     return {"loss": F.cross_entropy(model(**model_inputs(batch)).float(), batch["labels"])}
 
 
 def probabilities(model: nn.Module, examples: Examples, **how: Unpack[Scoring]) -> NDArray[np.float32]:
-    """The probability of each label for each row: (N, C). See korbert.tasks.learning.outputs."""
+    """Label probabilities of each row: (N, C). See korbert.tasks.learning.outputs."""
 
     def shares(model: nn.Module, batch: Batch) -> Tensor:
         scores: Tensor = model(**model_inputs(batch)).float()
@@ -75,7 +75,7 @@ def finetune(
 ) -> Best:
     """Trains `model` as korbert.tasks.learning.finetune does.
 
-    choose_by: the score of the validation examples that makes an epoch the best one.
+    choose_by: the validation metric that selects the best epoch.
     """
 
     def measure(model: nn.Module) -> tuple[float, dict[str, float]]:
@@ -102,7 +102,7 @@ class Classifier(TextEncoder[ClassificationModel]):
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
-        """From a folder written by korbert. Raises ModelError where it is not one, or of another kind."""
+        """Loads a folder written by korbert. Raises ModelError if it is not one, or of another kind."""
         model, tokenizer = load_model(folder, "classification", choose_device(device))
         classifier = cls(model, tokenizer, read_config(folder)["task"].get("max_length"))
         classifier.name = str(folder)
@@ -117,27 +117,27 @@ class Classifier(TextEncoder[ClassificationModel]):
     @overload
     def predict(self, texts: Iterable[str]) -> list[Prediction]: ...
     def predict(self, texts: str | Iterable[str]) -> Prediction | list[Prediction]:
-        """The prediction for a text, or a list for many, in order. Any text is valid, an empty one too.
+        """Predicts one text, or a list for many, in order. Any text is valid, even an empty one.
 
-        Raises SettingsError for what is not a string, ModelError where the model's scores are NaN.
+        Raises SettingsError for anything but strings, ModelError if the model's scores are NaN.
         """
         given, single = as_texts(texts, "texts")
         predictions: list[Prediction] = []
         for start in range(0, len(given), _TEXTS_AT_ONCE):
             part = given[start : start + _TEXTS_AT_ONCE]
-            # Kiwi's threads pay only for many texts: for them it is loaded again.
+            # Kiwi's threads pay off only for many texts, as each start loads its model again.
             workers = cores() if len(part) >= _SCORING_BATCH_SIZE else 0
             encodings = self.tokenizer.encode_batch(part, max_length=self.max_length, workers=workers)
             predictions += self.predict_encoded(encodings)
         return predictions[0] if single else predictions
 
     def predict_encoded(self, encodings: Sequence[Encoding]) -> list[Prediction]:
-        """The prediction for each text that is encoded already, of at most max_length pieces."""
+        """Predictions for texts already encoded, of at most max_length pieces."""
         rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
         examples = Examples.of_rows(rows, [0] * len(encodings), self.tokenizer.pad_id)
         shares = probabilities(self.model, examples, device=next(self.model.parameters()).device)
         if not np.isfinite(shares).all():
-            raise ModelError(f"{self.name}: gives scores that are no numbers: train it anew, at a lower rate")
+            raise ModelError(f"{self.name}: its scores are not finite: train it again with a lower learning_rate")
         return [
             {
                 "label": self.labels[int(row.argmax())],

@@ -1,4 +1,4 @@
-"""Settings of classification: how a classifier is learned, and what a task of labelled texts is made of."""
+"""Settings of classification: training a classifier, and a whole classification task."""
 
 from typing import Annotated, Literal, Self
 
@@ -12,7 +12,7 @@ _Rate = Annotated[float, Field(gt=0)]
 
 
 class ClassificationSettings(LearningSettings, frozen=True, extra="forbid"):
-    """How a classifier is learned from labelled texts."""
+    """Training settings of a classifier."""
 
     pooling: Literal["mean", "first"] = Field(
         "mean", description="text vector: mean over pieces, or that of the first piece"
@@ -20,7 +20,7 @@ class ClassificationSettings(LearningSettings, frozen=True, extra="forbid"):
 
 
 class ClassificationTaskSettings(ClassificationSettings, frozen=True, extra="forbid"):
-    """A task of labelled texts: its files, what chooses among the trainings, and what the encoder is compared with."""
+    """A classification task: its files, how the best training is chosen, and the baselines."""
 
     train: str = Field(description="official training file, relative to the data folder")
     test: str = Field(description="official test file, relative to the data folder")
@@ -45,9 +45,9 @@ class ClassificationTaskSettings(ClassificationSettings, frozen=True, extra="for
     @model_validator(mode="after")
     def _values_of_c_differ(self) -> Self:
         if len(set(self.baseline_c)) < len(self.baseline_c):
-            raise ValueError(f"baseline_c {list(self.baseline_c)} has a value twice: name each once")
+            raise ValueError(f"baseline_c {list(self.baseline_c)} has duplicates: give each value once")
         return self
 
     def patterns(self) -> dict[str, str]:
-        """Role -> file pattern, relative to the data folder, of what the task reads."""
+        """Role -> pattern of the files that the task reads, relative to the data folder."""
         return {"train": self.train, "test": self.test}

@@ -1,4 +1,4 @@
-"""Is one model better than another by more than chance? Both on the same examples, with one or more seeds each."""
+"""Significance tests between two models on the same examples, with one or more seeds each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ __all__ = ["Comparison", "compare"]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two sides on the same `examples`. low to high: interval, with `confidence`, of the difference a - b."""
+    """Two models on the same `examples`. low, high: confidence interval of the difference a - b."""
 
     names: tuple[str, str]
-    scores: tuple[float, float]  # means over the runs of a side
+    scores: tuple[float, float]  # means over each side's runs
     runs: tuple[int, int]
     examples: int
     low: float
@@ -57,14 +57,14 @@ def compare(
     resamples: int = 2000,
     names: tuple[str, str] = ("A", "B"),
 ) -> Comparison | None:
-    """Is side `a` better or worse than side `b` by more than chance? A run a seed a side, all on the same examples.
+    """Tests whether sides `a` and `b` differ by more than chance. One run per seed, all on the same examples.
 
-    One run a side: percentile interval and permutation test over the examples, so it says nothing of other seeds.
-    More runs: both kinds of chance are added. The variance of the difference is that over the examples (bootstrap of
-    the difference of the sides' mean scores) plus that over the seeds (pooled over the sides, s^2 (1/k_a + 1/k_b));
-    interval and p-value are Student's, with the degrees of freedom of Satterthwaite 1946: a normal approximation
-    over the examples, for 30 of them and more, that takes seeds on both sides to spread alike and so allows one run on
-    one of them, such as a baseline. None where the score is undefined on a run or on a resample.
+    One run per side: percentile interval and permutation test over the examples; other seeds are not covered.
+    More runs: both sources of variance add up. The variance of the difference is that over the examples (bootstrap of
+    the difference of mean scores) plus that over the seeds (pooled over the sides, s^2 (1/k_a + 1/k_b)); interval and
+    p-value are Student's, with the degrees of freedom of Satterthwaite 1946. This is a normal approximation over
+    examples, for 30 or more; it assumes equal seed variance on both sides and so allows a single run on one of them,
+    such as a baseline. None if the score is undefined on a run or on a resample.
     """
     lengths = {len(run) for run in (*a, *b)}
     if len(lengths) > 1:
@@ -96,14 +96,14 @@ def compare(
 
 
 def _difference(scores: Sequence[float], first: int) -> float:
-    """Mean of the first scores less that of the others."""
+    """Mean of the first scores minus the mean of the others."""
     return float(np.mean(scores[:first]) - np.mean(scores[first:]))
 
 
 def _with_seeds(
     scores: Sequence[float], first: int, standard_error: float, count: int, confidence: float
 ) -> tuple[float, float, float]:
-    """Student's interval and two-sided p-value of a difference that varies over examples and seeds."""
+    """Student's interval and two-sided p-value of the difference, over examples and seeds."""
     difference, seeds = _difference(scores, first), len(scores) - 2
     sides = scores[:first], scores[first:]
     pooled = sum(float(np.var(side)) * len(side) for side in sides) / seeds

@@ -1,4 +1,4 @@
-"""Vectors of texts: the losses that bring texts near or apart, and an Embedder for new texts."""
+"""Text embeddings: contrastive and ranking losses, and an Embedder for new texts."""
 
 from pathlib import Path
 from typing import Self
@@ -16,42 +16,42 @@ __all__ = ["Embedder", "contrastive_loss", "cosines", "ranking_loss"]
 
 
 def contrastive_loss(anchors: Tensor, positives: Tensor, negatives: Tensor, same: Tensor, temperature: float) -> Tensor:
-    """Cross entropy of finding each anchor's positive among all positives and negatives, by cosine / temperature.
+    """Cross-entropy of picking each anchor's positive among all positives and negatives, by cosine / temperature.
 
-    anchors, positives: (N, D); negatives: (M, D), M may be 0. same: (N, N) bool, which anchors are one text: their
-    positives are no negatives of each other. Gao et al. 2021, equations 4 (without negatives) and 5.
+    anchors, positives: (N, D); negatives: (M, D), M may be 0. same: (N, N) bool, True where two anchors are the same
+    text, whose positives are not used as each other's negatives. Gao et al. 2021, equations 4 (no negatives) and 5.
     """
-    with torch.autocast(anchors.device.type, enabled=False):  # divided by 0.05, the error of bf16 would show
-        found = F.normalize(anchors, dim=-1) @ F.normalize(torch.cat([positives, negatives]), dim=-1).T / temperature
+    with torch.autocast(anchors.device.type, enabled=False):  # divided by 0.05, bf16 errors would matter
+        scores = F.normalize(anchors, dim=-1) @ F.normalize(torch.cat([positives, negatives]), dim=-1).T / temperature
     own = torch.arange(len(anchors), device=anchors.device)
     others = same & (own[:, None] != own)
     masked = F.pad(others, (0, len(negatives)))
-    return F.cross_entropy(found.masked_fill(masked, float("-inf")), own)
+    return F.cross_entropy(scores.masked_fill(masked, float("-inf")), own)
 
 
 def ranking_loss(first: Tensor, second: Tensor, targets: Tensor, temperature: float) -> Tensor:
-    """log(1 + the sum of exp((c_j - c_i) / temperature) over all i, j with target i above target j), c the cosines.
+    """CoSENT: log(1 + sum of exp((c_j - c_i) / temperature) over all i, j with target i above target j), c the cosines.
 
-    first, second: (N, D); targets: (N,), of any scale. Su 2022 (CoSENT), https://kexue.fm/archives/8847. On KorSTS
-    above the squared error of cosines against scaled scores: Spearman on validation 0.590 to 0.532 at a rate of 2e-4,
-    0.632 to 0.604 at 1e-3 (2 layers of 128 numbers, one epoch, batches of 64, one seed).
+    first, second: (N, D); targets: (N,), of any scale. Su 2022, https://kexue.fm/archives/8847. On KorSTS better than
+    squared error between cosines and scaled scores: validation Spearman 0.590 against 0.532 at a learning rate of
+    2e-4, 0.632 against 0.604 at 1e-3 (2 layers, hidden size 128, one epoch, batches of 64, one seed).
     """
-    found = cosines(first, second) / temperature
-    wrong = (found[None, :] - found[:, None])[targets[:, None] > targets[None, :]]
+    scores = cosines(first, second) / temperature
+    wrong = (scores[None, :] - scores[:, None])[targets[:, None] > targets[None, :]]
     return torch.cat([wrong.new_zeros(1), wrong]).logsumexp(dim=0)
 
 
 def cosines(first: Tensor, second: Tensor) -> Tensor:
-    """(N,) the cosine of each row with that of the other side. first, second: (N, D)."""
+    """Row-wise cosine similarity: (N, D), (N, D) -> (N,)."""
     return F.cosine_similarity(first, second, dim=-1)
 
 
 class Embedder(TextEncoder[EmbeddingModel]):
-    """Gives texts vectors with a model folder of kind "embedding", pooled as the model was trained."""
+    """Embeds texts with a model folder of kind "embedding", pooled as the model was trained."""
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
-        """From a folder written by korbert. Raises ModelError where it is not one, or of another kind."""
+        """Loads a folder written by korbert. Raises ModelError if it is not one, or of another kind."""
         model, tokenizer = load_model(folder, "embedding", choose_device(device))
         embedder = cls(model, tokenizer, read_config(folder)["task"].get("max_length"))
         embedder.name = str(folder)
@@ -59,7 +59,7 @@ class Embedder(TextEncoder[EmbeddingModel]):
 
     @property
     def size(self) -> int:
-        """Numbers a vector."""
+        """Dimensions of a vector."""
         return self.model.config.hidden_size
 
     @property

@@ -1,7 +1,7 @@
-"""Texts analysed once: the pieces of each, in Parquet parts that later runs find again.
+"""Caches the pieces of texts in Parquet parts that later runs reuse.
 
 A part is `texts-<made from>-<content>.parquet`. The first digest covers its texts, the tokenizer and the columns, so
-that a part is the right one whoever made it; the second is that of the file's bytes, by which damage is found.
+a matching part is valid whoever wrote it; the second is that of the file's bytes, to detect damage.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ __all__ = ["EncodedTexts", "Extra"]
 
 Extra = Literal["morphemes", "spans"]
 
-_PART_CHARS, _PART_TEXTS = 500_000, 10_000  # what an interrupted run analyses again at most
+_PART_CHARS, _PART_TEXTS = 500_000, 10_000  # most that an interrupted run analyses again
 _FIELDS = {
     "input_ids": pa.list_(pa.int32()),  # without special tokens
     "boundaries": pa.list_(pa.uint8()),
@@ -37,7 +37,7 @@ _FIELDS = {
 
 
 class EncodedTexts:
-    """The pieces of a list of texts, kept in a folder. extra: what is kept beside input_ids and boundaries."""
+    """The pieces of a list of texts, cached in a folder. extra: columns besides input_ids and boundaries."""
 
     def __init__(self, folder: Path, texts: Sequence[str], tokenizer: AnyTokenizer, *extra: Extra) -> None:
         self._folder = folder
@@ -46,16 +46,16 @@ class EncodedTexts:
         self._parts = [(self._name(part), part) for part in _parts(texts)]
 
     def _name(self, texts: Sequence[str]) -> str:
-        """The beginning of the file name of a part."""
+        """File name prefix of a part."""
         digest = hashlib.sha256(" ".join([self._tokenizer.digest, *self._schema.names]).encode())
         for text in texts:
             digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
         return f"texts-{digest.hexdigest()[:32]}"
 
     def make(self, workers: int, description: str = "analyze") -> None:
-        """Analyses the texts of all parts that are absent or damaged, on that many threads where they are many.
+        """Analyses the texts of missing or damaged parts, on `workers` threads if there are many.
 
-        Of several connected processes one does so.
+        With several connected processes, only one does so.
         """
         from_first(lambda: self._make(workers, description))
 
@@ -72,7 +72,7 @@ class EncodedTexts:
                 advance(len(texts))
 
     def examples(self, labels: NDArray[np.int64], max_length: int) -> Examples:
-        """[CLS] pieces [SEP] of each text, cut to `max_length` as Tokenizer.encode cuts it."""
+        """[CLS] pieces [SEP] of each text, truncated to `max_length` as in Tokenizer.encode."""
         tokenizer, room = self._tokenizer, max_length - 2
         rows = (
             ([tokenizer.cls_id, *ids[:room], tokenizer.sep_id], [0, *levels[:room], 0])
@@ -81,11 +81,11 @@ class EncodedTexts:
         return Examples.of_rows(rows, labels, tokenizer.pad_id)
 
     def morphemes(self) -> Iterator[list[str]]:
-        """The forms of each text, in order."""
+        """Morpheme forms of each text, in order."""
         return (forms for (forms,) in self._rows("morphemes"))
 
     def passages(self) -> list[Passage]:
-        """Each text with its pieces and their spans, in order."""
+        """Each text with its pieces and spans, in order."""
         passages: list[Passage] = []
         for texts, table in self._tables():
             columns = [table[name].combine_chunks() for name in ("input_ids", "boundaries", "spans")]
@@ -106,11 +106,13 @@ class EncodedTexts:
         for name, texts in self._parts:
             data = self._read(name)
             if data is None:
-                raise ArtifactError(f"{self._folder}: the analysis of {len(texts):,} texts is gone: run this again")
+                raise ArtifactError(
+                    f"{self._folder}: the cached pieces of {len(texts):,} texts are missing: run this again"
+                )
             yield texts, pq.ParquetFile(pa.BufferReader(data)).read()
 
     def _read(self, name: str) -> bytes | None:
-        """The file of a part, if it is there as it was written; a damaged one is removed."""
+        """The bytes of a part, or None if it is missing; a damaged file is removed."""
         for path in self._folder.glob(f"{name}-*.parquet"):
             data = path.read_bytes()
             if path.stem.endswith(_content(data)):
@@ -134,7 +136,7 @@ class EncodedTexts:
 
 
 def _parts(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The texts in order, some at a time: each part ends with the text that fills it."""
+    """Splits texts into parts, in order; a part ends with the text that fills it."""
     start = chars = 0
     for end, text in enumerate(texts, 1):
         chars += len(text)

@@ -1,4 +1,4 @@
-"""Labelled rows of pieces, held flat in memory, and the order in which they are learned."""
+"""Labelled rows of pieces, flat in memory, and their order in training."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from korbert.world import connected
 
 __all__ = ["Batches", "Examples", "Learnable", "bucketed"]
 
-_POOL_BATCHES = 64  # batches that are sorted by length together: enough for little padding, few enough to stay mixed
-_POOL_STREAM = 0x706F6F6C  # keeps these draws apart from others that are keyed by (seed, epoch)
+_POOL_BATCHES = 64  # batches sorted by length together: enough for little padding, few enough to stay shuffled
+_POOL_STREAM = 0x706F6F6C  # separates these draws from others keyed by (seed, epoch)
 
 
 class Learnable(Protocol):
-    """Examples of any kind: how many there are, how long each is in pieces, and batches of them."""
+    """Training examples of any kind: count, lengths in pieces, and batches."""
 
     def __len__(self) -> int: ...
     @property
@@ -32,9 +32,9 @@ class Learnable(Protocol):
 class Examples:
     """N rows of pieces with special tokens; row i is `[offsets[i] : offsets[i + 1]]` of the flat arrays.
 
-    input_ids: int32. boundaries: uint8, a level a piece. offsets: (N + 1,) int64. labels: (N, ...), what is learned of
-    each row: int64 the number of its label, float32 its score, or one number a label. seconds: (N,) int64, the place in
-    its row where the second text begins; None where the rows are single texts.
+    input_ids: int32. boundaries: uint8, one level per piece. offsets: (N + 1,) int64. labels: (N, ...), the targets:
+    int64 label ids, float32 scores, or one number per label. seconds: (N,) int64, the position in each row where the
+    second text begins; None for single texts.
     """
 
     input_ids: NDArray[np.int32]
@@ -52,7 +52,7 @@ class Examples:
         pad_id: int,
         seconds: NDArray[np.int64] | None = None,
     ) -> "Examples":
-        """From (input_ids, boundaries) of each row, and its label."""
+        """Builds examples from (input_ids, boundaries) and the label of each row."""
         ids, levels, lengths = [], [], [0]
         for row_ids, row_levels in rows:
             ids.append(np.asarray(row_ids, dtype=np.int32))
@@ -68,20 +68,20 @@ class Examples:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """(N,) pieces of each row, special tokens included."""
+        """(N,) pieces per row, special tokens included."""
         return np.diff(self.offsets)
 
     def select(self, rows: NDArray[np.int64]) -> "Examples":
-        """Those rows, in that order."""
+        """The given rows, in that order."""
         pairs = [slice(*self.offsets[row : row + 2]) for row in rows]
         inner = ((self.input_ids[pair], self.boundaries[pair]) for pair in pairs)
         seconds = None if self.seconds is None else self.seconds[rows]
         return Examples.of_rows(inner, self.labels[rows], self.pad_id, seconds)
 
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
-        """Those rows, padded to the longest: input_ids, attention_mask, boundaries (B, T) int64; labels (B, ...).
+        """A batch padded to the longest row: input_ids, attention_mask, boundaries (B, T) int64; labels (B, ...).
 
-        Pairs have token_type_ids (B, T), too. lengths: pieces of each row, on the processor.
+        Pairs also have token_type_ids (B, T). lengths: pieces of each row, on CPU.
         """
         places = [slice(*self.offsets[row : row + 2]) for row in rows]
         columns: list[dict[str, NDArray[Any]]] = [
@@ -94,17 +94,17 @@ class Examples:
         return {**batch, "labels": torch.from_numpy(self.labels[rows])}
 
     def by_length(self, batch_size: int) -> Iterator[NDArray[np.int64]]:
-        """All rows once, shortest first, so that little is padded: the order for scoring."""
+        """Batches of all rows, shortest first, to minimize padding in inference."""
         order = np.argsort(self.lengths, kind="stable")
         for start in range(0, len(order), batch_size):
             yield order[start : start + batch_size]
 
 
 def bucketed(lengths: NDArray[np.int64], batch_size: int, generator: np.random.Generator) -> list[NDArray[np.int64]]:
-    """Batches of row numbers, all rows once, rows of like length together, in random order.
+    """Random batches of row numbers, covering all rows once, each of rows of similar length.
 
     Rows are shuffled, cut into pools of 64 batches, sorted by length within each pool, and cut into batches, which are
-    shuffled. There are ceil(N / batch_size); one of them may be smaller.
+    shuffled. There are ceil(N / batch_size) batches; one may be smaller.
     """
     order = generator.permutation(len(lengths))
     batches: list[NDArray[np.int64]] = []
@@ -116,27 +116,27 @@ def bucketed(lengths: NDArray[np.int64], batch_size: int, generator: np.random.G
 
 
 class Batches:
-    """The batch of every step, a pure function of the step: epochs follow each other, each in an order of its own.
+    """The batch of each step, a pure function of the step. Each epoch has its own order.
 
-    Of several connected processes each makes its own part.
+    With several connected processes, each makes its own share.
     """
 
     def __init__(self, examples: Learnable, batch_size: int, seed: int) -> None:
         self._examples = examples
         self._batch_size = batch_size
         self._seed = seed
-        self._here = connected()  # now: batches may be made by a worker, which is connected to nobody
+        self._here = connected()  # read here: a data worker that makes batches is not connected
         self._epoch = lru_cache(maxsize=2)(self._order)
 
     @property
     def steps_per_epoch(self) -> int:
-        """Steps that show every row once."""
+        """Steps per pass over all rows."""
         return -(-len(self._examples) // self._batch_size)
 
     def __call__(self, step: int) -> list[dict[str, Any]]:
-        """Step 0 is the first one. One micro-batch, with the keys of Examples.batch.
+        """One micro-batch for `step` (from 0), with the keys of Examples.batch.
 
-        One of several processes has its `weight`, too: its share of the rows. Without any, it has one that weighs 0.
+        With several processes there is also `weight`, the share of rows of the process; one without rows gets weight 0.
         """
         epoch, at = divmod(step, self.steps_per_epoch)
         rows = self._epoch(epoch)[at]

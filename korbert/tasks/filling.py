@@ -1,4 +1,4 @@
-"""Filling gaps: the pieces that a pretrained model expects at each [MASK], or at every place of a text."""
+"""Fill-mask: the pieces that a pretrained model predicts at each [MASK], or at every position of a text."""
 
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -24,14 +24,14 @@ from korbert.vectors.encoder import TextEncoder
 
 __all__ = ["Candidate", "Expected", "Filler"]
 
-_ROWS_AT_ONCE = 32  # whose scores of all pieces are held in memory
+_ROWS_AT_ONCE = 32  # rows whose vocabulary scores are in memory at a time
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What a model expects where a piece was masked: its likeliest pieces with their probabilities, the best first.
+    """Predictions for a masked piece: the most likely pieces with their probabilities, best first.
 
-    own: the probability of the piece that stands there; None: it is a [MASK].
+    own: the probability of the original piece; None if it is a [MASK].
     """
 
     own: float | None
@@ -40,7 +40,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A piece for a gap, with its probability among all pieces of the vocabulary.
+    """A candidate piece for a gap, with its probability over the vocabulary.
 
     text: the whole text with the piece in its gap, and the most probable piece in every other gap.
     """
@@ -52,14 +52,14 @@ class Candidate:
 
 
 class Filler(TextEncoder[PretrainingModel]):
-    """A pretrained model that fills gaps."""
+    """Fills [MASK] gaps with a pretrained model."""
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
-        """From a folder written by korbert. Raises ModelError where it is not one, or of another kind."""
+        """Loads a folder written by korbert. Raises ModelError if it is not one, or of another kind."""
         model, tokenizer = load_model(folder, "pretraining", choose_device(device))
         if isinstance(model.config, EncoderConfig) and model.config.causal:
-            raise ModelError(f"{folder}: reads from left to right (clm) and fills no gaps: name a model of mlm")
+            raise ModelError(f"{folder}: is causal (clm) and cannot fill gaps: name a model trained with mlm")
         filler = cls(model, tokenizer)
         filler.name = str(folder)
         return filler
@@ -69,10 +69,10 @@ class Filler(TextEncoder[PretrainingModel]):
     @overload
     def fill(self, texts: Iterable[str], top: int = 5) -> list[list[list[Candidate]]]: ...
     def fill(self, texts: str | Iterable[str], top: int = 5) -> list[list[Candidate]] | list[list[list[Candidate]]]:
-        """For each [MASK] in a text, in order, its `top` pieces, the most probable first; for many texts, a list.
+        """The `top` pieces for each [MASK] of a text, most probable first; a list for many texts.
 
-        '오늘 [MASK] 정말 좋다' -> [[Candidate('날씨', ...), ...]]. Raises SettingsError for what is not a string,
-        ModelError where a text has no [MASK] or more pieces than the model has positions, or where scores are NaN.
+        '오늘 [MASK] 정말 좋다' -> [[Candidate('날씨', ...), ...]]. Raises SettingsError for anything but strings,
+        ModelError if a text has no [MASK] or more pieces than the model has positions, or if scores are NaN.
         """
         given, single = as_texts(texts, "texts")
         longest = self.model.config.max_position_embeddings
@@ -89,7 +89,7 @@ class Filler(TextEncoder[PretrainingModel]):
     def fill_encoded(
         self, texts: Sequence[str], encodings: Sequence[Encoding], top: int
     ) -> list[list[list[Candidate]]]:
-        """What `fill` gives for texts that are encoded already, each with a [MASK], from one pass through the model."""
+        """As `fill`, for texts already encoded, each with a [MASK], in one forward pass."""
         batch = pad_batch(encodings, self.tokenizer.pad_id)
         rows, places = np.nonzero(batch["input_ids"] == self.tokenizer.mask_id)
         inputs = ("input_ids", "attention_mask", "boundaries")
@@ -98,7 +98,7 @@ class Filler(TextEncoder[PretrainingModel]):
             hidden = self.model.encoder(**{name: torch.from_numpy(batch[name]).to(device) for name in inputs})
             probabilities = self.model.mlm_head(hidden[rows, places]).float().softmax(-1).cpu()  # (gaps of all, V)
         if not probabilities.isfinite().all():
-            raise ModelError(f"{self.name}: gives scores that are no numbers: train it anew, at a lower rate")
+            raise ModelError(f"{self.name}: its scores are not finite: train it again with a lower learning_rate")
         best = [self._best(row, top) for row in probabilities]
         found = []
         for number, (text, encoding) in enumerate(zip(texts, encodings, strict=True)):
@@ -118,9 +118,9 @@ class Filler(TextEncoder[PretrainingModel]):
 
     @torch.inference_mode()
     def expect(self, text: str, pair: str | None = None, top: int = 5) -> list[Expected | None]:
-        """What the model expects at each place of a text or pair, its pieces masked one by one; None: special tokens.
+        """Predictions at each position of a text or pair, masked one piece at a time; None for special tokens.
 
-        The other pieces stay as they are, those of the same word, too. Raises ModelError as `fill`.
+        Other pieces stay visible, even those of the same word. Raises ModelError as `fill`.
         """
         encoding = self.tokenizer.encode(text, pair, special_tokens=True)
         longest = self.model.config.max_position_embeddings
@@ -130,7 +130,7 @@ class Filler(TextEncoder[PretrainingModel]):
         columns = [encoding.input_ids, encoding.token_type_ids, encoding.boundaries]
         ids, segments, boundaries = (torch.tensor([column], device=device) for column in columns)
         places = [place for place, special in enumerate(encoding.special_tokens_mask) if not special]
-        found: list[Expected | None] = [None] * len(encoding)
+        expected: list[Expected | None] = [None] * len(encoding)
         long = len(places) > 2 * _ROWS_AT_ONCE
         with track("guess", len(places), "places") if long else nullcontext(lambda count: None) as advance:
             for first in range(0, len(places), _ROWS_AT_ONCE):
@@ -143,13 +143,15 @@ class Filler(TextEncoder[PretrainingModel]):
                 )
                 probabilities = self.model.mlm_head(hidden[number, rows]).float().softmax(-1).cpu()  # (rows, V)
                 if not probabilities.isfinite().all():
-                    raise ModelError(f"{self.name}: gives scores that are no numbers: train it anew, at a lower rate")
+                    raise ModelError(
+                        f"{self.name}: its scores are not finite: train it again with a lower learning_rate"
+                    )
                 for place, row in zip(rows.tolist(), probabilities, strict=True):
                     id = encoding.input_ids[place]
                     best = tuple((piece, share) for piece, _, share in self._best(row, top))
-                    found[place] = Expected(None if id == self.tokenizer.mask_id else float(row[id]), best)
+                    expected[place] = Expected(None if id == self.tokenizer.mask_id else float(row[id]), best)
                 advance(len(rows))
-        return found
+        return expected
 
     def _best(self, probabilities: torch.Tensor, top: int) -> list[tuple[str, int, float]]:
         best = probabilities[FIRST_PIECE:].topk(min(top, len(probabilities) - FIRST_PIECE))
@@ -158,7 +160,7 @@ class Filler(TextEncoder[PretrainingModel]):
 
 
 def _filled(text: str, spans: Sequence[Span], pieces: Sequence[str]) -> str:
-    """The text with a piece in place of each span; jamo join the syllable before (가 + ᆫ다 is 간다)."""
+    """Replaces each span of a text with a piece; jamo join the preceding syllable (가 + ᆫ다 -> 간다)."""
     ends = [0, *(end for _, end in spans)]
     starts = [*(start for start, _ in spans), len(text)]
     between = [text[end:start] for end, start in zip(ends, starts, strict=True)]

@@ -1,4 +1,4 @@
-"""Encoders that learn layer by layer: the lower layers less, or not at all."""
+"""Layer-wise learning rates and freezing of encoders."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,7 @@ _INSEPARABLE = {
 
 
 def freeze(model: nn.Module, layers: int) -> None:
-    """Keeps the embeddings and that many layers, from the lowest, as they are; -1: the whole encoder.
+    """Freezes the embeddings and the lowest `layers` layers; -1: the whole encoder.
 
     SettingsError for more layers than there are.
     """
@@ -36,9 +36,10 @@ def freeze(model: nn.Module, layers: int) -> None:
 
 
 def decayed(model: nn.Module, factor: float) -> tuple[ParameterGroup, ...]:
-    """Groups by which a layer learns at `factor` times the rate of the one above it, the embeddings below the lowest.
+    """Parameter groups for layer-wise decay: each layer has `factor` times the rate of the layer above it.
 
-    The last layer and the head have the full rate (Clark et al. 2020, appendix B). Only parameters that learn have one.
+    The embeddings count as the layer below the lowest; the last layer and the head have the full rate (Clark et al.
+    2020, appendix B). Frozen parameters have no group.
     """
     learning = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
     depths = dict(_depths(model))
@@ -51,10 +52,10 @@ def decayed(model: nn.Module, factor: float) -> tuple[ParameterGroup, ...]:
 
 
 def _depths(model: nn.Module) -> Iterator[tuple[str, int]]:
-    """Each parameter of the encoder and its layer, from 1; the last for the norm above them all.
+    """Each encoder parameter and its layer, from 1; the final norm counts as the last layer.
 
-    0 for embeddings, and for what all layers share (DeBERTa's relative positions).
-    SettingsError for an encoder whose layers cannot be told apart.
+    0 for embeddings and parameters shared by all layers (DeBERTa's relative positions).
+    SettingsError for an encoder whose layers are not separable.
     """
     encoder: Any = model.encoder
     count: int = encoder.config.num_hidden_layers

@@ -1,7 +1,7 @@
-"""Fine-tuning, whatever the task: a model learns examples, and keeps the epoch that is best on validation examples.
+"""Fine-tuning for any task: trains a model and keeps the epoch that is best on validation examples.
 
-1. A Way is one choice of rate, batch size and epochs; `LearningSettings.ways` are those that are tried.
-2. `finetune` trains a model one way, with one seed.
+1. A Way is one combination of learning rate, batch size and epochs; `LearningSettings.ways` lists those to try.
+2. `finetune` trains a model with one Way and one seed.
 3. `outputs` runs a model over examples, shortest first.
 """
 
@@ -38,7 +38,7 @@ _logger = logging.getLogger(__name__)
 _RELEASE_EVERY = 16  # batches; see memory_kept
 
 Measure = Callable[[nn.Module], tuple[float, dict[str, float]]]
-"""Model -> its score on the validation examples, the higher the better, and figures for the log."""
+"""Model -> its validation score, higher is better, and figures for the log."""
 
 
 def finetune(
@@ -56,11 +56,11 @@ def finetune(
     description: str = "finetune",
     anomaly: bool = False,
 ) -> Best:
-    """Trains `model`, and leaves it with the weights of its best epoch, in eval mode.
+    """Trains `model` and returns its best epoch, whose weights it then has, in eval mode.
 
-    work: a folder for checkpoints, `best.safetensors` and `timing.jsonl`; with the same folder an interrupted run
-    resumes and ends in the same bytes. metrics: a file as `fit` writes it, "heldout" at the end of each epoch.
-    anomaly: as in `fit`. Of several connected processes all train, and rank 0 writes.
+    work: folder for checkpoints, `best.safetensors` and `timing.jsonl`; with the same folder, an interrupted run
+    resumes and ends in the same bytes. metrics: log file of `fit`, with "heldout" at the end of each epoch.
+    anomaly: as in `fit`. With several connected processes all train, and rank 0 writes.
     """
     batches = Batches(examples, way.batch_size, seed)
 
@@ -107,7 +107,7 @@ def finetune(
 
 
 def _prepared(model: nn.Module, settings: How, way: Way, seed: int) -> OptimizerSettings:
-    """Sets what of the model learns; the optimizer that does it."""
+    """Adds adapters and freezes layers as configured; returns the optimizer settings."""
     if settings.lora:
         add_adapters(model, settings.lora, seed)
     if settings.frozen_layers:
@@ -119,13 +119,13 @@ def _prepared(model: nn.Module, settings: How, way: Way, seed: int) -> Optimizer
 
 
 def model_inputs(batch: Batch) -> dict[str, Any]:
-    """What every model takes of a batch of examples, by name."""
+    """The model's keyword arguments in a batch of examples."""
     names = ("input_ids", "attention_mask", "token_type_ids", "boundaries", "lengths")
     return {name: batch[name] for name in names if name in batch}
 
 
 class Scoring(TypedDict, total=False):
-    """Where and how a model scores. advance: called with the number of rows after each batch."""
+    """Device and precision of inference. advance: called with the number of rows after each batch."""
 
     device: Required[torch.device]
     precision: PrecisionName
@@ -142,26 +142,26 @@ def scored(
     precision: PrecisionName = "fp32",
     advance: Callable[[int], None] = lambda count: None,
 ) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """The row numbers of each batch, and what `of` gives for it, shortest rows first.
+    """Applies `of` to all examples in batches, shortest rows first; returns row numbers and results of each batch.
 
-    of: (model, batch) -> a tensor. The model stays in its mode, train or eval. Of several connected processes each
+    of: (model, batch) -> a tensor. The model's train or eval mode is restored. With several connected processes, each
     scores every size-th batch.
     """
-    found = []
+    results = []
     here = connected()
     batches = list(examples.by_length(batch_size))[here.share]
     was_training = model.training
     model.eval()
-    # For a single batch, returning the memory would cost more than keeping it saves.
+    # For a single batch, releasing memory costs more than keeping it saves.
     memory = memory_kept(device) if len(batches) > 1 else nullcontext(lambda: None)
     with torch.inference_mode(), autocast(device, precision), memory as release:
         for number, numbers in enumerate(batches, 1):
-            found.append((numbers, of(model, moved(examples.batch(numbers), device)).float().cpu().numpy()))
+            results.append((numbers, of(model, moved(examples.batch(numbers), device)).float().cpu().numpy()))
             if number % _RELEASE_EVERY == 0:
                 release()
             advance(here.size * len(numbers))
     model.train(was_training)
-    return found
+    return results
 
 
 def outputs(
@@ -171,14 +171,14 @@ def outputs(
     batch_size: int = 256,
     **how: Unpack[Scoring],
 ) -> NDArray[np.float32]:
-    """What `of` gives for each row, (N, C); C the greatest of all batches, 0 behind the end of smaller ones.
+    """Applies `of` to all examples: (N, C), in their order; C is the maximum over batches, smaller ones end in zeros.
 
-    of: (model, batch) -> (B, C). Of several connected processes all get all.
+    of: (model, batch) -> (B, C). With several connected processes, all get all rows.
     """
     batches = scored(model, examples, of, batch_size, **how)
     width = greatest(max((found.shape[1] for _, found in batches), default=0))
     result = np.zeros((len(examples), width), dtype=np.float32)
     for numbers, found in batches:
         result[numbers, : found.shape[1]] = found
-    add_over_world(torch.from_numpy(result), connected())  # a number and zeros: its bits stay
+    add_over_world(torch.from_numpy(result), connected())  # one number plus zeros: bit-exact
     return result

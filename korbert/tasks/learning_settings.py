@@ -1,4 +1,4 @@
-"""How a task is learned, whatever its kind. Imports no torch."""
+"""Fine-tuning settings shared by all tasks. Imports no torch."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -12,7 +12,7 @@ __all__ = ["How", "LearningSettings", "Numbers", "Way"]
 
 
 class Way(NamedTuple):
-    """One choice of what is tried."""
+    """One combination of hyperparameters to try."""
 
     learning_rate: float
     batch_size: int
@@ -20,7 +20,7 @@ class Way(NamedTuple):
 
 
 class How(Protocol):
-    """What a training needs besides a Way."""
+    """Training settings besides a Way."""
 
     @property
     def patience(self) -> int | None: ...
@@ -40,18 +40,18 @@ class How(Protocol):
 
 
 def _several(value: Any) -> Any:
-    """One value as a list of one."""
+    """Wraps a single value in a tuple."""
     return value if isinstance(value, list | tuple) else (value,)
 
 
 _Rate = Annotated[float, Field(gt=0)]
 Numbers = Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_several)]
-"""Whole numbers above 0; one stands for a list of one."""
+"""Whole numbers above 0; a single one is accepted as a list of one."""
 _Seed = Annotated[int, Field(ge=0)]
 
 
 class LearningSettings(BaseModel, frozen=True, extra="forbid"):
-    """What is tried, and how. Where a key takes several values, every combination is a training of its own."""
+    """Hyperparameters of fine-tuning. If keys have several values, every combination is trained."""
 
     learning_rates: Annotated[tuple[_Rate, ...], BeforeValidator(_several)] = Field(
         (2e-4,), min_length=1, description="peak learning rates to try, one or a list; selected on validation"
@@ -94,7 +94,7 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
         for name in ("learning_rates", "batch_size", "epochs", "seeds"):
             values = getattr(self, name)
             if len(set(values)) < len(values):
-                raise ValueError(f"{name} {list(values)} has a value twice: name each once")
+                raise ValueError(f"{name} {list(values)} has duplicates: give each value once")
         return self
 
     @model_validator(mode="after")
@@ -104,11 +104,11 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
         return self
 
     def ways(self) -> Iterator[Way]:
-        """Every combination."""
+        """All combinations to try."""
         return (Way(*values) for values in product(self.learning_rates, self.batch_size, self.epochs))
 
     def optimizer(self, learning_rate: float) -> OptimizerSettings:
-        """What `fit` needs, at one of the rates."""
+        """Optimizer settings for `fit` at one learning rate."""
         return OptimizerSettings(
             learning_rate=learning_rate, weight_decay=self.weight_decay, warmup_share=self.warmup_share
         )

@@ -1,7 +1,7 @@
-"""Low-rank adapters (LoRA, Hu et al. 2021): small matrices learn beside the encoder's own, which stay as they are.
+"""Low-rank adapters (LoRA, Hu et al. 2021): small trained matrices next to the frozen ones of the encoder.
 
-The package `peft` adds them to every linear layer of the encoder. A model with adapters is only trained: what is
-measured, kept and saved is the same model with each product added to the matrix beside it, which needs no `peft`.
+The package `peft` adds them to every linear layer of the encoder. Adapters exist only during training: the model that
+is scored, kept and saved has them merged into its matrices and needs no `peft`.
 """
 
 import copy
@@ -21,20 +21,20 @@ __all__ = ["add_adapters", "merge", "merged", "require_peft"]
 
 _logger = logging.getLogger(__name__)
 
-_SCALE = 2.0  # alpha / rank: what a product is multiplied by
+_SCALE = 2.0  # alpha / rank, which multiplies BA
 
 
 def require_peft() -> None:
-    """SettingsError where the package is not installed."""
+    """SettingsError if the package is not installed."""
     if importlib.util.find_spec("peft") is None:
         raise SettingsError("lora needs peft: pip install 'korbert[lora]', or leave lora out")
 
 
 def add_adapters(model: nn.Module, rank: int, seed: int) -> None:
-    """Adds A (rank, in) and B (out, rank) to each linear layer (out, in) of the encoder; nothing else of it learns.
+    """Adds A (rank, in) and B (out, rank) to each linear layer (out, in) of the encoder and freezes the rest of it.
 
-    The layer gives Wx + 2 BAx. A is drawn from `seed`, B begins with 0: the model begins as it is. The head
-    and an overlap embedding learn as usual. SettingsError without `peft`.
+    The layer computes Wx + 2 BAx. A is drawn from `seed`, B starts at 0, so the model is unchanged at first. The head
+    and an overlap embedding are trained as usual. SettingsError without `peft`.
     """
     require_peft()
     peft: Any = importlib.import_module("peft")  # slow to import
@@ -53,14 +53,14 @@ def add_adapters(model: nn.Module, rank: int, seed: int) -> None:
 
 
 def merged(model: nn.Module) -> nn.Module:
-    """A copy of a model with adapters as a plain one."""
+    """A copy of a model with its adapters merged."""
     plain = copy.deepcopy(model)
     merge(plain)
     return plain
 
 
 def merge(model: nn.Module) -> None:
-    """Makes a plain model of one with adapters: W + 2 BA in the place of W, in float32."""
+    """Merges adapters in place: W becomes W + 2 BA, in float32."""
     from peft.tuners.tuners_utils import BaseTunerLayer
 
     device = next(model.parameters()).device.type

@@ -1,4 +1,4 @@
-"""Scores of answers cut out of contexts, and why the wrong ones are wrong."""
+"""Scores of extracted answers, and the causes of wrong ones."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,11 +18,11 @@ Cause = Literal["unreachable", "boundary", "overlap", "elsewhere"]
 """Why an answer is wrong: see miss_cause."""
 
 NoAnswerCause = Literal["invented", "unanswered"]
-"""Only among questions of which some have no answer: one is given that has none; none is given, though there is one."""
+"""Only if some questions have no answer: one is invented, or an existing one is not given."""
 
-_FEW_CHARS = 3  # both ends together: a particle (조사), a unit, a quote
+_FEW_CHARS = 3  # off at both ends together: a particle (조사), a unit, a quote
 _MISSES_SHOWN = 200
-_AROUND_CHARS = 60  # of the context, to both sides of an answer
+_AROUND_CHARS = 60  # of context on each side of an answer
 
 
 class Snippet(TypedDict):
@@ -40,11 +40,11 @@ def score_answers(
 ) -> dict[str, Any]:
     """Scores in percent, counts, and the first 200 misses with their causes, in the order of the file.
 
-    pairs: (question, context) of each question as pieces. n_best: question id -> its answers, the best one first.
-    A miss has the spans of the first right answer and of the predicted one (None where there is none), and the context
-    around them. answer_chars, prediction_chars: entry i counts the (first) right answers and the predictions of i
-    characters. Where some questions have no answer, `has_answer` and `no_answer` are the scores of both halves
-    (no_answer.py), and there are the causes of NoAnswerCause, too.
+    pairs: (question, context) of each question as pieces. n_best: question id -> its answers, best first.
+    A miss has the spans of the first gold answer and of the prediction (None if there is none), and the context around
+    them. answer_chars, prediction_chars: entry i counts the (first) gold answers and the predictions of i characters.
+    If some questions have no answer, `has_answer` and `no_answer` are the scores of both halves (no_answer.py), and the
+    causes of NoAnswerCause are included.
     """
     best = {id: candidates[0]["text"] if candidates else "" for id, candidates in n_best.items()}
     right = [[answer.text for answer in question.answers] for question in dataset.questions]
@@ -65,7 +65,7 @@ def score_answers(
     causes = Counter(miss["cause"] for miss in misses)
     scores = {
         "exact_match": 100.0 * (count - len(misses)) / count,
-        "f1": 100.0 * float(np.cumsum(f1)[-1]) / count,  # one after another: a sum of pairs has other last bits
+        "f1": 100.0 * float(np.cumsum(f1)[-1]) / count,  # sequential: pairwise summation changes the last bits
         "count": count,
         "gold_unreachable": reachable.count(False),
         "by_cause": {
@@ -84,7 +84,7 @@ def score_answers(
 def _miss(
     question: Question, context: str, candidates: Sequence[Candidate], *, reachable: bool, halves: bool
 ) -> dict[str, Any]:
-    """A wrong answer. halves: whether some questions have none."""
+    """Record of a wrong answer. halves: whether some questions have no answer."""
     best = next(iter(candidates), None)
     span = (best["start"], best["end"]) if best and best["text"] else None
     right = question.answers[0].span if question.answers else None
@@ -106,7 +106,7 @@ def _miss(
 
 
 def snippets(context: str, spans: Iterable[tuple[int, int]]) -> list[Snippet]:
-    """The context around half-open spans, 60 characters to both sides, in order; those that touch are one."""
+    """Context around half-open spans, 60 characters on each side, in order; touching snippets are merged."""
     ranges: list[tuple[int, int]] = []
     for start, end in sorted((max(0, start - _AROUND_CHARS), end + _AROUND_CHARS) for start, end in spans):
         if ranges and start <= ranges[-1][1]:
@@ -118,9 +118,9 @@ def snippets(context: str, spans: Iterable[tuple[int, int]]) -> list[Snippet]:
 def miss_cause(predicted: tuple[int, int] | None, answers: Sequence[Answer], *, reachable: bool) -> Cause:
     """Why a wrong answer is wrong; spans are half-open, in code points of the context.
 
-    unreachable: the pieces over every right answer cut out something else, so the model could hardly have given it;
-    boundary: it overlaps a right answer and at most three characters are too many or too few (학교에 for 학교);
-    overlap: it shares at least one character with a right answer; elsewhere: it does not.
+    unreachable: no gold answer can be extracted exactly along piece boundaries, so the model could not have given it;
+    boundary: it overlaps a gold answer, off by at most three characters in total (학교에 for 학교);
+    overlap: it shares at least one character with a gold answer; elsewhere: it does not.
     """
     if not reachable:
         return "unreachable"
@@ -134,7 +134,7 @@ def miss_cause(predicted: tuple[int, int] | None, answers: Sequence[Answer], *, 
 
 
 def _is_reachable(answer: Answer, context: Passage, metrics: AnswerMetrics) -> bool:
-    """Whether the pieces over the answer cut out exactly that, as the official score sees it."""
+    """Whether the pieces over the answer extract exactly that, by the official metric."""
     pieces = pieces_of_span(context, *answer.span)
     if pieces is None:
         return False

@@ -1,7 +1,7 @@
-"""Questions that may have no answer: the threshold of a reader, and the scores of both halves.
+"""Unanswerable questions: the no-answer threshold of a reader, and scores of both halves.
 
-A reader weighs its best answer against none (reading.Found). How much more none must score is its threshold, which is
-chosen on validation questions and travels with the model:
+A reader compares its best answer with no answer (reading.Found). The threshold is the margin by which no answer must
+score higher; it is chosen on validation questions and stored with the model:
 
     threshold = choose_threshold(valid, Reader(model, tokenizer, settings).search(pairs), metrics).value
     settings = settings.model_copy(update={"threshold": threshold})  # of a reader with unanswerable = true
@@ -22,9 +22,9 @@ _logger = logging.getLogger(__name__)
 
 
 def choose_threshold(dataset: Dataset, found: Sequence[Found], metrics: AnswerMetrics) -> Threshold:
-    """The threshold with the highest mean F1 (or what `metrics` has in its place), and that mean, 0 to 1.
+    """The threshold with the highest mean F1 (or its stand-in in `metrics`), and that mean, 0 to 1.
 
-    dataset: validation questions, at least one. found: of each, as `Reader.search` gives it.
+    dataset: validation questions, at least one. found: the result of `Reader.search` for each.
     """
     best = [next(iter(one.candidates), one.none)["text"] for one in found]
     _, f1 = answer_scores(best, _right(dataset), metrics)
@@ -34,11 +34,11 @@ def choose_threshold(dataset: Dataset, found: Sequence[Found], metrics: AnswerMe
 def score_halves(
     dataset: Dataset, predictions: Mapping[str, str], metrics: AnswerMetrics
 ) -> dict[str, dict[str, float | int | None]]:
-    """`exact_match`, `f1` and `count` of "all" questions, those with ("has_answer") and without one ("no_answer").
+    """`exact_match`, `f1` and `count` of "all" questions, and of those with ("has_answer") or without ("no_answer").
 
-    Scores are in percent, as SQuAD 2.0's evaluate-v2.0.py gives them; None where there is no such question. dataset: at
-    least one question. predictions: question id -> answer, empty for none. A question without a prediction counts as
-    wrong, with a warning; that script leaves it out of the means.
+    Scores are in percent, as in SQuAD 2.0's evaluate-v2.0.py; None if there is no such question. dataset: at least one
+    question. predictions: question id -> answer, empty for none. A question without a prediction counts as wrong, with
+    a warning; that script leaves it out of the means.
     """
     ids = [question.id for question in dataset.questions]
     asked = np.array([id in predictions for id in ids])

@@ -1,4 +1,4 @@
-"""The rows that a task is learned from, chosen by, and tested on."""
+"""Training, validation and test rows of a task."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ __all__ = ["Parts", "at_most", "cut", "taken", "usable"]
 
 @dataclass(frozen=True)
 class Parts:
-    """test: None where there is none. read: what was read and dropped, a line each. notes: what must be said of it."""
+    """test: None if there is none. read: what was read and dropped, one line each. notes: caveats to report."""
 
     train: Rows
     valid: Rows
@@ -25,14 +25,14 @@ class Parts:
 
 
 def cut(rows: Rows, share: float, texts: Callable[[Row], Sequence[str]]) -> tuple[Rows, Rows]:
-    """The rows without, and those of, a share, by a hash of their texts: equal texts stay together.
+    """Splits off a share of the rows by a hash of their texts; equal texts stay together. Returns (rest, share).
 
-    Which rows it takes depends on neither their order nor on a seed. CorpusError where all have the same texts.
+    The split depends on neither row order nor a seed. CorpusError if all rows have the same texts.
     """
     digests = _digests(rows, texts)
     distinct = sorted(set(digests))
     if len(distinct) < 2:
-        raise CorpusError(f"{rows.places[0]}: rows of one text alone: give more, or a file to validate on")
+        raise CorpusError(f"{rows.places[0]}: all rows have the same text: give more, or a file to validate on")
     held = set(distinct[: max(1, round(share * len(distinct)))])
     numbers = range(len(rows))
     return tuple(  # type: ignore[return-value]
@@ -41,9 +41,9 @@ def cut(rows: Rows, share: float, texts: Callable[[Row], Sequence[str]]) -> tupl
 
 
 def at_most(rows: Rows, number: int, texts: Callable[[Row], Sequence[str]]) -> Rows:
-    """Those of the rows whose texts have the smallest hashes, in their order; all where there are no more.
+    """At most `number` rows, those whose texts have the smallest hashes, in their order.
 
-    Which rows it takes depends on no seed; on their order only where equal texts would be one too many.
+    The choice depends on no seed, and on row order only to break ties between equal texts.
     """
     if len(rows) <= number:
         return rows
@@ -58,7 +58,7 @@ def _digests(rows: Rows, texts: Callable[[Row], Sequence[str]]) -> list[bytes]:
 
 
 def usable(rows: Rows, check: Callable[[Row], object]) -> Rows:
-    """The rows for which `check` raises no ValueError; the others are counted as dropped. CorpusError without any."""
+    """The rows for which `check` raises no ValueError; others count as dropped. CorpusError if none is left."""
     kept = []
     faults: list[tuple[Place, str]] = []
     for number, row in enumerate(rows):
@@ -79,7 +79,7 @@ def usable(rows: Rows, check: Callable[[Row], object]) -> Rows:
 
 
 def taken(rows: Rows, numbers: Sequence[int]) -> Rows:
-    """Some of the rows, with their places and sources; without what was dropped."""
+    """Selects rows with their places and sources; counts of dropped rows are not copied."""
     result = Rows(rows=[rows.rows[number] for number in numbers])
     places = [rows.places[number] for number in numbers]
     for (file, unit), group in groupby(places, key=lambda place: (place.file, place.unit)):

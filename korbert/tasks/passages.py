@@ -1,4 +1,4 @@
-"""Texts as pieces with their spans, and the way from characters to pieces and back."""
+"""Texts as pieces with spans, and conversion between character and piece positions."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -14,7 +14,7 @@ from korbert.tokenization.tokenizer import collection_paused
 
 __all__ = ["MANY_TEXTS", "Passage", "encode_passages", "pieces_of_span", "span_of_pieces"]
 
-MANY_TEXTS = 500  # from here on Kiwi's threads pay: for them it is loaded again
+MANY_TEXTS = 500  # above this Kiwi's threads pay off, although its model is loaded again
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Passage:
 
     @classmethod
     def of_pieces(cls, text: str, pieces: Pieces) -> Self:
-        """The same as arrays."""
+        """Converts pieces to arrays."""
         return cls(
             text,
             np.array(pieces.ids, dtype=np.int32),
@@ -41,9 +41,9 @@ class Passage:
 
 
 def encode_passages(tokenizer: AnyTokenizer, texts: Sequence[str], *, workers: int = 1) -> list[Passage]:
-    """Each text as pieces with their spans, in order; EncodedTexts does the same, and keeps them.
+    """Encodes texts as pieces with spans, in order; EncodedTexts also caches them.
 
-    workers: threads for Kiwi, where the texts are many.
+    workers: threads for Kiwi, used for many texts.
     """
     many = len(texts) > MANY_TEXTS
     passages = []
@@ -57,10 +57,10 @@ def encode_passages(tokenizer: AnyTokenizer, texts: Sequence[str], *, workers: i
 
 
 def pieces_of_span(passage: Passage, start: int, end: int) -> tuple[int, int] | None:
-    """First and last piece (inclusive) of the shortest run over the characters [start, end); None without one."""
+    """First and last piece (inclusive) of the shortest sequence that covers characters [start, end), or None."""
     return span_to_pieces([tuple(span) for span in passage.spans.tolist()], start, end)
 
 
 def span_of_pieces(spans: np.ndarray, first: int, last: int) -> tuple[int, int]:
-    """The characters that the pieces first to last (inclusive) stand for. spans: (P, 2); see encoding.span_of."""
+    """Character span of pieces first to last (inclusive). spans: (P, 2); see encoding.span_of."""
     return span_of(spans[first : last + 1].tolist(), 0, last - first)

@@ -1,4 +1,4 @@
-"""Models that `korbert finetune` has taught, used on new rows: predictions, and scores where rows have targets."""
+"""Inference with models trained by `korbert finetune`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,11 +20,11 @@ from korbert.vectors.encoder import TextEncoder
 
 __all__ = ["Predictor"]
 
-_ROWS_AT_ONCE = 4_096  # whose pieces are held in memory
+_ROWS_AT_ONCE = 4_096  # rows whose pieces are in memory at a time
 
 
 class Predictor(TextEncoder[Model]):
-    """Predicts for texts, pairs or rows with a model folder that `korbert finetune` has written.
+    """Predicts texts, pairs or rows with a model folder written by `korbert finetune`.
 
         >>> predictor = Predictor.load("models/mood")
         >>> predictor.predict("정말 좋은 영화")
@@ -39,33 +39,33 @@ class Predictor(TextEncoder[Model]):
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
-        """From a folder written by korbert. Raises ModelError where it is not one, or has learned no such task."""
+        """Loads a folder written by korbert. Raises ModelError if it is not one, or was not fine-tuned on a task."""
         model, tokenizer = load_model(folder, device=choose_device(device))
         predictor = cls(kind_of_task(read_config(folder)["task"], str(folder)), model, tokenizer)
         predictor.name = str(folder)
         return predictor
 
     def predict(self, given: Any) -> Any:
-        """The prediction for a text, a pair of texts or a row, or a list of them for many, in order.
+        """Predicts one text, pair of texts or row, or a list for many, in order.
 
-        given: a string, a tuple of two, or a mapping by role ({"text": .., "choices": [..]}); or an iterable of those.
-        Raises SettingsError for what is none, ModelError where the model's scores are NaN.
+        given: a string, a tuple of two, or a mapping by role ({"text": .., "choices": [..]}); or an iterable of these.
+        Raises SettingsError for anything else, ModelError if the model's scores are NaN.
         """
         if isinstance(given, str | Mapping) or _is_pair(given):
             return self._predict([self.row(given)])[0]
         if isinstance(given, bytes) or not isinstance(given, Iterable):
-            raise SettingsError(f"{given!r:.40}: give a text, a pair of texts, a row, or a list of those")
+            raise SettingsError(f"{given!r:.40}: give a text, a pair of texts, a row, or a list of these")
         return self.predict_rows([self.row(one, f"[{place}]") for place, one in enumerate(given)])
 
     def predict_rows(self, rows: Sequence[Row]) -> list[Prediction]:
-        """The prediction for each row by role, which may have no target. ValueError for a row without its texts."""
-        found: list[Prediction] = []
+        """Predicts each row by role; targets may be absent. ValueError for a row without its texts."""
+        predictions: list[Prediction] = []
         for start in range(0, len(rows), _ROWS_AT_ONCE):
-            found += self._predict(rows[start : start + _ROWS_AT_ONCE])
-        return found
+            predictions += self._predict(rows[start : start + _ROWS_AT_ONCE])
+        return predictions
 
     def row(self, given: Any, place: str = "") -> Row:
-        """A text, a pair or a row as a row by role. SettingsError where the kind cannot read it; place: in its text."""
+        """Converts a text, a pair or a row to a row by role. SettingsError if the task cannot read it."""
         row: Row = {"text": given} if isinstance(given, str) else dict(given) if isinstance(given, Mapping) else {}
         if _is_pair(given):
             row = {"text": given[0], "pair": given[1]}
@@ -75,7 +75,7 @@ class Predictor(TextEncoder[Model]):
             why = f"has no {error.args[0]}" if isinstance(error, KeyError) else str(error)
             raise SettingsError(f"{given!r:.40}{place}: {why}: this model takes {self.kind.about()}") from None
         if not texts or not all(isinstance(text, str) for text in texts):
-            raise SettingsError(f"{given!r:.40}{place}: is no row of texts: this model takes {self.kind.about()}")
+            raise SettingsError(f"{given!r:.40}{place}: is not a row of texts: this model takes {self.kind.about()}")
         return row
 
     def _predict(self, rows: Sequence[Row]) -> list[Prediction]:
@@ -84,13 +84,13 @@ class Predictor(TextEncoder[Model]):
         return self.predict_encoded(rows, passages)
 
     def predict_encoded(self, rows: Sequence[Row], passages: Encoded) -> list[Prediction]:
-        """The prediction for each row whose texts are pieces already. passages: of every text of the rows."""
+        """Predicts rows whose texts are already encoded. passages: for every text of the rows."""
         prepared = self.kind.prepare(rows, passages, self.tokenizer)
         device: torch.device = next(self.model.parameters()).device
-        found = self.kind.predict(self.model, prepared, device=device)
-        if not all(map(_is_finite, found)):
-            raise ModelError(f"{self.name}: gives scores that are no numbers: train it anew, at a lower rate")
-        return found
+        predictions = self.kind.predict(self.model, prepared, device=device)
+        if not all(map(_is_finite, predictions)):
+            raise ModelError(f"{self.name}: its scores are not finite: train it again with a lower learning_rate")
+        return predictions
 
 
 def _is_pair(given: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Questions on contexts and their right answers: what every reading task is made of, whatever its files."""
+"""Questions, contexts and gold answers: the data model of all reading tasks."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ __all__ = ["Answer", "AnswerMetrics", "Dataset", "Question", "join", "refuse_rep
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A right answer: `context[start : start + len(text)] == text`, start in code points."""
+    """A gold answer: `context[start : start + len(text)] == text`, start in code points."""
 
     text: str
     start: int
@@ -26,7 +26,7 @@ class Answer:
 class Question:
     """A question on `contexts[context]` of its Dataset.
 
-    `answers` is empty where it has none, and where the file was read without.
+    `answers` is empty if it has none, or if the file was read without answers.
     """
 
     id: str
@@ -37,7 +37,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The questions of one file, or several, in order; `titles[i]` is the article of `contexts[i]`."""
+    """The questions of one or more files, in order; `titles[i]` is the article of `contexts[i]`."""
 
     titles: tuple[str, ...]
     contexts: tuple[str, ...]
@@ -45,25 +45,25 @@ class Dataset:
 
 
 class AnswerMetrics(NamedTuple):
-    """Scores of a predicted text against the texts of the right answers: equal or not, and an overlap from 0 to 1."""
+    """Scores of a prediction against the gold answers: exact match, and overlap from 0 to 1."""
 
     exact_match: Callable[[str, Sequence[str]], bool]
     f1: Callable[[str, Sequence[str]], float]
 
 
 def refuse_repeated_ids(questions: Sequence[Question], name: str) -> None:
-    """Raises CorpusError, which calls the questions `name`, where two of them have one id."""
+    """Raises CorpusError if two questions have the same id. name: of the questions, in the error."""
     seen: set[str] = set()
     for question in questions:
         if question.id in seen:
-            raise CorpusError(f"{name}: question id {question.id} stands there twice; ids must be unique")
+            raise CorpusError(f"{name}: question id {question.id} occurs twice; ids must be unique")
         seen.add(question.id)
 
 
 def split_by_article(dataset: Dataset) -> tuple[Dataset, Dataset]:
-    """(train, valid): an article is in valid when the SHA-256 of its title, read as a number, leaves 0 modulo 5.
+    """(train, valid): an article is in valid if the SHA-256 of its title, read as a number, is 0 modulo 5.
 
-    For those who have one official file only. Scores on such a part are not comparable with published ones.
+    For use with a single official file. Scores on such a split are not comparable with published ones.
     """
     held = [
         int(hashlib.sha256(title.encode("utf-8", "surrogatepass")).hexdigest(), 16) % 5 == 0 for title in dataset.titles
@@ -84,7 +84,7 @@ def _select(dataset: Dataset, keep: Sequence[bool]) -> Dataset:
 
 
 def join(datasets: Mapping[str, Dataset]) -> Dataset:
-    """Several files as one, in order. datasets: file name -> its questions; an id in two of them is a CorpusError."""
+    """Concatenates data sets, in order. datasets: file name -> its questions. CorpusError for an id in two of them."""
     titles: list[str] = []
     contexts: list[str] = []
     questions: list[Question] = []

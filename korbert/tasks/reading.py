@@ -1,9 +1,9 @@
-"""Reading comprehension: answers to questions, cut out of texts of any length.
+"""Extractive reading comprehension on texts of any length.
 
-1. Question and context become pieces with spans (passages.py), cut into windows (windows.py).
-2. The model scores each piece of a window as the first and the last one of the answer.
+1. Question and context are encoded with spans (passages.py) and cut into windows (windows.py).
+2. The model scores each piece of a window as start and end of the answer.
 3. The best spans of each window are merged into the n_best answers of the question.
-4. Where questions may have no answer, the best span is weighed against [CLS], which stands for none (no_answer.py).
+4. If questions may have no answer, the best span is compared with [CLS], which means none (no_answer.py).
 """
 
 import math
@@ -32,12 +32,12 @@ __all__ = ["Candidate", "Found", "Reader", "Reading", "found_in", "question_pair
 
 _Span = tuple[float, int, int, str]  # log probability, start, end, text
 
-_SPANS_PER_ENTRY = 4  # candidate spans of a window per n-best entry: several spans may have the same text
-_NO_SPAN = -1e9  # the score of the best span of a text without any: JSON has no infinity
+_SPANS_PER_ENTRY = 4  # candidate spans per window and n-best entry: several spans may have the same text
+_NO_SPAN = -1e9  # score of the best span if there is none; JSON has no infinity
 
 
 class Candidate(TypedDict):
-    """One answer: `text == context[start:end]`, and the probability that its window gives to its two ends."""
+    """One answer: `text == context[start:end]`, and the probability of its two ends in its window."""
 
     text: str
     score: float
@@ -46,14 +46,14 @@ class Candidate(TypedDict):
 
 
 class Found(NamedTuple):
-    """What is found for one question, whatever the threshold.
+    """Search result for one question, before the threshold is applied.
 
-    candidates: its n_best answers, the best one first; none where the context is white space.
-    none: the empty answer; its score is the probability that [CLS] has as both ends, the least of all windows.
-    no_answer: by how much the score of none is above that of the best candidate, the score of a span being the sum of
-    the log probabilities of its ends in its window. Where there is one window that is the difference of the sums of
-    logits in Devlin et al. 2018, 4.3, whose tau is minus the threshold that this is compared with. Between windows
-    logits do not compare: the loss leaves open what is added to all of a window.
+    candidates: its n_best answers, best first; empty if the context is white space.
+    none: the empty answer; its score is the probability of [CLS] as both ends, the minimum over windows.
+    no_answer: score of no answer minus score of the best candidate, where the score of a span is the sum of the log
+    probabilities of its ends in its window. With one window this is the difference of logit sums in Devlin et al.
+    2018, 4.3, whose tau is minus the threshold. Logits of different windows are not comparable: the loss does not
+    change if a constant is added to all logits of a window.
     """
 
     candidates: list[Candidate]
@@ -62,10 +62,10 @@ class Found(NamedTuple):
 
 
 class Reading(TypedDict):
-    """What `Reader.answer` gives: the answer, its half-open span in the context, and its score, 0 to 1.
+    """Result of `Reader.answer`: the answer, its half-open span in the context, and its score, 0 to 1.
 
-    Of a reader whose questions may have no answer `no_answer_score`, too, which is `Found.no_answer`. An answer that is
-    none is empty, with the span (0, 0).
+    With `unanswerable` there is also `no_answer_score`, which is `Found.no_answer`. No answer is the empty string, with
+    span (0, 0).
     """
 
     answer: str
@@ -90,14 +90,14 @@ class Reader(TextEncoder[ReadingModel]):
         *,
         batch_size: int = 32,
     ) -> None:
-        """batch_size: windows that go through the model at a time, on the device where the model is."""
+        """batch_size: windows per forward pass, on the model's device."""
         super().__init__(model, tokenizer)
         self.settings = settings or ReadingSettings()
         self.batch_size = batch_size
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto", *, batch_size: int = 32) -> Self:
-        """From a folder written by korbert. Raises ModelError where it is not one, or of another kind."""
+        """Loads a folder written by korbert. Raises ModelError if it is not one, or of another kind."""
         model, tokenizer = load_model(folder, "reading", choose_device(device))
         settings = ReadingSettings.of_task(read_config(folder)["task"])
         reader = cls(model, tokenizer, settings, batch_size=batch_size)
@@ -109,11 +109,11 @@ class Reader(TextEncoder[ReadingModel]):
     @overload
     def answer(self, context: Iterable[str], question: Iterable[str]) -> list[Reading]: ...
     def answer(self, context: str | Iterable[str], question: str | Iterable[str]) -> Reading | list[Reading]:
-        """The best answer to a question on a context, or a list for as many questions as contexts, in order.
+        """The best answer to a question on a context, or a list for equally many questions and contexts, in order.
 
-        An answer is empty, with score 0, where the context is white space. With `unanswerable` in the settings it is
-        also empty, with the score of none, where that is more than `threshold` above the best answer's (Found). Raises
-        SettingsError for what is not a string, and where contexts and questions differ in number.
+        If the context is white space, the answer is empty, with score 0. With `unanswerable` in the settings it is also
+        empty, with the score of none, if that exceeds the best answer's by more than `threshold` (Found). Raises
+        SettingsError for anything but strings, and if contexts and questions differ in number.
         """
         (contexts, one_context), (questions, one_question) = (
             as_texts(context, "context"),
@@ -123,7 +123,7 @@ class Reader(TextEncoder[ReadingModel]):
             given = "one string" if one_context else len(contexts)
             asked = "one string" if one_question else len(questions)
             raise SettingsError(f"context is {given} and question {asked}: give two strings, or lists of one length")
-        texts = list(dict.fromkeys([*questions, *contexts]))  # a context that many share is analysed once
+        texts = list(dict.fromkeys([*questions, *contexts]))  # shared contexts are analysed once
         passages = dict(zip(texts, encode_passages(self.tokenizer, texts, workers=cores()), strict=True))
         pairs = zip(questions, contexts, strict=True)
         found = self.search([(passages[question], passages[context]) for question, context in pairs])
@@ -131,7 +131,7 @@ class Reader(TextEncoder[ReadingModel]):
         return readings[0] if one_context else readings
 
     def reading(self, found: Found) -> Reading:
-        """What `answer` gives for a question, from what `search` has found for it."""
+        """Converts a result of `search` to the result of `answer`."""
         best = next(iter(self.decided(found)), None)
         if best is None:
             return {"answer": "", "span": (0, 0), "score": 0.0}
@@ -141,29 +141,29 @@ class Reader(TextEncoder[ReadingModel]):
         return reading
 
     def predict(self, dataset: Dataset) -> dict[str, str]:
-        """Question id -> answer, for every question of a data set, such as `korbert.tasks.korquad.read` gives."""
+        """Question id -> answer, for every question of a data set (see `korbert.tasks.korquad.read`)."""
         return {id: best[0]["text"] if best else "" for id, best in self.n_best(dataset).items()}
 
     def n_best(self, dataset: Dataset) -> dict[str, list[Candidate]]:
-        """Question id -> its n_best answers, the best one first, as of `read`."""
+        """Question id -> its n_best answers, best first, as in `read`."""
         answers = self.read(question_pairs(dataset, self.tokenizer))
         return {question.id: best for question, best in zip(dataset.questions, answers, strict=True)}
 
     def read(self, pairs: Sequence[tuple[Passage, Passage]]) -> list[list[Candidate]]:
-        """The n_best answers of each (question, context), one a text; ties go to the earlier, shorter span.
+        """The n_best answers of each (question, context), one per text; ties go to the earlier, shorter span.
 
-        The first one is the empty answer where none is found, with `unanswerable` in the settings.
+        With `unanswerable` in the settings, the empty answer comes first if no answer is predicted.
         """
         return [self.decided(found) for found in self.search(pairs)]
 
     def decided(self, found: Found) -> list[Candidate]:
-        """The n_best answers of a question: the empty one comes first where the threshold asks for it."""
+        """The n_best answers of a question; the empty one comes first if its score is above the threshold."""
         if self.settings.unanswerable and found.no_answer > self.settings.threshold:
             return [found.none, *found.candidates][: self.settings.n_best]
         return found.candidates
 
     def search(self, pairs: Sequence[tuple[Passage, Passage]]) -> list[Found]:
-        """What is found for each (question, context); a threshold can be chosen from it (no_answer.py)."""
+        """Search results of each (question, context), from which a threshold can be chosen (no_answer.py)."""
         special = self.tokenizer.frame.special
         windows = [
             window
@@ -186,7 +186,9 @@ class Reader(TextEncoder[ReadingModel]):
                 logits = choice_logits(self.model, moved(batch, device))
                 start, end = (torch.log_softmax(part.double(), dim=-1).cpu().numpy() for part in logits)
                 if np.isnan(start).any() or np.isnan(end).any():
-                    raise ModelError(f"{self.name}: gives scores that are no numbers: train it anew, at a lower rate")
+                    raise ModelError(
+                        f"{self.name}: its scores are not finite: train it again with a lower learning_rate"
+                    )
                 for row, window in enumerate(chosen):
                     offset = min(len(window.question.ids), self.settings.max_query_pieces) + 2
                     inside = slice(offset, offset + window.last - window.first)
@@ -197,9 +199,9 @@ class Reader(TextEncoder[ReadingModel]):
 def question_pairs(
     dataset: Dataset, tokenizer: AnyTokenizer, folder: Path | None = None, *, workers: int = 1
 ) -> list[tuple[Passage, Passage]]:
-    """(question, context) of each question as pieces; a context that several questions share is analysed once.
+    """(question, context) of each question as pieces; shared contexts are analysed once.
 
-    folder: where analysed texts are kept for later runs; None: nowhere. workers: threads for Kiwi.
+    folder: cache of analysed texts for later runs; None: no cache. workers: threads for Kiwi.
     """
     texts = [*dataset.contexts, *(question.text for question in dataset.questions)]
     if folder:
@@ -215,9 +217,9 @@ def question_pairs(
 
 
 def found_in(scored: Iterable[Scored], questions: int, settings: ReadingSettings) -> list[Found]:
-    """What is found for each question. scored: all windows, in any order; `index` of a window is its question's place.
+    """Merges window scores into a Found per question. scored: all windows, in any order, whose `index` is the question.
 
-    The probability of none is that of [CLS] as both ends.
+    The probability of no answer is that of [CLS] as both ends.
     """
     spans: list[list[_Span]] = [[] for _ in range(questions)]
     none = [0.0] * questions  # the highest log probability
@@ -237,7 +239,7 @@ def _window_answers(window: Window, start: np.ndarray, end: np.ndarray, settings
     spans = window.context.spans[window.first : window.last]
     widths = spans[None, :, 1] - spans[:, None, 0]  # (P, P) characters, from first piece to last
     allowed = np.triu(widths > 0)
-    if (allowed & (widths <= settings.max_answer_chars)).any():  # otherwise a long answer is better than none
+    if (allowed & (widths <= settings.max_answer_chars)).any():  # otherwise allow long answers
         allowed &= widths <= settings.max_answer_chars
     scores = np.where(allowed, start[:, None] + end[None, :], -np.inf).ravel()
     count = min(settings.n_best * _SPANS_PER_ENTRY, int(allowed.sum()))
@@ -253,7 +255,7 @@ def _window_answers(window: Window, start: np.ndarray, end: np.ndarray, settings
 
 
 def _merged(spans: Sequence[_Span], n_best: int) -> list[Candidate]:
-    """The n_best best answers of different texts."""
+    """The n_best answers with distinct texts."""
     by_text: dict[str, Candidate] = {}
     for score, start, end, text in sorted(spans, key=lambda scored: (-scored[0], scored[1], scored[2])):
         if len(by_text) < n_best and text not in by_text and text.strip():

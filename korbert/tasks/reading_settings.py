@@ -1,4 +1,4 @@
-"""Settings of reading comprehension: how a text is cut into windows and answers are chosen, how a reader is learned."""
+"""Settings of reading comprehension: windows, answer selection and training."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self
@@ -14,7 +14,7 @@ SPECIAL_TOKENS = 3  # [CLS] question [SEP] context [SEP]
 
 
 class WindowSettings(BaseModel, frozen=True, extra="forbid"):
-    """How windows are cut and spans are chosen in them. Lengths are in pieces, unless named otherwise."""
+    """How windows are cut and spans are chosen. Lengths are in pieces, unless named otherwise."""
 
     max_length: int = Field(384, ge=8, description="pieces per window: question, context and three special tokens")
     stride: int = Field(128, ge=0, description="context pieces shared by adjacent windows")
@@ -34,7 +34,7 @@ class WindowSettings(BaseModel, frozen=True, extra="forbid"):
 
 
 class ReadingSettings(WindowSettings, frozen=True, extra="forbid"):
-    """What a reading model needs to answer, and what travels with it."""
+    """Inference settings of a reading model, stored with it."""
 
     unanswerable: bool = Field(False, description="whether questions may have no answer")
     threshold: float = Field(
@@ -46,7 +46,7 @@ class ReadingSettings(WindowSettings, frozen=True, extra="forbid"):
 
     @classmethod
     def of_task(cls, task: Mapping[str, Any]) -> Self:
-        """From `task` of a model's config.json, where `korbert finetune` adds kind and metrics (kinds/reading.py)."""
+        """Parses `task` of a model's config.json; `korbert finetune` adds kind and metrics (kinds/reading.py)."""
         return cls.model_validate({name: value for name, value in task.items() if name not in ("kind", "metrics")})
 
     @model_validator(mode="after")
@@ -57,7 +57,7 @@ class ReadingSettings(WindowSettings, frozen=True, extra="forbid"):
 
     @model_serializer(mode="wrap")
     def _without_what_is_off(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A model that always answers is written as it was before others were: its folder keeps its bytes."""
+        """Omits `unanswerable` and `threshold` if off, so that older model folders keep their bytes."""
         fields: dict[str, Any] = written(self)
         off = () if self.unanswerable else ("unanswerable", "threshold")
         return {name: value for name, value in fields.items() if name not in off}
@@ -70,7 +70,7 @@ class ReadingOptimizer(OptimizerSettings, frozen=True, extra="forbid"):
 
 
 class ReadingTaskSettings(WindowSettings, frozen=True, extra="forbid"):
-    """A reading task: its files, the weights to begin with, and how a reader is learned."""
+    """A reading task: its files, initial weights and training."""
 
     train: str = Field(description="official training file")
     valid: str = Field(description="official evaluation file")
@@ -124,16 +124,16 @@ class ReadingTaskSettings(WindowSettings, frozen=True, extra="forbid"):
 
     @model_serializer(mode="wrap")
     def _without_what_is_off(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without a warm-up the record is as it was before there was one: artifacts keep their digest."""
+        """Omits the warm-up settings if unused, so that older artifacts keep their digests."""
         fields: dict[str, Any] = written(self)
         off = () if self.warm_up else ("warm_up", "warm_up_epochs")
         return {name: value for name, value in fields.items() if name not in off}
 
     def reading(self) -> ReadingSettings:
-        """The part that a model needs to answer."""
+        """The settings needed for inference."""
         return ReadingSettings(**{name: getattr(self, name) for name in WindowSettings.model_fields})
 
     def patterns(self) -> dict[str, str]:
-        """Role -> file pattern, relative to the data folder, of what the task reads."""
+        """Role -> pattern of the files that the task reads, relative to the data folder."""
         own = {"official": self.official} if self.split_by_article else {"train": self.train, "valid": self.valid}
         return own | ({"warm_up": self.warm_up} if self.warm_up else {})

@@ -1,7 +1,7 @@
 """Fine-tuning only the embeddings of pieces that occur in the training examples.
 
-Of 102,400 entries, 20,000 reviews hold a fifth. The others get no gradient, but the optimizer would go over them in
-every step, which takes longer than the layers of a small encoder. They keep their vectors: no weight decay either.
+20,000 reviews contain a fifth of 102,400 entries. The others get no gradient, but the optimizer would still visit them
+in every step, which takes longer than the layers of a small encoder. They keep their vectors, without weight decay.
 """
 
 from collections.abc import Iterator
@@ -21,15 +21,15 @@ _ROWS_AT_ONCE = 256
 
 
 def seen_pieces(examples: Learnable) -> Tensor:
-    """The ids in the batches of these examples, ascending, (U,) int64."""
-    found = torch.zeros(0, dtype=torch.int64)
+    """Distinct ids in the batches of these examples, ascending, (U,) int64."""
+    seen = torch.zeros(0, dtype=torch.int64)
     for rows in examples.by_length(_ROWS_AT_ONCE):
-        found = torch.unique(torch.cat([found, examples.batch(rows)["input_ids"].flatten()]))
-    return found
+        seen = torch.unique(torch.cat([seen, examples.batch(rows)["input_ids"].flatten()]))
+    return seen
 
 
 class SeenEmbedding(nn.Module):
-    """The embedding of U of V pieces, which learn (`weight`), and of the others, which do not. ids -> (..., E)."""
+    """An embedding of V pieces of which U are trained (`weight`) and the others frozen. ids -> (..., E)."""
 
     def __init__(self, whole: nn.Embedding, seen: Tensor) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class SeenEmbedding(nn.Module):
 
     @torch.no_grad()
     def whole(self) -> nn.Embedding:
-        """The embedding of all pieces."""
+        """The full embedding, as a plain nn.Embedding."""
         weight = self._all()
         return nn.Embedding(len(weight), weight.shape[1], _weight=weight)
 
@@ -60,7 +60,7 @@ class SeenEmbedding(nn.Module):
         weight: Tensor = others.index_copy(0, self.seen, self.weight)
         return weight
 
-    # Files hold the whole embedding, so that one model has one form, within learning_seen and without.
+    # State dicts hold the full embedding, so that a model has one format inside and outside learning_seen.
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         destination[f"{prefix}weight"] = self._all()

@@ -1,4 +1,4 @@
-"""Questions on contexts in SQuAD's form: KorQuAD 1.0, SQuAD 1.1 and 2.0, KLUE-MRC; every fault named by its place."""
+"""Reads SQuAD-format files: KorQuAD 1.0, SQuAD 1.1 and 2.0, KLUE-MRC. Errors name the place of every fault."""
 
 import json
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ _NAMES = {dict: "an object", list: "a list", str: "a string", int: "a whole numb
 
 @dataclass(frozen=True)
 class SquadForm:
-    """What files of one data set are like.
+    """The file format of one data set.
 
-    name: of the data set, in errors. question: the keys of a question, as errors show them. ids: the keys that may hold
-    its id, the first one that is there is taken. unanswerable: whether a question may have no answer.
+    name: of the data set, for errors. question: the keys of a question, for errors. ids: the keys that may hold its id;
+    the first present one is used. unanswerable: whether a question may have no answer.
     """
 
     name: str
@@ -39,8 +39,8 @@ _ANSWERS = '"answers": [{"text", "answer_start"}]'
 SQUAD = SquadForm("SQuAD", f'"id" or "guid", "question", {_ANSWERS}, "is_impossible"', ("id", "guid"), True)
 """SQuAD 1.1 and 2.0, and KLUE-MRC, whose ids are called guid.
 
-A question has no answer where `is_impossible` is true, or where it is absent and `answers` are empty; its
-`plausible_answers` are left unread.
+A question has no answer if `is_impossible` is true, or if it is absent and `answers` are empty;
+`plausible_answers` are ignored.
 """
 
 
@@ -54,7 +54,7 @@ def read(path: str | Path, form: SquadForm = SQUAD, *, answers: AnswerPart = "sp
 
 
 def read_json(path: str | Path, form: SquadForm = SQUAD) -> Any:
-    """A JSON file as it is. CorpusError where there is none, or where it is not JSON in UTF-8."""
+    """Reads a JSON file. CorpusError if it is missing, or not JSON in UTF-8."""
     try:
         return json.loads(Path(path).read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
@@ -68,7 +68,7 @@ def read_json(path: str | Path, form: SquadForm = SQUAD) -> Any:
 
 
 def parse(document: Any, name: str, form: SquadForm = SQUAD, *, answers: AnswerPart = "spans") -> Dataset:
-    """As `read`, of JSON that is parsed already. name: what errors call it."""
+    """As `read`, for parsed JSON. name: of the file, for errors."""
     root = _Node(document, name, "", form)
     titles: list[str] = []
     contexts: list[str] = []
@@ -93,7 +93,7 @@ def _id(question: "_Node") -> str:
 
 
 def _answers(question: "_Node", context: str | None) -> Iterator[Answer]:
-    """context: where the answers must stand; None leaves their place unread, as 0."""
+    """context: the text that must contain the answers; None: positions are not read and are 0."""
     for node in _answer_nodes(question):
         if context is None:
             yield Answer(node.string("text"), 0)

@@ -1,8 +1,8 @@
-"""How sure scores and differences of scores are: intervals and paired tests (comparison.py puts them together).
+"""Confidence intervals of scores, and paired significance tests (comparison.py combines them).
 
-A run is the output of one trained model on n examples: (n,) or (n, ...) numbers. Row i holds all that the score needs
-of example i, such as its label and its prediction. A score takes distinct rows and their counts, `score(rows, counts)`;
-higher is better. Without one the rows are numbers (right or wrong, F1 of an answer) and the score is their mean.
+A run is the output of one trained model on n examples: (n,) or (n, ...) numbers. Row i holds everything the score needs
+of example i, such as label and prediction. A score takes distinct rows and their counts, `score(rows, counts)`; higher
+is better. Without one, rows are numbers (right or wrong, F1 of an answer) and the score is their mean.
 
 Resamples are fast because equal examples are drawn together, as counts from a multinomial distribution (bootstrap) or
 from binomial ones (permutation): the distribution is that of drawing one by one, at a cost that grows with the distinct
@@ -36,18 +36,18 @@ Score = Callable[[Rows, Counts], float | None]
 """Takes rows (m, ...) and how often each occurs, counts (m,) int, 0 or more. None if the score is undefined."""
 
 _BATCH = 1_000_000  # counts drawn at a time: 8 MB
-_FEW = 0.05  # distinct rows an example: above, one binomial draw a row costs more than one index an example
-_EQUAL = 1e-12  # sums whose order of adding differs
-_DIGITS = 12  # so that 2/3 - 1/3 is 1/3
+_FEW = 0.05  # distinct rows per example; above, a binomial draw per row costs more than an index per example
+_EQUAL = 1e-12  # tolerance for sums added in another order
+_DIGITS = 12  # rounds 2/3 - 1/3 to 1/3
 
 
 def repeated(score: Callable[[Rows], float | None]) -> Score:
-    """A score from a function of plain rows, such as Spearman's correlation."""
+    """Makes a score of a function of plain rows, such as Spearman's correlation."""
     return lambda rows, counts: score(np.repeat(rows, counts, axis=0))
 
 
 class Interval(NamedTuple):
-    """Ends of an interval, and the deviation of the score over the resamples."""
+    """Ends of an interval, and the standard deviation of the score over resamples."""
 
     low: float
     high: float
@@ -63,10 +63,10 @@ def bootstrap_interval(
     resamples: int = 2000,
     method: Literal["percentile", "BCa"] = "percentile",
 ) -> Interval | None:
-    """Confidence interval of the score over other samples of examples. examples: a run of two or more.
+    """Bootstrap confidence interval of a score. examples: a run of two or more examples.
 
-    Efron and Tibshirani 1993, 13.3 (percentile) and 14.3 (BCa, which corrects bias and skew, and takes the score once
-    more for each distinct row, unless it is the mean). None where the score is undefined, on a resample too.
+    Efron and Tibshirani 1993, 13.3 (percentile) and 14.3 (BCa, which corrects bias and skew, and evaluates the score
+    once more per distinct row, unless it is the mean). None if the score is undefined, or on any resample.
     """
     rows, counts = _distinct(examples)
     value = _scores(score, rows, counts[None])[0]
@@ -81,7 +81,7 @@ def bootstrap_interval(
 
 
 def _distinct(examples: Rows) -> tuple[Rows, Counts]:
-    """The distinct rows and how often each is there; all rows, once each, where hardly any are equal."""
+    """Distinct rows and their counts; all rows with count 1 if hardly any are equal."""
     _, first, counts = np.unique(examples.reshape(len(examples), -1), axis=0, return_index=True, return_counts=True)
     if len(first) > _FEW * len(examples):
         return examples, np.ones(len(examples), np.int64)
@@ -89,7 +89,7 @@ def _distinct(examples: Rows) -> tuple[Rows, Counts]:
 
 
 def _resampled(counts: Counts, resamples: int, rng: np.random.Generator) -> Iterator[Counts]:
-    """(R, rows) int: R resamples of as many examples, drawn with replacement; all batches together have `resamples`."""
+    """Batches (R, rows) int of counts: R resamples of the examples with replacement, `resamples` in total."""
     total = int(counts.sum())
     for size in _sizes(resamples, len(counts)):
         if total > len(counts):
@@ -104,29 +104,29 @@ def _sizes(resamples: int, width: int) -> list[int]:
 
 
 def _scores(score: Score | None, rows: Rows, drawn: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(R,) float: the score with each row of drawn (R, rows) as the counts; nan where it is undefined."""
+    """(R,) float: the score for each row of counts in drawn, (R, rows); nan if undefined."""
     if score is None:
         return np.asarray(drawn @ rows.astype(np.float64) / drawn.sum(axis=1))
     return np.array([np.nan if (value := score(rows, counts)) is None else value for counts in drawn], np.float64)
 
 
 def _left_out(score: Score | None, rows: Rows, counts: Counts) -> NDArray[np.float64]:
-    """The score with one example left out, for each distinct row that it may be: (rows,) float."""
+    """Leave-one-out scores, one per distinct row: (rows,) float."""
     if score is None:
         return np.asarray((counts @ rows.astype(np.float64) - rows) / (counts.sum() - 1))
-    found = np.empty(len(rows))
+    scores = np.empty(len(rows))
     for row in range(len(rows)):
         fewer = counts.copy()
         fewer[row] -= 1
-        found[row] = _scores(score, rows, fewer[None])[0]
-    return found
+        scores[row] = _scores(score, rows, fewer[None])[0]
+    return scores
 
 
 def _bca_ends(
     ends: NDArray[Any], value: float, drawn: NDArray[Any], left_out: NDArray[Any], counts: Counts
 ) -> NDArray[Any]:
-    """The quantiles of the resampled scores that bound BCa; Efron and Tibshirani 1993, (14.9) to (14.15)."""
-    from scipy import stats  # takes longer to import than a model to load
+    """Quantile levels of the BCa interval; Efron and Tibshirani 1993, (14.9) to (14.15)."""
+    from scipy import stats  # slower to import than a model to load
 
     bias = stats.norm.ppf(((drawn < value).mean() + (drawn <= value).mean()) / 2)
     moves = counts @ left_out / counts.sum() - left_out
@@ -136,7 +136,7 @@ def _bca_ends(
 
 
 class Spread(NamedTuple):
-    """Mean of the scores of `seeds` seeds, their deviation (n - 1), and the ends of Student's interval of the mean.
+    """Mean of the scores of `seeds` seeds, standard deviation (n - 1), and Student's interval of the mean.
 
     One seed has neither deviation nor interval: None.
     """
@@ -169,7 +169,7 @@ class McNemar(NamedTuple):
 
 
 def mcnemar(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> McNemar:
-    """Are two runs equally accurate? a, b: (n,) bool, which of the same examples each gets right.
+    """Exact McNemar test. a, b: (n,) bool, which of the same examples each run gets right.
 
     Under the null hypothesis an example that only one of them gets right is a coin toss (McNemar 1947; exact, where
     Dietterich 1998, 3.1 uses the normal approximation). Without such examples p is 1.
@@ -187,12 +187,12 @@ def _coin_p_value(heads: int, thrown: int) -> float:
 def permutation_p_value(
     a: Rows, b: Rows, score: Score | None = None, *, rng: np.random.Generator, resamples: int = 2000
 ) -> float | None:
-    """Two-sided p-value of the difference of two runs, if chance decided which of them made which prediction.
+    """Two-sided p-value of the difference of two runs, by approximate randomization.
 
-    a, b: (n, ...), the same examples in the same order. In every resample each example's two rows change sides or not,
-    by a coin (Fisher 1935; Noreen 1989, approximate randomization). p = (1 + resamples that differ as much) /
-    (1 + resamples), never 0 (Phipson and Smyth 2010), but exact for a mean of rights and wrongs, where it is McNemar's.
-    None where the score is undefined on a run; a resample without a score counts as different.
+    a, b: (n, ...), the same examples in the same order. In every resample, each example's two rows are swapped or not
+    by a coin flip (Fisher 1935; Noreen 1989). p = (1 + resamples that differ as much) / (1 + resamples), never 0
+    (Phipson and Smyth 2010), but exact for the mean of rights and wrongs, where it is McNemar's. None if the score is
+    undefined on a run; a resample without a score counts as different.
     """
     if score is None:
         return _sign_p_value(a.astype(np.float64) - b, rng, resamples)
@@ -209,13 +209,13 @@ def permutation_p_value(
 
 
 def _sides(kept: NDArray[np.int64], counts: Counts) -> NDArray[np.int64]:
-    """(2 R, 2 rows): what the sides have of the first run's rows and the second's, once `kept` (R, rows) stay there."""
+    """(2 R, 2 rows): counts of both runs' rows on each side, once `kept` (R, rows) stay in place."""
     stay, go = kept, counts - kept
     return np.concatenate([np.concatenate([stay, go], axis=1), np.concatenate([go, stay], axis=1)])
 
 
 def _coins(counts: Counts, resamples: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """(R, rows) int: heads among as many coins a row as counts say; all batches together have `resamples`."""
+    """Batches (R, rows) int: heads among `counts` coin flips per row, `resamples` in total."""
     for size in _sizes(resamples, len(counts)):
         if counts.sum() > len(counts):
             yield rng.binomial(counts, 0.5, size=(size, len(counts)))
@@ -224,7 +224,7 @@ def _coins(counts: Counts, resamples: int, rng: np.random.Generator) -> Iterator
 
 
 def _sign_p_value(differences: NDArray[np.float64], rng: np.random.Generator, resamples: int) -> float:
-    """permutation_p_value for a mean: each difference keeps or changes its sign."""
+    """permutation_p_value of a mean, by flipping signs of the differences."""
     differences = differences[differences != 0].round(_DIGITS)
     if len(np.unique(np.abs(differences))) < 2:
         return _coin_p_value(int((differences > 0).sum()), len(differences))

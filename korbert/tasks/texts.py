@@ -1,4 +1,4 @@
-"""The texts that models are given: one or many."""
+"""Validates text arguments, one or many."""
 
 from collections.abc import Iterable, Mapping
 
@@ -8,9 +8,9 @@ __all__ = ["as_texts"]
 
 
 def as_texts(given: object, name: str) -> tuple[list[str], bool]:
-    """The texts as a list, and whether a single one was given. name: of the argument in errors.
+    """The texts as a list, and whether a single one was given. name: of the argument, for errors.
 
-    Raises SettingsError for what is neither a string nor an iterable of strings.
+    Raises SettingsError for anything but a string or an iterable of strings.
     """
     if isinstance(given, str):
         return [given], True
@@ -19,7 +19,7 @@ def as_texts(given: object, name: str) -> tuple[list[str], bool]:
     texts = list(given)
     for place, text in enumerate(texts):
         if not isinstance(text, str):
-            raise SettingsError(f"{name}[{place}] is {_shown(text)}: give strings alone")
+            raise SettingsError(f"{name}[{place}] is {_shown(text)}: give only strings")
     return texts, False
 
 

@@ -1,9 +1,9 @@
-"""The vectors of a frozen encoder for rows of pieces: computed once, and kept in files that later runs find again.
+"""Caches vectors of a frozen encoder for rows of pieces, in files that later runs reuse.
 
-A file holds one layer for a part of the rows: `vectors-<made from>-layer-<place>-<content>.npy`, (P, D), the pieces of
-one row behind those of the other, or a pooled vector a row. The first digest covers the encoder's config and weights,
-the rows, the numbers' size and what computes them (processor, device, precision); the second is that of the file's
-bytes, by which damage is found. Files are mapped, not read: memory holds what a batch needs.
+A file holds one layer for a part of the rows: `vectors-<made from>-layer-<place>-<content>.npy`, (P, D), the pieces
+of all rows concatenated, or one pooled vector per row. The first digest covers the encoder's config and weights, the
+rows, the number format and the hardware (CPU, device, precision); the second is that of the file's bytes, to detect
+damage. Files are memory-mapped: memory holds only what a batch needs.
 """
 
 import hashlib
@@ -32,19 +32,19 @@ from korbert.world import from_first
 
 __all__ = ["Keeping", "KeptVectors", "keep_vectors"]
 
-_PART_ROWS = 20_000  # what an interrupted run computes again at most
+_PART_ROWS = 20_000  # most that an interrupted run computes again
 _BATCH_PIECES = 8_192
 _ROWS_AT_ONCE = 128  # for their mean and deviation
 
 _Place = tuple[int, int, int]
-"""The part of a row, and where its vectors begin and end in the files of that part."""
+"""The part of a row, and the range of its vectors in the files of that part."""
 
 
 @dataclass(frozen=True)
 class Keeping:
-    """Where and how vectors are kept.
+    """Where and how vectors are cached.
 
-    layers: places, 0 the embeddings. pooling: keep one vector a row; None: one a piece.
+    layers: indices, 0 being the embeddings. pooling: keep one vector per row; None: one per piece.
     """
 
     folder: Path
@@ -56,9 +56,9 @@ class Keeping:
 
 
 class KeptVectors(nn.Module):
-    """Stands for an encoder whose vectors are kept: all_layers finds a row by its pieces. It has no weights.
+    """Stand-in for an encoder with cached vectors: all_layers looks a row up by its pieces. It has no weights.
 
-    config, origin: of the encoder, and the encoder.
+    config: that of the encoder. origin: the encoder.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class KeptVectors(nn.Module):
     ) -> None:
         super().__init__()
         self.config: AnyConfig = origin.config  # type: ignore[assignment]
-        self._origin = (origin,)  # in a tuple its weights are not among those of this module
+        self._origin = (origin,)  # in a tuple, so that its weights are not registered here
         self._places, self._parts, self._pooled = places, parts, pooled
 
     @property
@@ -83,7 +83,7 @@ class KeptVectors(nn.Module):
         lengths: Sequence[int],
         only: Sequence[int],
     ) -> Tensor:
-        """As Encoder.all_layers; (K, B, 1, D) of pooled vectors. ModelError for a row or layer that is not kept."""
+        """As Encoder.all_layers; (K, B, 1, D) for pooled vectors. ModelError for a row or layer that is not cached."""
         ids = input_ids.cpu().numpy()
         levels = np.zeros_like(ids) if boundaries is None else boundaries.cpu().numpy()
         types = np.zeros_like(ids) if token_type_ids is None else token_type_ids.cpu().numpy()
@@ -99,7 +99,7 @@ class KeptVectors(nn.Module):
         return torch.from_numpy(found).to(input_ids.device)
 
     def spread(self, examples: Examples, only: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Mean and deviation of each dimension over all kept vectors of the rows: (K, D) both."""
+        """Mean and standard deviation of each dimension over the cached vectors of the rows: (K, D) both."""
         sums = np.zeros((2, len(only), self.config.hidden_size))
         count = 0
         keys = _keys(examples)
@@ -127,14 +127,18 @@ class KeptVectors(nn.Module):
 def keep_vectors(
     encoder: nn.Module, examples: Sequence[Examples], keeping: Keeping, description: str = "vectors"
 ) -> KeptVectors:
-    """The vectors of all rows, equal ones once. Those that are absent or damaged are computed.
+    """Caches the vectors of all distinct rows; missing or damaged ones are computed.
 
-    Of several connected processes one computes. ModelError where a vector is not finite in the numbers of `keeping`.
+    With several connected processes, one computes. ModelError if a vector is not finite in the format of `keeping`.
     """
     rows, keys = _distinct(examples)
     made_from = _digest(encoder, keeping)
     bounds = [(start, min(start + _PART_ROWS, len(keys))) for start in range(0, len(keys), _PART_ROWS)]
-    names = [f"vectors-{_extended(made_from, keys[start:end])}" for start, end in bounds]
+    names = []
+    for start, end in bounds:
+        digest = made_from.copy()
+        digest.update(b"".join(keys[start:end]))
+        names.append(f"vectors-{digest.hexdigest()[:32]}")
 
     def make() -> None:
         was_training = encoder.training
@@ -158,7 +162,7 @@ def keep_vectors(
 def _compute(
     encoder: Any, rows: Examples, bound: tuple[int, int], layers: Sequence[int], name: str, keeping: Keeping
 ) -> None:
-    """Writes the files of some layers of a part. Rows of like lengths are computed together."""
+    """Writes the files of some layers of a part. Rows of similar length are computed together."""
     if not layers:
         return
     keeping.folder.mkdir(parents=True, exist_ok=True)
@@ -180,7 +184,7 @@ def _compute(
 
 
 def _flat(hidden: Tensor, batch: Any, keeping: Keeping) -> Iterator[NDArray[Any]]:
-    """What is kept of each row: (P, D), or (1, D). hidden: (B, T, D)."""
+    """Vectors to keep per row: (P, D), or (1, D). hidden: (B, T, D)."""
     lengths = batch["lengths"]
     if keeping.pooling is not None:
         pooled = hidden[:, 0] if keeping.pooling == "first" else mean_of_pieces(hidden, batch["attention_mask"])
@@ -193,7 +197,7 @@ def _flat(hidden: Tensor, batch: Any, keeping: Keeping) -> Iterator[NDArray[Any]
 
 
 def _alike(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Row numbers in batches of some thousand pieces, padding included, shortest first."""
+    """Row numbers in batches of up to _BATCH_PIECES pieces, padding included, shortest first."""
     order = np.argsort(lengths, kind="stable")
     start = 0
     for end in range(1, len(order) + 1):
@@ -203,12 +207,12 @@ def _alike(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
 
 
 def _vectors(rows: Examples, keeping: Keeping) -> NDArray[np.int64]:
-    """How many vectors are kept of each row."""
+    """Number of vectors kept per row."""
     return rows.lengths if keeping.pooling is None else np.ones_like(rows.lengths)
 
 
 def _distinct(examples: Sequence[Examples]) -> tuple[Examples, list[bytes]]:
-    """The rows of all examples, equal ones once, with their keys."""
+    """The distinct rows of all examples, with their keys."""
     first: dict[bytes, tuple[Examples, int]] = {}
     for own in examples:
         for row, key in enumerate(_keys(own)):
@@ -230,13 +234,13 @@ def _keys(examples: Examples) -> list[bytes]:
 
 
 def _second(examples: Examples, row: int) -> int:
-    """Where the second text begins; the length of a row without one."""
+    """Position where the second text begins; the row's length without one."""
     length = int(examples.offsets[row + 1] - examples.offsets[row])
     return length if examples.seconds is None else int(examples.seconds[row])
 
 
 def _key(ids: NDArray[Any], levels: NDArray[Any], second: int) -> bytes:
-    """A digest of all that the encoder sees of a row."""
+    """Digest of everything the encoder sees of a row."""
     digest = hashlib.blake2b(second.to_bytes(4, "little"), digest_size=16)
     digest.update(ids.astype("<i4").tobytes())
     digest.update(levels.astype(np.uint8).tobytes())
@@ -244,24 +248,18 @@ def _key(ids: NDArray[Any], levels: NDArray[Any], second: int) -> bytes:
 
 
 def _digest(encoder: Any, keeping: Keeping) -> "hashlib._Hash":
-    """Of all that decides the vectors but the rows."""
+    """Digest of everything that determines the vectors, except the rows."""
     computed = numerics(keeping.device, keeping.precision, torch.get_num_threads())
-    said = [encoder.config.model_dump(mode="json"), computed, keeping.pooling, keeping.numbers]
-    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
+    facts = [encoder.config.model_dump(mode="json"), computed, keeping.pooling, keeping.numbers]
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name, tensor in sorted(encoder.state_dict().items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest
 
 
-def _extended(made_from: "hashlib._Hash", keys: Sequence[bytes]) -> str:
-    digest = made_from.copy()
-    digest.update(b"".join(keys))
-    return digest.hexdigest()[:32]
-
-
 def _find(folder: Path, name: str, layer: int) -> Path | None:
-    """The file of a layer of a part, if it is there as it was written; a damaged one is removed."""
+    """The file of a layer of a part, or None; a damaged file is removed."""
     for path in folder.glob(f"{name}-layer-{layer}-*.npy"):
         if path.stem.endswith(sha256_of(path)[:16]):
             return path
@@ -272,6 +270,6 @@ def _find(folder: Path, name: str, layer: int) -> Path | None:
 def _mapped(folder: Path, name: str, layer: int) -> NDArray[Any]:
     path = next(folder.glob(f"{name}-layer-{layer}-*.npy"), None)
     if path is None:
-        raise ModelError(f"{folder}: the vectors of layer {layer} are gone: run this again")
+        raise ModelError(f"{folder}: the vectors of layer {layer} are missing: run this again")
     mapped: NDArray[Any] = np.load(path, mmap_mode="r")
     return mapped

@@ -1,9 +1,9 @@
-"""Windows over long texts: how they are cut, what a model is given of them, and the loss over their pieces.
+"""Windows over long texts: cutting, batching, and the loss.
 
-A window is `[CLS] question [SEP] pieces of the context [SEP]`. First and last piece of the answer are two choices among
-the context's pieces in the window and [CLS], which means "not in this window". Windows without the answer are learned,
-not dropped: an answer is searched in all windows of a text, so the model must recognise those that do not hold it. A
-question without an answer has [CLS] in all of its windows.
+A window is `[CLS] question [SEP] pieces of the context [SEP]`. Start and end of the answer are each chosen among the
+window's context pieces and [CLS], which means "not in this window". Windows without the answer are trained on, not
+dropped: inference searches all windows of a text, so the model must recognise those without the answer. For a question
+without an answer, the target is [CLS] in all windows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -42,8 +42,8 @@ __all__ = [
 class Window:
     """The question's first pieces and the context's pieces [first, last).
 
-    gold: the answer's first and last piece (both inside), counted in the context; None where the window does not hold
-    the whole answer. index: number of the question, by which the answers of its windows are merged.
+    gold: the answer's first and last piece (inclusive), counted in the context; None if the window does not contain
+    the whole answer. index: of the question, to merge the answers of its windows.
     """
 
     question: Passage
@@ -55,7 +55,7 @@ class Window:
 
 
 Scored = tuple[Window, NDArray[np.float64], NDArray[np.float64], float]
-"""A window, the log probabilities of its P context pieces as first and as last one, (P,) both, and of [CLS] as both."""
+"""A window, the log probabilities of its P context pieces as start and end, (P,) both, and of [CLS] as both."""
 
 
 def cut_windows(
@@ -67,9 +67,9 @@ def cut_windows(
     answer: tuple[int, int] | None = None,
     special: int = SPECIAL_TOKENS,
 ) -> list[Window]:
-    """Windows of at most max_length pieces that share `stride` pieces of context with their neighbour.
+    """Windows of at most max_length pieces; neighbours share `stride` pieces of context.
 
-    answer: the right answer's span in the context's characters. special: the tokenizer's special tokens in a pair.
+    answer: the gold answer's span in characters of the context. special: special tokens in a pair.
     """
     gold = pieces_of_span(context, *answer) if answer else None
     room = settings.max_length - special - min(len(question.ids), settings.max_query_pieces)
@@ -86,7 +86,7 @@ def collate(windows: Sequence[Window], tokenizer: AnyTokenizer, settings: Window
 
     input_ids, attention_mask, token_type_ids, boundaries: (B, T) int64; choices: (B, T) bool, True on [CLS] and on
     pieces of the context; start_positions, end_positions: (B,) int64, the answer's first and last piece, or 0 ([CLS]);
-    lengths: pieces of each window, on the processor.
+    lengths: pieces of each window, on CPU.
     """
     frame = tokenizer.frame
     cls, sep, between, none = [frame.cls_id], [frame.sep_id], [frame.sep_id] * frame.between, [0]
@@ -111,7 +111,7 @@ def collate(windows: Sequence[Window], tokenizer: AnyTokenizer, settings: Window
 
 @dataclass(frozen=True)
 class WindowExamples:
-    """Windows as examples of korbert.tasks.examples: rows that Batches makes batches of."""
+    """Windows as training examples (korbert.tasks.examples.Learnable)."""
 
     windows: Sequence[Window]
     tokenizer: AnyTokenizer
@@ -125,9 +125,9 @@ class WindowExamples:
         tokenizer: AnyTokenizer,
         settings: WindowSettings,
     ) -> "WindowExamples":
-        """All windows of all questions, in order. Of several right answers the first one is learned.
+        """All windows of all questions, in order. The target is the first gold answer.
 
-        pairs: (question, context) of each question as pieces, as reading.question_pairs gives them.
+        pairs: (question, context) of each question as pieces, from reading.question_pairs.
         """
         windows = [
             window
@@ -147,21 +147,21 @@ class WindowExamples:
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
-        """(N,) pieces of each window, special tokens included."""
+        """(N,) pieces per window, special tokens included."""
         most, special = self.settings.max_query_pieces, self.tokenizer.frame.special
         lengths = (special + min(len(one.question.ids), most) + one.last - one.first for one in self.windows)
         return np.fromiter(lengths, np.int64, len(self.windows))
 
     def select(self, rows: NDArray[np.int64]) -> "WindowExamples":
-        """Those windows, in that order."""
+        """The given windows, in that order."""
         return replace(self, windows=[self.windows[row] for row in rows])
 
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
-        """Those windows, as `collate` gives them."""
+        """The given windows, collated."""
         return collate([self.windows[row] for row in rows], self.tokenizer, self.settings)
 
     def scored(self, scores: NDArray[np.floating[Any]]) -> Iterator[Scored]:
-        """scores: (N, 2 T), log probabilities of each piece as the first and as the last one of the answer, in turn."""
+        """scores: (N, 2 T), log probabilities of each piece as start and end, interleaved."""
         for window, row in zip(self.windows, scores, strict=True):
             start, end = row.reshape(-1, 2).T.astype(np.float64)  # (T,) both
             first = min(len(window.question.ids), self.settings.max_query_pieces) + 2
@@ -169,7 +169,7 @@ class WindowExamples:
             yield window, start[inside], end[inside], float(start[0] + end[0])
 
     def by_length(self, batch_size: int) -> Iterator[NDArray[np.int64]]:
-        """All rows once, shortest first, so that little is padded: the order for scoring."""
+        """Batches of all rows, shortest first, to minimize padding in inference."""
         order = np.argsort(self.lengths, kind="stable")
         for start in range(0, len(order), batch_size):
             yield order[start : start + batch_size]
@@ -184,9 +184,9 @@ def training_batches(
     micro_batches: int = 1,
     seed: int,
 ) -> Callable[[int], Sequence[Batch]]:
-    """Step -> its micro-batches, pure in the step. Every epoch takes each window once, in an order of its own.
+    """Step -> its micro-batches, a pure function. Every epoch covers each window once, in its own order.
 
-    Of several connected processes each makes its own part.
+    With several connected processes, each makes its own share.
     """
     here = connected()
 
@@ -207,7 +207,7 @@ def training_batches(
 
 
 def reading_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
-    """`loss`, the mean of `start_loss` and `end_loss`: cross entropies over a window's choices, means over windows."""
+    """`loss`, the mean of `start_loss` and `end_loss`: cross-entropies over a window's choices, mean of windows."""
     start, end = choice_logits(model, batch)
     start_loss = F.cross_entropy(start, batch["start_positions"])
     end_loss = F.cross_entropy(end, batch["end_positions"])
@@ -215,13 +215,13 @@ def reading_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
 
 
 def choice_logits(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Scores of each piece as first and as last one, (B, T) float32 both; minus infinity where not a choice."""
+    """Scores of each piece as start and end, (B, T) float32 both; -inf where not a choice."""
     inputs = (batch[name] for name in ("input_ids", "attention_mask", "token_type_ids", "boundaries"))
     start, end = model(*inputs, lengths=batch["lengths"])  # (B, T) both
     return among_choices(batch, start, end)
 
 
 def among_choices(batch: Batch, start: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
-    """Those scores of all pieces, (B, T) both, as choice_logits has them."""
+    """Masks scores of all pieces, (B, T) both, as in choice_logits."""
     barred = ~batch["choices"]
     return start.float().masked_fill(barred, float("-inf")), end.float().masked_fill(barred, float("-inf"))

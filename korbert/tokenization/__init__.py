@@ -1,19 +1,19 @@
 """Text to pieces and back to characters: Kiwi's morphemes, a vocabulary learned from them, and ids.
 
-The way of one text to ids, `Tokenizer.encode`:
+How one text becomes ids, `Tokenizer.encode`:
 
-1. repair.py cuts long lines and takes out what Kiwi must not see, with the way back to the text as given.
+1. repair.py cuts long lines and removes what Kiwi cannot handle, keeping offsets into the original text.
 2. morphemes.py gives Kiwi line after line and returns an Analysis: forms, tags, spans, sentences, eojeols.
 3. vocabulary.py turns forms into ids, and spans.py finds the characters that each piece stands for.
 4. pieces.py makes both into Pieces; special.py does where "[MASK]" in the text is the mask.
-5. encoding.py adds [CLS] and [SEP], cuts to a length or into windows, pads batches, and leads back to characters.
+5. encoding.py adds [CLS] and [SEP], truncates or cuts into windows, pads batches, and maps back to characters.
 
-Many texts, `Tokenizer.encode_batch`, go the same way in columns: analyzer.py (threads, batches) in the place of 2,
-tokenizer.py in the place of 4. Exported folders carry steps 1 to 4 as code.
+Many texts, `Tokenizer.encode_batch`, take the same steps in columns: analyzer.py (threads, batches) instead of 2,
+tokenizer.py instead of 4. Exported folders include the code of steps 1 to 4.
 
-Beside the way: settings.py (options), user_words.py (a user's dictionary), learning.py (morpheme counts to a
-vocabulary), folder.py (files, record and digest of a tokenizer), extending.py (words added to one that exists),
-probe.py (how another Kiwi changes its pieces), beginnings.py (long texts of which a model reads the beginning).
+Also here: settings.py (options), user_words.py (a user's dictionary), learning.py (morpheme counts to a
+vocabulary), folder.py (files, record and digest of a tokenizer), extending.py (adds words to a tokenizer),
+probe.py (effect of another Kiwi version), beginnings.py (encodes only the beginning of long texts).
 
 Tokenizers of `transformers`: adapter.py (with theirs.py and aligning.py) has the same interface, protocol.py.
 """

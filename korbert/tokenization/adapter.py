@@ -1,7 +1,7 @@
-"""Tokenizers of `transformers` behind the interface of our own (protocol.py).
+"""Adapts tokenizers of `transformers` to the interface of ours (protocol.py).
 
-Ids are theirs. Spans come from their offsets where the tokenizer is a fast one, in Rust; those of the others, in
-Python, are found by aligning.py. All offsets are of the text as given. Special tokens in a text are text, unless asked.
+Ids are theirs. Spans come from the offsets of fast tokenizers, in Rust; those of slow tokenizers, in
+Python, are found by aligning.py. All offsets refer to the original text. Special tokens in a text are text by default.
 """
 
 import copy
@@ -33,18 +33,18 @@ __all__ = ["TransformersTokenizer", "load_tokenizer"]
 _AT_ONCE = 256  # texts
 _SAMPLES = ("나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!", "Café 2020년作 👍 [MASK] <mask>", " ")
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_LONGEST = 1_000_000  # a model_max_length above means that none is known
+_LONGEST = 1_000_000  # a model_max_length above this means unlimited
 
 
 class TransformersTokenizer:
-    """A tokenizer of `transformers`, from the files that it saves.
+    """A tokenizer of `transformers`, from its saved files.
 
     Boundaries: MORPHEME at pieces that begin behind white space or at the beginning of the text, CONTINUATION at all
     others. Tags are empty; `morphemes` counts those beginnings. analyzer: Kiwi as it is by default, for baselines.
     """
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
-        """files: name -> content, as `theirs.saved_files` gives them. ModelError where no tokenizer comes of them."""
+        """files: name -> content, from `theirs.saved_files`. ModelError if they do not make a tokenizer."""
         self.files = dict(files)
         self.digest = digest(self.files)
         with TemporaryDirectory(prefix="korbert-tokenizer-") as folder:
@@ -56,7 +56,7 @@ class TransformersTokenizer:
 
     @classmethod
     def of_folder(cls, folder: str | Path) -> "TransformersTokenizer":
-        """The tokenizer of a folder that `transformers` has written. ModelError where it has none, or needs code."""
+        """Loads the tokenizer of a folder written by `transformers`. ModelError if it has none, or needs code."""
         theirs, files = saved_files(Path(folder))
         tokenizer = cls(files)
         for text in _SAMPLES:
@@ -66,7 +66,7 @@ class TransformersTokenizer:
 
     @classmethod
     def load(cls, folder: str | Path) -> "TransformersTokenizer":
-        """The tokenizer of a folder that `save` wrote. ModelError where a file is absent or was changed."""
+        """Loads a folder written by `save`. ModelError if a file is missing or was changed."""
         folder = tokenizer_folder(folder)
         try:
             record = read_object(folder / RECORD)
@@ -101,27 +101,27 @@ class TransformersTokenizer:
 
     @property
     def pad_id(self) -> int:
-        """Of padding; 0 where it has none, as padding is masked."""
+        """Id of padding; 0 if there is none, as padding is masked."""
         return self._id("pad_token_id", 0)
 
     @property
     def unk_id(self) -> int:
-        """Of the unknown piece, -1 without one."""
+        """Id of the unknown piece, -1 if there is none."""
         return self._id("unk_token_id", -1)
 
     @property
     def mask_id(self) -> int:
-        """Of the mask, -1 without one."""
+        """Id of the mask, -1 if there is none."""
         return self._id("mask_token_id", -1)
 
     @property
     def cls_id(self) -> int:
-        """Of what stands before a text."""
+        """Id of the special token before a text."""
         return self.frame.cls_id
 
     @property
     def sep_id(self) -> int:
-        """Of what stands behind a text."""
+        """Id of the special token after a text."""
         return self.frame.sep_id
 
     def _id(self, name: str, missing: int) -> int:
@@ -130,18 +130,18 @@ class TransformersTokenizer:
 
     @cached_property
     def vocab_size(self) -> int:
-        """Every id is below."""
+        """Number of entries; every id is below it."""
         return int(max(self.theirs.get_vocab().values())) + 1
 
     @property
     def max_length(self) -> int | None:
-        """The longest row that it was saved for, in pieces, special tokens included; None: not said."""
+        """Maximum length in pieces, special tokens included; None if not specified."""
         found = int(self.theirs.model_max_length)
         return found if found < _LONGEST else None
 
     @cached_property
     def analyzer(self) -> Analyzer:
-        """Kiwi as it is by default: for baselines, which count morphemes."""
+        """Kiwi with default options, for baselines, which count morphemes."""
         return Analyzer()
 
     @overload
@@ -167,7 +167,7 @@ class TransformersTokenizer:
         stride: int | None = None,
         special_tokens: bool = False,
     ) -> Encoding | list[Encoding]:
-        """As Tokenizer.encode, with the special tokens around texts and pairs that theirs puts there."""
+        """As Tokenizer.encode, with the special tokens that their tokenizer puts around texts and pairs."""
         first = self.encode_pieces(text, special_tokens=special_tokens)
         second = None if pair is None else self.encode_pieces(pair, special_tokens=special_tokens)
         return assemble_or_cut(first, second, self.frame, max_length, stride)
@@ -206,7 +206,7 @@ class TransformersTokenizer:
             yield from (_pieces(text, one, self._no_special(one.ids)) for text, one in zip(some, found, strict=True))
 
     def pieces(self, analysis: Analysis, text: str | None) -> Pieces:
-        """encode_pieces(text): it has no use for morphemes. ModelError without the text."""
+        """encode_pieces(text); morphemes are not used. ModelError without the text."""
         if text is None:
             raise ModelError("a tokenizer of transformers needs the text, not only its morphemes: pass it")
         return self.encode_pieces(text)
@@ -222,7 +222,7 @@ class TransformersTokenizer:
 
     @cached_property
     def _marking(self) -> Any:
-        """The same, for which they are what they are called."""
+        """The same, recognising special tokens in a text."""
         backend = copy.deepcopy(self._plain)
         backend.encode_special_tokens = False
         return backend
@@ -236,11 +236,11 @@ class TransformersTokenizer:
 
     @cached_property
     def _continuation(self) -> str:
-        """What pieces inside words begin with, where that is marked."""
+        """The prefix of pieces inside words, if they are marked."""
         return "##" if any(name.startswith("##") for name in self.theirs.get_vocab()) else ""
 
     def _no_special(self, ids: Iterable[int]) -> list[int]:
-        """The ids with the unknown piece for special ones: vocabularies of SentencePiece hold these as pieces, too."""
+        """Replaces special ids with the unknown piece: SentencePiece vocabularies contain them as pieces, too."""
         return [self.unk_id if id in self._special else id for id in ids]
 
     @cached_property
@@ -248,7 +248,7 @@ class TransformersTokenizer:
         return frozenset(self.theirs.all_special_ids if self.unk_id >= 0 else ())
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The piece of each id, as their vocabulary spells it. Raises ModelError for an id that is none."""
+        """The piece of each id, as spelled in their vocabulary. Raises ModelError for an unknown id."""
         given = [int(id) for id in ids]
         if wrong := [id for id in given if not 0 <= id < self.vocab_size]:
             raise ModelError(f"id {wrong[0]} is not in the vocabulary of {self.vocab_size}: of another tokenizer")
@@ -260,7 +260,7 @@ class TransformersTokenizer:
 
 
 def load_tokenizer(folder: str | Path) -> AnyTokenizer:
-    """The tokenizer of a folder, ours or one of `transformers`, as Tokenizer.load finds it."""
+    """Loads the tokenizer of a folder, ours or one of `transformers`, found as by Tokenizer.load."""
     record = tokenizer_folder(folder) / RECORD
     try:
         kind = read_object(record).get("kind")
@@ -270,7 +270,7 @@ def load_tokenizer(folder: str | Path) -> AnyTokenizer:
 
 
 def _sound(text: str) -> str:
-    """Lone surrogates, which Rust refuses, as the replacement character: as many code points."""
+    """Replaces lone surrogates, which Rust refuses, with as many replacement characters."""
     return _SURROGATES.sub("\ufffd", text)
 
 

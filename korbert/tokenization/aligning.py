@@ -1,8 +1,8 @@
-"""The characters that the pieces of a tokenizer without offsets stand for, found by comparing both with the text.
+"""Finds the character spans of pieces for tokenizers without offsets, by matching pieces with the text.
 
 Text and pieces are compared folded: compatibility forms decomposed (NFKD), in lower case, without accents, control and
-format characters, which undoes what tokenizers do to single characters. A piece of a word that a tokenizer replaced by
-another is not found.
+format characters, which undoes what tokenizers do to single characters. If a tokenizer replaces a word with
+another, its pieces are not found.
 """
 
 import unicodedata
@@ -27,7 +27,7 @@ def align(text: str, pieces: Sequence[str], unknown: str | None, *, continuation
     """
     folded, owners, words = _folded_text(text)
     spans: list[Span] = [(0, 0)] * len(pieces)
-    pending: list[int] = []  # unknown pieces before the one that is looked for
+    pending: list[int] = []  # unknown pieces before the one being searched for
     cursor = 0
     for number, piece in enumerate(pieces):
         if piece == unknown:
@@ -53,7 +53,7 @@ def align(text: str, pieces: Sequence[str], unknown: str | None, *, continuation
 
 
 def trimmed(text: str, start: int, end: int) -> Span:
-    """The span without white space at its ends; where there is nothing else, the place behind it."""
+    """The span without white space at its ends; if nothing is left, the empty span after it."""
     while start < end and text[start].isspace():
         start += 1
     while start < end and text[end - 1].isspace():
@@ -87,7 +87,7 @@ def _folded(text: str) -> str:
 
 
 def _bare(piece: str, continuation: str) -> str:
-    """A piece without the marks that vocabularies use: ##, @@, </w> and the low line of SentencePiece."""
+    """A piece without the markers of vocabularies: ##, @@, </w> and SentencePiece's ▁."""
     if continuation and piece != continuation:
         piece = piece.removeprefix(continuation)
     if piece != "@@":
@@ -96,7 +96,7 @@ def _bare(piece: str, continuation: str) -> str:
 
 
 def _limit(words: Sequence[int], cursor: int, more: int) -> int:
-    """Where the word of the next character ends, or that of `more` words behind."""
+    """The end of the word of the next character, or of the word `more` words later."""
     if cursor >= len(words):
         return cursor
     last = words[cursor] + more
@@ -109,7 +109,7 @@ def _limit(words: Sequence[int], cursor: int, more: int) -> int:
 def _find(folded: str, wanted: str, cursor: int, limit: int, words: Sequence[int], *, behind: bool, inner: bool) -> int:
     """The first place of `wanted` in folded[cursor:limit], -1 without one.
 
-    behind: rather one behind the cursor, as an unknown piece lies between. inner: inside words, too.
+    behind: prefer a match after the cursor, as an unknown piece lies between. inner: also inside words.
     """
     begin = folded.find(wanted, cursor + behind, limit)
     while begin > cursor and not inner and not _may_begin(folded, begin, words):
@@ -131,7 +131,7 @@ def _spread(
     begin: int,
     end: int,
 ) -> None:
-    """Gives unknown pieces the folded characters from begin to end."""
+    """Distributes the folded characters from begin to end over unknown pieces."""
     places = range(begin, end)
     starts = [place for place in places if place == begin or words[place] != words[place - 1]]
     for number, first, behind in zip(numbers, starts, [*starts[1:], end], strict=False):
@@ -144,7 +144,7 @@ def _spread(
 
 
 def _span(text: str, owners: Sequence[int], begin: int, end: int) -> Span:
-    """The characters of the folded ones from begin to end, with what folding drops behind them."""
+    """The original characters of folded ones from begin to end, with dropped characters after them."""
     start, stop = owners[begin], owners[end - 1] + 1
     while stop < len(text) and not text[stop].isspace() and not _folded(text[stop]):
         stop += 1

@@ -1,4 +1,4 @@
-"""Many texts to morphemes by Kiwi, in columns; one text goes by morphemes.analyze."""
+"""Analyzes many texts with Kiwi, in columns; for a single text see morphemes.analyze."""
 
 import os
 import sys
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Analyses", "Analyzer", "changes"]
 
-_PACKAGES = ("kiwipiepy", "kiwipiepy_model")  # what decides the morphemes, beside the options
+_PACKAGES = ("kiwipiepy", "kiwipiepy_model")  # versions that determine the morphemes, besides the options
 _BATCH_CHARS, _BATCH_TEXTS = 20_000, 400  # a batch is complete at either; it has at least one text
 _IS_SPACE = np.array([chr(code).isspace() for code in range(0x3002)])  # the last entry, False, stands for all above
 _FORM, _TAG = attrgetter("form"), attrgetter("tag")
@@ -34,7 +34,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(slots=True)
 class Analyses:
-    """N texts in a row, M morphemes in all, in one column each: work on them takes no loop over texts.
+    """The M morphemes of N texts, concatenated in columns, so that no loop over texts is needed.
 
     bounds: (N + 1,), where the morphemes of each text begin and end. starts, ends, sentences, eojeols: (M,) int32,
     counted from 0 in each text, as in Analysis.
@@ -56,7 +56,7 @@ class Analyses:
 
 
 class _Text(NamedTuple):
-    """A text on its way: its units, and Kiwi's tokens, one list a unit."""
+    """A text being analyzed: its units, and Kiwi's tokens, one list per unit."""
 
     text: str
     units: list[Unit]
@@ -83,7 +83,7 @@ class Analyzer:
 
     @property
     def versions(self) -> dict[str, str]:
-        """Installed versions of the packages that decide the morphemes; nothing is loaded."""
+        """Installed versions of the packages that determine the morphemes; nothing is loaded."""
         return {package: installed_version(package) for package in _PACKAGES}
 
     def analyze(self, text: str) -> Analysis:
@@ -91,7 +91,7 @@ class Analyzer:
         return analyze(text, self._kiwi(), self._calling)
 
     def analyze_many(self, texts: Iterable[str], *, workers: int = 0) -> Iterator[Analysis]:
-        """One analysis a text, in order, equal to analyze() of each; some hundred texts are read ahead.
+        """analyze() of each text, in order; some hundred texts are read ahead.
 
         workers: threads of Kiwi, which work beside the caller's; another number than before loads Kiwi again. 0: the
         caller's thread works, which is best where each core has a process. A process forked off one with Kiwi loaded
@@ -154,7 +154,7 @@ def _batched(texts: Iterable[str]) -> Iterator[list[_Text]]:
 
 
 def _joined(batch: list[_Text]) -> Analyses:
-    """What morphemes.analyze gives of each text, in columns."""
+    """The result of morphemes.analyze for each text, in columns."""
     texts = [item.text for item in batch]
     units = [unit for item in batch for unit in item.units]
     by_unit = [tokens for item in batch for tokens in item.tokens]

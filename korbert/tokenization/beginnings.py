@@ -1,4 +1,4 @@
-"""Long texts of which a model reads the beginning: the rest need not be analysed."""
+"""Encodes only the beginning of long texts, if a model reads no more."""
 
 import re
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ from korbert.tokenization.repair import MAX_RUN
 
 __all__ = ["encode_beginnings", "first_pieces"]
 
-_CHARS = 4  # a piece: Korean text has about two, so one try is nearly always enough
+_CHARS = 4  # characters per piece: Korean text has about two, so one try is nearly always enough
 _MARGIN = 16  # pieces before a cut that are not used: what follows a morpheme helps to choose it
 _SPACE = re.compile(r"\s")
 
 
 def encode_beginnings(tokenizer: AnyTokenizer, texts: Sequence[str], max_length: int) -> list[Encoding]:
-    """What tokenizer.encode_batch gives with that max_length, in time that does not grow with longer texts."""
+    """As tokenizer.encode_batch with max_length, in time that does not grow with the length of texts."""
     short = [place for place, text in enumerate(texts) if len(text) <= _CHARS * max_length]
     found = dict(
         zip(
@@ -34,9 +34,9 @@ def encode_beginnings(tokenizer: AnyTokenizer, texts: Sequence[str], max_length:
 
 
 def first_pieces(tokenizer: AnyTokenizer, text: str, count: int) -> Pieces:
-    """The first pieces of a text, at least `count` where it has as many, without special tokens.
+    """The first pieces of a text, at least `count` if it has as many, without special tokens.
 
-    The text is cut at white space well behind them, further behind where too few pieces come of it.
+    The text is cut at white space well after them, and further on if that gives too few pieces.
     """
     chars = _CHARS * (count + _MARGIN)
     while chars < len(text):

@@ -1,4 +1,4 @@
-"""Pieces to encodings: special tokens, lengths, pairs, windows and batches, and the way back to characters."""
+"""Pieces to encodings: special tokens, truncation, pairs, windows and batches, and mapping back to characters."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class Frame(NamedTuple):
-    """The special tokens that stand around segments: [CLS] A [SEP], or [CLS] A [SEP] B [SEP].
+    """The special tokens around segments: [CLS] A [SEP], or [CLS] A [SEP] B [SEP].
 
     between: how many [SEP] stand between A and B; RoBERTa has two.
     """
@@ -88,7 +88,7 @@ def assemble(first: Pieces, second: Pieces | None, frame: Frame, max_length: int
 
 
 def fitted(first: int, second: int, frame: Frame, max_length: int) -> tuple[int, int]:
-    """How many pieces of each segment of a pair are kept, from their numbers.
+    """Number of pieces to keep of each segment of a pair.
 
     The longer one is shortened down to the other, then both in turn, the second first.
     """
@@ -114,16 +114,16 @@ def assemble_or_cut(
 def assemble_many(
     pieces: Pieces, bounds: Sequence[int], frame: Frame, max_length: int | None = None
 ) -> Iterator[Encoding]:
-    """[CLS] text [SEP] of each of N texts whose pieces stand in a row. bounds: N + 1, where they begin and end."""
+    """[CLS] text [SEP] for each of N texts whose pieces are concatenated. bounds: their N + 1 offsets."""
     room = len(pieces) if max_length is None else _room(max_length, 2)
     for begin, end in pairwise(bounds):
         yield _alone(pieces, begin, min(end, begin + room), frame)
 
 
 def windows(first: Pieces, second: Pieces | None, frame: Frame, max_length: int, stride: int) -> list[Encoding]:
-    """Encodings that together show all of the last segment; with two, the first is whole in each.
+    """Encodings that together cover the last segment; with two segments, each contains the whole first.
 
-    Neighbours share `stride` pieces. Raises SettingsError where a window would show nothing new.
+    Neighbours share `stride` pieces. Raises SettingsError if a window would add nothing new.
     """
     long = first if second is None else second
     room = _room(max_length, 2 if second is None else frame.special) - (0 if second is None else len(first))

@@ -1,4 +1,4 @@
-"""A tokenizer with more whole words: their entries follow all others, so that a model of the old one can be grown.
+"""Extends a tokenizer with whole words: their entries follow all others, so that its models can be grown.
 
 The SentencePiece model stays, byte for byte. Texts without the new words keep their ids.
 """
@@ -16,10 +16,10 @@ __all__ = ["extended", "new_entries", "other_options", "why_not_extended"]
 
 
 def extended(base: Tokenizer, words: Iterable[str], options: AnalyzerOptions) -> Tokenizer:
-    """`base` with those of the words that it cuts into several pieces; where it cuts none, the same digest.
+    """`base` with those of the words that it cuts into several pieces; if it cuts none, the digest stays the same.
 
     options: those of `base`, or with more user words (other_options finds no difference). The result remembers the
-    digest of `base`, but no probe. Raises SettingsError where a word is no form, or there are too many.
+    digest of `base`, but no probe. Raises SettingsError if a word is not a valid form, or if there are too many.
     """
     settings = base.settings
     added = [word for word in dict.fromkeys(words) if word not in settings.words and _is_cut(base, word)]
@@ -40,7 +40,7 @@ def _is_cut(base: Tokenizer, word: str) -> bool:
 
 
 def other_options(base: AnalyzerOptions, options: AnalyzerOptions) -> str:
-    """The first option that is not that of `base`, as "typos: 'basic', not 'none'"; "" where there is none.
+    """The first option that differs from `base`, as "typos: 'basic', not 'none'"; "" if there is none.
 
     User words may be more, behind those of `base`: Kiwi cuts texts without the new ones as before.
     """
@@ -56,7 +56,7 @@ def other_options(base: AnalyzerOptions, options: AnalyzerOptions) -> str:
 
 
 def why_not_extended(tokenizer: Tokenizer, base: Tokenizer) -> str:
-    """What keeps `tokenizer` from being `base` with no or with more words; "" where it is."""
+    """Why `tokenizer` is neither `base` nor an extension of it; "" if it is."""
     ours, theirs = tokenizer.parts, base.parts
     if ours.model != theirs.model:
         return "another vocabulary was learned"
@@ -70,7 +70,7 @@ def why_not_extended(tokenizer: Tokenizer, base: Tokenizer) -> str:
 
 
 def new_entries(tokenizer: Tokenizer, base: Tokenizer) -> list[tuple[int, ...]]:
-    """The ids that `base` has for each entry of `tokenizer` that follows its own: 갓생 -> those of 갓 and 생.
+    """The ids in `base` for each added entry of `tokenizer`: 갓생 -> those of 갓 and 생.
 
     A word that Kiwi was not told of before is cut by the vocabulary alone, too, without its morphemes.
     """

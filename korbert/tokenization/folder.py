@@ -44,7 +44,7 @@ class _Record(BaseModel):
 
 
 class Parts(NamedTuple):
-    """All that a tokenizer is made of.
+    """Everything that a tokenizer is made of.
 
     versions: those that the vocabulary was counted with. accepted: others that it is used with all the same. probe:
     from probe.recorded. base: the digest of the tokenizer that extending.extended added words to.
@@ -60,7 +60,7 @@ class Parts(NamedTuple):
 
 
 def digest(parts: Parts) -> str:
-    """SHA-256 (hex) over all that decides ids: model, mark, whole words, analyzer options and versions."""
+    """SHA-256 (hex) over everything that determines ids: model, mark, whole words, analyzer options and versions."""
     shapes = {
         "format": FORMAT,
         "model": hashlib.sha256(parts.model).hexdigest(),
@@ -123,7 +123,7 @@ def read(folder: Path, *, accept_kiwi: bool | None = None) -> Parts:
 
 
 def _record(path: Path) -> _Record:
-    """Raises ValidationError where an entry is of another type."""
+    """Reads the record. Raises ValidationError if an entry has the wrong type."""
     try:
         record = read_object(path)
     except FileNotFoundError:
@@ -152,7 +152,7 @@ def _record(path: Path) -> _Record:
 
 
 def _check_file(path: Path, expected: str) -> None:
-    """ModelError where the file is not the one that was saved."""
+    """ModelError if the file is not the one that was saved."""
     try:
         found = sha256_of(path)
     except OSError:
@@ -166,7 +166,7 @@ def _check_file(path: Path, expected: str) -> None:
 def _other_versions(
     folder: Path, versions: Mapping[str, str], accepted: Mapping[str, str], *, accept: bool
 ) -> dict[str, str]:
-    """Installed versions that differ from those of the vocabulary. ModelError where they are not accepted."""
+    """Installed versions that differ from those of the vocabulary. ModelError unless they are accepted."""
     installed = Analyzer().versions
     others = {name: installed.get(name, "absent") for name, made in versions.items() if installed.get(name) != made}
     if not others or others == accepted:

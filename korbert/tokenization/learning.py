@@ -1,6 +1,6 @@
-"""A vocabulary learned from morpheme counts: one SentencePiece BPE model, the same bytes from the same counts.
+"""Learns a vocabulary from morpheme counts: one SentencePiece BPE model, the same bytes from the same counts.
 
-The layout of its ids is told in vocabulary.py.
+See vocabulary.py for the layout of its ids.
 """
 
 import contextlib
@@ -63,7 +63,7 @@ def learn(
     model = _trained(rows, settings, settings.character_coverage, model_type)
     if surplus := _surplus(model, settings):
         rows = _recut(rows, model, surplus)
-        with contextlib.suppress(CorpusError):  # so little Korean that nothing else wants the room
+        with contextlib.suppress(CorpusError):  # too little Korean to fill the freed entries
             same_characters = _share_of_characters(rows, model)
             return _trained(rows, settings, same_characters, model_type)
     return model
@@ -156,7 +156,7 @@ def _recut(rows: Iterable[tuple[str, int]], model: bytes, surplus: frozenset[str
 
 
 def _rows(counts: Iterable[tuple[str, int]], settings: VocabularySettings) -> list[tuple[str, int]]:
-    """What is learned from, most frequent first: no rare forms, no whole words, none that SentencePiece cannot take."""
+    """Training rows, most frequent first, without rare forms, whole words, and forms that SentencePiece cannot take."""
     total: Counter[str] = Counter()
     for form, count in counts:
         total[form] += count
@@ -178,7 +178,7 @@ def _worth_having(rows: Sequence[tuple[str, int]], settings: VocabularySettings)
 
 
 def _refusal(text: str, rows: Sequence[tuple[str, int]], settings: VocabularySettings) -> CorpusError:
-    """SentencePiece's error text as one that says what to do."""
+    """Converts SentencePiece's error text to an error that says what to do."""
     taken = len(word_entries(settings.words, settings.mark))
     if found := _TOO_LARGE.search(text):
         allowed = int(found[1]) + taken

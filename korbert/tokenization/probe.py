@@ -1,4 +1,4 @@
-"""Sample sentences saved with a tokenizer, as its pieces: they show how another Kiwi changes these."""
+"""Sample sentences saved with a tokenizer as pieces, to show the effect of another Kiwi version."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What tasks and models use of a tokenizer, ours (tokenizer.py) or one of `transformers` (adapter.py)."""
+"""The tokenizer interface of tasks and models, for ours (tokenizer.py) and those of `transformers` (adapter.py)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

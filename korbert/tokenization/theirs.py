@@ -1,4 +1,4 @@
-"""Tokenizers of `transformers` as files: opened, saved, and looked at from outside. For adapter.py."""
+"""Opens, saves and inspects tokenizers of `transformers`, for adapter.py."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ _MACHINE_KEYS = ("name_or_path", "is_local", "local_files_only", "_commit_hash")
 
 
 def opened(folder: Path) -> Any:
-    """AutoTokenizer of a local folder, whose own code is never run. ModelError where there is none."""
+    """AutoTokenizer of a local folder, without running its code. ModelError if there is none."""
     package = transformers("a tokenizer of transformers")
     try:
         with quietly():
@@ -64,7 +64,7 @@ def digest(files: Mapping[str, bytes]) -> str:
 
 
 def frame_of(theirs: Any) -> Frame:
-    """The special tokens that theirs puts around a text and between two. ModelError where it is no frame of ours."""
+    """The special tokens that their tokenizer puts around and between texts. ModelError for an unsupported frame."""
     body = theirs("가", add_special_tokens=False)["input_ids"]
     alone, pair = theirs("가")["input_ids"], theirs("가", "가")["input_ids"]
     first, last = alone[0], alone[-1]

@@ -1,6 +1,6 @@
 """Text to ids and back: Kiwi's morphemes, each cut into pieces of a vocabulary, each piece with its span.
 
-One text goes by morphemes.analyze and pieces.pieces_of, which exported folders carry, too. Many go in columns, by
+One text goes through morphemes.analyze and pieces.pieces_of, as in exported folders. Many texts go in columns, through
 Analyzer.analyze_batches and Tokenizer._pieces: the same, several times as fast.
 """
 
@@ -55,7 +55,7 @@ class Tokenizer:
         probe: bytes | None = None,
         base: str | None = None,
     ) -> None:
-        """See build. accepted, probe, base: as folder.Parts has them."""
+        """See build. accepted, probe, base: as in folder.Parts."""
         fields = VocabularySettings.model_fields  # the settings of a stage have more
         self.settings = VocabularySettings(**{name: getattr(settings, name) for name in fields})
         self.analyzer_options = analyzer_options
@@ -79,7 +79,7 @@ class Tokenizer:
         analyzer_options: AnalyzerOptions,
         versions: Mapping[str, str],
     ) -> "Tokenizer":
-        """A tokenizer from what learning.learn returned.
+        """Builds a tokenizer from the result of learning.learn.
 
         analyzer_options, versions: of the Analyzer whose forms were counted. Raises ModelError for a foreign model.
         """
@@ -87,9 +87,9 @@ class Tokenizer:
 
     @classmethod
     def load(cls, folder: str | Path, *, accept_kiwi: bool | None = None) -> "Tokenizer":
-        """The tokenizer of a folder that `save` wrote, of a model folder, or of an artifact with either.
+        """Loads the tokenizer of a folder written by `save`, of a model folder, or of an artifact with either.
 
-        Raises ModelError where a file is absent or was changed, and where the installed Kiwi is not the one the
+        Raises ModelError if a file is missing or was changed, and if the installed Kiwi is not the one the
         vocabulary was counted with: its morphemes would differ. accept_kiwi: take it all the same, which `save` then
         records; None: where $KORBERT_ACCEPT_KIWI is set.
         """
@@ -113,7 +113,7 @@ class Tokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """Entries, special ones, bytes and words included: every id is below."""
+        """Number of entries, special ones, bytes and words included; every id is below it."""
         return len(self._vocabulary.pieces)
 
     @overload
@@ -191,7 +191,7 @@ class Tokenizer:
         return pieces_of(analysis, text, self._vocabulary)
 
     def _pieces(self, analyses: Analyses) -> tuple[Pieces, list[int]]:
-        """pieces() of each of N texts, one behind the other, and N + 1 bounds, where those of each begin and end."""
+        """pieces() of N texts, concatenated, and their N + 1 offsets."""
         bounds, forms = analyses.bounds, analyses.forms
         eojeols = changes(analyses.eojeols, bounds)
         levels = np.where(eojeols, EOJEOL, MORPHEME)
@@ -236,7 +236,7 @@ class Tokenizer:
         return [marked(form, initial, mark) for form, initial in zip(forms, eojeol_initial, strict=True)]
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The piece of each id. Raises ModelError for an id that is none."""
+        """The piece of each id. Raises ModelError for an unknown id."""
         names, given = self._vocabulary.pieces, list(ids)
         if given and not (min(given) >= 0 and max(given) < len(names)):
             wrong = next(id for id in given if not 0 <= id < len(names))
@@ -264,8 +264,8 @@ class Tokenizer:
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Garbage collection is paused: lists of pieces hold no cycles, but their number would start it over and over,
-    which takes as long as making them."""
+    """Pauses garbage collection: lists of pieces hold no cycles, but their number would trigger it over and over,
+    which takes as long as creating them."""
     enabled = gc.isenabled()
     gc.disable()
     try:

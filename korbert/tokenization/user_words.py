@@ -1,4 +1,4 @@
-"""A user's dictionary: words to add to Kiwi's, one a line, in the format of Kiwi's own dictionaries."""
+"""A user's dictionary: words to add to Kiwi's, one per line, in the format of Kiwi's own dictionaries."""
 
 from pathlib import Path
 

@@ -1,18 +1,18 @@
-"""The training loop of pretraining and all tasks. The way of a batch through one update:
+"""The training loop of pretraining and all tasks. How a batch goes through one update:
 
 1. plan.py         how a model is trained (TrainingPlan; optimizer: settings.py), where files go (TrainingOutput).
-2. loop.py         `fit`: the newest checkpoint, if any; then step by step, while feeding.py has a thread or
+2. loop.py         `fit`: loads the newest checkpoint, if any; then goes step by step, while feeding.py has a thread or
                    processes make the batches of the next steps.
-3. padding.py      rows of unlike lengths -> (B, T) tensors.
+3. padding.py      rows of different lengths -> (B, T) tensors.
 4. devices.py      the tensors moved to the device; precision; memory.
 5. updates.py      forward and backward of each micro-batch; gradients added up (distributed.py: over all processes;
                    sharding.py: a model spread over them),
                    clipped, and applied by the optimizers of the recipe (optimizers/) at the rate of the step
                    (schedules.py); a running average of the weights (optimizers/average.py), if asked for.
-                   anomaly.py: the module that a number which is not finite comes from, if asked for.
+                   anomaly.py: finds the module that a non-finite number comes from, if asked for.
 6. meters.py       means of losses, rate and gradient norm, which records.py writes to files and TensorBoard.
-7. checkpoints.py  model, optimizer and sums of metrics on disk, for the run that resumes; parts.py: those of a model
-                   that is spread, by all processes at once.
+7. checkpoints.py  model, optimizer and metric sums on disk, to resume from; parts.py: those of a sharded model,
+                   by all processes at once.
 """
 
 from typing import TYPE_CHECKING

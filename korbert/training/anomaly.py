@@ -1,4 +1,4 @@
-"""Where a number that is not finite comes from: the first module that gives one, or the first gradient that is NaN."""
+"""Finds the source of non-finite numbers: the first module that outputs one, or the first NaN gradient."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -15,9 +15,9 @@ __all__ = ["anomalies_named"]
 @contextmanager
 def anomalies_named(model: nn.Module, step: int) -> Iterator[None]:
     """Inside, forward passes raise ModelError for the first module whose output is not finite, and backward passes for
-    the first function whose gradient is NaN; PyTorch then warns with the trace of its forward pass. No number changes.
+    the first function whose gradient is NaN; PyTorch then warns with its forward trace. Results do not change.
 
-    Waits for the device at each module. step: for the error.
+    Synchronizes with the device at each module. step: for the error.
     """
 
     def watch(name: str) -> Callable[[nn.Module, Any, Any], None]:

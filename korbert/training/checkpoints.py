@@ -61,15 +61,15 @@ def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
         sync(aside / _STATE)
         record = {"step": checkpoint.step, "sha256": sha256_of(aside / _STATE), **checkpoint.record}
         publish(aside, record, keep)
-    except OSError:  # a full disk has room again for what else is to be written
+    except OSError:  # free space on a full disk for other files
         remove(aside)
         raise
 
 
 def make_aside(folder: Path, step: int) -> Path:
-    """An empty folder for the files of a checkpoint, which nobody reads until `publish`.
+    """Creates an empty folder for the files of a checkpoint, not read by anyone until `publish`.
 
-    What killed runs left behind is removed first.
+    Leftovers of killed runs are removed first.
     """
     folder.mkdir(parents=True, exist_ok=True)
     aside = aside_of(folder, step)
@@ -87,7 +87,7 @@ def aside_of(folder: Path, step: int) -> Path:
 def publish(aside: Path, record: Mapping[str, Any], keep: int) -> None:
     """Adds the record to synced files, syncs and renames their folder; then removes all but the `keep` newest.
 
-    Checkpoints of later steps are removed, too: this step is made again, so they were damaged and skipped.
+    Checkpoints of later steps are removed, too: this step is being repeated, so they were damaged and skipped.
     """
     folder, step = aside.parent, record["step"]
     (aside / _RECORD).write_bytes(checksummed(record))
@@ -135,9 +135,9 @@ def load_newest(folder: Path) -> Checkpoint | None:
 
 
 def load(folder: Path, step: int, *, parts_verified: bool = False) -> Checkpoint:
-    """The checkpoint of that step. Raises OSError, ValueError or SafetensorError where it is absent or damaged.
+    """Loads the checkpoint of a step. Raises OSError, ValueError or SafetensorError if it is missing or damaged.
 
-    parts_verified: rank 0 has compared the SHA-256 of parts, so this process does not read them all once more.
+    parts_verified: rank 0 has checked the SHA-256 of parts, so this process need not read them all again.
     """
     path = _place(folder, step)
     try:

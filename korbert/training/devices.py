@@ -15,9 +15,9 @@ from korbert.training.settings import PrecisionName
 __all__ = ["Batch", "autocast", "choose_device", "choose_precision", "memory_kept", "moved", "numerics", "pinned"]
 
 Batch = Mapping[str, Any]
-"""Tensors, which are moved to the device, and facts about them that stay on the processor.
+"""Tensors, which are moved to the device, and facts about them that stay on CPU.
 
-Reading a value back (a number, `all()`, `nonzero()`) waits for all work queued on the device; the facts save that.
+Reading a value back (a number, `all()`, `nonzero()`) waits for all work queued on the device; the facts avoid that.
 """
 
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of mallopt(3)
@@ -25,7 +25,7 @@ _keeping = 0  # how many `memory_kept` are open
 
 
 def choose_device(name: str = "auto") -> torch.device:
-    """auto: the GPU if PyTorch sees one, else the processor. SettingsError for "cuda" without a GPU."""
+    """auto: the GPU if PyTorch sees one, else CPU. SettingsError for "cuda" without a GPU."""
     if name not in ("auto", "cpu", "cuda"):
         raise SettingsError(f"device {name!r}: there are auto, cpu and cuda")
     if name == "cuda" and not torch.cuda.is_available():
@@ -72,7 +72,7 @@ def moved(batch: Batch, device: torch.device) -> Batch:
 
 
 def pinned(batch: Batch) -> Batch:
-    """The batch in page-locked memory, from which a GPU copies while the processor goes on."""
+    """The batch in page-locked memory, from which a GPU copies asynchronously."""
     return {name: value.pin_memory() if isinstance(value, Tensor) else value for name, value in batch.items()}
 
 
@@ -105,7 +105,7 @@ def memory_kept(device: torch.device) -> Iterator[Callable[[], None]]:
 
 
 def numerics(device: torch.device, precision: PrecisionName, threads: int) -> dict[str, str | int]:
-    """What trained bytes depend on besides settings and inputs. On a processor, equal records mean equal bytes."""
+    """What trained bytes depend on besides settings and inputs. On CPU, equal records mean equal bytes."""
     record: dict[str, str | int] = {
         "processor": processor_name(),
         "instructions": torch.backends.cpu.get_cpu_capability(),

@@ -1,6 +1,6 @@
-"""Connects the processes that `torchrun` has started (korbert/world.py), and ends them together.
+"""Connects the processes started by `torchrun` (korbert/world.py), and ends them together.
 
-One of them that fails says why; the others learn it from the connection that closes, and end without a word.
+A process that fails reports the error; the others notice the closed connection and end silently.
 """
 
 import importlib
@@ -21,18 +21,18 @@ __all__ = ["WAIT", "World", "add_over_world", "joined", "world", "wrap"]
 
 WAIT = "KORBERT_WAIT_FOR_RANKS"  # seconds that the processes wait for each other when they start
 _WAIT_SECONDS = 300
-_TRAINING = timedelta(minutes=30)  # for an exchange of tensors; a process that ends is noticed at once
+_TRAINING = timedelta(minutes=30)  # for an exchange of tensors; the end of a process is noticed at once
 _DECISIONS = timedelta(days=30)  # for rank 0, which analyses texts or fits a baseline while the others wait
-_SECONDS_FOR_FIRST = 1.0  # in which rank 0, too, meets an error that all have in common
+_SECONDS_FOR_FIRST = 1.0  # time for rank 0 to hit an error that all processes share
 
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[World]:
     """Connects the processes while inside, unless there is only one or they are connected.
 
-    Raises SettingsError, naming the missing ones, where not all come within KORBERT_WAIT_FOR_RANKS seconds (300).
-    An error inside ends all processes: it is raised in the one that has it (in rank 0 if that has it, too), and the
-    others raise EndedElsewhere. ModelError where a process has ended without one, as a killed one does.
+    Raises SettingsError, naming missing ranks, if not all connect within KORBERT_WAIT_FOR_RANKS seconds (300).
+    An error inside ends all processes: it is raised where it occurs (in rank 0 if it occurs there, too), and the
+    others raise EndedElsewhere. ModelError if a process ended without an error, as when killed.
     """
     here = world()
     if here.size == 1 or Connection.group is not None:
@@ -42,7 +42,7 @@ def joined(device: torch.device) -> Iterator[World]:
     # there is a group, they keep its threads alive until Python ends, which now and then aborts the process (SIGABRT).
     importlib.import_module("torch.distributed.nn.functional")
     if device.type == "cuda":
-        torch.cuda.set_device(number_in("LOCAL_RANK", 0))  # what plain "cuda" means from here on
+        torch.cuda.set_device(number_in("LOCAL_RANK", 0))  # the device of plain "cuda" from here on
     store = _met(here)
     torch.distributed.init_process_group(
         "nccl" if device.type == "cuda" else "gloo",
@@ -62,7 +62,7 @@ def joined(device: torch.device) -> Iterator[World]:
 
 
 def _met(here: World) -> Store:
-    """The store in which all processes have said that they are there."""
+    """The store, once all processes have registered in it."""
     seconds = number_in(WAIT, _WAIT_SECONDS)
     host, port = os.environ.get("MASTER_ADDR"), number_in("MASTER_PORT", 0)
     if not host or not port:
@@ -94,10 +94,10 @@ def _met(here: World) -> Store:
 
 
 def _said_once(error: Exception, here: World, store: Store) -> Exception:
-    """The error in the process that is to tell of it, EndedElsewhere in the others: the first to ask tells.
+    """The error in the process that reports it, EndedElsewhere in the others: the first to ask reports.
 
     A process asks before its connection closes, so those that are ended by that come too late. What all meet at once
-    (a loss that is no number) is left to rank 0.
+    (a NaN loss) is left to rank 0.
     """
     if isinstance(error, EndedElsewhere):
         return error
@@ -120,7 +120,7 @@ def _said_once(error: Exception, here: World, store: Store) -> Exception:
 
 
 def _is_of_the_connection(error: Exception) -> bool:
-    """Whether an exchange failed. PyTorch raises no error of its own for gloo."""
+    """Whether an exchange failed. PyTorch has no error class for gloo."""
     known = (torch.distributed.DistError, torch.distributed.DistBackendError, torch.distributed.DistNetworkError)
     if isinstance(error, known):
         return True

@@ -1,7 +1,7 @@
-"""The micro-batches of the next steps, made while the device works on those of this one: by a thread or by processes.
+"""Makes the micro-batches of the next steps while the device computes this one, in a thread or in processes.
 
-Processes are those of PyTorch's DataLoader. Which of them makes a step depends on its number alone, and what it makes
-is a pure function of that, so the same steps come in the same order whatever their number.
+Processes are workers of PyTorch's DataLoader. A step's number alone determines its worker, and a batch
+is a pure function of it, so the order of steps does not depend on the number of workers.
 """
 
 import mmap
@@ -106,7 +106,7 @@ def _by_processes(
         try:
             if isinstance(made, _MultiProcessingDataLoaderIter):
                 made._shutdown_workers()
-        finally:  # those of a start that was cut off, and those that hang
+        finally:  # also workers of an interrupted start, and those that hang
             for process in set(multiprocessing.active_children()) - before:
                 process.kill()
                 process.join()
@@ -130,7 +130,7 @@ def _started(dataset: "_Steps", steps: range, workers: int) -> Iterator[Made | E
 
 
 def _start_worker(parent: int, worker: int) -> None:
-    """One thread computes: DataLoader sees to PyTorch's."""
+    """Prepares a worker with one compute thread; DataLoader limits PyTorch's."""
     die_with(parent)
 
 

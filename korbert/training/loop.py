@@ -38,7 +38,7 @@ _logger = logging.getLogger(__name__)
 
 _RELEASE_EVERY = 50  # steps; see memory_kept
 _WATCHED = 20  # steps in anomaly mode
-_MOST_LEFT_OUT, _LATELY = 5, 100  # steps left out of so many: with more of them the weights are at fault, not the rows
+_MOST_LEFT_OUT, _LATELY = 5, 100  # steps left out among recent ones: with more, the weights are at fault, not the rows
 
 Batches = Callable[[int], Sequence[Batch]]
 Evaluate = Callable[[nn.Module, int], Mapping[str, float]]
@@ -114,7 +114,7 @@ def fit(
         arrived = stack.enter_context(noted_signals())
 
         def walk() -> None:
-            """From where the run is to its end. One process writes files and shows progress."""
+            """Trains from the current step to the end. One process writes files and shows progress."""
             with ExitStack() as files:
                 if here.writes:
                     run.records = files.enter_context(recorded(output, run.done))
@@ -149,9 +149,9 @@ def fit(
 
 
 class _Run:
-    """A run in progress, from the newest checkpoint on: its updates, and what is due after each.
+    """A run in progress, from the newest checkpoint: its updates, and the actions due after each.
 
-    done: steps behind it, those that are left out among them. watched: steps to come in anomaly mode.
+    done: completed steps, including skipped ones. watched: remaining steps in anomaly mode.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class _Run:
             self._save()  # to go back to
 
     def _resume(self) -> bool:
-        """Goes to the newest checkpoint. Returns whether there is one."""
+        """Restores the newest checkpoint. Returns whether there is one."""
         self.wait()
         checkpoint = storage.newest_of_all(self._checkpoints.folder) if self._checkpoints else None
         if checkpoint is None:
@@ -193,9 +193,9 @@ class _Run:
         return True
 
     def go_back(self, error: Diverged) -> None:
-        """Goes to the newest checkpoint, from where on the step of the error is left out.
+        """Restores the newest checkpoint and marks the step of the error to be left out.
 
-        Raises the error where the plan does not say so or there is none, ModelError where too many steps are left out.
+        Raises the error if the plan forbids it or there is no checkpoint, ModelError if too many steps are left out.
         """
         if self._plan.on_divergence == "stop":
             raise error
@@ -215,7 +215,7 @@ class _Run:
     def step(self, step: int, micro_batches: Sequence[Batch], waited: float) -> None:
         """One update, then what is due: a line of metrics, an evaluation, a checkpoint, in this order.
 
-        waited: seconds that it took to get the micro-batches.
+        waited: seconds spent waiting for the micro-batches.
         """
         started = time.perf_counter()
         if self._parts:
@@ -235,7 +235,7 @@ class _Run:
             self._due(done, checkpoints.every_steps)
             or (self._here.writes and checkpoints.clock() - self._saved_at >= checkpoints.every_seconds)
         )
-        save = bool(greatest(int(save)))  # all processes look at the same steps whether all is finite
+        save = bool(greatest(int(save)))  # all processes check for finite values at the same steps
         if log or evaluate or save or watched:
             self._updates.check_finite(self._saved_step)  # waits for the device: the seconds are of finished work
         self._seconds += waited + time.perf_counter() - started
@@ -268,7 +268,7 @@ class _Run:
             )
 
     def stop(self) -> str:
-        """Saves the state, if it is not saved yet. Returns what to say of it, "" if nothing is."""
+        """Saves the state, if not saved yet. Returns a message about it, "" if nothing was saved."""
         if self._checkpoints is None or not self.done:
             return ""
         if self.done > self._saved_step:
@@ -281,7 +281,7 @@ class _Run:
         return done == self._plan.steps or (every > 0 and done % every == 0)
 
     def _save(self) -> None:
-        """All processes take part: each writes its part of a sharded model, while training goes on."""
+        """All processes take part: each writes its part of a sharded model while training continues."""
         assert self._checkpoints is not None
         checkpoint = self._updates.checkpoint(self.done, self.heldout)
         if self._here.writes:
@@ -293,11 +293,11 @@ class _Run:
         self._saved_step, self._saved_at = self.done, self._checkpoints.clock()
 
     def wait(self) -> None:
-        """Returns when the last checkpoint is on the disk; raises what went wrong with it."""
+        """Returns when the last checkpoint is on disk; raises any error of writing it."""
         if self._parts:
             self._parts.wait()
 
     def close(self) -> None:
-        """Returns when nothing is being written any more."""
+        """Returns when all writing has ended."""
         if self._parts:
             self._parts.close()

@@ -52,9 +52,9 @@ class Meter:
 
 
 class JsonLines:
-    """A file of JSON objects, one a line, each with a "step". Opening it cuts off the lines behind `first_step`.
+    """A file of JSON objects, one per line, each with a "step". Opening it truncates lines after `first_step`.
 
-    Those come from a run that was killed behind its last checkpoint; their steps are about to be made again.
+    Those come from a run that was killed after its last checkpoint; their steps will be repeated.
     """
 
     def __init__(self, path: Path, first_step: int) -> None:
@@ -71,7 +71,7 @@ class JsonLines:
         self._file.flush()
 
     def sync(self) -> None:
-        """Puts all lines on the disk, before a checkpoint says that their steps are done."""
+        """Syncs all lines to disk, before a checkpoint marks their steps as done."""
         os.fsync(self._file.fileno())
 
     def close(self) -> None:

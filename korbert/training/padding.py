@@ -1,4 +1,4 @@
-"""Rows of unlike lengths as one batch."""
+"""Pads rows of different lengths to one batch."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,8 +15,8 @@ def padded(rows: Sequence[Mapping[str, NDArray[Any]]], fillers: Mapping[str, int
 
     lengths: the pieces of each row, a tuple of B; pieces: their sum.
 
-    rows: a one-dimensional array a column, input_ids among them; those in `fillers` are of one length within a row.
-    fillers: what a column holds behind the end of a shorter row. A number makes an int64 tensor, False a bool one.
+    rows: a one-dimensional array per column, input_ids included; those in `fillers` have equal lengths within a row.
+    fillers: padding value per column. A number makes an int64 tensor, False a bool one.
     """
     lengths = np.array([len(row["input_ids"]) for row in rows])
     present = np.arange(lengths.max()) < lengths[:, None]  # (B, T)

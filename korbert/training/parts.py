@@ -1,9 +1,9 @@
-"""Checkpoints of a sharded model: each process writes its part in the background, while training goes on.
+"""Checkpoints of a sharded model: each process writes its part in the background while training continues.
 
 `torch.distributed.checkpoint` copies the state to main memory, has each process write what it holds of it as one
 safetensors file, and reads these files for any other number of processes, or for a whole model. Rank 0 makes the
 checkpoint visible (korbert/training/checkpoints.py) when all parts are on the disk.
-Importing this takes a while: only runs that have such a checkpoint do.
+This module is slow to import, so only runs with such checkpoints import it.
 """
 
 import os
@@ -31,7 +31,7 @@ class PartsWriter:
     """Writes checkpoints in the background, one at a time. Every process has one and makes the same calls."""
 
     def __init__(self, folder: Path, keep: int) -> None:
-        """keep: the number of checkpoints that stay, as of `checkpoints.save`."""
+        """keep: number of checkpoints to keep, as in `checkpoints.save`."""
         self._folder, self._keep = folder, keep
         self._group = torch.distributed.new_group(backend="gloo")  # threads that share one would mix up its exchanges
         self._writing: futures.Future[Metadata] | None = None
@@ -61,7 +61,7 @@ class PartsWriter:
             self.wait()
 
     def close(self) -> None:
-        """Returns when writing has ended, well or not."""
+        """Returns when writing has ended, successfully or not."""
         if self._writing:
             futures.wait([self._writing])
 
@@ -95,7 +95,7 @@ class _Writer(HuggingFaceStorageWriter):
         return done
 
     def finish(self, metadata: Metadata, results: list[list[Any]]) -> None:
-        """In one process, when all parts are on the disk."""
+        """In one process, once all parts are on disk."""
         files = dict(sorted(pair for part in results for pair in part))
         publish(Path(self.path), {"step": self._step, "files": files, **self._record}, self._keep)
 

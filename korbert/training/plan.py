@@ -1,4 +1,4 @@
-"""How a model is trained, and where the files of the training go."""
+"""The training plan, and where a run's files go."""
 
 import time
 from collections.abc import Callable
@@ -14,11 +14,11 @@ __all__ = ["Checkpointing", "TrainingOutput", "TrainingPlan"]
 
 @dataclass(frozen=True, slots=True)
 class TrainingPlan:
-    """How a model is trained. With model and data it determines the outcome; a checkpoint of another plan is refused.
+    """The training plan. With model and data it determines the outcome; checkpoints of another plan are refused.
 
     log_every: updates between lines of metrics. evaluate_every: updates between evaluations; 0: only after the last.
     on_divergence: at a loss or gradient that is not finite stop, or skip its step: go back to the last checkpoint and
-        make no update at that step. The rate goes on by steps. Without checkpoints to go back to it is always stop.
+        make no update at that step. The schedule advances anyway. Without a checkpoint to go back to, it always stops.
     """
 
     steps: int
@@ -64,7 +64,7 @@ class TrainingOutput:
         "learning_rate", "grad_norm"} with means since the line before, after the first, every `log_every`-th and the
         last update, and {"kind": "heldout", "step", "pieces", ..}. "spikes", where there are any: the number of updates
         whose gradient norm was above ten times the mean of the line before. {"kind": "left_out", "step"}: that step
-        made no update. Resuming cuts off the lines behind the checkpoint.
+        made no update. Resuming truncates the lines after the checkpoint.
     timing: JSON lines {"kind": "start", "step"} for each start, and {"kind": "train", "step", "seconds",
         "waited_seconds", "pieces_per_second"}: since the line before, without evaluation and checkpoints. The seconds
         hold those waited for rows, in the first line the start of their makers; a GPU may still have had work then.

@@ -50,7 +50,7 @@ class Records:
             self._metrics.write({"kind": "left_out", "step": step})
 
     def sync(self) -> None:
-        """Puts the metrics on the disk, before a checkpoint says that their steps are done."""
+        """Syncs the metrics to disk, before a checkpoint marks their steps as done."""
         if self._metrics:
             self._metrics.sync()
 

@@ -15,7 +15,7 @@ _KIND = "adamw; muon: Muon for the layers' matrices, AdamW for the rest; lamb: A
 
 
 class ParameterGroup(BaseModel, frozen=True, extra="forbid"):
-    """Parameters that are trained otherwise than the rest."""
+    """Parameters with their own optimizer or learning rate."""
 
     pattern: str = Field(
         description='parameter names as in model.safetensors; * matches any text: "encoder.embeddings.token.*"'
@@ -26,7 +26,7 @@ class ParameterGroup(BaseModel, frozen=True, extra="forbid"):
 
 
 class OptimizerSettings(BaseModel, frozen=True, extra="forbid"):
-    """How gradients become new weights, and what the rate of each step is."""
+    """The optimizer and its learning rate schedule."""
 
     kind: OptimizerKind = Field("adamw", description=_KIND)
     learning_rate: float = Field(1e-3, gt=0, description="peak learning rate, reached at the end of warmup")

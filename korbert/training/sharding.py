@@ -1,8 +1,8 @@
-"""A model whose weights, gradients and optimizer state are spread over the processes (FSDP2, `fully_shard`).
+"""Shards weights, gradients and optimizer state over the processes (FSDP2, `fully_shard`).
 
 Its units are the layers and the rest. A unit is whole while it computes: a process sends its part before that, and
 gets its part of the gradient after it. All processes must therefore call each layer equally often.
-What this needs of PyTorch takes a while to import, so one process alone does not.
+The PyTorch modules for this are slow to import, so a single process does not.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ __all__ = ["is_sharded", "like", "shard", "whole", "whole_outside_layers"]
 
 
 def shard(module: nn.Module, device: torch.device) -> None:
-    """Spreads the module's parameters, which are equal in all processes, in place. Layers: members of a ModuleList."""
+    """Shards the module's parameters, equal in all processes, in place. Layers: members of a ModuleList."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
@@ -42,7 +42,7 @@ def is_sharded(module: nn.Module) -> bool:
 
 @contextmanager
 def whole_outside_layers(module: nn.Module) -> Iterator[None]:
-    """Inside, what is in no layer is whole: parts of a sharded module may be called without the module itself."""
+    """Gathers parameters outside of layers, so that parts of a sharded module may be called on their own."""
     if not is_sharded(module):
         yield
         return
@@ -57,7 +57,7 @@ def whole_outside_layers(module: nn.Module) -> Iterator[None]:
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """The tensor with all its parts: all processes call this at once. Others are returned as they are."""
+    """Gathers a sharded tensor; all processes must call this together. Other tensors are returned unchanged."""
     if connected().size == 1:
         return tensor
     from torch.distributed.tensor import DTensor
@@ -66,9 +66,9 @@ def whole(tensor: Tensor) -> Tensor:
 
 
 def like(tensor: Tensor, parameter: Tensor) -> Tensor:
-    """A whole tensor on the parameter's device; this process's part of it if it is spread and of its shape.
+    """A full tensor on the parameter's device; or this process's shard if the parameter is sharded, of equal shape.
 
-    One on the device "meta" gives one without values.
+    A tensor on "meta" gives one without values.
     """
     if tensor.is_meta:
         shaped = parameter if tensor.shape == parameter.shape else tensor

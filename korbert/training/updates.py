@@ -23,11 +23,11 @@ __all__ = ["Diverged", "Loss", "Updates"]
 Loss = Callable[[nn.Module, Batch], Mapping[str, Tensor]]
 
 _MODEL, _OPTIMIZER, _AVERAGE = "model/", "optimizer/", "average/"  # prefixes of the tensors in a checkpoint
-_SPIKE = 10.0  # a gradient norm is one above so many times the mean of the last interval
+_SPIKE = 10.0  # a gradient norm above this many times the mean of the last interval is a spike
 
 
 class Diverged(ModelError):
-    """A loss or gradient that is not finite. step: number of the first update that it would spoil, from 1 on."""
+    """A non-finite loss or gradient. step: number of the first affected update, from 1."""
 
     def __init__(self, text: str, step: int) -> None:
         super().__init__(text)
@@ -51,7 +51,7 @@ class Updates:
         *,
         spread: bool = False,
     ) -> None:
-        """spread: over the processes (korbert.training.sharding); otherwise each has all of the model."""
+        """spread: shard over the processes (korbert.training.sharding); otherwise each has the whole model."""
         self.model, self.device = model, device
         self._plan, self._here = plan, here
         self._objective: nn.Module = _Objective(model, loss)
@@ -69,13 +69,13 @@ class Updates:
         self._usual_norm: float | None = None  # mean gradient norm of the last interval
 
     def update(self, step: int, micro_batches: Sequence[Batch]) -> None:
-        """Update `step` (0-based), with this process's micro-batches. Waits for nothing on the device."""
+        """Performs update `step` (0-based) on this process's micro-batches. Does not synchronize with the device."""
         size = self._here.size
         self._optimizers.set_rates(self._plan.rate_share(step))
         torch.manual_seed(derived_seed(self._plan.seed, step, self._here.rank))  # of dropout
         self.model.train()
 
-        # Gradients add up over this process's micro-batches; processes exchange them once, behind the last one.
+        # Gradients accumulate over this process's micro-batches; processes exchange them once, after the last one.
         counts, padding = self._counts(micro_batches)
         totals: dict[str, Tensor] = {}
         for number, batch in enumerate(micro_batches, 1):
@@ -97,7 +97,7 @@ class Updates:
         if self._average:
             self._average.add(step + 1)
 
-        # Numbers stay on the device until somebody asks for them.
+        # Values stay on the device until they are read.
         spike = norm > (math.inf if self._usual_norm is None else _SPIKE * self._usual_norm)
         self._meter.add({**totals, "grad_norm": norm, **padding, "spikes": spike})
         bad = (self._bad_step < 0) & ~torch.isfinite(totals["loss"] + norm)
@@ -130,7 +130,7 @@ class Updates:
 
     @property
     def sharded(self) -> bool:
-        """Whether each process has a part of the model, and of what a checkpoint holds."""
+        """Whether each process holds a part of the model and of checkpoints."""
         return sharding.is_sharded(self._objective)
 
     @property

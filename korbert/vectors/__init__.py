@@ -1,4 +1,4 @@
-"""Vectors of texts, from any model: which layer, which pooling; similar texts; the occurrences of a word.
+"""Text vectors from any model, with a choice of layer and pooling; similarity search; occurrences of a word.
 
 How texts become vectors, in `TextEncoder.embed`, which every model of `korbert.load` has:
 
@@ -9,10 +9,10 @@ How texts become vectors, in `TextEncoder.embed`, which every model of `korbert.
 4. correction.py  removes the common component of vectors, or whitens them.
 
 Also here: parts.py (vectors of pieces, morphemes and eojeols, with their spans), occurrences.py (a word in many
-sentences), attention.py (weights of all heads, between pieces, morphemes or eojeols), attribution.py (which pieces
-speak for a label).
+sentences), attention.py (weights of all heads, between pieces, morphemes or eojeols), attribution.py (how much each
+piece contributes to a label).
 
-Similar texts, `Index`: index.py is the interface; storage.py writes its files, which are consistent at any moment;
+Similarity search, `Index`: index.py is the interface; storage.py writes its files, which are always consistent;
 snapshot.py reads them for searches; exact.py and graph.py find the nearest vectors; words.py ranks by BM25 over
 morphemes; ranking.py fuses both rankings.
 """

@@ -1,6 +1,6 @@
 """Attention weights of all layers and heads for one text or pair, between pieces, morphemes or eojeols.
 
-The attention kernels of the encoder do not return weights. They are computed again from the inputs of each layer's
+The encoder's attention kernels do not return weights. They are recomputed from the inputs of each layer's
 attention, with its own projections, positions and window.
 """
 
@@ -29,7 +29,7 @@ UNITS: tuple[Unit, ...] = ("piece", "morpheme", "eojeol")
 
 @dataclass(frozen=True)
 class Attention:
-    """How much each piece of a text or pair attends to each other one, in every layer and head.
+    """Attention between all pieces of a text or pair, in every layer and head.
 
     texts: one or two. encoding: the T pieces, special tokens included; token_type_ids says which text each belongs to,
     whether or not the encoder is told.
@@ -45,14 +45,14 @@ class Attention:
     keys: NDArray[np.float32] | None = None
 
     def groups(self, unit: Unit) -> NDArray[np.int64]:
-        """The number of each piece's unit, (T,), from 0 in the order of the text. Each special token is its own unit.
+        """The unit of each piece, (T,), numbered from 0 in text order. Each special token is its own unit.
 
         eojeol: split by white space. morpheme: those of the tokenizer; for one of `transformers`, its words.
         """
         encoding = self.encoding
         words = [[word.start() for word in re.finditer(r"\S+", text)] for text in self.texts]
         numbers: dict[object, int] = {}
-        found = []
+        units = []
         for place, special in enumerate(encoding.special_tokens_mask):
             segment, morpheme = encoding.token_type_ids[place], encoding.morphemes[place]
             key: object = ("place", place)
@@ -60,11 +60,11 @@ class Attention:
                 key = (segment, morpheme)
             elif not special and unit == "eojeol":
                 key = (segment, bisect_right(words[segment], encoding.spans[place][0]))
-            found.append(numbers.setdefault(key, len(numbers)))
-        return np.array(found, dtype=np.int64)
+            units.append(numbers.setdefault(key, len(numbers)))
+        return np.array(units, dtype=np.int64)
 
     def labels(self, unit: Unit) -> list[str]:
-        """The text of each unit: what its pieces spell (했: 하, 었), or its characters where they spell bytes."""
+        """The text of each unit: its pieces (했: 하, 었), or its characters if the pieces are bytes."""
         encoding, groups, names = self.encoding, self.groups(unit), []
         for number, (start, end) in enumerate(self.spans(unit)):
             places = np.flatnonzero(groups == number).tolist()
@@ -89,9 +89,9 @@ class Attention:
         return np.asarray(means.T @ (self.weights @ member))
 
     def rollout(self) -> NDArray[np.float32]:
-        """What reaches each piece of a layer from each piece of the text, through all layers below: (L, T, T).
+        """Attention rollout: how much each piece of a layer depends on each piece of the text, (L, T, T).
 
-        Heads weigh the same, and the residual stream counts as half (Abnar and Zuidema 2020, 3).
+        Heads are averaged, and the residual stream counts as half (Abnar and Zuidema 2020, 3).
         """
         passed = 0.5 * self.weights.mean(axis=1) + 0.5 * np.eye(self.weights.shape[-1], dtype=np.float32)
         found = [passed[0]]
@@ -101,7 +101,7 @@ class Attention:
 
 
 def attention(model: Any, tokenizer: AnyTokenizer, text: str, pair: str | None = None) -> Attention:
-    """The attention of a model's encoder on a text or pair; `[MASK]` and the like in it are special tokens.
+    """Attention of a model's encoder on a text or pair, in which `[MASK]` and the like are special tokens.
 
     model: any of korbert.modeling, in eval mode. ModelError for more pieces than it has positions, for weights that
     are not finite, and for an encoder without weights between all pieces (Funnel, Longformer).
@@ -121,12 +121,12 @@ def attention(model: Any, tokenizer: AnyTokenizer, text: str, pair: str | None =
             stacked = (torch.stack(part).float().cpu().numpy() for part in zip(*parts, strict=True))
             found = Attention(texts, encoding, *stacked)
     if not np.isfinite(found.weights).all():
-        raise ModelError("the model gives weights that are no numbers: train it anew, at a lower rate")
+        raise ModelError("the attention weights are not finite: train the model again with a lower learning_rate")
     return found
 
 
 def encode_whole(model: Any, tokenizer: AnyTokenizer, text: str, pair: str | None = None) -> Encoding:
-    """The encoding of a text or pair, special tokens in it read as such. ModelError where it is too long."""
+    """Encodes a text or pair without truncation, special tokens included. ModelError if it is too long."""
     encoding = tokenizer.encode(text, pair, special_tokens=True)
     longest: int = model.config.max_position_embeddings
     if len(encoding) > longest:
@@ -137,7 +137,7 @@ def encode_whole(model: Any, tokenizer: AnyTokenizer, text: str, pair: str | Non
 def _attention_inputs(
     encoder: Encoder, ids: Tensor, segments: Tensor, boundaries: Tensor
 ) -> list[tuple[SelfAttention, Tensor, View]]:
-    """Each layer's attention with its inputs in one pass, (T, D) and a View, in order. Arguments: (1, T)."""
+    """Each layer's attention module with its inputs, (T, D) and a View, from one pass. Arguments: (1, T)."""
     seen: list[tuple[SelfAttention, Tensor, View]] = []
 
     def note(module: Any, given: tuple[Any, ...]) -> None:

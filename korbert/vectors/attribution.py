@@ -1,4 +1,4 @@
-"""Which pieces of a text speak for a label: integrated gradients (Sundararajan et al. 2017), by `captum`."""
+"""Contribution of pieces to a label: integrated gradients (Sundararajan et al. 2017), by `captum`."""
 
 import importlib
 import importlib.util
@@ -48,12 +48,12 @@ def has_captum() -> bool:
 def attribute(
     model: ClassificationModel, tokenizer: AnyTokenizer, text: str, pair: str | None = None, most: int = 1
 ) -> Attribution:
-    """The attribution of the `most` likeliest labels, the likeliest first. `[MASK]` and the like are special tokens.
+    """Attributions of the `most` most probable labels, in order. `[MASK]` and the like are special tokens.
 
     SettingsError without `captum`; ModelError for a text that is too long.
     """
     if not has_captum():
-        raise SettingsError("what speaks for a label needs captum: pip install 'korbert[look]'")
+        raise SettingsError("attribution needs captum: pip install 'korbert[look]'")
     captum: Any = importlib.import_module("captum.attr")  # slow to import
     encoding = encode_whole(model, tokenizer, text, pair)
     device, length = next(model.parameters()).device, len(encoding)
@@ -95,7 +95,7 @@ def attribute(
 
 
 def _log_odds(logits: Tensor, problem_type: str) -> Tensor:
-    """(B, C) -> (B, C): of each label against all others, or against its absence; for regression the input."""
+    """(B, C) -> (B, C): log odds of each label against all others, or its absence; for regression, the input."""
     if problem_type != "single_label_classification":
         return logits
     others = torch.eye(logits.shape[-1], dtype=torch.bool, device=logits.device)

@@ -30,7 +30,7 @@ class Correction:
 
     @classmethod
     def fit(cls, way: CorrectionName, vectors: _Vectors) -> "Correction":
-        """Fitted on vectors (N, D). SettingsError for fewer than two, and for an unknown way."""
+        """Fits on vectors (N, D). SettingsError for fewer than two, and for an unknown way."""
         if way not in _FITS:
             raise SettingsError(f"correction {way!r}: take {' or '.join(get_args(CorrectionName))}")
         if len(vectors) < 2:
@@ -55,12 +55,12 @@ class Correction:
 
     @classmethod
     def load(cls, path: str | Path) -> "Correction":
-        """From a file that `save` wrote. SettingsError where it is none."""
+        """Loads a file written by `save`. SettingsError for any other file."""
         try:
             with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 return cls(json.loads(str(file["way"])), file["mean"], file["matrix"])
-        except Exception as error:  # zipfile, zlib, numpy, json: each has its own
-            raise SettingsError(f"{path}: cannot be read as a correction ({error}): fit it anew") from None
+        except Exception as error:  # zipfile, zlib, numpy, json: each has its own errors
+            raise SettingsError(f"{path}: cannot be read as a correction ({error}): fit it again") from None
 
 
 def _common(vectors: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -73,7 +73,7 @@ def _common(vectors: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
 def _whitened(vectors: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Mean 0, covariance 1, directions of the largest variance first (Su et al. 2021, algorithm 1).
 
-    Directions without variance are left out; there are some with fewer texts than dimensions.
+    Directions without variance are left out, as there are with fewer texts than dimensions.
     """
     mean = vectors.mean(axis=0)
     directions, variances, _ = np.linalg.svd(np.cov(vectors, rowvar=False, bias=True).reshape(len(mean), -1))

@@ -51,7 +51,7 @@ class PieceCounts:
 
     @classmethod
     def of_morphemes(cls, path: Path, tokenizer: AnyTokenizer) -> "PieceCounts":
-        """From the counts.parquet of a vocab artifact; the number of documents is in the stage.json beside it.
+        """Reads counts.parquet of a vocab artifact, and the number of documents from the stage.json next to it.
 
         The frequency of a piece is the sum over the morphemes that contain it, at most the number of documents. It is
         an upper bound: a document with two of these morphemes counts twice. SettingsError for a tokenizer without
@@ -80,29 +80,29 @@ class PieceCounts:
 
     @classmethod
     def load(cls, path: Path, tokenizer: AnyTokenizer) -> "PieceCounts":
-        """From a file that `save` wrote. SettingsError where it is none, or of another tokenizer."""
+        """Loads a file written by `save`. SettingsError for any other file, or another tokenizer."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         try:
             table = pq.read_table(path)
-            said = json.loads(table.schema.metadata[b"korbert"])
-            found = cls(table["documents"].to_numpy(), said["documents"], said["mean_length"], said["tokenizer"])
+            facts = json.loads(table.schema.metadata[b"korbert"])
+            found = cls(table["documents"].to_numpy(), facts["documents"], facts["mean_length"], facts["tokenizer"])
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
-            raise SettingsError(f"{path}: cannot be read ({error}): it is not a file of piece counts") from None
+            raise SettingsError(f"{path}: cannot be read ({error}): give a file of piece counts") from None
         if found.tokenizer != tokenizer.digest:
             raise SettingsError(
                 f"{path}: counts the pieces of tokenizer {found.tokenizer[:12]}, the model has"
-                f" {tokenizer.digest[:12]}: count them anew"
+                f" {tokenizer.digest[:12]}: count again"
             )
         return found
 
     @classmethod
     def find(cls, given: Path | None, model: str, tokenizer: AnyTokenizer) -> "PieceCounts":
-        """The counts in a file or vocab artifact; None: those in the model's folder, else those of the vocab artifact
-        beside the model's artifact, if it made this tokenizer.
+        """Finds counts in a file or vocab artifact; None: in the model's folder, or else in the vocab artifact next to
+        the model's artifact, if it made this tokenizer.
 
-        SettingsError where there are none.
+        SettingsError if there are none.
         """
         if given is not None:
             path = given / _MORPHEMES if given.is_dir() else given
@@ -132,8 +132,8 @@ class PieceCounts:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        said = {"documents": self.documents, "mean_length": self.mean_length, "tokenizer": self.tokenizer}
-        table = pa.table({"documents": self.frequencies}).replace_schema_metadata({"korbert": json.dumps(said)})
+        facts = {"documents": self.documents, "mean_length": self.mean_length, "tokenizer": self.tokenizer}
+        table = pa.table({"documents": self.frequencies}).replace_schema_metadata({"korbert": json.dumps(facts)})
         sink = pa.BufferOutputStream()
         pq.write_table(table, sink, compression="zstd")
         path = Path(folder) / _FILE

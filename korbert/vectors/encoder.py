@@ -1,4 +1,4 @@
-"""What every loaded model can do: vectors of texts and of their parts."""
+"""The base of all loaded models: vectors of texts and of their parts."""
 
 import hashlib
 import json
@@ -44,7 +44,7 @@ _Vectors = NDArray[np.float32]
 
 
 class TextEncoder(Generic[_M]):
-    """A model that gives texts vectors. Classifiers, readers and the others are one, each with its own head besides.
+    """Embeds texts with any model. Base class of classifiers, readers and the others.
 
         >>> encoder = korbert.load("artifacts/demo/pretrain")
         >>> encoder.embed(["한 남자가 춤을 춘다.", "남자가 춤추고 있다."], layer=-2).shape
@@ -66,7 +66,7 @@ class TextEncoder(Generic[_M]):
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
-        """From a folder written by korbert, of any kind. Raises ModelError where it is not one."""
+        """Loads a folder written by korbert, of any kind. Raises ModelError for any other folder."""
         model, tokenizer = load_model(folder, device=choose_device(device))
         encoder = cls(model, tokenizer)  # type: ignore[arg-type]
         encoder.name = str(folder)
@@ -79,11 +79,11 @@ class TextEncoder(Generic[_M]):
 
     @property
     def vector_defaults(self) -> Asked:
-        """The settings of `embed` with which the model was trained, where they differ from those of VectorSettings."""
+        """The `embed` settings that the model was trained with, as far as they differ from VectorSettings."""
         return {}
 
     def vector_settings(self, **asked: Unpack[Asked]) -> VectorSettings:
-        """The settings asked for over the model's defaults. SettingsError for values that this model does not have."""
+        """Merges settings with the model's defaults. SettingsError for values that the model does not support."""
         settings = VectorSettings.of({**self.vector_defaults, **asked})
         last = self.model.config.num_hidden_layers
         if settings.places(last) != (last,) and isinstance(self.model.encoder, OnnxEncoder):
@@ -104,14 +104,14 @@ class TextEncoder(Generic[_M]):
         correction: Correction | None = None,
         **asked: Unpack[Asked],
     ) -> _Vectors:
-        """The vector of a text, (D,), or those of many, (N, D), in order. Any text is valid, an empty one too.
+        """The vector of a text, (D,), or of many texts, (N, D), in order. Any text is valid, even an empty one.
 
         batch_size: texts at once in the model; up to rounding, vectors do not depend on it. asked: the fields of
         VectorSettings; others are the model's defaults. counts: of the pieces, for "idf" and "bm25"; None: those in the
         model's folder. correction: applied before vectors are cut and normalized. In `modern` encoders the outputs of
-        layers below the last one are not normed: each layer norms its input.
+        layers below the last are not normalized: each layer normalizes its input.
 
-        Raises SettingsError for what is not a string and for settings that the model does not have, ModelError where a
+        Raises SettingsError for anything but strings and for settings that the model does not support, ModelError if a
         vector is not finite.
         """
         given, single = as_texts(texts, "texts")
@@ -145,7 +145,7 @@ class TextEncoder(Generic[_M]):
         counts: PieceCounts | None = None,
         correction: Correction | None = None,
     ) -> _Vectors:
-        """As embed, for texts that are pieces already, cut to `max_length`: (N, D), computed shortest first."""
+        """As embed, for texts already encoded, truncated to `max_length`: (N, D), computed shortest first."""
         if POOLINGS[settings.pooling].counts and counts is None:
             counts = self.piece_counts
         pooling, places = POOLINGS[settings.pooling], settings.places(self.model.config.num_hidden_layers)
@@ -163,7 +163,7 @@ class TextEncoder(Generic[_M]):
         else:
             vectors = np.zeros((0, self.width(settings)), np.float32)
         if not np.isfinite(vectors).all():
-            raise ModelError(f"{self.name}: gives vectors that are no numbers: train it anew, at a lower rate")
+            raise ModelError(f"{self.name}: its vectors are not finite: train it again with a lower learning_rate")
         if correction is not None:
             vectors = correction(vectors)
         if settings.size is not None:
@@ -179,7 +179,7 @@ class TextEncoder(Generic[_M]):
     ) -> float | NDArray[np.float32]:
         """Cosine of the vectors of a and b, -1 to 1; of lists, (N, M): that of each text of a with each of b.
 
-        A single text beside a list gives (M,) or (N,). asked: as `embed`.
+        A single text and a list give (M,) or (N,). asked: as in `embed`.
         """
         first, second = (unit(self.embed(texts, **asked)) for texts in (a, b))
         found = first @ second.T
@@ -194,7 +194,7 @@ class TextEncoder(Generic[_M]):
     ) -> "Parts | list[Parts]":
         """The vectors of the pieces, morphemes or eojeols of a text, with their spans; a list for many texts.
 
-        asked: layer and mix, as `embed`. Parts beyond max_length have none; one that max_length cuts has the mean of
+        asked: layer and mix, as in `embed`. Parts beyond max_length are missing; one cut by max_length has the mean of
         its pieces before the cut.
         """
         from korbert.vectors.parts import parts_of
@@ -212,7 +212,7 @@ class TextEncoder(Generic[_M]):
     def similar(
         self, texts: str | Iterable[str], index: "Index | str | Path", top: int = 10, way: "Way" = "both"
     ) -> "list[list[Hit]]":
-        """The texts of an index that are nearest to each text, the nearest first: see Index.search."""
+        """The texts of an index nearest to each text, nearest first: see Index.search."""
         from korbert.vectors.index import Index
 
         opened = index if isinstance(index, Index) else Index.load(index, self)
@@ -220,10 +220,10 @@ class TextEncoder(Generic[_M]):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) over all that determines vectors: config, weights of the encoder, tokenizer, maximum length."""
+        """SHA-256 (hex) over everything that determines vectors: config, encoder weights, tokenizer, maximum length."""
         encoder: nn.Module = self.model.encoder
-        said = [self.model.config.model_dump(mode="json"), self.tokenizer.digest, self.max_length]
-        digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
+        facts = [self.model.config.model_dump(mode="json"), self.tokenizer.digest, self.max_length]
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
         if isinstance(encoder, OnnxEncoder):
             digest.update(encoder.sha256.encode())
             return digest.hexdigest()
@@ -234,14 +234,14 @@ class TextEncoder(Generic[_M]):
 
     @cached_property
     def piece_counts(self) -> PieceCounts:
-        """The counts in the model's folder, for "idf" and "bm25". SettingsError where there are none."""
+        """The counts in the model's folder, for "idf" and "bm25". SettingsError if there are none."""
         return PieceCounts.find(None, self.name, self.tokenizer)
 
 
 def hidden_of(model: Any, batch: Batch, settings: VectorSettings, places: tuple[int, ...]) -> Tensor:
-    """The vectors of pieces that the settings ask for: (B, T, D), or (B, T, K x D) for K layers side by side.
+    """Piece vectors from the layers in the settings: (B, T, D), or (B, T, K x D) for K concatenated layers.
 
-    places: of the layers, from 0.
+    places: layer indices, from 0.
     """
     if places == (model.config.num_hidden_layers,):
         last: Tensor = model.encoder(**model_inputs(batch))
@@ -254,6 +254,6 @@ def hidden_of(model: Any, batch: Batch, settings: VectorSettings, places: tuple[
 
 
 def unit(vectors: _Vectors) -> _Vectors:
-    """Vectors, (..., D), scaled to length 1; the zero vector stays."""
+    """Scales vectors, (..., D), to length 1; zero vectors stay zero."""
     lengths: Any = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors / np.maximum(lengths, 1e-12))

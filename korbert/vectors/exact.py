@@ -1,4 +1,4 @@
-"""Exact nearest neighbours, by the product with every vector."""
+"""Exact nearest neighbours, by dot product with every vector."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ _ROWS_AT_ONCE = 65_536  # with 64 queries, 16 MB of scores
 def nearest(
     vectors: NDArray[np.float32], queries: NDArray[np.float32], removed: Sequence[int], top: int
 ) -> list[list[Found]]:
-    """For each query (Q, D), the `top` rows of vectors (N, D) with the largest products; ties by row.
+    """For each query (Q, D), the `top` rows of vectors (N, D) with the largest dot products; ties by row.
 
     removed: rows to leave out.
     """

@@ -1,4 +1,4 @@
-"""Approximate nearest neighbours in very many vectors, by a graph (usearch); nearly all are those of exact search."""
+"""Approximate nearest neighbours for very many vectors, by an HNSW graph (usearch); close to exact search."""
 
 import importlib.util
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _ROWS_AT_ONCE = 10_000
 
 
 def has_usearch() -> bool:
-    """Whether the package is there: korbert[search]."""
+    """Whether the package is installed: korbert[search]."""
     return importlib.util.find_spec("usearch") is not None
 
 

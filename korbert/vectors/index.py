@@ -1,4 +1,4 @@
-"""A folder of texts that can be searched by meaning, by words, or by both."""
+"""A search index of texts: by vectors, by words, or by both."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -29,13 +29,13 @@ from korbert.vectors.words import has_bm25s, read_texts
 
 __all__ = ["Added", "Index", "is_utf8", "search_settings"]
 
-_DEPTH = 100  # ranks of each ranking that are fused, at least
+_DEPTH = 100  # at least this many ranks of each ranking are fused
 _CORRECTION, _COUNTS = "correction.npz", "piece_counts.parquet"
 
 
 @dataclass
 class Added:
-    """Result of `add`: numbers of new texts, of those that replaced one with their id, and of unchanged ones."""
+    """Result of `add`: number of new, replaced (same id) and unchanged texts."""
 
     new: int = 0
     replaced: int = 0
@@ -73,10 +73,10 @@ class Index:
         correction: Correction | None = None,
         **asked: Unpack[Asked],
     ) -> Self:
-        """A new, empty index, or the one in the folder if it is of this model and has the settings asked for.
+        """Creates an empty index, or opens the one in the folder if model and settings match.
 
         counts, correction, asked: of a new index, as in TextEncoder.embed, but with the pooling of search_settings;
-        vectors are always of length 1. ArtifactError where the folder holds another index or other files.
+        vectors always have length 1. ArtifactError if the folder holds another index or other files.
         """
         folder, settings = Path(folder), model.vector_settings(**asked)
         if (folder / storage.RECORD).exists():
@@ -91,7 +91,7 @@ class Index:
                     )
             return cls(folder, model)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise ArtifactError(f"{folder}: is there, and is no index: name a new folder")
+            raise ArtifactError(f"{folder}: exists and is not an index: name a new folder")
         completed, counts = search_settings(model, asked, counts)
         settings = model.vector_settings(**completed).model_copy(update={"normalize": True})
         folder.mkdir(parents=True, exist_ok=True)
@@ -111,10 +111,10 @@ class Index:
 
     @classmethod
     def load(cls, folder: str | Path, model: TextEncoder[Any] | str | Path | None = None) -> Self:
-        """The index in a folder.
+        """Opens the index in a folder.
 
-        model: its model, or the folder of it; None: the folder that the index was made with. ArtifactError where there
-        is no index, it is damaged, or the model is another one.
+        model: its model, or the model's folder; None: the folder recorded in the index. ArtifactError if there is no
+        index, it is damaged, or the model is another one.
         """
         record = storage.read_record(Path(folder))
         if not isinstance(model, TextEncoder):
@@ -128,13 +128,13 @@ class Index:
         return len(self._snapshot())
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        """Id and text of each, in the order of adding."""
+        """Id and text of each entry, in the order of adding."""
         for part in self._snapshot().parts:
             live = part.table.take(part.live)
             yield from zip(live["id"].to_pylist(), live["text"].to_pylist(), strict=True)
 
     def add(self, texts: Iterable[tuple[str, str]], *, rank_words: bool = True) -> Added:
-        """Adds (id, text) pairs, 4,096 at a time; those added before an error stay.
+        """Adds (id, text) pairs, 4,096 at a time; pairs added before an error stay.
 
         A text replaces the one with the same id, unless both are equal. rank_words: rebuild the BM25 ranker at the end;
         otherwise each search does. CorpusError for an id that is given twice, and for a text that is not UTF-8.
@@ -150,7 +150,7 @@ class Index:
                         raise CorpusError(f"id {id!r:.60}: has a lone surrogate, which no file can hold: remove it")
                     given.add(id)
                 self._add(part, there, added)
-                if self._merge():  # in between, too: so parts of one size are never many
+                if self._merge():  # in between, too, so that there are never many parts of one size
                     there = self._now.places()
                     storage.delete_strays(self.folder, self._now.record)
             self._tidy(rank_words)
@@ -213,7 +213,7 @@ class Index:
         storage.delete_strays(self.folder, self._now.record)
 
     def _merge(self) -> bool:
-        """Rewrites parts that are many and small, or mostly removed; whether there were any."""
+        """Merges many small parts, and rewrites those with many removed rows. Returns whether there were any."""
         merged = False
         while (run := storage.due(self._now.record.parts)) is not None:
             record, (table, vectors) = self._now.record, self._now.rows(run)
@@ -229,14 +229,14 @@ class Index:
         self._now = opened(self.folder, self._now.parts)
 
     def search(self, texts: str | Iterable[str], top: int = 10, way: Way = "both") -> list[list[Hit]]:
-        """For each text the `top` most similar texts of the index, the best first.
+        """For each text, the `top` most similar texts of the index, best first.
 
-        way: by the cosine of vectors, by BM25 of words, or by both, with reciprocal rank fusion. SettingsError for what
-        is not a string, for another way, and for words without bm25s.
+        way: by cosine of vectors, by BM25 of words, or by both, with reciprocal rank fusion. SettingsError for anything
+        but strings, for an unknown way, and for words without bm25s.
         """
         given, _ = as_texts(texts, "texts")
         if way not in get_args(Way) or top < 1:
-            raise SettingsError(f"way {way!r}, top {top}: take {', '.join(get_args(Way))}, and 1 at least")
+            raise SettingsError(f"way {way!r}, top {top}: use one of {', '.join(get_args(Way))}, and at least 1")
         now = self._snapshot()
         read = list(read_texts(self.model.tokenizer, given, self.model.max_length))
         depth = max(_DEPTH, top) if way == "both" else top
@@ -270,11 +270,11 @@ class Index:
 def search_settings(
     model: TextEncoder[Any], asked: Asked, counts: PieceCounts | None = None
 ) -> tuple[Asked, PieceCounts | None]:
-    """The settings of an index, and the counts that its pooling needs.
+    """Settings of a new index, and the counts that its pooling needs.
 
-    The default pooling, of models trained without one, is "bm25" if there are counts of pieces, else "mean". With 4
-    layers of 256, "bm25" against "mean" has a Spearman correlation of 0.57 against 0.39 on KorSTS test and 0.35 against
-    0.01 on KLUE-STS dev, and finds 13.7 against 5.2 % of KorQuAD's paragraphs at rank 1.
+    The default pooling, for models trained without one, is "bm25" if there are piece counts, else "mean". With 4
+    layers of 256, "bm25" reaches a Spearman correlation of 0.57 ("mean": 0.39) on KorSTS test and 0.35 (0.01) on
+    KLUE-STS dev, and finds 13.7 % (5.2 %) of KorQuAD's paragraphs at rank 1.
     """
     completed: Asked = {**model.vector_defaults, **asked}
     if "pooling" not in completed:
@@ -305,6 +305,6 @@ def _without(record: Record, gone: list[tuple[int, int]]) -> Record:
 def _check_model(folder: Path, record: Record, model: TextEncoder[Any]) -> None:
     if model.digest != record.model["digest"]:
         raise ArtifactError(
-            f"{folder}: is an index of another model: {record.model['digest'][:12]} ({record.model['folder']}), and"
-            f" {model.name} is {model.digest[:12]}: give the model that it was made with, or make the index anew"
+            f"{folder}: is an index of another model: {record.model['digest'][:12]} ({record.model['folder']}), but"
+            f" {model.name} is {model.digest[:12]}: give the model that it was made with, or make the index again"
         )

@@ -28,9 +28,9 @@ _Morphemes = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Occurrence:
-    """`text[start:end]` of the text with that number, from 0. morphemes: as in "사랑/NNG".
+    """One occurrence: `text[start:end]` of text `number`, from 0. morphemes: as in "사랑/NNG".
 
-    vector: (D,) float32, the mean over its pieces. None beyond the pieces that the model reads.
+    vector: (D,) float32, the mean over its pieces; None beyond the model's maximum length.
     """
 
     number: int
@@ -41,7 +41,7 @@ class Occurrence:
 
 
 def morphemes_of(word: str, analyze: Any) -> _Morphemes:
-    """The morphemes to look for. SettingsError for a word that has none."""
+    """The morphemes to search for. SettingsError for a word without morphemes."""
     if _TAGGED.fullmatch(word.strip()):
         found = [(form, tag) for form, _, tag in (part.rpartition("/") for part in word.split())]
     else:
@@ -80,7 +80,7 @@ def occurrences_of(model: Any, word: str, texts: Sequence[str], settings: Vector
         encoding = encodings[number]
         if isinstance(tokenizer, Tokenizer):
             places = [place for place, own in enumerate(encoding.morphemes) if first <= own <= last]
-        else:  # whose pieces belong to no morpheme: those that overlap the word
+        else:  # pieces belong to no morpheme here: take those that overlap the word
             places = [place for place, (start, end) in enumerate(encoding.spans) if start < span[1] and end > span[0]]
         vector = vectors[number][places].mean(axis=0) if places else None
         occurrences.append(Occurrence(number, text, span, shown, vector))

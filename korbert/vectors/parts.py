@@ -76,7 +76,7 @@ def vectors_of_pieces(model: Any, encodings: Sequence[Encoding], settings: Vecto
             for number, row in zip(numbers.tolist(), hidden.float().cpu().numpy(), strict=True):
                 found[number] = row[: len(encodings[number])].copy()
     if not all(np.isfinite(vectors).all() for vectors in found):
-        raise ModelError(f"{model.name}: gives vectors that are no numbers: train it anew, at a lower rate")
+        raise ModelError(f"{model.name}: its vectors are not finite: train it again with a lower learning_rate")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Poolings: the vectors of a text's pieces -> one vector."""
+"""Poolings: piece vectors -> one text vector."""
 
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
@@ -15,7 +15,7 @@ __all__ = ["POOLINGS", "Pooling", "weights_of"]
 class Pooling(NamedTuple):
     """pool: (vectors of pieces (B, T, D), 0 at padding; weights (B, T), some above 0 in each row) -> (B, width x D).
 
-    about: for people. counts: how document frequencies weight a piece; None: all weigh 1.
+    about: a description. counts: how document frequencies weight a piece; None: all have weight 1.
     """
 
     pool: Callable[[Tensor, Tensor], Tensor]
@@ -57,8 +57,8 @@ def weights_of(
 ) -> Tensor:
     """(B, T) float: the weight of each piece. input_ids, attention_mask: (B, T), rows of [CLS] text [SEP] and padding.
 
-    Padding weighs 0. Special tokens weigh 0 without special_tokens, and always with idf and BM25, whose counts have
-    none. In a text without other pieces they weigh 1, so that it has a vector.
+    Padding has weight 0. Special tokens have weight 0 without special_tokens, and always with idf and BM25, whose
+    counts do not include them. In a text without other pieces they have weight 1, so that it has a vector.
     """
     real = attention_mask.float()
     inner = real.clone()

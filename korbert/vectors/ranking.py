@@ -6,14 +6,14 @@ from dataclasses import dataclass
 __all__ = ["Found", "Hit", "joined"]
 
 Found = tuple[int, float]
-"""The row of a text, and its score. Lists are sorted, the best first."""
+"""The row of a text, and its score. Lists are sorted, best first."""
 
 _CONSTANT = 60  # Cormack, Clarke and Buettcher 2009: low ranks count little, and no single first rank decides
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A text that was found. score: the sorting key: the cosine of vectors, BM25 of words, or the sum of reciprocal
+    """A search result. score: the sort key: the cosine of vectors, BM25 of words, or the sum of reciprocal
     ranks of both. Ranks begin at 1; None where a way did not find the text or was not used."""
 
     id: str

@@ -35,7 +35,7 @@ class Part:
 
     @property
     def live(self) -> NDArray[np.int64]:
-        """The rows that were not removed."""
+        """Rows not removed."""
         return np.setdiff1d(np.arange(self.record.rows), np.array(self.record.removed, dtype=np.int64))
 
     def nearest(self, queries: NDArray[np.float32], top: int) -> list[list[Found]]:
@@ -75,7 +75,7 @@ class Snapshot:
         return table["id"][place].as_py(), table["text"][place].as_py()
 
     def rows(self, run: range) -> tuple[pa.Table, NDArray[np.float32]]:
-        """The rows of some parts that were not removed, and their vectors."""
+        """The live rows of some parts, and their vectors."""
         parts = self.parts[run.start : run.stop]
         tables = [part.table.take(part.live) for part in parts]
         return pa.concat_tables(tables), np.concatenate([part.vectors[part.live] for part in parts])
@@ -94,7 +94,7 @@ class Snapshot:
 
     @cached_property
     def words(self) -> Words:
-        """The BM25 ranker: that of the record, or one built from the terms where it is absent or damaged."""
+        """The BM25 ranker: from the record, or built from the terms if it is missing or damaged."""
         if (kept := self.record.words) is not None and has_bm25s():
             try:
                 for name, file in kept.files.items():
@@ -112,7 +112,7 @@ class Snapshot:
 
 
 def opened(folder: Path, before: Sequence[Part] = ()) -> Snapshot:
-    """The index in a folder. ArtifactError where a file is missing or has another digest.
+    """Opens the index in a folder. ArtifactError if a file is missing or has another digest.
 
     before: parts of an earlier snapshot, which are reused.
     """
@@ -140,4 +140,4 @@ def _part(folder: Path, record: PartRecord, before: Part | None) -> Part:
         has_graph = "usearch" in record.files and has_usearch()
         return Part(record, table, vectors, open_graph(path.with_suffix(".usearch")) if has_graph else None)
     except (OSError, ValueError) as error:
-        raise ArtifactError(f"{path}: cannot be read ({error}): make the index anew") from None
+        raise ArtifactError(f"{path}: cannot be read ({error}): make the index again") from None

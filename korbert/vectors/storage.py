@@ -108,20 +108,20 @@ class Record(BaseModel, frozen=True, extra="forbid", strict=True):
 
 
 def read_record(folder: Path) -> Record:
-    """Raises ArtifactError where it is absent, damaged, or of another version."""
+    """Reads the record. Raises ArtifactError if it is missing, damaged, or of another version."""
     path = folder / RECORD
     try:
         record = Record.model_validate(verified(path.read_bytes()))
     except FileNotFoundError:
-        raise ArtifactError(f"{folder}: is no index: make one with `korbert index`") from None
+        raise ArtifactError(f"{folder}: is not an index: make one with `korbert index`") from None
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise ArtifactError(f"{path}: {place}: {first['msg']}: make the index anew") from None
+        raise ArtifactError(f"{path}: {place}: {first['msg']}: make the index again") from None
     except (OSError, ValueError) as error:
-        raise ArtifactError(f"{path}: cannot be read ({error}): make the index anew") from None
+        raise ArtifactError(f"{path}: cannot be read ({error}): make the index again") from None
     if record.format != FORMAT:
-        raise ArtifactError(f"{path}: format {record.format}, this version reads {FORMAT}: make the index anew")
+        raise ArtifactError(f"{path}: format {record.format}, this version reads {FORMAT}: make the index again")
     return record
 
 
@@ -133,14 +133,14 @@ def write_record(folder: Path, record: Record) -> None:
 
 
 def check_file(path: Path, file: FileRecord) -> None:
-    """ArtifactError where the file has another size or digest."""
+    """ArtifactError if the file has another size or digest."""
     try:
         if (size := path.stat().st_size) != file.size:
-            raise ArtifactError(f"{path}: has {size:,} bytes, {file.size:,} were written: make the index anew")
+            raise ArtifactError(f"{path}: has {size:,} bytes, {file.size:,} were written: make the index again")
         if sha256_of(path) != file.sha256:
-            raise ArtifactError(f"{path}: is not as it was written: make the index anew")
+            raise ArtifactError(f"{path}: was changed since it was written: make the index again")
     except OSError as error:
-        raise ArtifactError(f"{path}: cannot be read ({error.strerror}): make the index anew") from None
+        raise ArtifactError(f"{path}: cannot be read ({error.strerror}): make the index again") from None
 
 
 def file_record(path: Path) -> FileRecord:
@@ -155,7 +155,7 @@ def table_of(rows: Iterable[Row]) -> pa.Table:
 
 
 def write_part(folder: Path, name: str, table: pa.Table, vectors: NDArray[np.float32]) -> PartRecord:
-    """Writes the files of a part. table: of N rows, as table_of makes it; vectors: (N, D)."""
+    """Writes the files of a part. table: N rows, from table_of; vectors: (N, D)."""
 
     def write_table(path: Path) -> None:
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, _SCHEMA) as writer:
@@ -228,7 +228,7 @@ def delete_strays(folder: Path, record: Record) -> None:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Holds the writers' lock. ArtifactError, which names the process, where another one holds it."""
+    """Holds the writers' lock. ArtifactError, naming the process, if another one holds it."""
     with (folder / _LOCK).open("a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -237,7 +237,7 @@ def locked(folder: Path) -> Iterator[None]:
                 raise
             file.seek(0)
             raise ArtifactError(
-                f"{folder}: process {file.read().strip() or 'unknown'} writes this index: wait until it has ended"
+                f"{folder}: process {file.read().strip() or 'unknown'} is writing this index: wait until it has ended"
             ) from None
         file.truncate(0)
         file.write(str(os.getpid()))

@@ -27,7 +27,7 @@ def has_bm25s() -> bool:
 def read_texts(
     tokenizer: AnyTokenizer, texts: Sequence[str], max_length: int, workers: int = 0
 ) -> Iterator[tuple[Encoding, list[str]]]:
-    """Each text as a model reads it, cut to max_length, and the terms of the whole text; our tokenizer has both from
+    """The encoding of each text, truncated to max_length, and the terms of the whole text; our tokenizer gets both from
     one analysis."""
     own = isinstance(tokenizer, Tokenizer)
     analyses: Iterable[Any] = [None] * len(texts) if own else tokenizer.analyzer.analyze_many(texts, workers=workers)
@@ -47,9 +47,9 @@ def read_texts(
 def terms_of_tags(forms: Sequence[str], tags: Sequence[str]) -> list[str]:
     """The search terms of a text by its morphemes: 학교/NNG 에/JKB 가/VV ᆫ다/EF -> 학교/N, 가/V.
 
-    Letters and numbers are terms, other symbols are not. In a text without any terms, all morphemes are. Recall at 1
-    against that of all forms as terms: 90.6 to 89.8 for questions of KorQuAD and their paragraphs, 76.8 to 71.8 for
-    paraphrases of KLUE-STS, 65.4 to 66.8 for pairs of questions.
+    Letters and numbers are terms, other symbols are not. In a text without terms, all morphemes are. Recall at 1,
+    compared with all forms as terms: 90.6 (89.8) for questions of KorQuAD and their paragraphs, 76.8 (71.8) for
+    paraphrases of KLUE-STS, 65.4 (66.8) for question pairs.
     """
     kinds = [tag if tag in ("SL", "SH", "SN") else tag[:1] for tag in tags]
     pairs = list(zip(forms, kinds, strict=True))
@@ -81,13 +81,13 @@ class Words:
 
     @classmethod
     def load(cls, folder: Path) -> "Words":
-        """From a folder that `save` wrote; files are memory-mapped. SettingsError without bm25s."""
+        """Loads a folder written by `save`, memory-mapped. SettingsError without bm25s."""
         package = _package()
         there = (folder / "params.index.json").is_file()
         return cls(package.BM25.load(str(folder), mmap=True) if there else None, np.load(folder / "rows.npy"))
 
     def search(self, queries: Sequence[Sequence[str]], top: int) -> list[list[Found]]:
-        """For the terms of each query the `top` texts with the highest scores above 0; ties by row."""
+        """For each query's terms, the `top` texts with the highest scores above 0; ties by row."""
         found: list[list[Found]] = []
         for query in queries:
             if self._ranker is None or not query:
@@ -104,7 +104,7 @@ class Words:
 def _package() -> Any:
     if not has_bm25s():
         raise SettingsError(
-            "search by words needs bm25s: pip install 'korbert[search]', or search by vectors alone (--way vectors)"
+            "search by words needs bm25s: pip install 'korbert[search]', or search by vectors only (--way vectors)"
         )
     import bm25s
 

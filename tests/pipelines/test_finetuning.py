@@ -184,7 +184,7 @@ def test_a_grid_and_seeds_are_chosen_on_validation_and_resumed(learn: Callable[.
 def test_rows_that_cannot_be_learned_are_refused(learn: Callable[..., Path]) -> None:
     with pytest.raises(CorpusError, match="all rows have the label '긍정'"):
         learn("classification", ["text", "label"], [[text, "긍정"] for text in TEXTS])
-    with pytest.raises(SettingsError, match="'bleu' is no score of this task: take"):
+    with pytest.raises(SettingsError, match="'bleu' is not a score of this task: use one of"):
         learn("classification", ["text", "label"], [["가", "a"], ["나", "b"]], metrics=("bleu",))
 
 

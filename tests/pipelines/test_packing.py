@@ -24,4 +24,4 @@ def test_the_command(tiny_tokenizer: Tokenizer, tmp_path: Path, capsys: pytest.C
     assert [line.split(": ")[1][-3:] for line in capsys.readouterr().out.splitlines()] == [" MB"] * 2
     assert run_command(["fill", str(tmp_path / "own"), "오늘 [MASK] 좋다"]) == 0
     assert run_command(["pack", str(tmp_path / "model"), str(tmp_path / "base")]) != 0
-    assert "is there already: name a new folder" in capsys.readouterr().err
+    assert "already exists: name a new folder" in capsys.readouterr().err

@@ -175,7 +175,7 @@ def test_scores_that_are_no_numbers_give_no_result(folders: Path) -> None:
     assert isinstance(broken, Classifier)
     with torch.no_grad():
         broken.model.classifier.bias.fill_(float("nan"))
-    with pytest.raises(ModelError, match=r"nsmc: gives scores that are no numbers"):
+    with pytest.raises(ModelError, match=r"nsmc: its scores are not finite"):
         results(broken, "좋다")
 
 

@@ -132,7 +132,7 @@ def test_the_kind_is_found_from_the_columns(
         (["--train", "my.csv"], "no column of labels or scores among 후기, 느낌"),
         (["--train", "my.csv", "--label", "느끼"], "no column '느끼' .* did you mean '느낌'"),
         (["--train", "my.csv", "--text", "후기", "--label", "느낌", "--valid", "other.csv"],
-         "labels that training did not have: '다름' 1 times, first at .*other.csv, line 3"),
+         "labels not seen in training: '다름' 1 times, first at .*other.csv, line 3"),
         (["--train", "my.csv", "--text", "후기", "--label", "느낌", "--set", "epoch=3"], "no such key .did you"),
         (["--train", "my.csv", "--text", "후기", "--label", "느낌", "--valid-share", "2"], "is not in the range"),
         (["--task", "klue-nerr", "--data", "."], "did you mean klue-ner"),

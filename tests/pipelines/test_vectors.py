@@ -276,7 +276,7 @@ def test_other_models_and_settings_are_refused(
         (["similar", model, folder, "가", "--correct", "whiten"], "--correct: "),
         (["index", model, texts, "--output", folder, "--correct", "whiten"], "was made without --correct whiten"),
         (["index", model, "--output", folder], "neither CORPUS nor --remove is given"),
-        (["similar", model, str(tmp_path), "가"], "is no index: make one with `korbert index`"),
+        (["similar", model, str(tmp_path), "가"], "is not an index: make one with `korbert index`"),
     ):
         _, err = said(capsys, *arguments, code=2)
         assert error in err

@@ -169,7 +169,7 @@ def test_another_tokenizer_is_refused(onward: Made, capsys: pytest.CaptureFixtur
     made.recipe.write_text(text.replace("size = 1_500", 'tokenizer = "other"'), encoding="utf-8")
     assert run(made) == 1
     said = capsys.readouterr().err
-    assert f"that of vocab, {digest}, is neither this one nor this one with more words" in said
+    assert f"the one of vocab, {digest}, is neither the same nor an extension of it" in said
     assert "(another vocabulary was learned)" in said
     assert nothing_was_made(made)
 

@@ -124,7 +124,7 @@ def test_a_model_with_another_tokenizer(whole: Whole, tmp_path: Path, other: dic
     (said,) = _korbert("fill", tmp_path / "model", "오늘 [MASK]", code=1).stderr.splitlines()
     assert said == (
         f"korbert: {tmp_path / 'model' / 'tokenizer'}: digest {tokenizer.digest[:12]}, the model was trained with "
-        f"{own[:12]}: put the tokenizer back that came with the model"
+        f"{own[:12]}: restore the tokenizer that came with the model"
     )
 
 

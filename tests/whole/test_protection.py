@@ -184,7 +184,7 @@ def test_a_file_name_that_is_not_utf8_is_named(
     made = Whole(tmp_path / "data" / "tiny.toml", tmp_path / "artifacts")
     assert _run(made, "clean", "--set", "clean.sources.0.path=*k*.jsonl", "--set", "clean.sources.0.path=?*.jsonl") == 1
     said = capsys.readouterr().err.splitlines()[-1]
-    assert "its name is no UTF-8" in said
+    assert "its name is not UTF-8" in said
     assert "clean.wiki: " in said
 
 

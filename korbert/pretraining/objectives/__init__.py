@@ -1,6 +1,6 @@
-"""What pretraining learns: for each objective its part of a row, its loss and its held-out figures.
+"""Pretraining objectives, each with its part of a row, its loss and its held-out figures.
 
-| name | learns | row | head |
+| name | predicts | row | head |
 |---|---|---|---|
 | mlm | masked pieces (Devlin et al. 2019) | masking.py | vocabulary.py |
 | clm | each piece from those before it | masking.py | vocabulary.py |
@@ -8,7 +8,7 @@
 | sop | whether A and B are in order (Lan et al. 2020) | pairs.py | two classes |
 | spans | where a hidden span occurs again (Ram et al. 2021) | spans.py | that of a reader |
 | rtd | which pieces a small model has replaced (Clark et al. 2020) | masking.py | replacement.py |
-| distill | what a teacher expects (Sanh et al. 2019) | masking.py | distillation.py |
+| distill | the distribution of a teacher (Sanh et al. 2019) | masking.py | distillation.py |
 
 base.py: the interface; losses.py: a batch and a model -> losses and figures; vocabulary.py: scores over all entries of
 the vocabulary, or over a sample of them.

@@ -1,4 +1,4 @@
-"""The interface of an objective's loss, and the objectives that need no more than a head."""
+"""The interface of an objective, and the objectives that need only a head."""
 
 from typing import Any
 
@@ -16,12 +16,12 @@ _SCORED_AT_ONCE = 256  # predicted pieces; their scores over the vocabulary are 
 
 
 class Objective:
-    """A loss on vectors of the encoder. name: prefix of its figures, and of its count in a batch."""
+    """A loss on encoder vectors. name: prefix of its figures and of its count in a batch."""
 
     name: str
 
     def places(self, batch: Batch, rows: Rows) -> Tensor | None:
-        """The places of the vectors that the loss needs, (M,) int64 among the N pieces; None: all."""
+        """Positions of the vectors that the loss needs, (M,) int64 among the N pieces; None: all."""
         raise NotImplementedError
 
     def loss(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:

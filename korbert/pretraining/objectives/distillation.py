@@ -23,7 +23,7 @@ __all__ = ["Distillation", "take_layers"]
 def take_layers(model: PretrainingModel, teacher: PretrainingModel) -> None:
     """Copies the teacher's embeddings, heads and evenly spaced layers, the first one included, into the student.
 
-    ModelError where the two differ in more than the number of layers.
+    ModelError if the two differ in more than the number of layers.
     """
     many, few = (getattr(one.config, "distinct_layers", 1) for one in (teacher, model))
     weights, own = teacher.state_dict(), model.state_dict()
@@ -75,7 +75,7 @@ class Distillation(Objective):
         return loss
 
     def score(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
-        """The divergence at temperature 1; right is a gap whose likeliest piece is the teacher's."""
+        """The divergence at temperature 1; a gap is correct if its top piece equals the teacher's."""
         theirs = self._vectors(vectors.device, batch, rows)
         total = torch.zeros(3, dtype=torch.float64)
         for places in batch["label_places"].split(256):

@@ -1,4 +1,4 @@
-"""A batch and a model -> the losses of pretraining, and held-out figures beside the unigram baseline."""
+"""Losses of pretraining, and held-out figures with the unigram baseline."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
@@ -22,7 +22,7 @@ __all__ = ["Loss", "PretrainingLoss", "encoded", "evaluate", "pretraining_loss",
 
 
 class Loss(Protocol):
-    """What training calls, and what `evaluate` scores with."""
+    """The loss of training, and the scores of `evaluate`."""
 
     def __call__(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         """loss, and each objective's own, as shares of the step's."""

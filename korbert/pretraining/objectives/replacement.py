@@ -22,7 +22,7 @@ from korbert.training.devices import Batch
 
 __all__ = ["ReplacementLoss", "ReplacementModel", "generator_config"]
 
-_DRAWN_AT_ONCE = 256  # gaps, whose probabilities over the vocabulary are held
+_DRAWN_AT_ONCE = 256  # gaps whose vocabulary probabilities are in memory
 
 
 def generator_config(config: EncoderConfig, share: float) -> EncoderConfig:
@@ -46,7 +46,7 @@ class ReplacementModel(DetectionModel):
     ) -> None:
         super().__init__(config, generator)
         self.generator = PretrainingModel(generator_config(config, settings.generator_share), generator, ("mlm",))
-        # Shared, and a parameter of the encoder alone: an attribute that is not registered as a submodule.
+        # Shared, but a parameter of the encoder only: an attribute not registered as a submodule.
         embeddings: Any = self.generator.encoder.embeddings
         del embeddings.token
         embeddings.__dict__["token"] = self.encoder.embeddings.token  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Recurring span selection (spans; Ram et al. 2021): a reader's rows from plain text.
+"""Recurring span selection (spans; Ram et al. 2021): reading comprehension rows from plain text.
 
 Where a span of several morphemes occurs in two sentences of a passage, one of these sentences becomes the question,
 with [MASK] in the place of the span, and the rest of the passage the context. One occurrence of the span stays there,
@@ -51,7 +51,7 @@ class RecurringSpans:
         self._is_rare = -np.log((counts + 1) / (counts + 1).sum()) >= settings.rarity  # (V,)
 
     def ask(self, pieces: Pieces, rng: np.random.Generator) -> Asked | None:
-        """A question on a passage, or None: no span fits, or by the settings' share none is asked."""
+        """A question on a passage; None if no span fits, or by chance, as the settings' share says."""
         if rng.random() >= self._settings.share:
             return None
         ids, levels = pieces
@@ -135,7 +135,7 @@ class SpanSelection(Objective):
         return torch.tensor([float(loss), float(right), len(targets)], dtype=torch.float64)
 
     def _scores(self, model: Any, vectors: Tensor, batch: Batch) -> Tensor:
-        """(S, 2, T) float32, minus infinity behind the choices of a row. vectors: (N, D)."""
+        """(S, 2, T) float32, padded with -inf after the choices of a row. vectors: (N, D)."""
         ends = model.reader(vectors[batch["span_choices"]]).float()  # (M, 2)
         rows, longest = len(batch["span_targets"]), batch["span_longest"]
         spread = ends.new_full((rows * longest, 2), float("-inf")).index_copy(0, batch["span_slots"], ends)

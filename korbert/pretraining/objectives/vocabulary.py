@@ -18,7 +18,7 @@ from korbert.training.devices import Batch
 
 __all__ = ["Negatives", "full_loss", "looked_up", "sampled_loss", "sampled_scores"]
 
-_ROWS_AT_ONCE = 512  # whose scores over the vocabulary are held: 200 MB for 102,400 entries
+_ROWS_AT_ONCE = 512  # rows whose vocabulary scores are in memory: 200 MB for 102,400 entries
 
 
 def full_loss(vectors: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, z_loss: float = 0.0) -> Tensor:
@@ -35,7 +35,7 @@ def full_loss(vectors: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, z_l
 
 
 class _FullLoss(torch.autograd.Function):
-    """The gradients are made with the loss, while the scores are there."""
+    """Computes gradients together with the loss, while the scores are in memory."""
 
     @staticmethod
     def forward(
@@ -107,7 +107,7 @@ def sampled_scores(
 ) -> tuple[Tensor, Tensor]:
     """Scores of the negatives for each row, (M, S), and of its label, (M,); their softmax estimates that over all.
 
-    Arguments as of sampled_loss. A negative that is the label of a row counts for nothing in it.
+    Arguments as in sampled_loss. A negative that equals a row's label is ignored in that row.
     """
     own, others = torch.split(entries, [len(labels), len(negatives)])
     right = (vectors * own).sum(dim=1).float() + bias[labels]

@@ -1,10 +1,10 @@
-"""What an encoder has to beat: predictions that need none. Plain functions of lists and arrays.
+"""Baselines without an encoder. Plain functions of lists and arrays.
 
-1. majority.py: the most frequent label, tag or place, the mean score; whatever the text says.
-2. features.py: TF-IDF of morphemes, of one text or of two with what they share.
+1. majority.py: the most frequent label, tag or place, or the mean score, for any text.
+2. features.py: TF-IDF of morphemes, of one text, or of two and their overlap.
 3. tfidf.py: logistic regression and ridge on these features.
 4. sentences.py: the sentence of a context that is nearest to a question.
-5. result.py: what each of them gives.
+5. result.py: their common result.
 
 For entities there is also the dictionary of ../tagging/dictionary.py.
 """

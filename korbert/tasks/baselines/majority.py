@@ -1,4 +1,4 @@
-"""What is most frequent in training, predicted for every row whatever it says. At least one training row.
+"""Predicts what is most frequent in training, for every row. Needs at least one training row.
 
 validation, test: the number of rows to predict, unless said otherwise.
 """
@@ -17,9 +17,9 @@ __all__ = ["label_shares", "majority_place", "majority_tag", "mean_score"]
 
 
 def label_shares(targets: NDArray[np.bool_], validation: int, test: int) -> Baseline[Floats]:
-    """Each label's share of the training rows, so that the likeliest label is the most frequent one.
+    """Each label's share of the training rows, so that the most probable label is the most frequent one.
 
-    targets: (N, labels) bool, one label a row or several; of single labels, `np.eye(num_labels, dtype=bool)[labels]`.
+    targets: (N, labels) bool, one or more labels per row; for single labels, `np.eye(num_labels, dtype=bool)[labels]`.
     """
     return _same(targets.mean(axis=0), validation, test)
 
@@ -30,10 +30,10 @@ def mean_score(scores: NDArray[np.floating[Any]], validation: int, test: int) ->
 
 
 def majority_place(places: NDArray[np.int64], validation: Sequence[int], test: Sequence[int]) -> Baseline[Floats]:
-    """How often each place was right in training, so that the likeliest choice is that at the place most often right.
+    """How often each place was right in training, so that the predicted choice is at the place most often right.
 
-    places: (N,) from 0. validation, test: the number of choices of each row. A row with fewer choices has the shares of
-    the places it has; all are equally likely where none of them was ever right.
+    places: (N,) from 0. validation, test: the number of choices of each row. A row with fewer choices is normalized
+    over its own places; all are equally likely if none of them was ever right.
     """
     width = max(chain([int(places.max()) + 1], validation, test))
     frequencies = np.bincount(places, minlength=width).astype(np.float64)
@@ -47,7 +47,7 @@ def majority_place(places: NDArray[np.int64], validation: Sequence[int], test: S
 def majority_tag(
     tags: Iterable[Sequence[str]], validation: Sequence[int], test: Sequence[int]
 ) -> Baseline[list[list[str]]]:
-    """The most frequent tag, the first one by name of equals. validation, test: the number of tags of each row."""
+    """The most frequent tag, the first by name among ties. validation, test: the number of tags of each row."""
     frequencies = Counter(chain.from_iterable(tags))
     most = max(sorted(frequencies), key=frequencies.__getitem__)
     return Baseline([[most] * count for count in validation], [[most] * count for count in test])

@@ -1,4 +1,4 @@
-"""What every baseline gives."""
+"""The result of a baseline."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,18 +15,18 @@ Predictions = TypeVar("Predictions")
 
 @dataclass(frozen=True)
 class Baseline(Generic[Predictions]):
-    """What a baseline predicts for the validation rows and for the test rows, which may be none.
+    """Predictions of a baseline for the validation rows and the test rows, which may be none.
 
     | kind | predictions, float64 |
     |---|---|
     | labels | (N, labels): probabilities that sum to 1 |
-    | several labels a text | (N, labels): the probability of each; it is given above 0.5 |
+    | several labels per text | (N, labels): the probability of each; predicted above 0.5 |
     | scores | (N,) |
-    | choices | (N, most choices of a row): probabilities that sum to 1, 0 where the row has fewer choices |
+    | choices | (N, maximum choices): probabilities that sum to 1, 0 for choices that a row lacks |
     | tags | a list of tags for each row |
 
-    chosen: the C of the logistic regression or the alpha of the ridge with the best validation score, the smallest of
-    equals; None where there is nothing to choose. trials: each value -> its validation score, None if undefined.
+    chosen: the C of logistic regression or the alpha of ridge with the best validation score, the smallest among ties;
+    None if there is nothing to choose. trials: value -> validation score, None if undefined.
     """
 
     validation: Predictions

@@ -1,4 +1,4 @@
-"""The sentence of a context that is nearest to a question, by TF-IDF of pairs of characters."""
+"""The sentence of a context nearest to a question, by TF-IDF of character bigrams."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -14,15 +14,15 @@ _SENTENCE = re.compile(r"\S.*?(?:[.?!]+(?=\s|$)|$)", re.MULTILINE)
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """Half-open spans, without white space around. A sentence ends with its line, and with . ? or ! before a space."""
+    """Half-open spans of sentences, stripped. A sentence ends at the end of its line, or at . ? or ! before a space."""
     return [(match.start(), match.start() + len(match[0].rstrip())) for match in _SENTENCE.finditer(text)]
 
 
 def nearest_sentences(train: Iterable[str], asked: Sequence[tuple[str, str]]) -> list[tuple[int, int, float]]:
-    """Of each (question, context) the span of the first nearest sentence, and the cosine of the two, 0 to 1.
+    """For each (question, context), the span of the first nearest sentence and its cosine to the question, 0 to 1.
 
-    train: the texts whose pairs of characters, spaces beside words included, are counted. A context without sentence
-    gives (0, 0, 0.0). CorpusError where the texts have no such pair.
+    train: texts to fit character bigrams on, spaces next to words included. A context without a sentence gives
+    (0, 0, 0.0). CorpusError if the texts have no bigram.
     """
     vectors = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 2), sublinear_tf=True)
     try:

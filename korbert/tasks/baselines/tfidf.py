@@ -1,9 +1,9 @@
-"""TF-IDF of morphemes under a linear model: logistic regression for labels and choices, ridge for scores.
+"""Linear models on TF-IDF of morphemes: logistic regression for labels and choices, ridge for scores.
 
-Each function learns from `train`, chooses one of `values` (C, the inverse strength of regularization, or alpha, the
-strength) by its score on `validation`, and predicts validation and test. train and validation are inputs with their
-targets; validation has at least one row, test may have none. advance: called with 1 when the features are there, and
-after each value. CorpusError where no two training texts share a morpheme.
+Each function fits on `train`, chooses one of `values` (C, the inverse regularization strength, or alpha, the strength)
+by its score on `validation`, and predicts validation and test. train and validation are inputs with targets;
+validation has at least one row, test may have none. advance: called with 1 when the features are computed, and after
+each value. CorpusError if no two training texts share a morpheme.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,12 +34,12 @@ def fit_labels(
     choose_by: Metric = "accuracy",
     advance: Advance = lambda count: None,
 ) -> Baseline[Floats]:
-    """One label a row, (N,) int64. values: of C. Of more than two labels, each is told from all others.
+    """One label per row, (N,) int64. values: of C. With more than two labels, one-vs-rest.
 
     A label without a training row has probability 0.
     """
     seen = np.unique(train[1])
-    told = seen[1:] if len(seen) == 2 else seen  # of two labels, one says all
+    told = seen[1:] if len(seen) == 2 else seen  # for two labels, one model is enough
 
     def fit(features: Matrix, c: float) -> Predict:
         models = [_logistic(features, train[1] == label, c) for label in told]
@@ -68,10 +68,10 @@ def fit_multilabel(
     choose_by: Callable[[NDArray[np.bool_], NDArray[np.bool_]], float] = multilabel.micro_f1,
     advance: Advance = lambda count: None,
 ) -> Baseline[Floats]:
-    """Any number of labels a row, (N, labels) bool, each told from its absence. values: of C.
+    """Any number of labels per row, (N, labels) bool, one binary model per label. values: of C.
 
-    choose_by: of targets and of the labels that have a probability above 0.5. A label that all training rows have, or
-    none, keeps probability 1, or 0.
+    choose_by: a function of targets and labels predicted above 0.5. A label that all or no training rows have keeps
+    probability 1 or 0.
     """
 
     def fit(features: Matrix, c: float) -> Predict:
@@ -93,7 +93,7 @@ def fit_scores(
     choose_by: Callable[[Floats, Floats], float | None] = pearson,
     advance: Advance = lambda count: None,
 ) -> Baseline[Floats]:
-    """A number a row, (N,) float64, by ridge regression. values: of alpha. choose_by: of targets and predictions."""
+    """Ridge regression: one number per row, (N,) float64. values: of alpha. choose_by: of targets and predictions."""
 
     def fit(features: Matrix, alpha: float) -> Predict:
         model = Ridge(alpha=alpha, solver="sparse_cg", tol=1e-6).fit(features, train[1])
@@ -114,9 +114,9 @@ def fit_choices(
     choose_by: Metric = "accuracy",
     advance: Advance = lambda count: None,
 ) -> Baseline[Floats]:
-    """The place of the right choice, (N,) int64 from 0. values: of C.
+    """The index of the correct choice, (N,) int64. values: of C.
 
-    Each choice with its text is told right or wrong by itself; probabilities of a row are scaled to sum to 1.
+    A binary model scores each choice with its text; probabilities of a row are scaled to sum to 1.
     """
     right = np.concatenate([np.arange(n) == place for n, place in zip(train[0].counts, train[1], strict=True)])
     width = max(len(choices) for inputs in (train[0], validation[0], test) for choices in inputs.choices)
@@ -153,12 +153,12 @@ def _best(
         trials[value] = score(models[value](validation))
         advance(1)
     scores = [-np.inf if trial is None else trial for trial in trials.values()]
-    chosen = list(trials)[int(np.argmax(scores))]  # the first of equals
+    chosen = list(trials)[int(np.argmax(scores))]  # the first among ties
     return Baseline(models[chosen](validation), models[chosen](test), chosen, trials)
 
 
 def _logistic(features: Matrix, right: NDArray[np.bool_], c: float) -> Predict:
-    """The probability that a row is right, (N,). Where all training rows are, or none, there is nothing to learn."""
+    """Fits a binary model: rows -> probabilities (N,). Constant if all or no training rows are positive."""
     if right.all() or not right.any():
         return lambda rows: np.full(rows.shape[0], float(right[0]))
     model = LogisticRegression(C=c, solver="liblinear", max_iter=1_000).fit(features, right)

@@ -1,35 +1,35 @@
-"""Labelled files of any kind as rows: `read_rows("my.csv", [ROLES["text"], ROLES["label"]], columns={"text": "문장"})`.
+"""Labelled files as rows: `read_rows("my.csv", [ROLES["text"], ROLES["label"]], columns={"text": "문장"})`.
 
-1. `forms.py` finds the format of a file (`form.py`), by its ending or its content, and opens it as a table.
+1. `forms.py` detects the format of a file (`form.py`) by extension or content, and opens it as a table.
 2. `delimited.py` (CSV, TSV), `jsons.py` (JSON lines, JSON), `arrow.py` (Parquet, Arrow, folders of `datasets`) and
-   `tagged.py` (CoNLL, KLUE's entities, CoNLL-U) read the records of a table, as `table.py` describes it. Files of text
-   may be compressed (gz, bz2, xz, zst) and in UTF-8, UTF-16 with its mark or CP949.
-3. `columns.py` finds the columns of the roles (`roles.py`); `cells.py` makes values of their cells.
+   `tagged.py` (CoNLL, KLUE entities, CoNLL-U) read the records of a table, as described in `table.py`. Text files
+   may be compressed (gz, bz2, xz, zst) and in UTF-8, UTF-16 with a BOM, or CP949.
+3. `columns.py` finds the columns of the roles (`roles.py`); `cells.py` parses their cells.
 4. `rows.py` collects rows, places, and what was dropped.
 
-A fault of a record drops it, counted by reason with the first places; a fault of a file refuses it (CorpusError).
+A faulty record is dropped and counted by reason, with the first places; a faulty file is refused (CorpusError).
 
-| what is there | what is done |
+| input | result |
 |---|---|
-| missing file, folder that `datasets` did not save, several splits, unknown format | refused, naming what is near |
-| empty file; a header or brackets alone; no usable row in all files | refused |
-| a column that is not there, twice there; a role that several columns may hold | refused, listing the columns |
-| UTF-16 without its mark or cut off; a file cut off (gz, Parquet, JSON list) | refused |
-| bytes that the encoding lacks, in a cell that is needed | dropped: `bad_ROLE` (in Arrow: `bad_encoding`) |
-| the same in the header or in a cell that is not needed | stays unseen |
+| missing file, folder not saved by `datasets`, several splits, unknown format | refused, with close matches |
+| empty file; only a header or brackets; no usable row in any file | refused |
+| missing or duplicate column; several candidate columns for a role | refused, listing the columns |
+| UTF-16 without BOM or truncated; a truncated file (gz, Parquet, JSON list) | refused |
+| undecodable bytes in a needed cell | dropped: `bad_ROLE` (in Arrow: `bad_encoding`) |
+| the same in the header or in a cell that is not needed | ignored |
 | a NUL byte or half a surrogate pair in a text | dropped: `bad_ROLE` |
 | too few fields; too many, unless those beyond are empty | dropped: `bad_fields` (in CoNLL the sentence) |
-| a quoted field that does not end, or goes on after its quote | its line dropped: `bad_quotes` |
-| a line of JSON lines that is not JSON; a record that is no object | dropped: `bad_json` |
+| a quoted field that does not end, or continues after its quote | its line dropped: `bad_quotes` |
+| a line of JSON lines that is not JSON; a record that is not an object | dropped: `bad_json` |
 | an empty cell (white space, null, NaN) of a required role | dropped: `no_ROLE` |
 | an empty cell of another role, or of answers | None |
 | `NA`, `null`, `None` as text | text |
-| a number where a text belongs: whole; with a fraction, a truth value, a list | its digits; dropped: `bad_ROLE` |
-| a number or a truth value where a label belongs | its name, as CSV has it: 1, 2.5, True |
-| a cell that its role refuses; values of a row that do not fit one another | dropped: `bad_ROLE`; `bad_row` |
-| a repeated id, in a column that the user named; in one that was found | refused; no id is taken, with a note |
-| a label unseen in training | refused by `refuse_unseen_labels`, with the first place of each |
-| blank lines, comments and -DOCSTART- of CoNLL, ranges and empty nodes of CoNLL-U | no records |
+| a number as text: whole; with a fraction, a truth value, a list | its digits; dropped: `bad_ROLE` |
+| a number or a truth value as label | its name, as in CSV: 1, 2.5, True |
+| a cell that its role refuses; inconsistent values in a row | dropped: `bad_ROLE`; `bad_row` |
+| a repeated id, in a column that the user named; in one that was detected | refused; ids are ignored, with a note |
+| a label not seen in training | refused by `refuse_unseen_labels`, with the first place of each |
+| blank lines, comments and -DOCSTART- in CoNLL, ranges and empty nodes in CoNLL-U | skipped |
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Parquet files, Arrow files and the folders that `datasets` saves. A class of `datasets` is read as its name."""
+"""Reads Parquet files, Arrow files and folders saved by `datasets`. Class ids of `datasets` become class names."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,11 +12,11 @@ from korbert.tasks.files.table import Fault, Records, Table
 __all__ = ["dataset_files", "read_arrow", "read_parquet", "splits"]
 
 _BATCH_ROWS = 8_192
-_STREAM_MARK = b"\xff\xff\xff\xff"  # begins a stream of Arrow; its files begin with ARROW1
+_STREAM_MARK = b"\xff\xff\xff\xff"  # magic bytes of an Arrow stream; files start with ARROW1
 
 
 def splits(folder: Path) -> dict[str, Path]:
-    """Name -> folder of each split of a DatasetDict that `datasets` has saved; empty for any other folder."""
+    """Name -> folder of each split of a saved DatasetDict; empty for any other folder."""
     record = folder / "dataset_dict.json"
     if not record.is_file():
         return {}
@@ -24,9 +24,9 @@ def splits(folder: Path) -> dict[str, Path]:
 
 
 def dataset_files(folder: Path) -> list[Path]:
-    """The Arrow files of a Dataset that `datasets` has saved, in order.
+    """The Arrow files of a Dataset saved by `datasets`, in order.
 
-    Raises CorpusError, which lists them, for a folder with several splits, and for a folder of other files.
+    Raises CorpusError for a folder with several splits, which it lists, and for any other folder.
     """
     parts = splits(folder)
     if len(parts) > 1:
@@ -51,7 +51,7 @@ def _json(path: Path, key: str) -> Any:
 
 
 def read_parquet(path: Path) -> Table:
-    """Reads only the columns asked for, some thousand rows at a time."""
+    """Opens a Parquet file as a table. Reads only the columns asked for, _BATCH_ROWS rows at a time."""
     import pyarrow.parquet as pq
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
@@ -66,11 +66,11 @@ def read_parquet(path: Path) -> Table:
 
 
 def read_arrow(paths: Sequence[Path], form: str) -> Table:
-    """Arrow files or streams of one schema, one after another. form: what they are, for people."""
+    """Opens Arrow files or streams of one schema as a table. form: its format, for messages."""
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         for path in paths:
-            with _opened(path) as file:  # a file numbers its batches, a stream gives one after another
+            with _opened(path) as file:  # files have indexed batches, streams are iterated
                 numbered = hasattr(file, "num_record_batches")
                 found = map(file.get_batch, range(file.num_record_batches)) if numbered else file
                 yield from (batch.select(list(columns)) for batch in found)
@@ -92,7 +92,7 @@ def _opened(path: Path) -> Any:
 
 
 def _checked(path: Path, read: Callable[[], Any]) -> Any:
-    """What it reads. CorpusError where pyarrow cannot."""
+    """Returns read(). CorpusError if pyarrow fails."""
     import pyarrow as pa
 
     try:
@@ -125,7 +125,7 @@ def _table(form: str, paths: Sequence[Path], schema: Any, batches: Callable[[Seq
 
 
 def _nested(fields: Any, before: str = "") -> Iterator[str]:
-    """The names of the columns, those of structs inside behind theirs and a dot."""
+    """Column names, with fields of structs as dotted paths."""
     import pyarrow as pa
 
     for field in fields:
@@ -139,7 +139,7 @@ def _inner(value: Any, column: str, held: str) -> Any:
 
 
 def _values(column: Any) -> list[Any]:
-    """The cells of a column; those whose bytes are no UTF-8 as faults."""
+    """The cells of a column; cells that are not UTF-8 become faults."""
     try:
         return list(column.to_pylist())
     except UnicodeDecodeError:
@@ -154,7 +154,7 @@ def _value(cell: Any) -> Any:
 
 
 def _class_names(schema: Any) -> Mapping[str, list[str]]:
-    """Column -> the names of its classes, as `datasets` records them in the schema; also for a list of classes."""
+    """Column -> class names recorded by `datasets` in the schema; also for lists of classes."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
         found = {column: feature.get("feature", feature) for column, feature in features.items()}
@@ -164,7 +164,7 @@ def _class_names(schema: Any) -> Mapping[str, list[str]]:
 
 
 def _named(value: Any, names: Sequence[str]) -> Any:
-    """The name of a class, or of each of a list. -1, which is no label in `datasets`, is None; others stay."""
+    """The name of a class, or of each in a list. -1, no label in `datasets`, becomes None; other values stay."""
     if isinstance(value, list):
         return [_named(part, names) for part in value]
     if type(value) is not int:

@@ -1,7 +1,7 @@
-"""Cells of labelled files as values. Each function takes a cell that is not empty.
+"""Parses cells of labelled files. Each function takes a non-empty cell.
 
-A cell is a string in CSV, TSV and CoNLL files, any JSON value elsewhere. What cannot be a value is a ValueError that
-continues the name of the column: "is a list, not a text".
+A cell is a string in CSV, TSV and CoNLL files, any JSON value elsewhere. For an invalid cell, the message of the
+ValueError continues the name of the column: "is a list, not a text".
 """
 
 import ast
@@ -37,25 +37,26 @@ class Span(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer, and the character of the context where it begins, if the file says so."""
+    """An answer, and its start in characters of the context, if the file has it."""
 
     text: str
     start: int | None
 
 
 def is_empty(cell: Any) -> bool:
-    """Whether nothing stands there: None, NaN, or white space. `NA` and `null` are texts, an empty list is a list."""
+    """Whether a cell is None, NaN, or white space. `NA` and `null` are texts, an empty list is a list."""
     if isinstance(cell, str):
         return not cell or cell.isspace()
     return cell is None or (isinstance(cell, float) and math.isnan(cell))
 
 
 def text(cell: Any) -> str:
-    """The text as it stands. A whole number is taken as its digits, as CSV has it."""
+    """The text, unchanged. A whole number becomes its digits, as in CSV."""
     if type(cell) is int:
         return str(cell)
     if not isinstance(cell, str):
-        raise ValueError(f"is {_kind(cell)}, not a text")
+        kind = "missing" if cell is None else _NAMES.get(type(cell), f"of type {type(cell).__name__}")
+        raise ValueError(f"is {kind}, not a text")
     if "\0" in cell:
         raise ValueError(f"has a NUL byte at character {cell.index(chr(0))}")
     try:
@@ -68,16 +69,16 @@ def text(cell: Any) -> str:
 
 
 def label(cell: Any) -> str:
-    """Without white space around. A number or a truth value is spelled as CSV would have it: 1, 2.5, True."""
+    """A label, stripped. Numbers and truth values are spelled as in CSV: 1, 2.5, True."""
     if isinstance(cell, bool):
         return str(cell)
     if isinstance(cell, float):
-        return str(int(cell)) if cell.is_integer() else repr(cell)  # pandas makes 1.0 of 1 in a column with gaps
+        return str(int(cell)) if cell.is_integer() else repr(cell)  # pandas turns 1 into 1.0 in a column with gaps
     return text(cell).strip()
 
 
 def labels(cell: Any) -> list[str]:
-    """A list; or a string: of a list, or of labels between | or, without one, between commas. An empty list is none."""
+    """Labels from a list, or a string: of a list, or of labels separated by | or else commas. May be empty."""
     given = _list_in(cell) if isinstance(cell, str) else cell
     if given is None and isinstance(cell, str):
         given = [part for part in cell.split("|" if "|" in cell else ",") if part.strip()]
@@ -98,7 +99,7 @@ def score(cell: Any) -> float:
 
 
 def truth(cell: Any) -> bool:
-    """True or False, also as CSV has them: true, 1, False, 0."""
+    """True or False, also as spelled in CSV: true, 1, False, 0."""
     found = {"true": True, "1": True, "false": False, "0": False}.get(str(cell).strip().lower())
     if found is None:
         raise ValueError(f"is {_shown(cell)}, neither true nor false")
@@ -106,7 +107,7 @@ def truth(cell: Any) -> bool:
 
 
 def words(cell: Any) -> list[str]:
-    """A list of texts; or a string: of a list, or of words between white space."""
+    """Words from a list of texts, or a string: of a list, or of words separated by white space."""
     given = _list_in(cell) if isinstance(cell, str) else cell
     if given is None and isinstance(cell, str):
         given = cell.split()
@@ -116,7 +117,7 @@ def words(cell: Any) -> list[str]:
 
 
 def choices(cell: Any) -> list[str]:
-    """Two texts or more, none of them empty; a list or a string of one. Empty cells behind the last text are left."""
+    """Two or more non-empty texts, from a list or a string of one. Trailing empty cells are ignored."""
     given = _list_in(cell) if isinstance(cell, str) else cell
     if not isinstance(given, list):
         raise ValueError(f"is {_shown(cell)}, not a list of choices")
@@ -128,7 +129,7 @@ def choices(cell: Any) -> list[str]:
 
 
 def answers(cell: Any) -> list[Answer]:
-    """Answers of a question: a text, a list of texts, or SQuAD's text and answer_start. An empty list is no answer."""
+    """Answers to a question: a text, a list of texts, or SQuAD's text and answer_start. An empty list is no answer."""
     given = _list_in(cell) if isinstance(cell, str) else _objects(cell)
     if given is None or type(given) is int:
         given = [cell]
@@ -147,7 +148,7 @@ def _answer(part: Any) -> Answer:
 
 
 def slots(cell: Any) -> dict[str, str | None]:
-    """Description of a slot -> its value; an object, or a string of one. An empty value is None."""
+    """Slot description -> value, from an object or a string of one. An empty value is None."""
     given = cell
     if isinstance(cell, str):
         try:
@@ -179,7 +180,7 @@ def _span(part: Any) -> Span:
 
 
 def _part(value: Any, part: Any, place: int | str) -> Any:
-    """value(part); a ValueError says which part it is."""
+    """value(part), with the place of the part in any ValueError."""
     try:
         return value(part)
     except ValueError as error:
@@ -187,7 +188,7 @@ def _part(value: Any, part: Any, place: int | str) -> Any:
 
 
 def _list_in(cell: str) -> list[Any] | None:
-    """The list that a string holds, as JSON or as pandas writes a column of lists; None if it holds none."""
+    """Parses a list in a string, as JSON or as written by pandas; None if there is none."""
     if not cell.lstrip().startswith(("[", "{")):
         return None
     for read in (json.loads, ast.literal_eval):
@@ -200,16 +201,12 @@ def _list_in(cell: str) -> list[Any] | None:
 
 
 def _objects(given: Any) -> Any:
-    """An object of lists as long as one another (as `datasets` has a list of objects) as that list; others as given."""
+    """Converts an object of equally long lists (a list of objects in `datasets`) to a list of objects."""
     if not isinstance(given, dict) or not given or not all(isinstance(column, list) for column in given.values()):
         return [given] if isinstance(given, dict) else given
     if len({len(column) for column in given.values()}) > 1:
         raise ValueError(f"is {_shown(given)}, whose lists differ in length")
     return [dict(zip(given, values, strict=True)) for values in zip(*given.values(), strict=True)]
-
-
-def _kind(cell: Any) -> str:
-    return "missing" if cell is None else _NAMES.get(type(cell), f"of type {type(cell).__name__}")
 
 
 def _shown(cell: Any) -> str:

@@ -1,4 +1,4 @@
-"""The columns of a file that hold the roles: those that the user names, else those of a usual name."""
+"""Finds the columns of a file for each role: named by the user, or else by their usual names."""
 
 import difflib
 import re
@@ -10,17 +10,17 @@ from korbert.tasks.files.roles import Role
 __all__ = ["Given", "choose_columns", "columns_of"]
 
 Given = Mapping[str, str | Sequence[str]]
-"""Role -> the column that holds it, or the columns that hold it together."""
+"""Role -> its column, or its columns in order."""
 
 
 def choose_columns(
     roles: Sequence[Role], present: Sequence[str], given: Given, file: str
 ) -> dict[str, tuple[str, ...]]:
-    """Role -> its columns, one unless they are a series. A role that is not required may be left out.
+    """Role -> its columns, one unless they are a series. Optional roles may be left out.
 
-    present: the columns of the file. Raises CorpusError, which lists them, for a column that is not there or is there
-    twice, for a role that no column or more than one column may hold, and for a column of a usual name of two roles;
-    SettingsError for a role in `given` that is none of `roles`.
+    present: the columns of the file. Raises CorpusError, which lists them, for a missing or duplicate column, for a
+    role with no or several candidate columns, and for a column whose name is usual for two roles; SettingsError for a
+    role in `given` that is not in `roles`.
     """
     chosen: dict[str, tuple[str, ...]] = {}
     for name, columns in given.items():
@@ -46,7 +46,7 @@ def choose_columns(
 
 
 def columns_of(role: Role, present: Iterable[str]) -> tuple[str, ...]:
-    """The columns whose name is a usual one of the role; with more than one, each may be meant."""
+    """The columns with a usual name of the role; several if ambiguous."""
     names = {_plain(name) for name in role.names}
     return tuple(column for column in present if _plain(column) in names)
 
@@ -84,7 +84,7 @@ def _refuse_absent(column: str, role: str, present: Sequence[str], file: str) ->
 
 
 def _refuse_shared(chosen: Mapping[str, tuple[str, ...]], given: Given, present: Sequence[str], file: str) -> None:
-    """Two roles that were not given must not have taken one column: at most one of them is right."""
+    """CorpusError if two roles that the user did not name were matched to the same column."""
     holder: dict[str, str] = {}
     for role, columns in chosen.items():
         for column in columns if role not in given else ():
@@ -97,6 +97,6 @@ def _refuse_shared(chosen: Mapping[str, tuple[str, ...]], given: Given, present:
 
 
 def _listed(columns: Sequence[str]) -> str:
-    """For messages; undecodable characters escaped."""
+    """Column names for messages, with undecodable characters escaped."""
     names = ", ".join(column or "(no name)" for column in columns) or "none"
     return names.encode("utf-8", "backslashreplace").decode()

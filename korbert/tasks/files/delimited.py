@@ -1,4 +1,4 @@
-"""CSV and TSV files, whose first line names the columns."""
+"""Reads CSV and TSV files with a header line."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ from korbert.tasks.files.table import Fault, Records, Table, TextFile
 __all__ = ["are_quoted", "read_delimited"]
 
 _MAX_FIELD_CHARS = (1 << 31) - 1  # a document may be longer than the 128 KiB that Python's csv module allows
-_VOTES = 1_000  # fields with a quote, after which no more are looked at
+_VOTES = 1_000  # at most this many records with a quote are examined
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _BAD_QUOTES = "a quoted field does not end or goes on after its quote, or a carriage return stands outside quotes"
 
@@ -19,7 +19,7 @@ _Fields: TypeAlias = Iterator[tuple[int, list[str] | Fault]]
 
 
 def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -> Table:
-    """quoted: whether a quote opens a field; else it is a character. None: as are_quoted finds."""
+    """quoted: whether quotes delimit fields, or are plain characters; None: detected by are_quoted."""
     if quoted is None:
         quoted = are_quoted(text.lines(), delimiter)
     number, columns = next(_fields(text, delimiter, quoted), (1, Fault("", "holds only blank lines")))
@@ -45,7 +45,7 @@ def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -
 
 
 def _fields(text: TextFile, delimiter: str, quoted: bool) -> _Fields:
-    """First line and fields of each record that is not blank."""
+    """Line number and fields of each non-blank record."""
     if not quoted:
         for number, line in enumerate(text.lines(), 1):
             line = line.rstrip("\r\n")
@@ -60,18 +60,18 @@ def _fields(text: TextFile, delimiter: str, quoted: bool) -> _Fields:
 
 
 def are_quoted(lines: Iterable[str], delimiter: str = "\t") -> bool:
-    """Whether a TSV file was written by a program that quotes fields, so that its quotes are no characters of a text.
+    """Whether a TSV file was written by a program that quotes fields, so that quotes are not part of the text.
 
-    Such a program (pandas, Excel, Python's csv) quotes every field with a quote, a tab or a line end in it, and doubles
-    the quotes inside. So each record with a quote has a say:
+    Such a program (pandas, Excel, Python's csv) quotes every field that contains a quote, a tab or a line end, and
+    doubles the quotes inside. So each record with a quote votes:
 
-    - for: a quoted field with a doubled quote inside; or tabs or line ends inside quotes, without which the record has
-      not as many fields as the first line;
-    - against: a quote in a field that is no quoted field as a whole; or lines that each have their fields without
+    - for: a quoted field with a doubled quote inside; or tabs or line ends inside quotes, without which the record
+      would not have as many fields as the first line;
+    - against: a quote in a field that is not quoted as a whole; or lines that each have the right fields without
       quoting, and would be one record with it;
     - neither: a quoted field that needs no quotes.
 
-    Quotes are honoured where more are for it than against, and where the first line is quoted throughout.
+    Quotes are honoured if more records vote for than against, or if the whole first line is quoted.
     """
     records = csv_records(lines, _MAX_FIELD_CHARS, delimiter)
     first = next(((text or "").rstrip("\r\n") for _, text, _ in records if (text or "").strip()), "")
@@ -89,7 +89,7 @@ def are_quoted(lines: Iterable[str], delimiter: str = "\t") -> bool:
 
 
 def _vote(record: str, fields: list[str] | None, delimiter: str, width: int) -> int:
-    """1 for quoting, -1 against, 0 for neither. fields: of the record as CSV has them."""
+    """1 for quoting, -1 against, 0 for neither. fields: of the record, parsed as CSV."""
     if fields is None:
         return -1
     lines = [line.split(delimiter) for line in record.split("\n")]

@@ -1,4 +1,4 @@
-"""The names of the formats, for settings and commands, which read no file. Each is opened by forms.py."""
+"""Format names, for settings and commands that read no file. forms.py opens the files."""
 
 from typing import Literal, get_args
 

@@ -1,4 +1,4 @@
-"""The format of a labelled file: said by the user, told by its ending, or found in its content."""
+"""Detects the format of a labelled file: given by the user, or from its extension or content."""
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
@@ -47,10 +47,10 @@ _CONLLU_WIDTH = 10
 
 
 def open_table(path: Path, form: Form = "auto") -> Table:
-    """The table of a file, or of a folder that `datasets` saved. Only its beginning has been read.
+    """Opens a file, or a folder saved by `datasets`, as a table. Reads only its beginning.
 
-    Raises CorpusError for a missing file, another folder, an unknown format, and a file that is not of its format;
-    SettingsError for a form that is none.
+    Raises CorpusError for a missing file, any other folder, an unknown format, and a file not in its format;
+    SettingsError for an unknown `form`.
     """
     if form not in FORMS:
         near = difflib.get_close_matches(form, FORMS, 1)
@@ -84,7 +84,7 @@ def open_table(path: Path, form: Form = "auto") -> Table:
 
 
 def _found(form: Form, lines: Sequence[str], path: Path) -> Form:
-    """The form of a text that begins with these lines. form: that of its ending, which some contents correct."""
+    """The format of a text file that begins with these lines. form: by its extension, which content may correct."""
     first = next((line for line in lines if line.strip()), "")
     if form in ("tsv", "auto") and first.startswith("## "):
         return "klue-ner"
@@ -113,7 +113,7 @@ def _looks_like(lines: Sequence[str], first: str, path: Path) -> Form:
 
 
 def _is_conll(lines: Sequence[str]) -> bool:
-    """Whether blank lines separate blocks, and every line in them has the same number of columns, at least two."""
+    """Whether blank lines separate blocks whose lines all have the same number of columns, at least two."""
     filled = [line for line in lines if line.strip() and not line.startswith("-DOCSTART-")]
     last = max((number for number, line in enumerate(lines) if line.strip()), default=0)
     ends_inside = any(not line.strip() for line in lines[:last])

@@ -1,4 +1,4 @@
-"""JSON lines, and JSON files of a list of objects. A column inside an object is named by its path: labels.label."""
+"""Reads JSON lines, and JSON files with a list of objects. Nested columns are named by path: labels.label."""
 
 import json
 import re
@@ -11,22 +11,22 @@ from korbert.tasks.files.table import Fault, Records, Table, TextFile, type_name
 
 __all__ = ["cell_of", "holds_lines", "nested_columns", "read_json", "read_jsonl"]
 
-_LOOKED_AT = 1_000  # records whose keys are the columns
+_LOOKED_AT = 1_000  # records whose keys become the columns
 _SPACE = re.compile(r"\s*")
 
 _Found: TypeAlias = Iterator[tuple[int, Any]]  # number and value, or Fault
 
 
 def read_jsonl(text: TextFile) -> Table:
-    """An object a line. Its columns are the keys of the first thousand."""
+    """One object per line. The columns are the keys of the first thousand."""
     return _table(text, "JSON lines", "line", lambda: _lines(text))
 
 
 def read_json(text: TextFile) -> Table:
-    """A list of objects, or an object with one such list (`{"data": [...]}`), which may hold other values beside it.
+    """A list of objects, or an object with one such list (`{"data": [...]}`) among other values.
 
-    In SQuAD's form (KorQuAD, KLUE-MRC), whose list is of articles, a record is a question, with context and title.
-    Raises CorpusError for other JSON, and with the line for what is no JSON.
+    In SQuAD format (KorQuAD, KLUE-MRC), a list of articles, each question is a record, with its context and title.
+    Raises CorpusError for other JSON, and for invalid JSON, with the line.
     """
     whole = "".join(text.lines())
     begin = _past_space(whole, 0)
@@ -39,7 +39,7 @@ def read_json(text: TextFile) -> Table:
 
 
 def holds_lines(lines: Iterable[str]) -> bool:
-    """Whether a file that begins with { is JSON lines: its first line is an object, and another follows it."""
+    """Whether a file that begins with { is JSON lines: its first line is an object, and the next one begins another."""
     filled = (line for line in lines if line.strip())
     try:
         json.loads(next(filled, ""))
@@ -49,7 +49,7 @@ def holds_lines(lines: Iterable[str]) -> bool:
 
 
 def cell_of(record: Mapping[str, Any], column: str) -> Any:
-    """The value of a key, or of keys in one another that dots separate; None where there is none."""
+    """The value of a key or of a dotted path; None if there is none."""
     if column in record or "." not in column:
         return record.get(column)
     key, rest = column.split(".", 1)
@@ -58,7 +58,7 @@ def cell_of(record: Mapping[str, Any], column: str) -> Any:
 
 
 def nested_columns(record: Mapping[str, Any], before: str = "") -> Iterator[str]:
-    """The keys, those of objects inside behind theirs and a dot."""
+    """The keys, with those of nested objects as dotted paths."""
     for key, value in record.items():
         yield f"{before}{key}"
         if isinstance(value, dict):
@@ -97,7 +97,7 @@ def _lines(text: TextFile) -> _Found:
 
 
 def _items(whole: str, begin: int, text: TextFile) -> _Found:
-    """The items of a list, one decoded at a time, each with its line. begin: of the list."""
+    """Decodes the items of a list one by one, each with its line. begin: offset of the list."""
     decoder = json.JSONDecoder()
     line, counted, at = 1, 0, begin
     opening = "["
@@ -133,7 +133,11 @@ def _only_list(whole: str, text: TextFile) -> list[Any]:
     except (ValueError, RecursionError) as error:
         line, cause = getattr(error, "lineno", 1), getattr(error, "msg", error)
         raise CorpusError(f"{text.path}, line {line}: not JSON ({cause}): mend it") from error
-    held = {key: inner for key, inner in value.items() if _is_rows(inner)} if isinstance(value, dict) else {}
+    held = {}
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if isinstance(inner, list) and any(isinstance(item, dict) for item in inner):
+                held[key] = inner
     if len(held) != 1:
         what = f"lists of objects at {', '.join(held)}" if held else f"{type_name(value)} without a list of objects"
         raise CorpusError(f"{text.path}: {what}: give a list of objects, or an object with one such list")
@@ -141,7 +145,7 @@ def _only_list(whole: str, text: TextFile) -> list[Any]:
 
 
 def _questions(articles: Sequence[Any]) -> _Found:
-    """The keys of each question, those of its paragraph (context) and its title. An article without them is a fault."""
+    """One record per question, with its context and title. An article without paragraphs is a fault."""
     number = 0
     for place, article in enumerate(articles):
         try:
@@ -155,10 +159,6 @@ def _questions(articles: Sequence[Any]) -> _Found:
                 number += 1
                 head = {"title": article.get("title"), "context": context}
                 yield number, head | question if isinstance(question, dict) else question
-
-
-def _is_rows(value: object) -> bool:
-    return isinstance(value, list) and any(isinstance(item, dict) for item in value)
 
 
 def _shown(whole: str, at: int) -> str:

@@ -1,4 +1,4 @@
-"""Roles: what a kind of task needs of a row, the columns that usually hold it, and how a cell becomes its value."""
+"""Roles: the fields that a task needs in a row, their usual column names, and how cells are parsed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ __all__ = ["ROLES", "Role"]
 
 @dataclass(frozen=True)
 class Role:
-    """What a kind of task needs of a row.
+    """A field that a task needs in a row.
 
-    names: of columns that usually hold it; case does not matter, and a space or a hyphen is as good as an underscore.
-    value: makes a value of a cell that is not empty, or raises ValueError with what is wrong ("is a list, not a text").
+    names: usual column names; case is ignored, and spaces and hyphens equal underscores.
+    value: parses a non-empty cell, or raises ValueError with the fault ("is a list, not a text").
     required: a file without its column is refused, and a row whose cell is empty is dropped.
     may_be_empty: an empty cell of a required role is None, and its row is kept.
     unique: no two rows have the same value.
-    series: beginnings of the names of columns that hold it together, numbered: "choice" for choice1, choice_2; then
-    `value` gets the list of their cells.
+    series: prefixes of numbered columns that hold it together: "choice" for choice1, choice_2; then
+    `value` receives the list of their cells.
     """
 
     name: str

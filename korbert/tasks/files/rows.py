@@ -1,4 +1,4 @@
-"""Rows of labelled files: a value for each role, where each row stands, and what was dropped and why."""
+"""Rows of labelled files: a value per role, the place of each row, and what was dropped and why."""
 
 from array import array
 from bisect import bisect_right
@@ -14,12 +14,12 @@ from korbert.tasks.files.columns import Given, choose_columns
 from korbert.tasks.files.form import Form
 from korbert.tasks.files.forms import open_table
 from korbert.tasks.files.roles import Role
-from korbert.tasks.files.table import Fault, Table
+from korbert.tasks.files.table import Fault
 
 __all__ = ["Dropped", "Place", "Places", "Row", "Rows", "Source", "read_rows", "refuse_unseen_labels"]
 
 Row: TypeAlias = dict[str, Any]
-"""Role -> value; None where an optional role has no column or an empty cell."""
+"""Role -> value; None if an optional role has no column or an empty cell."""
 
 _PLACES_SHOWN = 3
 _LABELS_SHOWN = 5
@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 
 class Places(Sequence[Place]):
-    """The places of rows. A number a row is held, as there may be millions."""
+    """The places of rows. Stores one number per row, as there may be millions."""
 
     def __init__(self) -> None:
         self._files: list[tuple[str, str]] = []
@@ -45,7 +45,7 @@ class Places(Sequence[Place]):
         self._numbers = array("q")
 
     def begin(self, file: str, unit: str) -> None:
-        """The rows to come are of this file."""
+        """Starts a file: the following rows are from it."""
         self._files.append((file, unit))
         self._begins.append(len(self._numbers))
 
@@ -65,7 +65,7 @@ class Places(Sequence[Place]):
 
 @dataclass(frozen=True)
 class Source:
-    """A file that was read: its format and encoding, role -> columns taken, and the number of its rows."""
+    """A file that was read: format and encoding, role -> columns used, and number of rows."""
 
     file: str
     form: str
@@ -81,7 +81,7 @@ class Source:
 
 @dataclass
 class Dropped:
-    """Records of one reason that are no rows. first: places and details of the first three."""
+    """Records dropped for one reason. first: places and details of the first three."""
 
     count: int = 0
     first: list[str] = field(default_factory=list)
@@ -94,9 +94,9 @@ class Dropped:
 
 @dataclass
 class Rows:
-    """Rows in the order of the files, the place of each, and how they were read.
+    """Rows in file order, with their places, and how they were read.
 
-    dropped: reason -> records that are no rows. notes: what else should be said.
+    dropped: reason -> dropped records. notes: further remarks for the user.
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -113,11 +113,11 @@ class Rows:
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """Role -> columns taken, of the first file that has the role."""
+        """Role -> columns used, from the first file that has the role."""
         return {role: columns for source in reversed(self.sources) for role, columns in source.columns.items()}
 
     def said(self) -> list[str]:
-        """Lines for people: the files, what was dropped with the first places, and notes."""
+        """Summary lines: the files, what was dropped with the first places, and notes."""
         more = {True: "; ...", False: ""}
         drops = [
             f"dropped {dropped.count:,} as {reason}: {'; '.join(dropped.first)}{more[dropped.count > _PLACES_SHOWN]}"
@@ -137,14 +137,13 @@ def read_rows(
     columns: Given | None = None,
     check: Callable[[Row], object] | None = None,
 ) -> Rows:
-    """The rows of labelled files, in order. What is dropped and what is refused: see the table of this package.
+    """Reads labelled files, in order. For what is dropped or refused, see the table of this package.
 
-    form: of all the files; "auto" is by ending, else by content. columns: role -> its column, or several of them in
-    order; roles without are found by their usual names, in each file anew. check: raises ValueError for a row whose
-    values do not fit one another, which drops it as bad_row.
-
-    Raises CorpusError, which names file and line, what is there, and what to do; SettingsError for an unknown form and
-    for a role in `columns` that is none of `roles`.
+    form: of all files; "auto": by extension, or else content. columns: role -> its column, or several in order; other
+    roles are found by their usual names, per file. check: raises ValueError for a row with inconsistent values, which
+    drops it as bad_row.
+    Raises CorpusError with file, line, what is there, and what to do; SettingsError for an unknown form and for a role
+    in `columns` that is not in `roles`.
     """
     result = Rows()
     for path in map(Path, [paths] if isinstance(paths, str | Path) else paths):
@@ -152,7 +151,14 @@ def read_rows(
         chosen = choose_columns(roles, table.columns, columns or {}, str(path))
         before, faults = len(result), sum(dropped.count for dropped in result.dropped.values())
         result.places.begin(str(path), table.unit)
-        _add(result, table, str(path), _Reading(roles, chosen, check))
+        reading = _Reading(roles, chosen, check)
+        for number, record in table.read(reading.wanted):
+            row = record if isinstance(record, Fault) else reading.row(record)
+            if isinstance(row, Fault):
+                result.drop(str(Place(str(path), table.unit, number)), row)
+            else:
+                result.rows.append(row)
+                result.places.add(number)
         count = len(result) - before
         if count == 0 and sum(dropped.count for dropped in result.dropped.values()) == faults:
             raise CorpusError(f"{path}: holds no row: give a file with rows")
@@ -166,7 +172,7 @@ def read_rows(
 
 
 class _Reading:
-    """How the cells of a record become a row."""
+    """Parses the cells of a record into a row."""
 
     def __init__(
         self, roles: Sequence[Role], chosen: Mapping[str, tuple[str, ...]], check: Callable[[Row], object] | None
@@ -202,18 +208,8 @@ class _Reading:
         return row
 
 
-def _add(result: Rows, table: Table, file: str, reading: _Reading) -> None:
-    for number, record in table.read(reading.wanted):
-        row = record if isinstance(record, Fault) else reading.row(record)
-        if isinstance(row, Fault):
-            result.drop(str(Place(file, table.unit, number)), row)
-        else:
-            result.rows.append(row)
-            result.places.add(number)
-
-
 def _settle_repeated(result: Rows, role: str, *, is_given: bool) -> None:
-    """A repeated value is refused where the user named the column; else the column was none of ids and is left out."""
+    """Refuses repeated values if the user named the column; otherwise it does not hold ids and is ignored."""
     seen: dict[Any, int] = {}
     for index, row in enumerate(result.rows):
         value = row[role]
@@ -228,9 +224,9 @@ def _settle_repeated(result: Rows, role: str, *, is_given: bool) -> None:
 
 
 def refuse_unseen_labels(rows: Rows, known: Iterable[str], role: str = "label") -> None:
-    """Raises CorpusError where a row has a label that is not `known`, from training: which, how often, and where.
+    """Raises CorpusError for labels not `known` from training: which, how often, and where.
 
-    The role may hold a label a row, or a list of them.
+    The role may hold one label per row, or a list.
     """
     names = set(known)
     count: Counter[str] = Counter()
@@ -249,5 +245,5 @@ def refuse_unseen_labels(rows: Rows, known: Iterable[str], role: str = "label") 
         more = f"; and {len(count) - _LABELS_SHOWN} more" if len(count) > _LABELS_SHOWN else ""
         listed = ", ".join(sorted(names)[:20])
         raise CorpusError(
-            f"labels that training did not have: {shown}{more}: known are {listed}: mend them or train anew"
+            f"labels not seen in training: {shown}{more}: known are {listed}: correct them or train again"
         )

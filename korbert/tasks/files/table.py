@@ -1,4 +1,4 @@
-"""What every format is read as: a table of columns whose records come one by one, and text files as lines."""
+"""The common form of all formats: a table whose records are read one by one, and text files as lines."""
 
 import io
 from collections.abc import Callable, Iterator, Sequence
@@ -12,27 +12,27 @@ from korbert.streams.frames import open_bytes
 
 __all__ = ["Fault", "Records", "Table", "TextFile", "open_text", "type_name"]
 
-_NUL_SHARE = 0.2  # of a file's beginning: in UTF-16 half of all Latin text, a third of Korean text with markup
+_NUL_SHARE = 0.2  # of the head of a file: in UTF-16 half of Latin text is NUL, a third of Korean text with markup
 _JSON_NAMES = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
 
 
 class Fault(NamedTuple):
-    """Why a record is no row. reason: in snake_case, for counting. what: is there, for people."""
+    """Why a record is dropped. reason: in snake_case, for counting. what: the details, for messages."""
 
     reason: str
     what: str
 
 
 Records: TypeAlias = Iterator[tuple[int, list[Any] | Fault]]
-"""Number of each record (from 1), and its cells or its fault."""
+"""Number of each record (from 1), and its cells or fault."""
 
 
 @dataclass(frozen=True)
 class Table:
     """A labelled file.
 
-    form: its format, for people. encoding: of its text, "" where it has none of its own. unit: what the numbers count,
-    "line" or "record". read: makes the records, with the cells of the columns asked for, each time from the beginning.
+    form: its format, for messages. encoding: of its text, "" if the format fixes it. unit: what record numbers count,
+    "line" or "record". read: iterates over records from the start, with the cells of the given columns.
     """
 
     columns: tuple[str, ...]
@@ -44,25 +44,25 @@ class Table:
 
 @dataclass(frozen=True)
 class TextFile:
-    """A file of text, and how its bytes are read. line_end: CR where the file has no LF, as old Macs wrote."""
+    """A text file, and how its bytes are decoded. line_end: CR if the file has no LF, as on old Macs."""
 
     path: Path
     encoding: str
     line_end: str
 
     def lines(self) -> Iterator[str]:
-        """Each with its line end. Undecodable bytes are lone surrogates, a byte-order mark is removed."""
+        """The lines, with their ends. Undecodable bytes become lone surrogates; a byte-order mark is removed."""
         codec = "utf-8-sig" if self.encoding == "utf-8" else self.encoding
         with io.TextIOWrapper(open_bytes(self.path), codec, "surrogateescape", self.line_end) as file:
             try:
                 yield from file
-            except UnicodeError as error:  # of UTF-16, where no single byte can be escaped
+            except UnicodeError as error:  # UTF-16, where single bytes cannot be escaped
                 cause = error.reason if isinstance(error, UnicodeDecodeError) else error
                 raise CorpusError(f"{self.path}: is no {self.encoding.upper()} ({cause}): save it as UTF-8") from error
 
 
 def open_text(path: Path) -> TextFile:
-    """Detects encoding and line ends. Raises CorpusError for an empty file, and for UTF-16 without its mark."""
+    """Detects encoding and line ends. Raises CorpusError for an empty file, and for UTF-16 without a BOM."""
     with open_bytes(path) as file:
         head = file.read(HEAD_BYTES)
     encoding = encoding_in(head)

@@ -99,7 +99,7 @@ def read_conllu(text: TextFile) -> Table:
 def _table(
     text: TextFile, form: str, columns: tuple[str, ...], sentence: Callable[[Sequence[str]], _Sentence | None]
 ) -> Table:
-    """sentence: the columns of a block of lines, None if it holds no token."""
+    """sentence: parses a block of lines into columns, None if it has no token."""
 
     def read(wanted: Sequence[str]) -> Records:
         for number, lines in _blocks(text):
@@ -115,7 +115,7 @@ def _table(
 
 
 def _blocks(text: TextFile) -> Iterator[tuple[int, list[str]]]:
-    """The lines between blank ones, each block with the number of its first line."""
+    """Blocks of lines separated by blank lines, each with the number of its first line."""
     block: list[str] = []
     number = 0
     for number, line in enumerate(text.lines(), 1):

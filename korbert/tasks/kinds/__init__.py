@@ -1,6 +1,6 @@
-"""The kinds of tasks, a file each; KINDS is their table. Settings of all kinds: settings.py.
+"""The kinds of tasks, one file each; KINDS lists them. Settings of all kinds: settings.py.
 
-1. base.py: what a kind gives: roles of a row, examples, model, loss, predictions, scores.
+1. base.py: the interface of a kind: roles of a row, examples, model, loss, predictions, scores.
 2. texts.py: one text or two as a row of pieces.
 3. classification.py, regression.py, choice.py, tagging.py, reading.py, slots.py, embedding.py: the kinds.
 """
@@ -22,7 +22,7 @@ __all__ = ["KINDS", "Entry", "kind_of_task", "section_class"]
 
 @dataclass(frozen=True)
 class Entry:
-    """A kind: its name in recipes, the module of its class, the class, that of its section, and what it is."""
+    """A kind: its name in recipes, the module of its class, the class, its section class, and a description."""
 
     name: str
     module: str
@@ -60,9 +60,9 @@ KINDS: Mapping[str, Entry] = {
 
 
 def section_class(raw: Mapping[str, Any]) -> "type[TaskSection]":
-    """The class of a section [tasks.NAME] of a recipe: by its `kind`, or that of the known data set in its `set`.
+    """The class of a section [tasks.NAME] of a recipe: from its `kind`, or from the known data set in `set`.
 
-    ValueError for a kind or a set that is not known, with the nearest name.
+    ValueError for an unknown kind or set, with the closest name.
     """
     kind = raw.get("kind")
     if kind is None and isinstance(raw.get("set"), str) and raw["set"]:
@@ -81,9 +81,9 @@ def section_class(raw: Mapping[str, Any]) -> "type[TaskSection]":
 
 
 def kind_of_task(task: Mapping[str, Any], place: str) -> "Kind":
-    """The task that a model has learned, from `task` of its config.json. SettingsError, which names `place`."""
+    """The task of a fine-tuned model, from `task` of its config.json. SettingsError, which names `place`."""
     fields = dict(task)
     entry = KINDS.get(str(fields.pop("kind", None)))
     if entry is None:
-        raise SettingsError(f"{place}: has no task that `korbert finetune` has taught: name another folder")
+        raise SettingsError(f"{place}: was not fine-tuned by `korbert finetune`: name another folder")
     return entry.kind_class.model_validate(fields)

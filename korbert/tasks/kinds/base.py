@@ -1,4 +1,4 @@
-"""What every kind of task is made of."""
+"""The interface of all kinds of tasks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ class Head(NamedTuple):
 
 
 class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
-    """A task: what its training rows define (such as the labels), and how it is learned and scored.
+    """A task: what its training rows define (such as the labels), and how it is trained and scored.
 
     Its fields are saved with the model, in `task` of config.json, so that it can be scored and used elsewhere.
 
@@ -69,8 +69,8 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
     name: ClassVar[str]
 
-    predicts_untrained: ClassVar[bool] = False  # then the encoder as it was found is a baseline
-    reads_all: ClassVar[bool] = False  # of a text, window by window; else its first max_length pieces
+    predicts_untrained: ClassVar[bool] = False  # if True, the encoder without fine-tuning is a baseline
+    reads_all: ClassVar[bool] = False  # reads texts window by window, not only the first max_length pieces
 
     metrics: tuple[str, ...]
     max_length: int
@@ -88,7 +88,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     @classmethod
     @abstractmethod
     def learned_from(cls, rows: Rows, settings: Any) -> Self:
-        """The task that the training rows define. CorpusError if they cannot be learned."""
+        """The task that the training rows define. CorpusError if they cannot be trained on."""
 
     @abstractmethod
     def about(self) -> str:
@@ -122,7 +122,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
     @abstractmethod
     def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
-        """Rows as examples. Rows without a target can be prepared, but not learned."""
+        """Rows as examples. Rows without a target can be prepared, but not trained on."""
 
     @abstractmethod
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> Model:
@@ -130,7 +130,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
     def head(self) -> Head:
         """Its head on a frozen encoder. SettingsError if the kind has none."""
-        raise SettingsError(f"features: a task of the kind {self.name} is not learned from them: leave features out")
+        raise SettingsError(f"features: tasks of kind {self.name} do not support them: leave features out")
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
@@ -138,7 +138,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
     @abstractmethod
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
-        """A prediction for each row, in order. Of several connected processes all get all."""
+        """A prediction for each row, in order. With several connected processes, all get all."""
 
     @property
     def is_settled(self) -> bool:
@@ -160,14 +160,14 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
     @abstractmethod
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
-        """What the scores need of each row, (N, ...): a run as in korbert.tasks.statistics."""
+        """The data that scores need per row, (N, ...): a run as in korbert.tasks.statistics."""
 
     @abstractmethod
     def score(self, metric: str) -> Score:
-        """A metric as a function of such a run. SettingsError for one that the kind does not have."""
+        """A metric as a function of such a run. SettingsError for an unsupported metric."""
 
     def scores(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> dict[str, float | None]:
-        """The value of each metric, None where it is undefined. At least one row."""
+        """The value of each metric, None if undefined. Needs at least one row."""
         run = self.run(rows, predictions)
         counts = np.ones(len(run), dtype=np.int64)
         return {metric: self.score(metric)(run, counts) for metric in self.metrics}
@@ -183,5 +183,5 @@ _T = TypeVar("_T")
 def among(known: Mapping[str, _T], metric: str) -> _T:
     """The score of that name. SettingsError if there is none."""
     if metric not in known:
-        raise SettingsError(f"metrics: {metric!r} is no score of this task: take {', '.join(known)}")
+        raise SettingsError(f"metrics: {metric!r} is not a score of this task: use one of {', '.join(known)}")
     return known[metric]

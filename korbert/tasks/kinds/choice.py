@@ -1,4 +1,4 @@
-"""The right one of several continuations or answers (SWAG, COPA, HellaSwag)."""
+"""Multiple choice: the correct continuation or answer of several (SWAG, COPA, HellaSwag)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self, Unpack
@@ -27,7 +27,7 @@ __all__ = ["Choice"]
 class Choice(Kind, frozen=True):
     """One of several choices. most: the largest number of them in training.
 
-    A target is the place of the right choice, from 0; a prediction {"choice": its place, "probabilities": of each}.
+    A target is the index of the correct choice; a prediction is {"choice": index, "probabilities": of each}.
     """
 
     name: ClassVar[str] = "choice"
@@ -60,7 +60,7 @@ class Choice(Kind, frozen=True):
         return [row["text"], *row["choices"]]
 
     def target(self, row: Row) -> int:
-        """The label is the place of the right choice, from 0, or its very text."""
+        """The label is the index of the correct choice, from 0, or its exact text."""
         label, choices = row["label"], row["choices"]
         if label in choices:
             return int(choices.index(label))
@@ -84,7 +84,7 @@ class Choice(Kind, frozen=True):
         return Head(1, self.pooling)
 
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        """Cross entropy among the choices, in nats a row."""
+        """Cross-entropy over the choices, in nats per row."""
         return {"loss": F.cross_entropy(_scores(model, batch), batch["labels"])}
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
@@ -113,12 +113,12 @@ class Choice(Kind, frozen=True):
         yield Baseline("tfidf", {"c": found.chosen}, self._predictions(found.test, test))
 
     def _predictions(self, shares: NDArray[Any], rows: Sequence[Row]) -> list[Prediction]:
-        """shares: (N, K) probabilities, K the most choices of a row."""
+        """shares: (N, K) probabilities, K the maximum number of choices."""
         own = (share[: len(row["choices"])] for share, row in zip(shares, rows, strict=True))
         return [{"choice": int(one.argmax()), "probabilities": one.astype(np.float64).tolist()} for one in own]
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
-        """(N, 2) places of the right and of the predicted choice."""
+        """(N, 2) indices of the correct and the predicted choice."""
         choices = [prediction["choice"] for prediction in predictions]
         return np.array([list(map(self.target, rows)), choices], dtype=np.int64).T
 
@@ -128,6 +128,6 @@ class Choice(Kind, frozen=True):
 
 
 def _scores(model: nn.Module, batch: Batch) -> Tensor:
-    """(B, K) float32, K the most choices in the batch; minus infinity behind the last one of a row."""
+    """(B, K) float32, K the maximum number of choices in the batch; rows with fewer are padded with -inf."""
     flat = model(**model_inputs(batch)).float()[:, 0]
     return torch.nn.utils.rnn.pad_sequence(flat.split(batch["sizes"]), batch_first=True, padding_value=float("-inf"))

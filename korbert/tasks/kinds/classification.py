@@ -33,8 +33,8 @@ _MOST_LABELS = 1_000
 class Classification(Kind, frozen=True):
     """Labels of a text or a pair.
 
-    labels: their names. several: a text may have several of them, or none. pair: rows have two texts. weights: of each
-    label in the loss; None: all alike. uncounted: the label that micro_f1 leaves out, as KLUE-RE does no_relation.
+    labels: their names. several: a text may have any number of labels. pair: rows have two texts. weights: label
+    weights in the loss; None: equal. uncounted: the label that micro_f1 leaves out, such as no_relation in KLUE-RE.
     A target is a label, or a list of labels; a prediction is {"label" or "labels", "probabilities"}.
     """
 
@@ -107,7 +107,7 @@ class Classification(Kind, frozen=True):
         return Prepared(rows, examples_of(texts, labels, encoded, tokenizer, self.max_length))
 
     def _numbers(self, labels: Sequence[Any]) -> NDArray[Any]:
-        """(N,) int64, or (N, C) float32 of several labels; 0 where there is none."""
+        """(N,) int64, or (N, C) float32 for several labels; 0 if there is none."""
         places = {label: place for place, label in enumerate(self.labels)}
         if not self.several:
             return np.array([places.get(label, 0) for label in labels], dtype=np.int64)
@@ -127,7 +127,7 @@ class Classification(Kind, frozen=True):
         return Head(len(self.labels), self.pooling)
 
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        """In nats a row: cross entropy; of several labels the sum over them of each one's binary cross entropy."""
+        """In nats per row: cross-entropy; with several labels, binary cross-entropy summed over the labels."""
         scores = model(**model_inputs(batch)).float()  # (B, C)
         weights = None if self.weights is None else torch.tensor(self.weights, device=scores.device)
         if self.several:
@@ -144,7 +144,7 @@ class Classification(Kind, frozen=True):
         return [self.prediction(row) for row in found.astype(np.float64)]
 
     def prediction(self, shares: NDArray[np.float64]) -> Prediction:
-        """What the probabilities of the labels (C,) say: the likeliest label, or those that are likelier than not."""
+        """The prediction for label probabilities (C,): the most probable label, or all above 0.5."""
         probabilities = dict(zip(self.labels, shares.tolist(), strict=True))
         if self.several:
             labels = [label for label, share in probabilities.items() if share > 0.5]
@@ -176,7 +176,7 @@ class Classification(Kind, frozen=True):
         yield Baseline("tfidf", {"c": found.chosen}, [self.prediction(row) for row in found.test])
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
-        """(N, 2) numbers of right and predicted label; (N, 2, C) bool of several."""
+        """(N, 2) ids of gold and predicted labels; (N, 2, C) bool for several."""
         given = [prediction["labels" if self.several else "label"] for prediction in predictions]
         targets = self._numbers([self.target(row) for row in rows])
         return np.stack([targets, self._numbers(given)], axis=1).astype(bool if self.several else int)
@@ -206,7 +206,7 @@ def _as_list(label: Any) -> list[str]:
 
 
 def _natural(label: str) -> tuple[int, int, str]:
-    """Numbers by value, before names."""
+    """Sort key: numbers by value, before names."""
     return (0, int(label), "") if label.isascii() and label.isdecimal() else (1, 0, label)
 
 

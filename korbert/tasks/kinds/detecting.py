@@ -1,4 +1,4 @@
-"""Which kind of task a labelled file is for, from its columns and the first rows."""
+"""Detects the kind of task of a labelled file from its columns and first rows."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -14,11 +14,11 @@ from korbert.tasks.files.table import Fault
 __all__ = ["Detected", "detect"]
 
 _ROWS = 1_000
-_MANY_NUMBERS = 20  # different ones: more are scores, not labels
+_MANY_NUMBERS = 20  # more distinct numbers than this are scores, not labels
 
 
 class Detected(NamedTuple):
-    """The kind, the columns that its roles need besides the usual ones, and why it is this kind."""
+    """The kind, the columns of its roles that have unusual names, and the reason."""
 
     kind: str
     columns: Mapping[str, Sequence[str]]
@@ -26,9 +26,9 @@ class Detected(NamedTuple):
 
 
 def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto") -> Detected:
-    """The kind of task that a training file is for. columns: role -> column, as the user named them.
+    """Detects the kind of task of a training file. columns: role -> column, as named by the user.
 
-    Raises CorpusError where the columns tell of no kind, and for a column that is not there.
+    Raises CorpusError if no kind fits the columns, and for a missing column.
     """
     table = open_table(path, form)
     choose_columns([role for role in ROLES.values() if role.name in columns], table.columns, columns, str(path))

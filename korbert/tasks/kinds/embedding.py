@@ -1,17 +1,17 @@
-"""Vectors of texts, near where the texts are alike.
+"""Text embeddings: similar texts get nearby vectors.
 
-What is learned from depends on the columns of the training rows:
+The training objective depends on the columns of the training rows:
 
-| columns | what is near, and what is far |
+| columns | positives and negatives |
 |---|---|
-| text | a text is near to itself under another dropout, and far from the others of its batch |
-| text, pair | the two texts are near, far from those of the other rows of the batch |
-| text, pair, label | the same for pairs with a label of `near`; those of the same text with one of `far` are far |
-| text, pair, score | the higher the score, the nearer |
+| text | positive: the same text under another dropout mask; negatives: other texts of the batch |
+| text, pair | positive: the two texts; negatives: texts of other rows of the batch |
+| text, pair, label | the same for pairs with a label in `near`; pairs of the same text in `far` are hard negatives |
+| text, pair, score | ranking: the higher the score, the nearer |
 
-All but the last are SimCSE's (Gao et al. 2021, 3 and 4). Validation and test rows have text, pair and score: what
-counts is whether the cosines rank them as the scores do. Of several processes each has its part of a batch, and so
-fewer texts to tell apart.
+All but the last are SimCSE (Gao et al. 2021, 3 and 4). Validation and test rows have text, pair and score; the metric
+is rank correlation of cosines and scores. With several processes, each has a part of the batch and so fewer
+in-batch negatives.
 """
 
 import logging
@@ -53,7 +53,7 @@ _ABOUT: Mapping[_Form, str] = {
 
 
 class Embedding(Kind, frozen=True):
-    """Vectors of texts. learns: what from.
+    """Text embeddings. learns: form of the training rows.
 
     A target is a score, a prediction the cosine of the two vectors.
     """
@@ -123,7 +123,7 @@ class Embedding(Kind, frozen=True):
         groups = self._by_anchor(rows) if labelled else list(map(self.texts, rows))
         if self.learns == "scores":
             labels = np.array([row.get("score") or 0.0 for row in rows], dtype=np.float32)
-        else:  # the number of the first text, which tells equal ones
+        else:  # the number of the first text, to recognise equal ones
             numbers = {text: number for number, text in enumerate(dict.fromkeys(group[0] for group in groups))}
             labels = np.array([numbers[group[0]] for group in groups], dtype=np.int64)
         members = [(text,) for group in groups for text in group]
@@ -131,7 +131,7 @@ class Embedding(Kind, frozen=True):
         return Prepared(rows, Groups.of(found, list(map(len, groups)), labels))
 
     def _by_anchor(self, rows: Sequence[Row]) -> list[list[str]]:
-        """(text, near text, far text if it has one) of each row that is near; far texts are dealt out in turn."""
+        """(text, near text, far text if any) for each near pair; far texts are assigned in turn."""
         pairs: dict[str, tuple[list[str], list[str]]] = {}
         for row in rows:
             pairs.setdefault(row["text"], ([], []))[row["label"] not in self.near].append(row["pair"])
@@ -142,14 +142,14 @@ class Embedding(Kind, frozen=True):
         ]
         idle = sum(len(far) for near, far in pairs.values() if not near)
         if idle:
-            _logger.info("%d rows are far from a text that is near to none: they are left out", idle)
+            _logger.info("%d far pairs have a text without a near pair: they are left out", idle)
         return groups
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> EmbeddingModel:
         return EmbeddingModel(_with_dropout(config, self.dropout), self.pooling, self.normalize, generator)
 
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        """Cross entropy over a batch, in nats a text, or that of the ranks of scores, in nats a batch."""
+        """Contrastive loss, in nats per text, or ranking loss of scores, in nats per batch."""
         inputs, sizes, labels = model_inputs(batch), np.array(batch["sizes"]), batch["labels"]
         if self.learns == "texts":
             first, second = _vectors(model, _twice(inputs)).chunk(2)
@@ -178,7 +178,7 @@ class Embedding(Kind, frozen=True):
     def baselines(
         self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
     ) -> Iterator[Baseline]:
-        """The cosine of the TF-IDF of morphemes, with terms and frequencies of the training texts."""
+        """Cosine of TF-IDF over morphemes, fitted on the training texts."""
         from korbert.tasks.baselines.features import tfidf_features
 
         texts = [morphemes[text] for text in dict.fromkeys(text for row in train for text in self.texts(row))]
@@ -202,7 +202,7 @@ _METRICS: dict[str, Callable[[Any, Any], float | None]] = {
 
 
 def _refuse(learns: _Form, rows: Rows, settings: EmbeddingSection) -> None:
-    """CorpusError for rows that show nothing, SettingsError for settings by which nothing is learned of such rows."""
+    """CorpusError for rows without signal, SettingsError for settings that cannot learn from such rows."""
     if learns == "scores":
         scores = {row["score"] for row in rows if row.get("score") is not None}
         if len(scores) == 1:
@@ -233,7 +233,7 @@ def _vectors(model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
 
 
 def _twice(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The rows, and the same rows behind them."""
+    """The rows, followed by the same rows again."""
     return {
         name: torch.cat([value, value]) if isinstance(value, Tensor) else (*value, *value)
         for name, value in inputs.items()
@@ -241,7 +241,7 @@ def _twice(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_dropout(config: AnyConfig, least: float) -> AnyConfig:
-    """The config with at least that dropout everywhere in the encoder."""
+    """The config with at least dropout `least` everywhere in the encoder."""
     if isinstance(config, EncoderConfig):
         names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
         return config.model_copy(update={name: max(least, getattr(config, name)) for name in names})

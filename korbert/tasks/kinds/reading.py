@@ -1,4 +1,4 @@
-"""Answers to questions, cut out of texts of any length; a question may have none."""
+"""Extractive question answering on texts of any length; a question may have no answer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self, Unpack
@@ -19,7 +19,7 @@ from korbert.tasks.learning import Scoring, outputs
 from korbert.tasks.metrics.reading import KLUE_MRC, answer_scores, best_threshold
 from korbert.tasks.question_rows import right_answers
 from korbert.tasks.questions import AnswerMetrics
-from korbert.tasks.reading import Found, found_in
+from korbert.tasks.reading import found_in
 from korbert.tasks.reading_settings import ReadingSettings
 from korbert.tasks.statistics import Score
 from korbert.tasks.windows import WindowExamples, choice_logits, cut_windows, reading_loss
@@ -28,17 +28,16 @@ from korbert.training.devices import Batch
 
 __all__ = ["Reading"]
 
-_NOT_CHOSEN = 1e30  # a threshold that leaves no question without an answer
+_NOT_CHOSEN = 1e30  # a threshold by which every question is answered
 _KORQUAD = AnswerMetrics(korquad.exact_match, korquad.f1)
 
 
 class Reading(ReadingSettings, Kind, frozen=True):
     """Questions on contexts.
 
-    A target is the list of right answers, {"text", "start"}, empty for none. A prediction is {"answer", "start", "end",
-    "score"}, where questions may have no answer with "no_answer_score", as korbert.tasks.reading.Reader has them. Its
-    fields are those of the Reader's settings. Before validation predictions have chosen a threshold every question is
-    answered.
+    A target is the list of gold answers, {"text", "start"}, empty for none. A prediction is {"answer", "start", "end",
+    "score"}, with "no_answer_score" if questions may have no answer, as in korbert.tasks.reading.Reader. Fields are
+    those of the Reader's settings. Until a threshold is chosen from validation predictions, every question is answered.
     """
 
     name: ClassVar[str] = "reading"
@@ -94,7 +93,7 @@ class Reading(ReadingSettings, Kind, frozen=True):
         return [{"text": answer.text, "start": answer.start} for answer in right_answers(row)]
 
     def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
-        """Of several right answers the first one is learned. A question without one has none in any window."""
+        """The target is the first gold answer. A question without an answer has none in any window."""
         windows = []
         for index, row in enumerate(rows):
             question, context = (encoded[text] for text in self.texts(row))
@@ -109,22 +108,22 @@ class Reading(ReadingSettings, Kind, frozen=True):
         return reading_loss(model, batch)
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
-        """ModelError where the model's scores are NaN."""
+        """ModelError if the model's scores are NaN."""
         examples: Any = prepared.examples
         scores = outputs(model, examples, _ends, batch_size=64, **how)
         if np.isnan(scores).any():
-            raise ModelError("the model gives scores that are no numbers: train it anew, at a lower rate")
-        found = found_in(examples.scored(scores), len(prepared.rows), self)
-        return self._decided([self._prediction(one) for one in found])
-
-    def _prediction(self, found: Found) -> Prediction:
-        """The best answer, whatever the threshold."""
-        best = next(iter(found.candidates), found.none)
-        more = {"no_answer_score": found.no_answer} if self.unanswerable else {}
-        return {"answer": best["text"], **{name: best[name] for name in ("start", "end", "score")}, **more}
+            raise ModelError("the model's scores are not finite: train it again with a lower learning_rate")
+        predictions: list[Prediction] = []  # the best answers, whatever the threshold
+        for found in found_in(examples.scored(scores), len(prepared.rows), self):
+            best = next(iter(found.candidates), found.none)
+            more = {"no_answer_score": found.no_answer} if self.unanswerable else {}
+            predictions.append(
+                {"answer": best["text"], **{name: best[name] for name in ("start", "end", "score")}, **more}
+            )
+        return self._decided(predictions)
 
     def _decided(self, predictions: Sequence[Prediction]) -> list[Prediction]:
-        """With no answer where the threshold asks for it; its score is the probability of none."""
+        """Applies the threshold: answers below it become empty, with the probability of none as score."""
         found = []
         for one in predictions:
             if one["answer"] and self.unanswerable and one["no_answer_score"] > self.threshold:
@@ -138,9 +137,9 @@ class Reading(ReadingSettings, Kind, frozen=True):
         return not self.unanswerable or self.threshold != _NOT_CHOSEN
 
     def settled(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> tuple[Self, list[Prediction]]:
-        """With the threshold whose answers score highest in the first metric (F1 for that of a half).
+        """Chooses the threshold that maximizes the first metric (F1 if that covers only one half).
 
-        It lies in the middle between two questions, so that rounding moves none of them across.
+        It lies midway between two questions, so that rounding does not move any across.
         """
         if self.is_settled:
             return self, list(predictions)
@@ -157,7 +156,7 @@ class Reading(ReadingSettings, Kind, frozen=True):
     def baselines(
         self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
     ) -> Iterator[Baseline]:
-        """The sentence that is nearest to the question; where questions may have no answer, none at all."""
+        """The sentence nearest to the question; and if questions may have no answer, always none."""
         from korbert.tasks.baselines.sentences import nearest_sentences
 
         if self.unanswerable:
@@ -176,7 +175,7 @@ class Reading(ReadingSettings, Kind, frozen=True):
         yield Baseline("sentence", facts, own._decided(predictions[len(valid) :]))
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
-        """(N, 5): exact match and F1 of KorQuAD, exact match and ROUGE-W of KLUE-MRC, whether there is an answer."""
+        """(N, 5): KorQuAD exact match and F1, KLUE-MRC exact match and ROUGE-W, whether there is an answer."""
         right = [[answer["text"] for answer in self.target(row)] for row in rows]
         given = [one["answer"] for one in predictions]
         columns = [*answer_scores(given, right, _KORQUAD), *answer_scores(given, right, KLUE_MRC)]
@@ -192,7 +191,9 @@ class Reading(ReadingSettings, Kind, frozen=True):
         return mean
 
 
-_METRICS: dict[str, tuple[int, bool | None]] = {  # column of a run; of which half: questions with an answer or without
+_METRICS: dict[
+    str, tuple[int, bool | None]
+] = {  # column of a run; True or False: only questions with or without an answer
     "exact_match": (0, None),
     "f1": (1, None),
     "klue_exact_match": (2, None),
@@ -203,5 +204,5 @@ _METRICS: dict[str, tuple[int, bool | None]] = {  # column of a run; of which ha
 
 
 def _ends(model: nn.Module, batch: Batch) -> Tensor:
-    """(B, 2 T): log probabilities of each piece as the first and as the last one of the answer, in turn."""
+    """(B, 2 T): log probabilities of each piece as start and end, interleaved."""
     return torch.stack([part.log_softmax(dim=-1) for part in choice_logits(model, batch)], dim=-1).flatten(1)

@@ -1,4 +1,4 @@
-"""A number for a text or a pair of texts, such as how alike two sentences are."""
+"""A number for a text or a pair of texts, such as the similarity of two sentences."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ __all__ = ["Regression"]
 class Regression(Kind, frozen=True):
     """A number for a text or a pair. mean, deviation: of the training scores. Target and prediction are numbers.
 
-    A new model gives the mean; the loss is in variances of the training scores.
+    A new model predicts the mean; the loss is in units of the training variance.
     """
 
     name: ClassVar[str] = "regression"
@@ -89,7 +89,7 @@ class Regression(Kind, frozen=True):
         return Head(1, self.pooling, self.mean)
 
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        """Mean squared error, as a share of the variance of the training scores."""
+        """Mean squared error, divided by the variance of the training scores."""
         scores = model(**model_inputs(batch)).float()[:, 0]
         return {"loss": F.mse_loss(scores, batch["labels"]) / self.deviation**2}
 

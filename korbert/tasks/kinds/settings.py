@@ -1,4 +1,4 @@
-"""Sections of tasks in a recipe, a class a kind: data, learning, and what the kind can be told. Imports no torch."""
+"""Task sections of a recipe, one class per kind: data, training, and settings of the kind. Imports no torch."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
@@ -25,7 +25,7 @@ _Columns = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) if 
 
 
 class TaskSection(LearningSettings, frozen=True, extra="forbid"):
-    """A task of any kind: its files, where its model begins, and how it is learned."""
+    """A task of any kind: its files, initial weights, and training."""
 
     set: str = Field("", description="a known data set (`korbert tasks` lists them) with its files below --data")
     train: str = Field("", description="training file, relative to the data folder; a glob may match several")
@@ -70,7 +70,7 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
     @model_validator(mode="before")
     @classmethod
     def _heads_learn_faster(cls, values: Any) -> Any:
-        """A small head over an encoder that stays needs a higher rate and more epochs, where none are given."""
+        """Defaults for a head on a frozen encoder, which needs a higher learning rate and more epochs."""
         if isinstance(values, Mapping) and values.get("features") is not None:
             return {"learning_rates": 3e-3, "epochs": 20, **values}
         return values
@@ -94,12 +94,12 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
 
     @model_serializer(mode="wrap")
     def _without_no_limit(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without a limit, the record is the one from before there was this setting, and keeps its digest."""
+        """Omits train_rows if unset, so that older records keep their digests."""
         record: dict[str, Any] = serialize(self)
         return {name: value for name, value in record.items() if name != "train_rows" or value is not None}
 
     def patterns(self) -> dict[str, str]:
-        """Role -> file pattern, relative to the data folder, of what the task reads."""
+        """Role -> pattern of the files that the task reads, relative to the data folder."""
         return {name: value for name in ("train", "valid", "test") if (value := getattr(self, name))}
 
 
@@ -129,7 +129,7 @@ class RegressionSection(TaskSection, frozen=True, extra="forbid"):
 
 
 class ChoiceSection(TaskSection, frozen=True, extra="forbid"):
-    """The right one of several continuations or answers."""
+    """The correct one of several continuations or answers."""
 
     kind: Literal["choice"] = "choice"
     pooling: Literal["mean", "first"] = Field(
@@ -147,7 +147,7 @@ class TaggingSection(TaskSection, frozen=True, extra="forbid"):
 
 
 class ReadingSection(WindowSettings, TaskSection, frozen=True, extra="forbid"):
-    """Answers to questions, cut out of texts."""
+    """Answers to questions, extracted from texts."""
 
     kind: Literal["reading"] = "reading"
     unanswerable: bool | None = Field(
@@ -156,13 +156,13 @@ class ReadingSection(WindowSettings, TaskSection, frozen=True, extra="forbid"):
 
 
 class SlotsSection(WindowSettings, TaskSection, frozen=True, extra="forbid"):
-    """Values of described slots, cut out of texts; the description stands where a question does."""
+    """Values of described slots, extracted from texts; the description takes the place of a question."""
 
     kind: Literal["slots"] = "slots"
 
 
 class EmbeddingSection(TaskSection, frozen=True, extra="forbid"):
-    """Vectors of texts, near where the texts are alike."""
+    """Text embeddings: similar texts get nearby vectors."""
 
     kind: Literal["embedding"] = "embedding"
     pooling: Literal["mean", "first"] = Field(

@@ -1,4 +1,4 @@
-"""Values of described slots: for each none, any value, or a span of the text."""
+"""Slot filling by description: each slot has no value, any value, or a span of the text."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,14 +27,14 @@ from korbert.training.devices import Batch
 __all__ = ["ANY", "Slots"]
 
 ANY = "dontcare"
-"""The value of a slot for which any is right, as MultiWOZ spells it."""
+"""The value of a slot that may have any value, as spelled in MultiWOZ."""
 
 _NONE, _ANY, _SPAN = range(3)  # of the gate
 
 
 @dataclass(frozen=True)
 class _Examples(WindowExamples):
-    """Windows of a slot each. gates: (N,) int64, what the gate should say of each."""
+    """Windows, each for one slot. gates: (N,) int64, the gate's targets."""
 
     gates: NDArray[np.int64] = None  # type: ignore[assignment]
 
@@ -45,9 +45,9 @@ class _Examples(WindowExamples):
 class Slots(ReadingSettings, Kind, frozen=True):
     """Slots that are described in words.
 
-    slots: the descriptions of training, which are asked of every text. A row's own `slots`, an object or a list of
-    descriptions, may ask for more. A target is {description: value} of the slots that have one, a span of the text or
-    ANY; a prediction {description: {"value", "start", "end"}}, where ANY stands at (0, 0).
+    slots: the descriptions seen in training, which are queried for every text. A row's own `slots`, an object or a
+    list of descriptions, may add more. A target is {description: value} of the slots with a value, a span of the text
+    or ANY; a prediction is {description: {"value", "start", "end"}}, where ANY has the span (0, 0).
     """
 
     name: ClassVar[str] = "slots"
@@ -71,7 +71,7 @@ class Slots(ReadingSettings, Kind, frozen=True):
         return f"values of {len(self.slots)} slots ({', '.join(self.slots[:5])})"
 
     def asked(self, row: Row) -> list[str]:
-        """The descriptions of the slots that a row is asked for."""
+        """The descriptions of the slots queried for a row."""
         return list(dict.fromkeys([*self.slots, *(row.get("slots") or ())]))
 
     @property
@@ -89,7 +89,7 @@ class Slots(ReadingSettings, Kind, frozen=True):
         return [row["text"]]
 
     def target(self, row: Row) -> dict[str, str]:
-        """ValueError for a value that does not stand in the text."""
+        """ValueError for a value that is not in the text."""
         values = {name: value for name, value in row["slots"].items() if value}
         for name, value in values.items():
             if value != ANY and value not in row["text"]:
@@ -97,7 +97,7 @@ class Slots(ReadingSettings, Kind, frozen=True):
         return values
 
     def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
-        """A value is learned at its first place in the text."""
+        """The target of a value is its first occurrence in the text."""
         windows: list[Window] = []
         gates: list[int] = []
         questions: list[list[str]] = []
@@ -119,7 +119,7 @@ class Slots(ReadingSettings, Kind, frozen=True):
         return SlotsModel(config, generator)
 
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        """`loss`, the sum of `gate_loss` and `span_loss`, mean cross entropies; the latter is 0 without a span."""
+        """`loss`, the sum of `gate_loss` and `span_loss`, mean cross-entropies; the latter is 0 without a span."""
         start, end, gate = _scores(model, batch)
         ends = F.cross_entropy(start, batch["start_positions"], reduction="none")
         ends = ends + F.cross_entropy(end, batch["end_positions"], reduction="none")
@@ -128,13 +128,13 @@ class Slots(ReadingSettings, Kind, frozen=True):
         return {"loss": gate_loss + span_loss, "gate_loss": gate_loss, "span_loss": span_loss}
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
-        """ModelError where the model's scores are NaN."""
+        """ModelError if the model's scores are NaN."""
         examples: Any = prepared.examples
         scores = outputs(model, examples, _log_probabilities, batch_size=64, **how)
         if np.isnan(scores).any():
-            raise ModelError("the model gives scores that are no numbers: train it anew, at a lower rate")
+            raise ModelError("the model's scores are not finite: train it again with a lower learning_rate")
         count = sum(map(len, prepared.more))
-        gates = np.full((count, 3), -np.inf)  # of the window that is surest of a value
+        gates = np.full((count, 3), -np.inf)  # of the window most confident of a value
         for window, own in zip(examples.windows, scores[:, :3], strict=True):
             if np.isinf(gates[window.index]).all() or own[_NONE] < gates[window.index, _NONE]:
                 gates[window.index] = own
@@ -154,7 +154,7 @@ class Slots(ReadingSettings, Kind, frozen=True):
     def baselines(
         self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
     ) -> Iterator[Baseline]:
-        """No value at all; and of the values that a slot has in training the longest one that the text has."""
+        """Always no value; and for each slot, the longest of its training values that occurs in the text."""
         yield Baseline("no_value", {}, [{} for _ in test])
         known: dict[str, set[str]] = {}
         for row in train:
@@ -172,7 +172,7 @@ class Slots(ReadingSettings, Kind, frozen=True):
         yield Baseline("dictionary", {}, predictions)
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
-        """(N, 4): whether all slots are right; values that are right, predicted, true."""
+        """(N, 4): whether all slots are right; number of right, predicted and gold values."""
         counts = np.zeros((len(rows), 4), dtype=np.int64)
         for number, (row, prediction) in enumerate(zip(rows, predictions, strict=True)):
             true = set(self.target(row).items())
@@ -197,12 +197,12 @@ _METRICS: dict[str, Score] = {"joint_accuracy": _joint_accuracy, "slot_f1": _slo
 
 
 def _scores(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-    """Of each piece as first and last one, (B, T) both, and of the gate, (B, 3), float32."""
+    """Scores of each piece as start and end, (B, T) both, and of the gate, (B, 3), float32."""
     start, end, gate = model(**model_inputs(batch))
     return *among_choices(batch, start, end), gate.float()
 
 
 def _log_probabilities(model: nn.Module, batch: Batch) -> Tensor:
-    """(B, 3 + 2 T): of the gate, then of each piece as the first and as the last one, in turn."""
+    """(B, 3 + 2 T): log probabilities of the gate, then of each piece as start and end, interleaved."""
     start, end, gate = (part.log_softmax(dim=-1) for part in _scores(model, batch))
     return torch.cat([gate, torch.stack([start, end], dim=-1).flatten(1)], dim=1)

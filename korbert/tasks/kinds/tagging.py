@@ -47,7 +47,7 @@ __all__ = ["Tagging"]
 
 
 class _Units(NamedTuple):
-    """A row's text, and what is labelled in it. words: the span of each; None where any characters may be a span."""
+    """A row's text and its labelled units. words: the span of each word; None: spans of characters are labelled."""
 
     text: str
     words: list[Span] | None
@@ -56,8 +56,8 @@ class _Units(NamedTuple):
 class Tagging(Kind, frozen=True):
     """Labels of spans of characters, or of words.
 
-    tags: of pieces; BIO tags for spans. units: what is labelled. Characters: a target and a prediction are lists of
-    [start, end, label], half-open, in characters. Words: lists of a label a word.
+    tags: of pieces; BIO tags for spans. units: what is labelled. For characters, targets and predictions are lists of
+    [start, end, label], half-open, in characters. For words, they are lists with one label per word.
     """
 
     name: ClassVar[str] = "tagging"
@@ -101,7 +101,7 @@ class Tagging(Kind, frozen=True):
         return kind.model_copy(update={"tags": tags, "metrics": settings.metrics or scores})
 
     def _units(self, row: Row) -> _Units:
-        """ValueError where the tokens of a row do not stand in its text."""
+        """ValueError if the tokens of a row are not in its text."""
         tokens, text = row.get("tokens"), row.get("text")
         if self.units == "characters":
             return _Units("".join(tokens) if text is None and tokens else text or "", None)
@@ -214,7 +214,7 @@ class Tagging(Kind, frozen=True):
         return [text[start:end] for start, end in words or ()]
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
-        """(N, types + tags, 3): of each label's entities, then of each tag on single units: right, predicted, true."""
+        """(N, types + tags, 3): right, predicted and gold counts, of entities by label, then of units by tag."""
         lengths = [len(self._units(row).text) for row in rows]
         gold = [self._sequence(self.target(row), length) for row, length in zip(rows, lengths, strict=True)]
         given = [self._sequence(one, length) for one, length in zip(predictions, lengths, strict=True)]
@@ -232,7 +232,7 @@ class Tagging(Kind, frozen=True):
         return counts
 
     def _sequence(self, value: Sequence[Any], length: int) -> list[str]:
-        """A tag a unit. length: of the text in characters."""
+        """One tag per unit. length: of the text in characters."""
         if self.units == "words":
             return list(value)
         return write_bio([(start, end, label) for start, end, label in value], length)
@@ -245,7 +245,7 @@ class Tagging(Kind, frozen=True):
 
 
 def _tag_f1(totals: NDArray[np.int64], left_out: int | None) -> float | None:
-    """Mean F1 of the tags with any unit."""
+    """Mean F1 of the tags that occur."""
     kept = [row for place, row in enumerate(totals.tolist()) if place != left_out]
     f1s = [2 * right / (given + true) for right, given, true in kept if given + true]
     return sum(f1s) / len(f1s) if f1s else None

@@ -1,4 +1,4 @@
-"""One text or two as a row of pieces, and rows that are learned together: what several kinds have in common."""
+"""Shared by several kinds: rows of pieces for one or two texts, and groups of rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ VALUES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # of C and alpha: validation ch
 
 
 def texts_of(row: Row, pair: bool) -> list[str]:
-    """The text of a row, or both texts. ValueError where the second one is missing."""
+    """The text of a row, or both texts. ValueError if the second one is missing."""
     if not pair:
         return [row["text"]]
     if row.get("pair") is None:
@@ -30,7 +30,7 @@ def texts_of(row: Row, pair: bool) -> list[str]:
 
 
 def morphemes_of(rows: Sequence[Sequence[str]], morphemes: Mapping[str, Sequence[str]]) -> Texts | Pairs:
-    """The morphemes of the one or two texts of each row, as baselines take them."""
+    """The morphemes of one or two texts per row, as baselines expect them."""
     if not rows or len(rows[0]) == 1:
         return [morphemes[text] for (text,) in rows]
     first, second = zip(*rows, strict=True)
@@ -40,7 +40,7 @@ def morphemes_of(rows: Sequence[Sequence[str]], morphemes: Mapping[str, Sequence
 def examples_of(
     rows: Sequence[Sequence[str]], labels: NDArray[Any], encoded: Encoded, tokenizer: AnyTokenizer, max_length: int
 ) -> Examples:
-    """[CLS] A [SEP], or [CLS] A [SEP] B [SEP], of the one or two texts of each row, cut as Tokenizer.encode cuts."""
+    """[CLS] A [SEP], or [CLS] A [SEP] B [SEP], for one or two texts per row, truncated as in Tokenizer.encode."""
     frame = tokenizer.frame
     cls, sep, between = (np.array(ids) for ids in ([frame.cls_id], [frame.sep_id], [frame.sep_id] * frame.between))
     none, nothing = np.zeros(1, np.uint8), np.zeros(frame.between, np.uint8)
@@ -64,13 +64,13 @@ def examples_of(
 
 @dataclass(frozen=True)
 class Groups(Examples):
-    """Examples of several rows each. firsts: (N + 1,) the first row of each example; labels: (N, ...) of examples."""
+    """Examples of several rows each. firsts: (N + 1,) first row of each example; labels: (N, ...), per example."""
 
     firsts: NDArray[np.int64] = None  # type: ignore[assignment]
 
     @classmethod
     def of(cls, rows: Examples, sizes: Sequence[int], labels: NDArray[Any]) -> Self:
-        """sizes: the number of rows of each example, which follow each other in `rows`, whose labels are not used."""
+        """sizes: rows per example, consecutive in `rows`, whose own labels are ignored."""
         firsts = np.cumsum([0, *sizes])
         return cls(rows.input_ids, rows.boundaries, rows.offsets, labels, rows.pad_id, rows.seconds, firsts)
 
@@ -79,11 +79,11 @@ class Groups(Examples):
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """(N,) pieces of all rows of each example."""
+        """(N,) pieces per example, over all its rows."""
         return np.diff(self.offsets[self.firsts])
 
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
-        """The rows of those examples as Examples.batch has them, labels (B, ...), and `sizes`, how many each has."""
+        """The rows of the given examples as in Examples.batch, with labels (B, ...) and `sizes`, rows per example."""
         members = np.concatenate([np.arange(*self.firsts[row : row + 2]) for row in rows])
         rest = Examples(
             self.input_ids, self.boundaries, self.offsets, np.zeros(len(self.offsets) - 1), self.pad_id, self.seconds

@@ -1,7 +1,7 @@
 """KorQuAD 1.0, a reading task.
 
-1. data.py: an official file becomes questions, contexts and right answers (../questions.py); faults are named by place.
-2. oracle.py: the best scores that a tokenizer's pieces allow, before anything is trained.
+1. data.py: reads questions, contexts and gold answers of official files (../questions.py); errors name the place.
+2. oracle.py: the upper bound on scores set by a tokenizer's pieces.
 3. metrics.py: the official scores of predictions.
 
 settings.py holds the defaults of the stage.

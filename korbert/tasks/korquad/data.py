@@ -1,4 +1,4 @@
-"""KorQuAD 1.0 files: questions and predictions, read with every fault named by its place."""
+"""Reads KorQuAD 1.0 files: questions and predictions. Errors name the place of every fault."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ _FORM = SquadForm("KorQuAD 1.0", '"id", "question", "answers": [{"text", "answer
 
 
 def read(path: str | Path, *, answers: AnswerPart = "spans") -> Dataset:
-    """The questions of an official file, as squad.read gives them; each has an answer."""
+    """The questions of an official file, as in squad.read; each has an answer."""
     return squad.read(path, _FORM, answers=answers)
 
 
@@ -27,10 +27,10 @@ def read_predictions(path: str | Path) -> dict[str, str]:
 
 
 def read_json(path: str | Path) -> Any:
-    """A JSON file as it is. CorpusError where there is none, or where it is not JSON in UTF-8."""
+    """Reads a JSON file. CorpusError if it is missing, or not JSON in UTF-8."""
     return squad.read_json(path, _FORM)
 
 
 def parse(document: Any, name: str, *, answers: AnswerPart = "spans") -> Dataset:
-    """As `read`, of JSON that is parsed already. name: what errors call it."""
+    """As `read`, for parsed JSON. name: of the file, for errors."""
     return squad.parse(document, name, _FORM, answers=answers)

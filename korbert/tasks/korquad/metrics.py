@@ -1,6 +1,6 @@
 """Exact match and character F1 of KorQuAD 1.0, as the official `evaluate-v1.0.py` computes them.
 
-Both compare normalised strings. Normalising, in this order: quotes, brackets and ' " become spaces; upper case becomes
+Both compare normalised strings. Steps, in order: quotes, brackets and ' " become spaces; upper case becomes
 lower case; ASCII punctuation is deleted and leaves no space; runs of white space become one space. Particles stay.
 """
 
@@ -22,7 +22,7 @@ _DELETED = str.maketrans("", "", string.punctuation)
 
 
 def normalize(text: str) -> str:
-    """What is compared: `normalize("《Kiwi》의, 한-국") == "kiwi 의 한국"`."""
+    """The string that is compared: `normalize("《Kiwi》의, 한-국") == "kiwi 의 한국"`."""
     return " ".join(text.translate(_SPACED).lower().translate(_DELETED).split())
 
 
@@ -35,7 +35,7 @@ def exact_match(prediction: str, answers: Iterable[str]) -> bool:
 def f1(prediction: str, answers: Iterable[str]) -> float:
     """The best character F1 over the answers, 0 to 1; spaces do not count, order does not either.
 
-    No shared character is 0, and so is a prediction without characters, even against an answer without any.
+    Without a shared character it is 0; so it is for a prediction without characters, even if the answer has none.
     """
     best = 0.0
     predicted = Counter(normalize(prediction).replace(" ", ""))
@@ -51,8 +51,8 @@ def f1(prediction: str, answers: Iterable[str]) -> float:
 def score(dataset: Any, predictions: Mapping[str, str], name: str = "dataset") -> dict[str, float]:
     """`{"exact_match": .., "f1": ..}` in percent over all questions of an official file, as parsed from its JSON.
 
-    name: what errors call it. A question without a prediction counts as wrong, with a warning. CorpusError where the
-    file is not KorQuAD, or a prediction is no string.
+    name: of the file, for errors. A question without a prediction counts as wrong, with a warning. CorpusError if the
+    file is not KorQuAD, or a prediction is not a string.
     """
     questions = parse(dataset, name, answers="texts").questions
     matches, f1_sum, unanswered = 0, 0.0, 0

@@ -1,8 +1,8 @@
-"""What a tokenizer allows on KorQuAD before anything is trained: the scores of the best spans its pieces can give.
+"""Upper bound on KorQuAD scores for a tokenizer: the best spans that its pieces can express.
 
-61 of 100 answers run straight into a particle (세종이: 세종): a tokenizer that does not cut there loses them, whatever
-the model. Two ceilings: `pieces` is what two pieces, a first and a last, can give; `characters` is what they can give
-when the first may lose characters at its front and the last at its end, where a piece is a very slice of the text.
+61 of 100 answers are directly followed by a particle (세종이: 세종): a tokenizer that does not cut there loses them,
+whatever the model. Two ceilings: `pieces` uses whole pieces, a first and a last; `characters` also allows cutting
+characters off the start of the first and the end of the last piece, where a piece is a slice of the text.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from korbert.tokenization.encoding import Span, cut_within, is_slice, span_of, s
 
 __all__ = ["Ceiling", "Oracle", "Unreached", "oracle"]
 
-_AROUND = 2  # pieces before and behind the shortest run that are tried as first and last, too
+_AROUND = 2  # pieces around the shortest sequence that are also tried as first and last
 
 
 Cause = Literal["fused", "inside a piece", "no piece"]
@@ -34,7 +34,7 @@ class Ceiling(TypedDict):
 
 
 class Unreached(TypedDict):
-    """An answer that a ceiling misses. best: ceiling -> the nearest it allows. pieces: those in the way, with tags."""
+    """An answer that a ceiling misses. best: ceiling -> its closest text. pieces: those that prevent it, with tags."""
 
     id: str
     answer: str
@@ -44,7 +44,7 @@ class Unreached(TypedDict):
 
 
 class Oracle(TypedDict):
-    """What `oracle` gives."""
+    """Result of `oracle`."""
 
     count: int
     pieces: Ceiling
@@ -55,7 +55,7 @@ class Oracle(TypedDict):
 def oracle(dataset: Dataset, tokenizer: Tokenizer, *, workers: int = 1) -> Oracle:
     """The ceilings of both kinds, and the answers that one of them misses.
 
-    dataset: read with answers and their places. workers: threads for Kiwi. An answer is missed for one of three causes:
+    dataset: with answers and their positions. workers: threads for Kiwi. An answer is missed for one of three causes:
     an end is inside a morpheme that shares its characters with another or is written otherwise (`fused`: 했 is 하 and
     었), inside a piece that could be cut there (`inside a piece`), or no piece stands over it (`no piece`).
     """
@@ -88,7 +88,7 @@ def oracle(dataset: Dataset, tokenizer: Tokenizer, *, workers: int = 1) -> Oracl
 
 
 def _best(question: Question, text: str, pieces: Pieces) -> dict[str, str]:
-    """Ceiling -> the text with the best score that it allows, the one of the shortest run among equals."""
+    """Ceiling -> the reachable text with the best score, the shortest sequence among ties."""
     answers = [answer.text for answer in question.answers]
 
     def quality(candidate: str) -> tuple[bool, float]:
@@ -117,7 +117,7 @@ def _runs(pieces: Pieces, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _cause(text: str, pieces: Pieces, answer: Span) -> tuple[Cause, list[str]]:
-    """Why no two pieces give these characters, and the pieces that reach beyond an end of them."""
+    """Why no two pieces yield these characters, and the pieces that cross an end of them."""
     torn = [place for place, (low, high) in enumerate(pieces.spans) if any(low < end < high for end in answer)]
     fused = [place for place in torn if not is_slice(text, pieces, place)]
     names = [f"{pieces.pieces[place]}/{pieces.tags[place]}" for place in fused or torn]

@@ -1,4 +1,4 @@
-"""Scores of predicted labels, one a text, for any number of labels C. All but auprc come from the confusion matrix."""
+"""Metrics for one label per text and any number of labels C. All but auprc use the confusion matrix."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -29,9 +29,9 @@ def confusion(
     num_labels: int,
     occurrences: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
-    """(C, C) int64: examples with the row's label that were predicted as the column's.
+    """Confusion matrix, (C, C) int64: examples of the row's label that were predicted as the column's.
 
-    labels, predictions: (N,). occurrences: (N,), how often each pair is there; once each if left out.
+    labels, predictions: (N,). occurrences: (N,), the count of each pair; 1 if left out.
     """
     counts = np.bincount(labels * num_labels + predictions, occurrences, minlength=num_labels**2)
     return counts.reshape(num_labels, num_labels).astype(np.int64)
@@ -45,7 +45,7 @@ def accuracy(counts: NDArray[np.int64]) -> float:
 def macro_f1(counts: NDArray[np.int64]) -> float:
     """Unweighted mean of the labels' F1, each 2 TP / (2 TP + FP + FN). counts: (C, C), at least one example.
 
-    A label that no example has and none was given is left out, as scikit-learn's f1_score leaves it out.
+    A label that no example has and that is never predicted is left out, as in scikit-learn's f1_score.
     """
     occurrences = counts.sum(axis=0) + counts.sum(axis=1)  # (C,) 2 TP + FP + FN
     present = occurrences > 0
@@ -55,8 +55,8 @@ def macro_f1(counts: NDArray[np.int64]) -> float:
 def micro_f1(counts: NDArray[np.int64], without: int | None = None) -> float:
     """2 TP / (2 TP + FP + FN), each summed over the labels; over all labels it equals accuracy. counts: (C, C).
 
-    without: a label that is not summed, such as no_relation in KLUE-RE (KLUE-baseline, metrics/functional.py,
-    klue_re_micro_f1). 0 where neither labels nor predictions have any other.
+    without: a label to leave out, such as no_relation in KLUE-RE (KLUE-baseline, metrics/functional.py,
+    klue_re_micro_f1). 0 if neither labels nor predictions contain any other.
     """
     summed = np.arange(len(counts)) != without
     occurrences = int(counts.sum(axis=0)[summed].sum() + counts.sum(axis=1)[summed].sum())
@@ -64,7 +64,7 @@ def micro_f1(counts: NDArray[np.int64], without: int | None = None) -> float:
 
 
 def f1_of(counts: NDArray[np.int64], label: int = 1) -> float:
-    """F1 of one label, 2 TP / (2 TP + FP + FN), as GLUE scores MRPC (Wang et al. 2018). 0 where it never occurs."""
+    """F1 of one label, 2 TP / (2 TP + FP + FN), as GLUE scores MRPC (Wang et al. 2018). 0 if it never occurs."""
     occurrences = int(counts[label].sum() + counts[:, label].sum())
     return 2 * int(counts[label, label]) / occurrences if occurrences else 0.0
 
@@ -73,7 +73,7 @@ def matthews(counts: NDArray[np.int64]) -> float:
     """Correlation of labels and predictions, -1 to 1, for C labels (Gorodkin 2004, R_K). counts: (C, C).
 
     (c s - sum p_k t_k) / sqrt((s^2 - sum p_k^2) (s^2 - sum t_k^2)) with c right of s examples, t_k of label k and p_k
-    predicted as k. 0 where all labels, or all predictions, are the same.
+    predicted as k. 0 if all labels, or all predictions, are the same.
     """
     labels, predictions = [[int(k) for k in counts.sum(axis=axis)] for axis in (1, 0)]  # int: s^4 needs over 64 bits
     count = sum(labels)
@@ -83,19 +83,21 @@ def matthews(counts: NDArray[np.int64]) -> float:
 
 
 def auprc(labels: NDArray[np.int64], shares: NDArray[np.floating[Any]]) -> float:
-    """Mean over the labels of the area under the curve of precision over recall, as KLUE-RE scores it.
+    """Area under the precision-recall curve, averaged over labels, as in KLUE-RE.
 
-    labels: (N,) int. shares: (N, C) float, the higher the likelier; only the order within a column counts. The area is
-    that of the trapezoids between all thresholds and the point of recall 0 and precision 1 (KLUE-baseline,
-    klue_baseline/metrics/functional.py, klue_re_auprc), so not the average precision. A label that no example has gets
-    0.5 there, and here.
+    labels: (N,) int. shares: (N, C) float, higher is more probable; only the order within a column matters. The area
+    is trapezoidal, over all thresholds and the point of recall 0 and precision 1 (KLUE-baseline,
+    klue_baseline/metrics/functional.py, klue_re_auprc), so it is not average precision. A label without examples gets
+    0.5, as there.
     """
     return float(np.mean([_area(labels == label, shares[:, label]) for label in range(shares.shape[1])]))
 
 
 def _area(positive: NDArray[np.bool_], scores: NDArray[np.floating[Any]]) -> float:
     order = np.argsort(-scores, kind="stable")
-    last = np.append(np.diff(scores[order]) != 0, True)  # of those with equal scores, which no threshold parts
+    last = np.append(
+        np.diff(scores[order]) != 0, True
+    )  # last of each group of equal scores, which no threshold separates
     found = np.cumsum(positive[order])[last]  # true positives at each threshold, from the strictest
     precision = found / (np.flatnonzero(last) + 1)
     recall = found / found[-1] if found[-1] else np.ones(len(found))
@@ -112,7 +114,7 @@ assert tuple(METRICS) == get_args(Metric)
 
 
 def measures(counts: NDArray[np.int64], metrics: Sequence[Metric]) -> dict[str, float | int | None]:
-    """Each metric and the `count` of examples; with no example every metric is None.
+    """The value of each metric, and the `count` of examples; without examples all metrics are None.
 
     `standard_error` follows accuracy: the binomial one, sqrt(p (1 - p) / n).
     """

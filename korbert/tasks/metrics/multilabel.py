@@ -1,4 +1,4 @@
-"""Scores of several labels a text. targets and predictions: (N, C) bool, row i the labels of text i, N at least 1."""
+"""Metrics for several labels per text. targets, predictions: (N, C) bool, row i the labels of text i, N at least 1."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,7 +7,7 @@ __all__ = ["exact_match", "label_f1s", "macro_f1", "micro_f1"]
 
 
 def micro_f1(targets: NDArray[np.bool_], predictions: NDArray[np.bool_]) -> float:
-    """2 TP / (2 TP + FP + FN), each summed over texts and labels. 0 where there is no label at all."""
+    """2 TP / (2 TP + FP + FN), each summed over texts and labels. 0 if there is no label at all."""
     occurrences = int(targets.sum() + predictions.sum())
     return 2 * int((targets & predictions).sum()) / occurrences if occurrences else 0.0
 
@@ -15,7 +15,7 @@ def micro_f1(targets: NDArray[np.bool_], predictions: NDArray[np.bool_]) -> floa
 def macro_f1(targets: NDArray[np.bool_], predictions: NDArray[np.bool_]) -> float:
     """Unweighted mean of `label_f1s` over all C labels.
 
-    A label that never occurs counts as 0, as in scikit-learn's f1_score of such arrays; with one label a text it is
+    A label that never occurs counts as 0, as in scikit-learn's f1_score of such arrays; with one label per text it is
     left out (classification.macro_f1), as there.
     """
     return float(label_f1s(targets, predictions).mean())
@@ -28,5 +28,5 @@ def label_f1s(targets: NDArray[np.bool_], predictions: NDArray[np.bool_]) -> NDA
 
 
 def exact_match(targets: NDArray[np.bool_], predictions: NDArray[np.bool_]) -> float:
-    """Share of the texts whose labels are all right: none missing, none too many."""
+    """Share of texts whose label set is exactly right."""
     return float((targets == predictions).all(axis=1).mean())

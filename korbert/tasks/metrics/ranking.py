@@ -1,8 +1,8 @@
-"""Scores of documents ordered by a score, one number a query, whose mean over the queries is the published score.
+"""Ranking metrics: one number per query, whose mean over queries is the published score.
 
-scores: (Q, D) float, the higher the nearer. relevant: (Q, D) bool. gains: (Q, D), 0 or more. Returned: (Q,) float.
-A query without a relevant document scores 0, as in trec_eval and scikit-learn's ndcg_score. A document's rank is, for
-recall and MRR, the last among those of its score, so that equal scores for all win nothing.
+scores: (Q, D) float, higher is nearer. relevant: (Q, D) bool. gains: (Q, D), 0 or more. Returns (Q,) float.
+A query without a relevant document scores 0, as in trec_eval and scikit-learn's ndcg_score. For recall and MRR, tied
+documents all get the last rank of the tie, so that constant scores gain nothing.
 """
 
 from typing import Any
@@ -45,7 +45,7 @@ def ndcg_at(k: int, scores: _Scores, gains: NDArray[np.number[Any]]) -> NDArray[
 
 
 def _ranks(scores: _Scores) -> NDArray[np.int64]:
-    """(Q, D) int: how many documents of the query score as high or higher, the document itself included."""
+    """(Q, D) int: number of documents of the query that score as high or higher, itself included."""
     ordered = np.sort(scores, axis=1)
     below = [np.searchsorted(row, values, side="left") for row, values in zip(ordered, scores, strict=True)]
     return np.asarray(scores.shape[1] - np.array(below, dtype=np.int64).reshape(scores.shape))

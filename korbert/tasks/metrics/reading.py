@@ -1,7 +1,7 @@
-"""Scores of answers beyond KorQuAD (../korquad/metrics.py): KLUE-MRC, and questions without an answer as in SQuAD 2.0.
+"""Answer metrics beyond KorQuAD (../korquad/metrics.py): KLUE-MRC, and unanswerable questions as in SQuAD 2.0.
 
-Every score of a prediction takes the predicted text and the texts of the right answers; a question without an answer
-has none, and the right prediction is then the empty text.
+Every score takes the predicted text and the texts of the gold answers; a question without an answer
+has none, and then the correct prediction is the empty text.
 """
 
 import string
@@ -62,7 +62,7 @@ def _normalize(text: str) -> str:
 
 
 KLUE_MRC = AnswerMetrics(klue_exact_match, rouge_w)
-"""The official scores of KLUE-MRC; ROUGE-W in the place of F1."""
+"""The official metrics of KLUE-MRC; ROUGE-W takes the place of F1."""
 
 
 def answer_scores(
@@ -88,10 +88,10 @@ def no_answer_above(
     no_answer: NDArray[np.floating[Any]],
     threshold: float,
 ) -> NDArray[np.float64]:
-    """(N,) scores once all questions with no_answer > threshold are left unanswered: 1 without an answer, else 0.
+    """(N,) scores after leaving questions with no_answer > threshold unanswered: 1 if they have no answer, else 0.
 
-    scores: (N,) of `answer_scores`. no_answer: (N,), the higher the surer that there is no answer: a probability, or
-    the score of the empty span less that of the best one (Devlin et al. 2018, 4.3).
+    scores: (N,) from `answer_scores`. no_answer: (N,), higher means less likely to have an answer: a probability, or
+    the score of the empty span minus that of the best one (Devlin et al. 2018, 4.3).
     """
     return np.where(no_answer > threshold, ~has_answer, scores)
 
@@ -106,10 +106,10 @@ class Threshold(NamedTuple):
 def best_threshold(
     scores: NDArray[np.float64], has_answer: NDArray[np.bool_], no_answer: NDArray[np.floating[Any]]
 ) -> Threshold:
-    """The threshold for `no_answer_above` with the highest mean score; of equal ones the lowest. Choose on validation.
+    """The threshold for `no_answer_above` with the highest mean score, the lowest among ties. Choose on validation.
 
-    (N,) each, at least one question. Tried: each value of no_answer, and 1 below the least, which leaves all
-    unanswered. SQuAD 2.0's find_best_thresh, but for equal values, which no threshold parts and that function does.
+    (N,) each, at least one question. Candidates: each value of no_answer, and the minimum minus 1, which leaves all
+    unanswered. As SQuAD 2.0's find_best_thresh, which however separates equal values that no threshold can.
     """
     order = np.argsort(no_answer, kind="stable")
     gains = np.append(0.0, np.cumsum((scores - ~has_answer)[order]))  # of answering the first 0, 1, .. questions
@@ -122,13 +122,13 @@ def best_threshold(
 def unanswerable_scores(
     exact: NDArray[np.float64], f1: NDArray[np.float64], has_answer: NDArray[np.bool_]
 ) -> dict[str, dict[str, float | int | None]]:
-    """`exact_match`, `f1` and `count` of "all" questions, those with ("has_answer") and without one ("no_answer").
+    """`exact_match`, `f1` and `count` of "all" questions, and of those with ("has_answer") or without ("no_answer").
 
-    (N,) each, after any threshold. Scores are 0 to 1 (evaluate-v2.0.py gives percent), None where there is no question.
+    (N,) each, after any threshold. Scores are 0 to 1 (evaluate-v2.0.py gives percent), None if there is no question.
     """
-    found: dict[str, dict[str, float | int | None]] = {}
+    scores_of: dict[str, dict[str, float | int | None]] = {}
     for name, chosen in (("all", np.ones(len(exact), bool)), ("has_answer", has_answer), ("no_answer", ~has_answer)):
         count = int(chosen.sum())
         means = [float(scores[chosen].mean()) if count else None for scores in (exact, f1)]
-        found[name] = {"exact_match": means[0], "f1": means[1], "count": count}
-    return found
+        scores_of[name] = {"exact_match": means[0], "f1": means[1], "count": count}
+    return scores_of

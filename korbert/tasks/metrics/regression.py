@@ -1,4 +1,4 @@
-"""Scores of predicted numbers. targets and predictions: (N,), finite."""
+"""Regression metrics. targets, predictions: (N,), finite."""
 
 from typing import Any
 
@@ -11,22 +11,22 @@ _Numbers = NDArray[np.floating[Any]] | NDArray[np.integer[Any]]
 
 
 def pearson(targets: _Numbers, predictions: _Numbers) -> float | None:
-    """Linear correlation, -1 to 1 (KLUE-STS). None for fewer than two examples, or where one side is constant."""
+    """Linear correlation, -1 to 1 (KLUE-STS). None for fewer than two examples, or if one side is constant."""
     if len(targets) < 2 or _is_constant(targets) or _is_constant(predictions):
-        return None  # no spread to share: scipy gives nan
+        return None  # undefined: scipy returns nan
     x, y = (side - side.mean() for side in (targets.astype(np.float64), predictions.astype(np.float64)))
     return float(np.clip((x / np.linalg.norm(x)) @ (y / np.linalg.norm(y)), -1, 1))
 
 
 def spearman(targets: _Numbers, predictions: _Numbers) -> float | None:
-    """Pearson correlation of the ranks, -1 to 1; equal numbers share the mean of their ranks. None as in `pearson`."""
+    """Pearson correlation of the ranks, -1 to 1; ties get their mean rank. None as in `pearson`."""
     return pearson(_ranks(targets), _ranks(predictions))
 
 
 def f1_at(targets: _Numbers, predictions: _Numbers, threshold: float = 3.0) -> float:
-    """F1 of "at least `threshold`", 0 where neither side reaches it.
+    """F1 of "at least `threshold`", 0 if neither side reaches it.
 
-    3 of 5 is the line that KLUE-STS draws between paraphrases and other pairs (KLUE-baseline,
+    KLUE-STS counts pairs of 3 of 5 and more as paraphrases (KLUE-baseline,
     klue_baseline/metrics/functional.py, klue_sts_f1).
     """
     alike, predicted = targets >= threshold, predictions >= threshold
@@ -39,6 +39,6 @@ def _is_constant(numbers: _Numbers) -> bool:
 
 
 def _ranks(numbers: _Numbers) -> NDArray[np.float64]:
-    """(N,) float: the rank of each number, from 1; of equal ones the mean."""
+    """(N,) float: the rank of each number, from 1; ties get their mean rank."""
     _, place, counts = np.unique(numbers, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[place])

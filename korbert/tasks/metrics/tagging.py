@@ -1,6 +1,6 @@
-"""Scores of tags on characters or words: entities as seqeval counts them, characters as KLUE-NER does, parts of speech.
+"""Tagging metrics: entity F1 as in seqeval, character F1 as in KLUE-NER, and tag accuracy.
 
-A sequence is a list of tags, one a character or word: `O`, or a prefix (B, I, E, S), a hyphen and a type: `B-PS`.
+A sequence is a list of tags, one per character or word: `O`, or a prefix (B, I, E, S), a hyphen and a type: `B-PS`.
 Gold and predicted sequences correspond one to one and have equal lengths; ValueError names the first that does not.
 """
 
@@ -32,7 +32,7 @@ mode="strict" with scheme=IOB2 and scheme=IOBES."""
 
 
 class Entity(NamedTuple):
-    """Tags start to end, half-open, make an entity of the type."""
+    """An entity of the given type over tags [start, end)."""
 
     type: str
     start: int
@@ -40,7 +40,7 @@ class Entity(NamedTuple):
 
 
 class TypeScores(NamedTuple):
-    """Scores of the entities of one type, 0 to 1; `support` counts those of the gold sequences."""
+    """Scores of the entities of one type, 0 to 1; `support` is the number of gold entities."""
 
     precision: float
     recall: float
@@ -51,9 +51,9 @@ class TypeScores(NamedTuple):
 def entities(tags: Tags, scheme: Scheme = "lenient") -> list[Entity]:
     """The entities of one sequence, in order.
 
-    lenient: a tag continues an entity if it is I or E, of the same type, and the tag before is B or I; any other but
-    O begins one. BIO: B, then I of its type; an I without its B is none. BIOES: S alone, or B, any I, E of its type.
-    ValueError for a prefix that the scheme does not know.
+    lenient: a tag continues an entity if it is I or E, of the same type, and the previous tag is B or I; any other tag
+    but O begins one. BIO: B, then I of its type; an I without its B is no entity. BIOES: a single S, or B, any I, E of
+    its type. ValueError for an unknown prefix.
     """
     found: list[Entity] = []
     before, kind, start = "O", "", 0
@@ -77,12 +77,12 @@ _PREFIXES = {"lenient": "B, I, E, S", "BIO": "B, I", "BIOES": "B, I, E, S"}
 def entity_counts(
     gold: Sequence[Tags], predicted: Sequence[Tags], *, scheme: Scheme = "lenient"
 ) -> tuple[list[str], NDArray[np.int64]]:
-    """The types found on either side, in order of the alphabet, and (N, types, 3) int64: for each sequence and type the
-    entities that are the same on both sides, the predicted ones and the gold ones.
+    """The types found on either side, sorted, and (N, types, 3) int64: correct, predicted and gold entities of each
+    sequence and type.
 
-    Right is an entity only with both ends and the type. What `f1_from_counts` makes of their sum is seqeval's score.
-    For ../statistics.py they are a run whose score is
-    `lambda rows, counts: f1_from_counts(np.tensordot(counts, rows, 1))`, if the runs compared have the same types.
+    An entity is correct only if both ends and the type match. `f1_from_counts` of the sum is seqeval's score. For
+    ../statistics.py they are a run whose score is
+    `lambda rows, counts: f1_from_counts(np.tensordot(counts, rows, 1))`, if the compared runs have the same types.
     """
     found = [[entities(tags, scheme) for tags in pair] for pair in _pairs(gold, predicted)]
     types = sorted({entity.type for pair in found for side in pair for entity in side})
@@ -98,8 +98,8 @@ def entity_counts(
 def f1_from_counts(counts: NDArray[np.int64], average: Literal["micro", "macro"] = "micro") -> float | None:
     """F1 of `entity_counts` summed over sequences: (types, 3).
 
-    micro: over all entities; 0 where there is none at all. macro: the unweighted mean over the types with any entity;
-    None where there is none (seqeval takes the mean of nothing).
+    micro: over all entities; 0 if there are none. macro: the unweighted mean over the types with any entity; None if
+    there are none (seqeval takes the mean of nothing).
     """
     if average == "micro":
         return _scores(*counts.sum(axis=0).tolist()).f1
@@ -125,7 +125,7 @@ def entity_f1(
 def entity_table(
     gold: Sequence[Tags], predicted: Sequence[Tags], *, scheme: Scheme = "lenient"
 ) -> dict[str, TypeScores]:
-    """Scores of each type found on either side, by name: the rows of seqeval's classification_report. 0 for 0 / 0."""
+    """Scores of each type on either side, by name, as in seqeval's classification_report. 0 for 0 / 0."""
     types, counts = entity_counts(gold, predicted, scheme=scheme)
     return {name: _scores(*row) for name, row in zip(types, counts.sum(axis=0).tolist(), strict=True)}
 
@@ -133,14 +133,14 @@ def entity_table(
 def character_f1(
     gold: Sequence[Tags], predicted: Sequence[Tags], *, tags: Sequence[str] | None = None, outside: bool
 ) -> float | None:
-    """Unweighted mean over the tags of each tag's F1 on single characters: KLUE-NER's second score, in both its forms.
+    """Unweighted mean over tags of their F1 on single characters: KLUE-NER's second score, in both forms.
 
     outside=True: `O` is one of the tags. The official script computes this, though its docstring says "except O tag"
     (KLUE-baseline, klue_baseline/metrics/functional.py, klue_ner_char_macro_f1). It also scores the tags of [CLS] and
-    [SEP], one `O` each a sentence: give them in the sequences for its very number.
+    [SEP], one `O` each per sentence: include them in the sequences to reproduce its number.
     outside=False: without `O`, as the paper says (Park et al. 2021, as quoted in KLUE-baseline's pull request 7).
-    tags: what is averaged over, such as KLUE-NER's 13; one that never occurs counts as 1, as in the script. Left out:
-    those that occur on either side. None where no tag is left.
+    tags: the tags to average over, such as KLUE-NER's 13; one that never occurs counts as 1, as in the script. Default:
+    those that occur on either side. None if no tag is left.
     """
     right: Counter[str] = Counter()
     given: Counter[str] = Counter()
@@ -155,7 +155,7 @@ def character_f1(
 
 
 def tag_accuracy(gold: Sequence[Tags], predicted: Sequence[Tags]) -> float | None:
-    """Share of the tags that are right, over all sequences, as parts of speech are scored. None without any tag."""
+    """Share of correct tags over all sequences, as for parts of speech. None without any tag."""
     right = total = 0
     for expected, found in _pairs(gold, predicted):
         total += len(expected)

@@ -24,7 +24,7 @@ def read(path: str | Path) -> "pd.DataFrame":
     A tab ends a field and a line feed ends a row; quotes, `NA` and `null` are text. A byte-order mark at the start and
     CRLF line ends are removed.
 
-    Raises CorpusError, naming file and line, for a missing file, another header, a row that has not three fields, a
+    Raises CorpusError, naming file and line, for a missing file, another header, a row without exactly three fields, a
     label other than 0 and 1, and bytes that are not UTF-8.
     """
     import pandas as pd  # slow to load, and the table of tasks names this function

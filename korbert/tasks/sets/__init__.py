@@ -1,9 +1,9 @@
 """Known data sets: `load("kobest-copa", Path("DATA"))` gives their rows as tasks take them.
 
-1. known.py: what is known of a set: its kind, files, columns, metrics, where to get it, published scores.
+1. known.py: description of a set: its kind, files, columns, metrics, where to get it, published scores.
 2. table.py: the sets.
-3. changes.py: rows of a set's own form become rows of its kind.
-4. loading.py: finds the files, reads the parts, and says what stands for a part that is not there.
+3. changes.py: converts rows of a set's own form to rows of its kind.
+4. loading.py: finds and reads the files, with substitutes for missing parts.
 
 A row has the roles of its kind, and `id` (a text) where the set has ids:
 

@@ -1,4 +1,4 @@
-"""Rows as a set has them become rows as its kind takes them. What cannot become one is a ValueError."""
+"""Converts rows of a set's own form to rows of its kind. ValueError for a row that cannot be converted."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
@@ -25,16 +25,16 @@ _TRUTH = {"true": "True", "1": "True", "false": "False", "0": "False"}
 
 
 def truth(row: _Row) -> _Row:
-    """The label as True or False, however it is spelled: TRUE, False, 1."""
+    """Normalizes the label to True or False: TRUE, False, 1."""
     if row["label"].lower() not in _TRUTH:
         raise ValueError(f"label {row['label']!r} is neither true nor false")
     return row | {"label": _TRUTH[row["label"].lower()]}
 
 
 def word_in_context(row: _Row) -> _Row:
-    """KoBEST's WiC: the word in question stands in brackets in both texts.
+    """KoBEST WiC: puts the word in question in brackets in both texts.
 
-    The files have the brackets. The one sentence without any (train, 방) gets them at the word's first occurrence.
+    The files have the brackets, except for one sentence (train, 방), which gets them at the word's first occurrence.
     """
     word = row.pop("word")
     for role in ("text", "pair"):
@@ -56,7 +56,7 @@ def chosen(first: int = 0) -> Callable[[_Row], _Row]:
 
 
 def chosen_by_question(first: int = 0) -> Callable[[_Row], _Row]:
-    """COPA: what is asked for, cause (원인) or effect (결과), stands behind the premise: `차가 찌그러졌다. 원인`."""
+    """COPA: appends the question, cause (원인) or effect (결과), to the premise: `차가 찌그러졌다. 원인`."""
 
     def change(row: _Row) -> _Row:
         question = row.pop("question").strip()
@@ -79,9 +79,9 @@ def words(row: _Row) -> _Row:
 
 
 def relation(row: _Row) -> _Row:
-    """KLUE-RE: the marks of KLUE-baseline around subject and object, `<subj>비틀즈</subj>가 ...`.
+    """KLUE-RE: marks subject and object as KLUE-baseline does, `<subj>비틀즈</subj>가 ...`.
 
-    klue_baseline/data/klue_re.py, _mark_entity_spans. Where one holds the other, so do the marks.
+    klue_baseline/data/klue_re.py, _mark_entity_spans. Nested entities get nested marks.
     """
     text = row["text"]
     marks = []
@@ -90,13 +90,13 @@ def relation(row: _Row) -> _Row:
         if text[start:end] != word:
             raise ValueError(f"the text has {text[start:end]!r} where the {role}, {word!r}, should be")
         marks += [(start, True, -end, f"<{mark}>"), (end, False, -start, f"</{mark}>")]
-    for place, _, _, mark in sorted(marks, reverse=True):  # from behind: the places before stay as they are
+    for place, _, _, mark in sorted(marks, reverse=True):  # from the end, so that earlier offsets stay valid
         text = f"{text[:place]}{mark}{text[place:]}"
     return row | {"text": text}
 
 
 def unanswerable(row: _Row) -> _Row:
-    """KLUE-MRC: no answers where the question is said to have none; only there."""
+    """KLUE-MRC: removes the answers of questions marked as impossible; other questions must have one."""
     impossible = row.pop("impossible")
     if not impossible and not row["answers"]:
         raise ValueError("a question without answer that is not said to have none")
@@ -111,17 +111,13 @@ def _entity(cell: Any) -> tuple[int, int, str]:
         raise ValueError(f"is {cell!r}, not an object with word, start_idx and end_idx") from None
 
 
-def _cells(cell: Any) -> list[str]:
-    return list(cell)
-
-
 EXTRA_ROLES: Mapping[str, Role] = {
     role.name: role
     for role in (
         Role("word", ("word",)),
         Role("subject", ("subject_entity",), _entity),
         Role("object", ("object_entity",), _entity),
-        Role("spaces", ("misc",), _cells),
+        Role("spaces", ("misc",), list),
     )
 }
-"""Roles of single sets, beside those of `korbert.tasks.files`; no kind has them."""
+"""Roles of single sets, in addition to those of `korbert.tasks.files`; no kind has them."""

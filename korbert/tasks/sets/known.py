@@ -1,4 +1,4 @@
-"""What is known of a data set. Nothing heavy is imported here: `korbert --help` may read it.
+"""Descriptions of data sets. Imports nothing heavy: `korbert --help` may read it.
 
 The metrics of a set have the names that its kind knows (`korbert.tasks.kinds`).
 """
@@ -19,12 +19,12 @@ PARTS: tuple[Part, ...] = get_args(Part)
 
 @dataclass(frozen=True)
 class Files:
-    """The files of a set as one place distributes them.
+    """The files of a set as distributed in one place.
 
-    folders: where they usually lie below the data folder. parts: part -> names of its files, those with labels alone.
-    columns: role -> its column, or its columns in order; these roles are read. form: as of `read_rows`.
-    change: makes a row of the set's kind of what was read, or raises ValueError with what is wrong; the row is dropped.
-    note: what must be said beside scores on these files.
+    folders: where they usually are below the data folder. parts: part -> names of its files, if it has labels.
+    columns: role -> its column, or its columns in order; these roles are read. form: see `read_rows`.
+    change: converts a row as read to a row of the set's kind, or raises ValueError, which drops the row.
+    note: a caveat to report with scores on these files.
     """
 
     folders: tuple[str, ...]
@@ -37,9 +37,9 @@ class Files:
 
 @dataclass(frozen=True)
 class Published:
-    """The best score, in percent, that a model of base size (12 layers of width 768) was reported with.
+    """The best score, in percent, reported for a model of base size (12 layers, hidden size 768).
 
-    It is of the set's first metric. on: the part, "" where the source does not say.
+    It uses the set's first metric. on: the part, "" if the source does not say.
     """
 
     score: float
@@ -55,10 +55,9 @@ class Published:
 class KnownSet:
     """A public data set.
 
-    about: what is asked, in a few words. metrics: names of its scores, the published one first. url: where people get
-    it. size: part -> rows as distributed; a part without published labels is left out. best: None where we know of
-    none. files: in the order of preference; none where a reader of its own exists. uncounted: the label that the
-    published F1 leaves out.
+    about: the task, in a few words. metrics: names of its scores, the published one first. url: where to get it.
+    size: part -> rows as distributed; a part without published labels is left out. best: None if unknown. files: in
+    order of preference; none if the set has its own reader. uncounted: the label that the published F1 leaves out.
     """
 
     name: str

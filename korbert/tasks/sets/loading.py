@@ -1,4 +1,4 @@
-"""Finds the files of a known set, reads its parts, and says what stands for a part that is not there.
+"""Finds and reads the files of a known set, with substitutes for missing parts.
 
 | there | train | valid | test |
 |---|---|---|---|
@@ -30,7 +30,7 @@ _NOT_COMPARABLE = "not comparable with published scores"
 
 @dataclass(frozen=True)
 class KnownParts:
-    """The rows of a known set. notes: what must be said beside scores on them."""
+    """The rows of a known set. notes: caveats to report with scores on them."""
 
     known: KnownSet
     train: Rows
@@ -47,24 +47,24 @@ class KnownParts:
 
 @dataclass(frozen=True)
 class _Found:
-    """Files of a set in one folder: part -> those of its files that are there; no part without any."""
+    """Files of a set in one folder: part -> its files that exist; parts without any are left out."""
 
     files: Files
     folder: Path
     there: Mapping[Part, tuple[Path, ...]]
 
     def absent(self, part: Part) -> list[str]:
-        """The file names of a part that are not there."""
+        """Names of a part's missing files."""
         names = {path.name for path in self.there.get(part, ())}
         return [name for name in self.files.parts.get(part, ()) if name not in names]
 
 
 def load(name: str, data: Path) -> KnownParts:
-    """The rows of a known set, from its files below the folder `data`, as the tables of this package say.
+    """Loads a known set from its files below the folder `data` (see the tables of this package).
 
-    Raises SettingsError for an unknown set and for one with a reader of its own; CorpusError for files that are not
-    there, with where to get them, and for those that `read_rows` refuses. Records that are no rows are counted in
-    `dropped` of their part; those of a part that was cut, in that of train.
+    Raises SettingsError for an unknown set and for one with its own reader; CorpusError for missing files, with where
+    to get them, and for files that `read_rows` refuses. Unusable records are counted in `dropped` of their part, or in
+    that of train if the part was split.
     """
     known = known_set(name)
     if not known.files:
@@ -92,18 +92,18 @@ def load(name: str, data: Path) -> KnownParts:
 
 
 def files_at_hand(known: KnownSet, data: Path) -> dict[Part, tuple[Path, ...]]:
-    """Part -> its files below the folder `data`, those that `load` reads; a part without any is left out.
+    """Part -> the files below the folder `data` that `load` reads; a part without any is left out.
 
-    CorpusError where there is no such folder.
+    CorpusError if there is no such folder.
     """
     return dict(_best(known, data).there) if known.files else {}
 
 
 def part_of(row: Row) -> Part:
-    """The part that a row falls to where a file is cut: by the SHA-256 of its first text, as a number, modulo 5.
+    """The part of a row when a file is split: by the SHA-256 of its first text, as a number, modulo 5.
 
-    0 is valid, 1 is test, the rest train. Rows of one text (the premise of several hypotheses, the context of several
-    questions) fall to one part.
+    0 is valid, 1 is test, the rest train. Rows that share a text (the premise of several hypotheses, the context of
+    several questions) fall into the same part.
     """
     text = row.get("text") or row.get("context") or " ".join(row["tokens"])
     remainder = int(hashlib.sha256(text.encode()).hexdigest(), 16) % _FIFTHS
@@ -111,7 +111,7 @@ def part_of(row: Row) -> Part:
 
 
 def _cut(known: KnownSet, found: _Found, rows: Mapping[Part, Rows], notes: Sequence[str]) -> KnownParts:
-    """The dev set cut into train and valid, and into test if there is none."""
+    """Splits the dev set into train and valid, and test if there is none."""
     dev, test = rows["valid"], rows.get("test")
     fallen: dict[Part, list[int]] = {part: [] for part in PARTS}
     for index, row in enumerate(dev):
@@ -143,21 +143,22 @@ def _read(files: Files, paths: Sequence[Path]) -> Rows:
 
 
 def _best(known: KnownSet, data: Path) -> _Found:
-    """The files that are there: those with a training part before others, then the most, then the first."""
+    """The existing files of a set: prefers a training part, then the most files, then the first candidate."""
     if not data.is_dir():
         raise CorpusError(f"{data}: no such folder: give the one that holds the files of {known.name}")
-    candidates = [_in_folder(files, folder) for files in known.files for folder in _folders(files, data)]
+    candidates = []
+    for files in known.files:
+        for folder in _folders(files, data):
+            there = {
+                part: tuple(path for name in names if (path := folder / name).is_file())
+                for part, names in files.parts.items()
+            }
+            candidates.append(_Found(files, folder, {part: paths for part, paths in there.items() if paths}))
     return max(candidates, key=lambda found: ("train" in found.there, sum(map(len, found.there.values()))))
 
 
-def _in_folder(files: Files, folder: Path) -> _Found:
-    there = {part: tuple(folder / name for name in names) for part, names in files.parts.items()}
-    present = {part: tuple(path for path in paths if path.is_file()) for part, paths in there.items()}
-    return _Found(files, folder, {part: paths for part, paths in present.items() if paths})
-
-
 def _folders(files: Files, data: Path) -> Iterator[Path]:
-    """Each usual folder, also below `tasks`; then with fewer of its parents, down to `data` itself."""
+    """Each usual folder, also below `tasks`, then the same with fewer parents, and finally `data` itself."""
     for usual in files.folders:
         parts = usual.split("/")
         for first in range(len(parts)):

@@ -1,4 +1,4 @@
-"""All known sets by name, and the lines that `korbert tasks` prints of them."""
+"""All known sets by name, and the lines that `korbert tasks` prints about them."""
 
 import difflib
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ SETS: Mapping[str, KnownSet] = {known.name: known for known in (*OWN_STAGES, *KL
 
 
 def known_set(name: str) -> KnownSet:
-    """Raises SettingsError, which names the nearest, for a name that is none."""
+    """Raises SettingsError for an unknown name, with the closest match."""
     if name not in SETS:
         near = difflib.get_close_matches(name.lower().replace("_", "-"), SETS, 1)
         hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(SETS)}"
@@ -24,9 +24,9 @@ def known_set(name: str) -> KnownSet:
 
 
 def listing() -> list[dict[str, str]]:
-    """A line for people on each set: name, kind, about, rows (of train, valid and test), metric, best, licence, where.
+    """One line per set: name, kind, about, rows (of train, valid and test), metric, best, licence, where.
 
-    A part without published labels is "-" among the rows, and a best score that we do not know.
+    "-" stands for a part without published labels and for an unknown best score.
     """
     return [
         {

@@ -1,10 +1,10 @@
 """Labels on characters, words or spans of a text: named entities, parts of speech.
 
 1. bio.py: spans as BIO tags, and back.
-2. labels.py: spans of characters and labels of words as labels of pieces, and back; what pieces cannot express.
+2. labels.py: character spans and word labels as labels of pieces, and back; what pieces cannot express.
 3. examples.py: windows over long texts, rows of pieces with their targets.
 4. tagger.py: the loss, scores of many rows, and labels for new texts.
-5. viterbi.py: the most probable tags that are legal.
+5. viterbi.py: the most probable legal tag sequence.
 6. dictionary.py: the baseline.
 """
 

@@ -1,4 +1,4 @@
-"""BIO tags: spans as one tag a unit (a character, a piece, a word), and back.
+"""BIO tags: converts spans to one tag per unit (character, piece, word), and back.
 
 B-X begins a span with label X, I-X continues it, O is outside (Ramshaw and Marcus 1995; B- at every beginning as in
 CoNLL 2003's later form, IOB2).
@@ -13,7 +13,7 @@ OUTSIDE = "O"
 
 
 class LabelledSpan(NamedTuple):
-    """A label on the half-open stretch [start, end) of a text's characters, or of the units that the caller counts."""
+    """A label on the half-open span [start, end), in characters or in the caller's units."""
 
     start: int
     end: int
@@ -26,12 +26,12 @@ def bio_labels(labels: Iterable[str]) -> list[str]:
 
 
 def is_bio(tags: Iterable[str]) -> bool:
-    """Whether all tags are O, B-X or I-X; else they are labels of units by themselves, such as parts of speech."""
+    """Whether all tags are O, B-X or I-X; otherwise they label single units, such as parts of speech."""
     return all(tag == OUTSIDE or (tag[:2] in ("B-", "I-") and len(tag) > 2) for tag in tags)
 
 
 def split_tag(tag: str) -> tuple[str, str]:
-    """("B", "X") of "B-X", ("O", "") of "O". ValueError for what is neither O nor B-X nor I-X."""
+    """("B", "X") for "B-X", ("O", "") for "O". ValueError for any other tag."""
     if not is_bio([tag]):
         raise ValueError(f"tag {tag!r}: none of O, B-LABEL and I-LABEL")
     return (OUTSIDE, "") if tag == OUTSIDE else (tag[0], tag[2:])
@@ -40,7 +40,7 @@ def split_tag(tag: str) -> tuple[str, str]:
 def write_bio(spans: Iterable[tuple[int, int, str]], length: int) -> list[str]:
     """`length` tags: B-X on the first unit of each span, I-X on its others, O elsewhere.
 
-    ValueError for a span that is empty, reaches outside of the units, or overlaps another one.
+    ValueError for a span that is empty, out of range, or overlaps another one.
     """
     tags = [OUTSIDE] * length
     last = LabelledSpan(0, 0, "")
@@ -57,8 +57,8 @@ def write_bio(spans: Iterable[tuple[int, int, str]], length: int) -> list[str]:
 def read_bio(tags: Sequence[str]) -> list[LabelledSpan]:
     """The spans of tags, in order. ValueError for a tag that is not O, B-X or I-X.
 
-    Any sequence is read: I-X that follows neither B-X nor I-X begins a span, as the official scorer of CoNLL 2000,
-    conlleval, and seqeval's default mode have it.
+    Any sequence is accepted: I-X that follows neither B-X nor I-X begins a span, as in conlleval, the official scorer
+    of CoNLL 2000, and seqeval's default mode.
     """
     spans: list[LabelledSpan] = []
     open_label, start = "", 0
@@ -73,5 +73,5 @@ def read_bio(tags: Sequence[str]) -> list[LabelledSpan]:
 
 
 def repaired(tags: Sequence[str]) -> list[str]:
-    """The legal tags of the same spans: O I-X becomes O B-X, B-X I-Y becomes B-X B-Y."""
+    """Legal tags for the same spans: O I-X becomes O B-X, B-X I-Y becomes B-X B-Y."""
     return write_bio(read_bio(tags), len(tags))

@@ -1,4 +1,4 @@
-"""The baseline that needs no model: the training entities, looked up."""
+"""Dictionary baseline: looks up the training entities."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -11,8 +11,8 @@ __all__ = ["learn_dictionary", "look_up"]
 def learn_dictionary(rows: Iterable[tuple[str, Iterable[tuple[int, int, str]]]]) -> dict[str, str]:
     """Surface -> label, from texts with their spans, in the order of the surfaces.
 
-    A surface has the label that it has most often, the first one by name of two. It is left out where it stands in the
-    texts without a label as often, as a longest match (이 is a family name, but mostly a particle).
+    A surface gets its most frequent label, the first by name among ties. It is left out if it occurs in the texts
+    without a label at least as often, as a longest match (이 is a family name, but mostly a particle).
     """
     texts = [(text, [LabelledSpan(*span) for span in spans]) for text, spans in rows]
     surfaces = {text[start:end]: "" for text, spans in texts for start, end, _ in spans}
@@ -28,7 +28,7 @@ def learn_dictionary(rows: Iterable[tuple[str, Iterable[tuple[int, int, str]]]])
 
 
 def look_up(text: str, dictionary: Mapping[str, str]) -> list[LabelledSpan]:
-    """The entries that stand in a text, from the left, the longest one at each place; they do not overlap."""
+    """Dictionary entries in a text, by longest match from the left, without overlaps."""
     lengths = sorted({len(surface) for surface in dictionary if surface}, reverse=True)
     found: list[LabelledSpan] = []
     start = 0

@@ -1,8 +1,8 @@
-"""Texts of any length as rows of pieces with a label each, and back from rows to texts.
+"""Converts texts of any length to rows of labelled pieces, and scores of rows back to texts.
 
-A long text is cut into windows, which overlap. Each piece is learned and labelled in one of them, the one where it has
-most context on the side where it has less of it: that of the middle of the window, not of its edge. At the ends of
-the text nothing is missing.
+A long text is cut into overlapping windows. Each piece is trained on and labelled in one of them: the one in which its
+shorter side of context is longest, near the middle of the window and not its edge. The ends of the text lack no
+context.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ from korbert.training.padding import padded
 
 __all__ = ["IGNORED", "TaggedExamples", "Window", "by_text", "cut_windows", "encode_tags", "make_examples"]
 
-IGNORED = -100  # the target of a piece that is not learned, as PyTorch's cross entropy has it
+IGNORED = -100  # target without loss, as in PyTorch's cross_entropy
 
 _SPECIAL_TOKENS = 2
 
@@ -44,7 +44,7 @@ class Window(NamedTuple):
 def cut_windows(count: int, *, max_length: int, stride: int, text: int = 0) -> list[Window]:
     """Windows over a text of `count` pieces, at least one; neighbours share `stride` pieces.
 
-    max_length: in pieces, special tokens included. SettingsError for a stride that leaves nothing new.
+    max_length: in pieces, special tokens included. SettingsError for a stride of a whole window or more.
     """
     room = max_length - _SPECIAL_TOKENS
     if not 0 <= stride < room:
@@ -62,26 +62,26 @@ def cut_windows(count: int, *, max_length: int, stride: int, text: int = 0) -> l
 
 @dataclass(frozen=True)
 class TaggedExamples(Examples):
-    """Examples with a label a piece: `labels` is as long as input_ids, (offsets[-1],) int64, IGNORED in places."""
+    """Examples with one label per piece: `labels` is (offsets[-1],) int64, like input_ids; IGNORED for no loss."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     @cached_property
     def targets_per_row(self) -> float:
-        """The mean number of pieces that are learned."""
+        """Mean number of pieces with a target."""
         return float((self.labels != IGNORED).sum()) / max(len(self), 1)
 
     def select(self, rows: NDArray[np.int64]) -> "TaggedExamples":
-        """Those rows, in that order."""
+        """The given rows, in that order."""
         places = [slice(*self.offsets[row : row + 2]) for row in rows]
         parts = [(self.input_ids[place], self.boundaries[place], self.labels[place]) for place in places]
         return _flat(parts, self.pad_id)
 
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
-        """Those rows, padded: input_ids, attention_mask, boundaries, labels (B, T) int64; IGNORED on padding.
+        """The given rows, padded: input_ids, attention_mask, boundaries, labels (B, T) int64; IGNORED at padding.
 
-        lengths: as Examples.batch. targets_per_row: (), of all examples, as tagging_loss needs it.
+        lengths: as in Examples.batch. targets_per_row: (), over all examples, for tagging_loss.
         """
         places = [slice(*self.offsets[row : row + 2]) for row in rows]
         columns: list[dict[str, NDArray[Any]]] = [
@@ -92,7 +92,7 @@ class TaggedExamples(Examples):
 
 
 def encode_tags(tags: Iterable[str | None], labels: Sequence[str]) -> NDArray[np.int64]:
-    """The number of each tag among the labels, IGNORED for None. ValueError for a tag that is no label."""
+    """The id of each tag, IGNORED for None. ValueError for an unknown tag."""
     numbers: dict[str | None, int] = {label: number for number, label in enumerate(labels)} | {None: IGNORED}
     try:
         return np.array([numbers[tag] for tag in tags], dtype=np.int64)
@@ -108,9 +108,9 @@ def make_examples(
     max_length: int,
     stride: int,
 ) -> tuple[TaggedExamples, list[Window]]:
-    """A row a window, [CLS] pieces [SEP], text by text; and the windows.
+    """One row per window, [CLS] pieces [SEP], text by text; and the windows.
 
-    targets: (P,) of each text, as encode_tags gives them; None: nothing is learned.
+    targets: (P,) for each text, from encode_tags; None: no targets.
     """
     windows = [
         window
@@ -131,7 +131,7 @@ def make_examples(
 def by_text(
     scores: NDArray[np.float32], examples: TaggedExamples, windows: Sequence[Window]
 ) -> Iterator[NDArray[np.float32]]:
-    """The scores of each text's P pieces, (P, C), text by text. scores: (offsets[-1], C), of all rows' pieces."""
+    """Collects the scores of each text's P pieces, (P, C), from those of all rows, (offsets[-1], C)."""
     for _, group in groupby(zip(examples.offsets.tolist(), windows, strict=False), lambda pair: pair[1].text):
         yield np.concatenate(
             [scores[offset + 1 + low - first : offset + 1 + high - first] for offset, (_, first, _, low, high) in group]

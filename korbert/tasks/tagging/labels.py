@@ -1,15 +1,14 @@
-"""Labels of characters and of words as labels of pieces, and back.
+"""Converts labels of characters and words to labels of pieces, and back.
 
-Every visible character belongs to one piece, its owner: of those that cover it the one that begins first. A piece that
-owns no character says nothing about the text (ᆯ of 이걸, where 이거 has both characters; the second byte of a rare
-character).
+Every visible character has one owner: of the pieces that cover it, the one that begins first. A piece that owns no
+character is not used (ᆯ of 이걸, where 이거 owns both characters; the second byte of a rare character).
 
-Spans: one BIO tag a piece. A piece has the label of the span that has most of the characters it owns, the earlier one
-of two; O only where none of them is in a span. Back: from the first character that the first piece owns to the last
-one that the last piece owns. So a span is reproduced exactly where it begins and ends with what a piece owns, and
-otherwise grows to the ends of its pieces, or is lost to a neighbour that shares a piece with it.
+Spans: one BIO tag per piece. A piece has the label of the span that contains most of the characters it owns, the
+earlier one among ties; O only if none of them is in a span. Back: from the first character that the first piece owns
+to the last one that the last piece owns. So a span is reproduced exactly if it begins and ends at ownership
+boundaries; otherwise it grows to the ends of its pieces, or is lost to a neighbour that shares a piece with it.
 
-Words: the label of a word is learned and read at its first piece alone (Devlin et al. 2019, 5.3).
+Words: the label of a word is trained and read at its first piece only (Devlin et al. 2019, 5.3).
 """
 
 import re
@@ -40,9 +39,9 @@ __all__ = [
 
 
 class Owners(NamedTuple):
-    """The K pieces of a text that own characters, in the order of the text.
+    """The K pieces of a text that own characters, in text order.
 
-    places: (K,) int64, their numbers among all pieces. runs: (K, 2) int64, the characters that they own, half-open.
+    places: (K,) int64, their indices among all pieces. runs: (K, 2) int64, half-open spans of the characters they own.
     """
 
     places: NDArray[np.int64]
@@ -50,7 +49,7 @@ class Owners(NamedTuple):
 
 
 def owners(spans: NDArray[np.integer]) -> Owners:
-    """Who owns what. spans: (P, 2), of all pieces. Of pieces that begin together the first one owns what it covers.
+    """Finds the owner of each character. spans: (P, 2), of all pieces. Of pieces that begin together, the first owns.
 
     방문한다, 방문 [0, 2), 하 [2, 3), ᆫ다 [2, 4): ᆫ다 owns [3, 4).
     """
@@ -63,17 +62,17 @@ def owners(spans: NDArray[np.integer]) -> Owners:
 
 
 def piece_tags(labelled: Iterable[tuple[int, int, str]], passage: Passage) -> list[str]:
-    """A BIO tag for each of the P pieces, from spans in the text's characters.
+    """One BIO tag per piece, from spans in characters of the text.
 
-    A piece that owns nothing continues the one before: I-X after B-X and I-X, O after O. ValueError as write_bio.
+    A piece that owns nothing continues the previous one: I-X after B-X and I-X, O after O. ValueError as write_bio.
     """
     spans = sorted(labelled)
-    write_bio(spans, len(passage.text))  # refuses spans that no text can have
+    write_bio(spans, len(passage.text))  # raises for invalid spans
     span_of_char = np.full(len(passage.text), -1)
     for number, (start, end, _) in enumerate(spans):
         span_of_char[start:end] = number
     own = owners(passage.spans)
-    chosen: list[int] = []  # of each owner the span, -1 without one
+    chosen: list[int] = []  # span of each owner, -1 if none
     for start, end in own.runs.tolist():
         numbers = span_of_char[start:end]
         numbers = numbers[numbers >= 0]
@@ -92,9 +91,9 @@ def piece_tags(labelled: Iterable[tuple[int, int, str]], passage: Passage) -> li
 
 
 def spans_of_pieces(tags: Sequence[str], passage: Passage) -> list[LabelledSpan]:
-    """The spans in the text's characters that the tags of its P pieces stand for, in order; any tags are read.
+    """The spans, in characters of the text, encoded by the tags of its P pieces, in order; any tags are accepted.
 
-    Tags of pieces that own nothing do not count.
+    Tags of pieces that own nothing are ignored.
     """
     own = owners(passage.spans)
     found = read_bio([tags[place] for place in own.places])
@@ -102,21 +101,21 @@ def spans_of_pieces(tags: Sequence[str], passage: Passage) -> list[LabelledSpan]
 
 
 def unreachable_spans(labelled: Iterable[tuple[int, int, str]], passage: Passage) -> list[LabelledSpan]:
-    """The spans that no tags of these pieces stand for, in order: what a model misses however good it is."""
+    """The spans that no tags of these pieces can express, in order: an upper bound on any model."""
     gold = [LabelledSpan(*span) for span in sorted(labelled)]
     kept = set(spans_of_pieces(piece_tags(gold, passage), passage))
     return [span for span in gold if span not in kept]
 
 
 def eojeols(text: str) -> list[Span]:
-    """The stretches between white space."""
+    """Spans of eojeol, separated by white space."""
     return [word.span() for word in re.finditer(r"\S+", text)]
 
 
 def join_words(words: Sequence[str], spaces: bool | Sequence[bool] = True) -> tuple[str, list[Span]]:
-    """The text of words, and the span of each. spaces: whether one follows each word (SpaceAfter of CoNLL-U), or all.
+    """Joins words into a text, with the span of each. spaces: whether a space follows each word (CoNLL-U SpaceAfter).
 
-    ValueError where the numbers of words and spaces differ.
+    ValueError if the numbers of words and spaces differ.
     """
     follows = [spaces] * len(words) if isinstance(spaces, bool) else list(spaces)
     text, spans = "", []
@@ -124,30 +123,30 @@ def join_words(words: Sequence[str], spaces: bool | Sequence[bool] = True) -> tu
         spans.append((len(text), len(text) + len(word)))
         text += word + " " * follow
     end = spans[-1][1] if spans else 0
-    return text[:end], spans  # no space behind the last word
+    return text[:end], spans  # no space after the last word
 
 
 def spans_of_words(tags: Sequence[str], words: Sequence[Span]) -> list[LabelledSpan]:
-    """BIO tags of words as spans in the characters of their text. words: the span of each, as join_words gives it."""
+    """Converts BIO tags of words to spans in characters of their text. words: span of each, from join_words."""
     return [LabelledSpan(words[first][0], words[last - 1][1], label) for first, last, label in read_bio(tags)]
 
 
 def first_pieces(words: Sequence[Span], passage: Passage) -> list[int]:
-    """The number of each word's first piece: the owner of its first character that has one; -1 where none has.
+    """Index of each word's first piece: the owner of its first owned character; -1 if it has none.
 
     Words that share a piece share their first piece.
     """
     own = owners(passage.spans)
     found: list[int] = []
     for start, end in words:
-        unit = int(np.searchsorted(own.runs[:, 1], start, side="right"))  # the first that ends behind the start
+        unit = int(np.searchsorted(own.runs[:, 1], start, side="right"))  # the first that ends after the start
         holds = unit < len(own.places) and own.runs[unit, 0] < end and start < end
         found.append(int(own.places[unit]) if holds else -1)
     return found
 
 
 def word_tags(labels: Sequence[str], words: Sequence[Span], passage: Passage) -> list[str | None]:
-    """The label of each of the P pieces: of the first word whose first piece it is; None where there is none."""
+    """The label of each of the P pieces: that of the first word it begins, or None."""
     tags: list[str | None] = [None] * len(passage.ids)
     for label, piece in zip(labels, first_pieces(words, passage), strict=True):
         if piece >= 0 and tags[piece] is None:
@@ -156,7 +155,7 @@ def word_tags(labels: Sequence[str], words: Sequence[Span], passage: Passage) ->
 
 
 def unreachable_words(labels: Sequence[str], words: Sequence[Span], passage: Passage) -> list[int]:
-    """The numbers of the words that do not get their own label back: without a piece, or with that of another word."""
+    """Indices of words that do not get their own label back: without a piece, or sharing one with another label."""
     tags = word_tags(labels, words, passage)
     pieces = first_pieces(words, passage)
     return [

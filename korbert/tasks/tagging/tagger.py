@@ -1,8 +1,8 @@
-"""Labels on stretches of text: the loss that learns them, scores of many rows, and a Tagger for new texts.
+"""Tagging: the loss, scores of many rows, and a Tagger for new texts.
 
 1. Texts become pieces with spans (../passages.py) and windows (examples.py); labels become targets (labels.py).
 2. The model scores each piece; `log_probabilities` does so for many rows, shortest first.
-3. viterbi.py chooses the tags, labels.py leads them back to the text's characters.
+3. viterbi.py chooses the tags, labels.py maps them back to characters of the text.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,11 +35,11 @@ from korbert.world import connected, greatest
 __all__ = ["TaggedSpan", "Tagger", "best_labels", "best_spans", "log_probabilities", "tagging_loss"]
 
 _SCORING_BATCH_SIZE = 64
-_TEXTS_AT_ONCE = 1_024  # whose pieces and scores are held in memory
+_TEXTS_AT_ONCE = 1_024  # texts whose pieces and scores are in memory at a time
 
 
 class TaggedSpan(TypedDict):
-    """A labelled stretch: `text` is the given text's [start, end); score, 0 to 1: see Tagger.tag."""
+    """A labelled span: `text` is [start, end) of the given text; score, 0 to 1: see Tagger.tag."""
 
     start: int
     end: int
@@ -49,10 +49,10 @@ class TaggedSpan(TypedDict):
 
 
 def tagging_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
-    """{"loss": cross-entropy in nats a learned piece}. batch: as TaggedExamples.batch gives it.
+    """{"loss": cross-entropy in nats per target piece}. batch: from TaggedExamples.batch.
 
-    It is the sum over the batch, divided by its rows and the mean number of learned pieces in a row of all examples:
-    every piece weighs the same, whatever rows share its batch, and processes that share a batch get the same update.
+    It is the sum over the batch, divided by its number of rows times the mean number of targets per row over all
+    examples: every piece has the same weight in any batch, and processes that share a batch get the same update.
     """
     sums = F.cross_entropy(
         model(**model_inputs(batch)).float().flatten(0, 1),
@@ -64,13 +64,13 @@ def tagging_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
 
 
 def log_probabilities(model: nn.Module, examples: TaggedExamples, **how: Unpack[Scoring]) -> NDArray[np.float32]:
-    """The log probability of each label for each piece of all rows: (offsets[-1], C).
+    """Log probabilities of the labels for each piece of all rows: (offsets[-1], C).
 
-    Of several connected processes all get all.
+    With several connected processes, all get all.
     """
 
     def of_pieces(model: nn.Module, batch: Batch) -> Tensor:
-        """Those of the rows of a batch, one behind the other."""
+        """Those of a batch, row after row."""
         scores: Tensor = model(**model_inputs(batch)).float().log_softmax(dim=-1)  # (B, T, C)
         return scores[batch["attention_mask"].bool()]
 
@@ -81,7 +81,7 @@ def log_probabilities(model: nn.Module, examples: TaggedExamples, **how: Unpack[
         ends = np.cumsum(examples.lengths[numbers])
         for number, part in zip(numbers, np.split(found, ends[:-1]), strict=True):
             result[examples.offsets[number] : examples.offsets[number + 1]] = part
-    add_over_world(torch.from_numpy(result), connected())  # a number and zeros: its bits stay
+    add_over_world(torch.from_numpy(result), connected())  # one number plus zeros: bit-exact
     return result
 
 
@@ -90,7 +90,7 @@ def best_spans(
 ) -> list[tuple[int, int, str, float]]:
     """Start, end, label and mean probability of the spans on the best legal path of BIO tags, in characters.
 
-    scores: (P, C), log probabilities of the pieces; those of pieces that own no character do not count.
+    scores: (P, C), log probabilities of the pieces; pieces that own no character are ignored.
     """
     own = owners(passage.spans)
     path = best_path(scores[own.places], transitions)
@@ -118,14 +118,14 @@ def best_labels(
 
 
 class Tagger(TextEncoder[TaggingModel]):
-    """Labels stretches of texts of any length with a model folder of kind "tagging".
+    """Labels spans in texts of any length with a model folder of kind "tagging".
 
         >>> tagger = Tagger.load("artifacts/demo/ner")
         >>> tagger.tag("세종은 한글을 만들었다.")
         [{"start": 0, "end": 2, "label": "PS", "text": "세종", "score": 0.97}]
 
     A model whose labels are BIO tags gives spans. One with other labels, such as parts of speech, gives each eojeol
-    its label; `tag_words` labels the words that the caller has cut.
+    its label; `tag_words` labels words split by the caller.
 
     max_length: pieces of a window, special tokens included; None: the model's positions. stride: pieces that
     neighbouring windows share; None: a quarter.
@@ -140,7 +140,7 @@ class Tagger(TextEncoder[TaggingModel]):
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
-        """From a folder written by korbert. Raises ModelError where it is not one, or of another kind."""
+        """Loads a folder written by korbert. Raises ModelError if it is not one, or of another kind."""
         model, tokenizer = load_model(folder, "tagging", choose_device(device))
         task = read_config(folder)["task"]
         tagger = cls(model, tokenizer, task.get("max_length"), task.get("stride"))
@@ -156,10 +156,10 @@ class Tagger(TextEncoder[TaggingModel]):
     @overload
     def tag(self, texts: Iterable[str]) -> list[list[TaggedSpan]]: ...
     def tag(self, texts: str | Iterable[str]) -> list[TaggedSpan] | list[list[TaggedSpan]]:
-        """The labelled stretches of a text, in order, or such a list for each of many. Any text is valid.
+        """The labelled spans of a text, in order, or a list of such lists for many texts. Any text is valid.
 
-        score: the mean probability of the tags of the stretch's pieces, of a word that of its first piece. Raises
-        SettingsError for what is not a string, ModelError where the model's scores are NaN.
+        score: the mean tag probability over the span's pieces; for a word, that of its first piece. Raises
+        SettingsError for anything but strings, ModelError if the model's scores are NaN.
         """
         given, single = as_texts(texts, "texts")
         found: list[list[TaggedSpan]] = []
@@ -172,29 +172,29 @@ class Tagger(TextEncoder[TaggingModel]):
     def tag_words(self, words: Sequence[str], spaces: bool | Sequence[bool] = True) -> list[str]:
         """The label of each word, by its first piece; "" for one without pieces, such as white space.
 
-        spaces: whether a space follows each word, or all. Raises SettingsError where their numbers differ.
+        spaces: whether a space follows each word. Raises SettingsError if their numbers differ.
         """
         try:
             text, spans = join_words(words, spaces)
         except ValueError:
-            raise SettingsError(f"{len(words)} words, and another number of spaces: give each word one") from None
+            raise SettingsError(f"{len(words)} words, but another number of spaces: give one per word") from None
         (passage,) = encode_passages(self.tokenizer, [text])
         (scores,) = self.log_probabilities([passage])
         found = best_labels(spans, passage, scores, self._transitions)
         return [self.labels[label] if label >= 0 else "" for label, _ in found]
 
     def log_probabilities(self, passages: Sequence[Passage]) -> list[NDArray[np.float32]]:
-        """The log probability of each label for each piece, (P, C) of each text. ModelError where one is NaN."""
+        """Log probabilities of the labels for each piece, (P, C) per text. ModelError if one is NaN."""
         examples, windows = make_examples(
             passages, None, self.tokenizer, max_length=self.max_length, stride=self.stride
         )
         scores = log_probabilities(self.model, examples, device=next(self.model.parameters()).device)
         if np.isnan(scores).any():
-            raise ModelError(f"{self.name}: gives scores that are no numbers: train it anew, at a lower rate")
+            raise ModelError(f"{self.name}: its scores are not finite: train it again with a lower learning_rate")
         return list(by_text(scores, examples, windows))
 
     def decode(self, passage: Passage, scores: NDArray[np.float32]) -> list[TaggedSpan]:
-        """What `tag` gives for a text, from the log probabilities of its pieces (P, C)."""
+        """The result of `tag` for a text, from the log probabilities of its pieces (P, C)."""
         if not is_bio(self.labels):
             words = eojeols(passage.text)
             labelled = zip(words, best_labels(words, passage, scores, self._transitions), strict=True)

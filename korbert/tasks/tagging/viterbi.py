@@ -1,4 +1,4 @@
-"""The most probable sequence of tags among those that BIO allows."""
+"""Viterbi decoding: the most probable tag sequence that BIO allows."""
 
 from collections.abc import Sequence
 
@@ -11,11 +11,11 @@ __all__ = ["Transitions", "best_path"]
 
 
 class Transitions:
-    """Which label may follow which: I-X only B-X or I-X, everything else anything.
+    """Which label may follow which: I-X only after B-X or I-X, all others after anything.
 
     start: (C,) bool, labels that may come first. allowed: (C, C) bool, from the row's label to the column's.
-    Labels that are no BIO tags, as parts of speech, may follow in any order; and so may I-X where no label is B-X, as
-    in models that write B- only between neighbours (IOB1).
+    Labels other than BIO tags, such as parts of speech, may come in any order; so may I-X if there is no B-X, as in
+    models that use B- only between adjacent spans (IOB1).
     """
 
     def __init__(self, labels: Sequence[str]) -> None:
@@ -34,16 +34,18 @@ class Transitions:
 
 
 def best_path(scores: NDArray[np.floating], transitions: Transitions) -> NDArray[np.int64]:
-    """The legal sequence with the highest sum of scores: (N,) int64, numbers of labels. Exact (Viterbi 1967).
+    """The legal sequence with the highest sum of scores: (N,) int64 label ids. Exact (Viterbi 1967).
 
-    scores: (N, C) log probabilities of each unit's labels. Of equal sums any may be returned.
+    scores: (N, C) log probabilities of each unit's labels. Ties are broken arbitrarily.
     """
     path = scores.argmax(axis=1) if len(scores) else np.empty(0, dtype=np.int64)
     if transitions.allow(path):
-        return path.astype(np.int64)  # nothing is better than each unit's best
+        return path.astype(np.int64)  # already legal, so optimal
     barred = np.where(transitions.allowed, 0.0, -np.inf)
-    best = np.where(transitions.start, scores[0].astype(np.float64), -np.inf)  # (C,) of the best path to each label
-    before = np.zeros(scores.shape, dtype=np.int64)  # the label before, on that path
+    best = np.where(
+        transitions.start, scores[0].astype(np.float64), -np.inf
+    )  # (C,) score of the best path to each label
+    before = np.zeros(scores.shape, dtype=np.int64)  # previous label on that path
     for place in range(1, len(scores)):
         sums = best[:, None] + barred  # (C, C)
         before[place] = sums.argmax(axis=0)

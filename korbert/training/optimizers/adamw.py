@@ -13,6 +13,6 @@ __all__ = ["adamw"]
 def adamw(
     groups: Iterable[dict[str, Any]], settings: OptimizerSettings, precision: PrecisionName
 ) -> torch.optim.Optimizer:
-    """PyTorch's fused kind: six times as fast as the plain one on a processor. State and update are in float32."""
+    """PyTorch's fused AdamW, six times as fast as the plain one on CPU. State and update are in float32."""
     betas = (settings.beta1, settings.beta2)
     return torch.optim.AdamW(groups, betas=betas, eps=settings.epsilon, fused=True)

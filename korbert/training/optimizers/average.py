@@ -1,4 +1,4 @@
-"""A running average of the weights, which is evaluated and saved while training goes on with the weights themselves."""
+"""A running average of the weights, for evaluation and saving; training continues with the weights themselves."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ class RunningAverage:
 
     @torch.no_grad()
     def add(self, done: int) -> None:
-        """Takes in the weights after `done` updates, from 1 on."""
+        """Adds the weights after `done` updates, from 1."""
         share = max(1 - self._decay, 1 / done)
         torch._foreach_lerp_(list(self._averages.values()), list(self._weights.values()), share)
 

@@ -12,7 +12,7 @@ __all__ = ["Optimizers"]
 
 
 class Optimizers:
-    """What trains a model: one `torch.optim.Optimizer` for each kind that has parameters. Each group keeps its rate.
+    """All optimizers of a model: one `torch.optim.Optimizer` per kind with parameters. Each group keeps its rate.
 
     precision: fp32 or bf16, as the forward passes have it.
     """
@@ -33,7 +33,7 @@ class Optimizers:
                 group["lr"] = group["peak"] * share
 
     def rates(self) -> dict[str, float]:
-        """ "learning_rate", and "learning_rate/<pattern>" of each group of the settings whose rate is another."""
+        """ "learning_rate", and "learning_rate/<pattern>" for each group of the settings with another rate."""
         own = {
             f"learning_rate/{group['pattern']}": float(group["lr"])
             for part in self._parts
@@ -43,7 +43,7 @@ class Optimizers:
         return {"learning_rate": self._rate, **own}
 
     def step(self) -> None:
-        """Applies the gradients, and removes them."""
+        """Applies the gradients, and clears them."""
         for part in self._parts:
             part.step()
             part.zero_grad(set_to_none=True)

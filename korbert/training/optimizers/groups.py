@@ -1,4 +1,4 @@
-"""Which optimizer trains a parameter, at which rate and decay."""
+"""Assigns parameters to optimizers, with learning rate and weight decay."""
 
 import difflib
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ def parameter_groups(model: nn.Module, settings: OptimizerSettings) -> dict[Opti
 
 
 def _why_idle(group: ParameterGroup, names: Sequence[str]) -> str:
-    """What to say of a group whose pattern is no parameter's first match."""
+    """Explains why a group's pattern is no parameter's first match."""
     if any(fnmatchcase(name, group.pattern) for name in names):
         return "matches only parameters that groups before it match: remove it or move it up"
     near = difflib.get_close_matches(group.pattern, names, n=3, cutoff=0.0)

@@ -35,14 +35,14 @@ class _Lamb(torch.optim.Optimizer):
     def _update(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
         state = self.state[parameter]
         if not state:
-            state["step"] = torch.tensor(0.0)  # on the processor: reading it waits for no device
+            state["step"] = torch.tensor(0.0)  # on CPU: reading it does not synchronize
             state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
         state["step"] += 1
         first, second, step = state["exp_avg"], state["exp_avg_sq"], state["step"].item()
         first.lerp_(gradient, 1 - group["beta1"])
         second.mul_(group["beta2"]).addcmul_(gradient, gradient, value=1 - group["beta2"])
 
-        # Few passes over memory: with 100,000 entries they are the time of a step.
+        # Few passes over memory, which dominate the time of a step with 100,000 entries.
         correct1, correct2 = 1 - group["beta1"] ** step, 1 - group["beta2"] ** step
         root = second.sqrt().mul_(correct1 / correct2**0.5).add_(correct1 * group["epsilon"])
         update = torch.div(first, root, out=root)

@@ -30,9 +30,9 @@ def muon(
 
 
 def matrices_of_layers(model: nn.Module) -> set[str]:
-    """Names of what Muon is made for: the weights of `Linear` inside a list of layers.
+    """Names of parameters for Muon: the weights of `Linear` inside a list of layers.
 
-    Embeddings, position and type tables and what stands before or behind the layers are not among them.
+    Embeddings, position and type tables and anything outside the layers are excluded.
     """
     return {
         f"{stack}.{inner}.weight"

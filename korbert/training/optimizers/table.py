@@ -1,4 +1,4 @@
-"""Which optimizers there are."""
+"""Table of available optimizers."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

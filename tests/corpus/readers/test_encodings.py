@@ -56,7 +56,7 @@ def test_some_broken_lines_do_not_make_another_encoding_of_it(tmp_path):
 
 
 def test_utf16_that_is_cut(tmp_path):
-    with pytest.raises(CorpusError, match=r"a.txt: is no UTF-16 \(truncated data\)"):
+    with pytest.raises(CorpusError, match=r"a.txt: is not UTF-16 \(truncated data\)"):
         read(write(tmp_path, TEXT.encode("utf-16")[:-1]))
 
 

@@ -107,7 +107,7 @@ def test_a_name_that_is_no_utf_8_is_refused_and_shown(tmp_path):
     folder.mkdir()
     path = Path(os.fsdecode(os.fsencode(folder) + b"/" + "가나.txt".encode("cp949")))
     path.write_text("글", "utf-8")
-    expected = r"\xb0\xa1\xb3\xaa.txt: its name is no UTF-8, as in archives made under Windows (CP949): rename it"
+    expected = r"\xb0\xa1\xb3\xaa.txt: its name is not UTF-8, as in archives made under Windows (CP949): rename it"
     for find in (
         lambda: find_files("글", tmp_path),
         lambda: find_files("글/*.txt", tmp_path),

@@ -121,7 +121,7 @@ def test_files_that_cannot_be_used(tmp_path):
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(CorpusError, match=r"a.parquet: not a whole Parquet file .*get it again"):
         read([path])
-    with pytest.raises(CorpusError, match=r"a.dat: its name does not tell what it is: set kind of source 's'"):
+    with pytest.raises(CorpusError, match=r"a.dat: its kind cannot be told from its name: set kind of source 's'"):
         read([tmp_path / "a.dat"])
 
 

@@ -121,13 +121,13 @@ def change_config(folder: Path, **changes: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "gpt2"}, "model_type 'gpt2' is none of albert, bert, convbert"),
-        ({"model_type": ["bert"]}, "is none of albert"),
-        ({"is_decoder": True}, "is a decoder, which sees no pieces behind"),
+        ({"model_type": "gpt2"}, "model_type 'gpt2' is not supported: use one of albert, bert, convbert"),
+        ({"model_type": ["bert"]}, "is not supported: use one of albert"),
+        ({"is_decoder": True}, "is a decoder, which sees no later pieces"),
         ({"auto_map": {"AutoModel": "own.Own"}}, "auto_map: the model needs code of its folder, which is never run"),
         ({"korbert_format": 1}, "is a model of korbert: use it as it is"),
-        ({"hidden_size": "wide"}, "is no config of bert"),
-        ({"num_hidden_layers": 3}, r"missing keys: encoder\.layer\.2\..*: not such an encoder"),
+        ({"hidden_size": "wide"}, "is not a valid config of bert"),
+        ({"num_hidden_layers": 3}, r"missing keys: encoder\.layer\.2\..*: the weights are of another encoder"),
         ({"vocab_size": 77}, "weights cannot be read|mismatched keys"),
     ],
 )
@@ -162,7 +162,7 @@ def test_broken_files_are_refused(copy: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="its weights cannot be read"):
         import_folder(copy, tmp_path / "model")
     (copy / "config.json").write_text("[]", encoding="utf-8")
-    with pytest.raises(ModelError, match="is no JSON object"):
+    with pytest.raises(ModelError, match="is not a JSON object"):
         import_folder(copy, tmp_path / "model")
     (copy / "config.json").write_text("{", encoding="utf-8")
     with pytest.raises(ModelError, match="cannot be read"):
@@ -174,7 +174,7 @@ def test_broken_files_are_refused(copy: Path, tmp_path: Path) -> None:
 def test_a_model_folder_that_was_changed_is_refused(foreign: Folder, tmp_path: Path) -> None:
     target = tmp_path / "model"
     import_folder(foreign("bert"), target)
-    with pytest.raises(ModelError, match="a encoder model, a classification model is needed"):
+    with pytest.raises(ModelError, match="a encoder model, but a classification model is needed"):
         Classifier.load(target)
     with pytest.raises(ModelError, match="its tokenizer is one of transformers already"):
         export(target, tmp_path / "exported")
@@ -182,7 +182,7 @@ def test_a_model_folder_that_was_changed_is_refused(foreign: Folder, tmp_path: P
     for key, value, message in [
         ("hidden_size", 32, "hidden_size 32, but transformers.hidden_size gives 16"),
         ("num_hidden_layers", 10**9, "num_hidden_layers: Input should be less than or equal to 1000"),
-        ("transformers", {"model_type": "gpt2"}, "model_type 'gpt2' is none of"),
+        ("transformers", {"model_type": "gpt2"}, "model_type 'gpt2' is not supported"),
         ("surprise", 1, "surprise: Extra inputs are not permitted"),
     ]:
         changed = config | {"encoder": config["encoder"] | {key: value}}

@@ -73,20 +73,20 @@ def test_heads_that_are_missing_are_drawn_and_named(modern_folder: Path, caplog:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model_type": "roberta"}, "model_type is none of bert, modernbert, albert, electra"),
+        ({"model_type": "roberta"}, "model_type is not supported: use one of bert, modernbert, albert, electra"),
         (
             {"architectures": ["ModernBertForWhatever"]},
             r"architectures \['ModernBertForWhat.*none of AlbertFor",
         ),
-        ({"hidden_activation": "silu"}, "hidden_activation = 'silu': this encoder is made for 'gelu' alone"),
-        ({"norm_bias": True}, "norm_bias = True: this encoder is made for False alone"),
+        ({"hidden_activation": "silu"}, "hidden_activation = 'silu': this encoder supports only 'gelu'"),
+        ({"norm_bias": True}, "norm_bias = True: this encoder supports only False"),
         ({"layer_types": ["sliding_attention"] * 5}, "not global at every n-th layer, the first one included"),
         (
             {"rope_parameters": {"full_attention": {"rope_type": "yarn", "rope_theta": 1.0}}},
-            r"rope_parameters\.full_attention\.rope_type 'yarn': only 'default' is known here",
+            r"rope_parameters\.full_attention\.rope_type 'yarn': only 'default' is supported",
         ),
-        ({"hidden_size": 64}, r"model\.safetensors: .* config\.json asks for .*: the two do not belong together"),
-        ({"num_hidden_layers": 6, "layer_types": None}, "no weights for encoder.layers.5.*not such an encoder"),
+        ({"hidden_size": 64}, r"model\.safetensors: .* config\.json asks for .*: the two files do not match"),
+        ({"num_hidden_layers": 6, "layer_types": None}, "no weights for encoder.layers.5.*they are of another encoder"),
     ],
 )
 def test_what_cannot_be_the_same_is_refused(modern_folder: Path, change: dict[str, Any], message: str) -> None:
@@ -104,7 +104,7 @@ def test_what_cannot_be_the_same_is_refused(modern_folder: Path, change: dict[st
             r"config\.json: problem_type 'ranking' is none of single_label_classification, mul",
         ),
         ({"problem_type": ["regression"]}, r"problem_type \['regression'\] is none of single_label_classification"),
-        ({"problem_type": "regression"}, r"config\.json: regression with 3 labels: give it one, the number that it"),
+        ({"problem_type": "regression"}, r"config\.json: regression with 3 labels: set num_labels to 1"),
     ],
 )
 def test_problems_that_are_not_known_are_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
@@ -125,10 +125,10 @@ def test_files_that_are_missing_are_told(modern_folder: Path, file: str, message
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"inner_group_num": 2}, r"inner_group_num = 2: groups of several layers are not known here, only of one"),
+        ({"inner_group_num": 2}, r"inner_group_num = 2: only groups of one layer are supported"),
         (
             {"num_hidden_groups": 2, "num_hidden_layers": 3},
-            r"encoder is not as expected: sizes: .*layer_groups 2 does not divide 3 layers into equal groups of",
+            r"invalid encoder config: sizes: .*layer_groups 2 does not divide 3 layers into equal groups of",
         ),
         ({"embedding_size": 16}, "embedding_size = hidden_size: this encoder has a projection only where they differ"),
     ],

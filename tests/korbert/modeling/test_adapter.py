@@ -196,14 +196,14 @@ def test_what_cannot_be_computed_is_refused(foreign: Folder) -> None:
     wrong = config.model_copy(update={"hidden_size": 24})
     with pytest.raises(ModelError, match=r"encoder: hidden_size 24, but transformers\.hidden_size gives 16"):
         TransformersEncoder(wrong)
-    with pytest.raises(ModelError, match="model_type 'gpt2' is none of albert, bert"):
+    with pytest.raises(ModelError, match="model_type 'gpt2' is not supported: use one of albert, bert"):
         adapted_config({"model_type": "gpt2"})
     with pytest.raises(ModelError, match="is a decoder"):
         adapted_config({"model_type": "bert", "is_decoder": True})
-    with pytest.raises(ModelError, match="is no config of bert"):
+    with pytest.raises(ModelError, match="is not a valid config of bert"):
         adapted_config({"model_type": "bert", "hidden_size": "wide"})
     foreign_to_us = TransformersConfig.model_validate(config.model_dump() | {"transformers": {"model_type": "x"}})
-    with pytest.raises(ModelError, match="model_type 'x' is none of"):
+    with pytest.raises(ModelError, match="model_type 'x' is not supported"):
         TransformersEncoder(foreign_to_us)
 
 

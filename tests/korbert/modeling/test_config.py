@@ -54,9 +54,12 @@ def test_first_layer_and_every_third_see_all():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"num_attention_heads": 5}, "hidden_size 32 is no multiple of num_attention_heads 5: change one of them"),
-        ({"num_attention_heads": 32}, "hidden_size 32 / num_attention_heads 32 = 1, but rotary positions turn pairs"),
-        ({"pad_token_id": 100}, "pad_token_id 100 is no id of a vocabulary of 100"),
+        ({"num_attention_heads": 5}, "hidden_size 32 is not a multiple of num_attention_heads 5: change one of them"),
+        (
+            {"num_attention_heads": 32},
+            "hidden_size 32 / num_attention_heads 32 = 1, but rotary positions need an even head size",
+        ),
+        ({"pad_token_id": 100}, "pad_token_id 100 is not an id in a vocabulary of 100"),
         ({"local_attention": 7}, "multiple of 2"),
         ({"layer_groups": 3}, "layer_groups 3 does not divide 4 layers into equal groups of two or more: choose"),
         ({"layer_groups": 4}, "layer_groups 4 does not divide 4 layers into equal groups of two or more"),

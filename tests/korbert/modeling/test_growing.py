@@ -100,7 +100,7 @@ def test_rows_keep_the_width_of_their_table() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"hidden_size": 32}, "is another encoder: hidden_size: 32 in the recipe, 16 in the model"),
+        ({"hidden_size": 32}, "its encoder differs: hidden_size: 32 in the recipe, 16 in the model"),
         ({"embedding_size": 12}, "embedding_size: 12 in the recipe, "),
         (
             {"num_hidden_layers": 3, "intermediate_size": 48},
@@ -148,8 +148,8 @@ def test_another_tokenizer_is_refused(source: tuple[Path, PretrainingModel], tin
     options = AnalyzerOptions(typos="basic")
     other = Tokenizer(*tiny_tokenizer.parts._replace(options=options))
     expected = (
-        f"{folder}: was trained with the tokenizer {tiny_tokenizer.digest[:12]}; that of vocab, {other.digest[:12]}, is"
-        " neither this one nor this one with more words (typos: 'basic', not 'none'): set vocab.tokenizer to the same"
+        f"{folder}: was trained with tokenizer {tiny_tokenizer.digest[:12]}; the one of vocab, {other.digest[:12]}, is"
+        " neither the same nor an extension of it (typos: 'basic', not 'none'): set vocab.tokenizer to the same"
         " folder"
     )
     with pytest.raises(ModelError) as refusal:
@@ -160,7 +160,7 @@ def test_another_tokenizer_is_refused(source: tuple[Path, PretrainingModel], tin
 def test_another_kind_of_model_is_refused(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
     sizes = config(tiny_tokenizer)
     save_model(tmp_path, ReadingModel(sizes), tiny_tokenizer)
-    with pytest.raises(ModelError, match="a reading model, its heads fill no gaps: name a pretrained model"):
+    with pytest.raises(ModelError, match="a reading model, without pretraining heads: name a pretrained model"):
         take_weights(drawn(sizes), tiny_tokenizer, tmp_path)
 
 
@@ -202,7 +202,7 @@ def test_an_encoder_of_transformers_goes_on_and_grows(tiny_tokenizer: Tokenizer,
 
 def test_another_encoder_of_transformers_is_refused(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
     save_model(tmp_path, drawn(foreign_config(tiny_tokenizer)), tiny_tokenizer)
-    with pytest.raises(ModelError, match="is another encoder: hidden_size: 32 in the recipe, 16 in the model: change"):
+    with pytest.raises(ModelError, match="its encoder differs: hidden_size: 32 in the recipe, 16 in the model: change"):
         take_weights(drawn(foreign_config(tiny_tokenizer, hidden_size=32)), tiny_tokenizer, tmp_path)
     with pytest.raises(ModelError, match="architecture: 'bert' in the recipe, 'transformers' in the model: change"):
         take_weights(drawn(config(tiny_tokenizer, architecture="bert")), tiny_tokenizer, tmp_path)

@@ -109,8 +109,8 @@ def test_pooling(architecture):
 @pytest.mark.parametrize(
     ("num_labels", "problem_type", "message"),
     [
-        (2, "regression", "regression with 2 labels: give it one, the number that it predicts"),
-        (1, "single_label_classification", r"single_label_classification with 1 label: give two at least, or another"),
+        (2, "regression", "regression with 2 labels: set num_labels to 1"),
+        (1, "single_label_classification", r"single_label_classification with 1 label: give at least two, or another"),
     ],
 )
 def test_labels_fit_the_problem(num_labels, problem_type, message):
@@ -149,13 +149,13 @@ def test_tagging_scores_each_piece_for_each_label(architecture):
 
 @pytest.mark.parametrize("labels", [[], ["O", "B-PS", "O"]])
 def test_labels_of_pieces_are_told_apart(labels):
-    with pytest.raises(ModelError, match=r"labels \[.*\]: name at least one, and each once"):
+    with pytest.raises(ModelError, match=r"labels \[.*\]: give at least one, without duplicates"):
         TaggingModel(small(), labels)
 
 
 def test_labels_are_named_once_each():
     assert ClassificationModel(small(), 2).labels == ("0", "1")
-    with pytest.raises(ModelError, match="1 names for 2 labels: give one for each"):
+    with pytest.raises(ModelError, match="1 names for 2 labels: give one name per label"):
         ClassificationModel(small(), 2, labels=["좋음"])
 
 

@@ -112,11 +112,11 @@ def test_what_the_base_has_is_not_there_twice(models: tuple[Path, Path], tmp_pat
 def test_a_base_elsewhere_is_refused(models: tuple[Path, Path], tmp_path: Path) -> None:
     pretrained, classifier = models
     pack(pretrained, tmp_path / "other" / "base")
-    with pytest.raises(ModelError, match="a base is a packed folder"):
+    with pytest.raises(ModelError, match="a base must be a packed folder"):
         pack(classifier, tmp_path / "packed", tmp_path / "other" / "base")
-    with pytest.raises(ModelError, match="a base is a packed folder"):
+    with pytest.raises(ModelError, match="a base must be a packed folder"):
         pack(classifier, tmp_path / "packed", pretrained)
-    with pytest.raises(ModelError, match="is there already"):
+    with pytest.raises(ModelError, match="already exists"):
         pack(classifier, tmp_path / "other" / "base")
     pack(classifier, tmp_path / "packed")
     record = json.loads((tmp_path / "packed" / "config.json").read_text())

@@ -138,7 +138,7 @@ def test_lost_weights_of_the_best_epoch_are_made_anew(tmp_path: Path, damage: Ca
     settings = ClassificationSettings(batch_size=64, epochs=3, precision="fp32", checkpoint_every=1)
     first = _finetune(tmp_path, settings, rate=1e-12)  # nothing changes, so that the first epoch is kept
     damage(tmp_path / "work" / "best.safetensors")
-    with pytest.raises(ModelError, match=r"best\.safetensors: is absent or damaged: run the same command again"):
+    with pytest.raises(ModelError, match=r"best\.safetensors: is missing or damaged: run the same command again"):
         load_best(tmp_path / "work", _model())
     again = _finetune(tmp_path, settings, rate=1e-12)
     assert first[1:] == again[1:]
@@ -195,8 +195,8 @@ def test_one_text_or_many(model_folder: Path) -> None:
         (7, "texts is int 7: give a string"),
         (b"\xea\xb0\x80", r"texts is bytes b'.*: give a string"),
         ({"text": "가"}, "texts is dict .*: give a string"),
-        (["가", None], r"texts\[1\] is None: give strings alone"),
-        ([["가"]], r"texts\[0\] is list \['가'\]: give strings alone"),
+        (["가", None], r"texts\[1\] is None: give only strings"),
+        ([["가"]], r"texts\[0\] is list \['가'\]: give only strings"),
     ],
 )
 def test_what_is_no_text_is_named(model_folder: Path, given: Any, said: str) -> None:
@@ -208,7 +208,7 @@ def test_scores_that_are_no_numbers_name_the_model(model_folder: Path, tiny_toke
     classifier = Classifier.load(model_folder, "cpu")
     with torch.no_grad():
         classifier.model.classifier.bias.fill_(float("nan"))
-    with pytest.raises(ModelError, match=rf"{model_folder}: gives scores that are no numbers: train it anew"):
+    with pytest.raises(ModelError, match=rf"{model_folder}: its scores are not finite: train it again"):
         classifier.predict("좋다")
 
 
@@ -232,14 +232,14 @@ def test_a_classifier_reads_texts_as_they_were_learned(
 
 def test_a_classifier_needs_a_model_that_classifies(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     save_model(tmp_path, PretrainingModel(_config(tiny_tokenizer.vocab_size)), tiny_tokenizer)
-    with pytest.raises(ModelError, match="a pretraining model, a classification model is needed"):
+    with pytest.raises(ModelError, match="a pretraining model, but a classification model is needed"):
         Classifier.load(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"learning_rates": [1e-3, 1e-3]}, r"learning_rates \[0\.001, 0\.001\] has a value twice: name each once"),
+        ({"learning_rates": [1e-3, 1e-3]}, r"learning_rates \[0\.001, 0\.001\] has duplicates: give each value once"),
         ({"seeds": []}, "at least 1 item"),
         ({"baseline_c": [0]}, "greater than 0"),
         ({"validation_share": 0}, "greater than 0"),

@@ -158,13 +158,15 @@ def test_similarity(made: Callable[..., Embedder]) -> None:
 
 def test_what_is_refused(made: Callable[..., Embedder], tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     embedder = made()
-    with pytest.raises(SettingsError, match=r"texts\[1\] is int 3: give strings alone"):
+    with pytest.raises(SettingsError, match=r"texts\[1\] is int 3: give only strings"):
         embedder.embed(["가", 3])  # type: ignore[list-item]
     embedder.model.encoder.embeddings.norm.weight.data.fill_(float("nan"))
-    with pytest.raises(ModelError, match=r"model: gives vectors that are no numbers: train it anew, at a lower rate"):
+    with pytest.raises(
+        ModelError, match=r"model: its vectors are not finite: train it again with a lower learning_rate"
+    ):
         embedder.embed("가")
     save_model(tmp_path / "other", PretrainingModel(embedder.model.config), tiny_tokenizer)
-    with pytest.raises(ModelError, match="a pretraining model, a embedding model is needed"):
+    with pytest.raises(ModelError, match="a pretraining model, but a embedding model is needed"):
         Embedder.load(tmp_path / "other")
 
 

@@ -133,7 +133,7 @@ def test_a_part_that_went_while_it_was_needed_is_named(tiny_tokenizer: Any, tmp_
     texts = EncodedTexts(tmp_path, TEXTS, tiny_tokenizer)
     texts.make(1)
     next(tmp_path.iterdir()).unlink()
-    with pytest.raises(ArtifactError, match="the analysis of 40 texts is gone: run this again"):
+    with pytest.raises(ArtifactError, match="the cached pieces of 40 texts are missing: run this again"):
         texts.examples(np.zeros(len(TEXTS), np.int64), 64)
 
 

@@ -69,7 +69,7 @@ def test_scores_that_are_no_numbers_name_the_model(artifact: Path) -> None:
     assert isinstance(filler, Filler)
     with torch.no_grad():
         filler.model.encoder.embeddings.token.weight.fill_(float("inf"))
-    with pytest.raises(ModelError, match=rf"{artifact}: gives scores that are no numbers"):
+    with pytest.raises(ModelError, match=rf"{artifact}: its scores are not finite"):
         filler.fill("[MASK]")
 
 

@@ -131,7 +131,7 @@ def test_pieces_without_characters_are_no_answer():
 
 
 def test_scores_that_are_no_numbers():
-    with pytest.raises(ModelError, match="scores that are no numbers: train it anew"):
+    with pytest.raises(ModelError, match="scores are not finite: train it again"):
         read(letters("가나"), {100: float("nan")}, {})
 
 
@@ -212,7 +212,7 @@ def test_one_pair_or_many(reader):
         (CONTEXT, 3, "question is int 3"),
         (CONTEXT, ["언제?"], "context is one string and question 1: give two strings, or lists of one length"),
         ([CONTEXT], ["언제?", "누가?"], "context is 1 and question 2: give two strings"),
-        ([CONTEXT, None], ["언제?", "누가?"], r"context\[1\] is None: give strings alone"),
+        ([CONTEXT, None], ["언제?", "누가?"], r"context\[1\] is None: give only strings"),
     ],
 )
 def test_what_is_no_pair_is_named(reader, context, question, said):

@@ -103,7 +103,7 @@ PLACE = r"dev\.json: data\[0\]\.paragraphs\[0\]\.qas\[1\]"
         ({"answers": [{"text": "1443년", "answer_start": 5}]}, rf"{PLACE}\.answers\[0\]: question q1: the context has"),
         ({"id": ...}, rf'{PLACE}: no "id" there; a SQuAD file is .*"id" or "guid", "question"'),
         ({"id": ..., "guid": 7}, rf'{PLACE}: "guid" is a whole number and should be a string'),
-        ({"id": ..., "guid": "q0"}, r"dev\.json: question id q0 stands there twice"),
+        ({"id": ..., "guid": "q0"}, r"dev\.json: question id q0 occurs twice"),
     ],
 )
 def test_faults_name_file_and_question(changes: dict[str, Any], said: str) -> None:

@@ -95,7 +95,7 @@ def test_encoders_without_weights_of_pieces_on_pieces_are_refused(
     folder = foreign(model_type)
     encoder = load_encoder(folder, read_folder(folder))
     tokenizer = TransformersTokenizer.of_folder(folder)
-    with pytest.raises(ModelError, match=f"{model_type}: its weights of attention are not of pieces on pieces"):
+    with pytest.raises(ModelError, match=f"{model_type}: it has no piece-to-piece attention weights"):
         attention(EncoderModel(encoder.config, encoder=encoder), tokenizer, "학교에 간다")
 
 
@@ -187,5 +187,5 @@ def test_a_text_that_is_too_long_is_refused(tiny_tokenizer: Tokenizer) -> None:
 def test_weights_that_are_no_numbers_are_refused(tiny_tokenizer: Tokenizer) -> None:
     model = model_of(tiny_tokenizer)
     model.encoder.layers[1].attention.qkv.weight.data.fill_(float("nan"))
-    with pytest.raises(ModelError, match="weights that are no numbers"):
+    with pytest.raises(ModelError, match="attention weights are not finite"):
         attention(model, tiny_tokenizer, TEXT)

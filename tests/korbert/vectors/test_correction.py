@@ -49,7 +49,7 @@ def test_it_is_kept_in_a_file(vectors: Any, tmp_path: Path, encoder: TextEncoder
     with pytest.raises(SettingsError, match="is of vectors of 16 numbers, these have 32: fit it with the same layers"):
         encoder.embed(texts, correction=again, layer=[0, 1], mix="concat")
     (tmp_path / "white.npz").write_bytes((tmp_path / "white.npz").read_bytes()[:100])
-    with pytest.raises(SettingsError, match=r"white.npz: cannot be read as a correction .*: fit it anew"):
+    with pytest.raises(SettingsError, match=r"white.npz: cannot be read as a correction .*: fit it again"):
         Correction.load(tmp_path / "white.npz")
 
 

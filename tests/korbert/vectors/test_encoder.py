@@ -185,7 +185,7 @@ def test_counts_travel_with_the_model(encoder: TextEncoder[Any], tmp_path: Path)
     assert (again.documents, again.mean_length) == (counts.documents, counts.mean_length)
     assert (again.frequencies == counts.frequencies).all()
     path.write_bytes(b"no table")
-    with pytest.raises(SettingsError, match=r"piece_counts.parquet: cannot be read .*: it is not a file of piece"):
+    with pytest.raises(SettingsError, match=r"piece_counts.parquet: cannot be read .*: give a file of piece"):
         PieceCounts.load(path, encoder.tokenizer)
 
 
@@ -281,9 +281,9 @@ def test_foreign_encoders(foreign: Callable[[str], Path], tmp_path: Path, model_
 
 def test_vectors_that_are_no_numbers_are_named(encoder: TextEncoder[Any]) -> None:
     encoder.model.encoder.embeddings.norm.weight.data.fill_(math.nan)
-    with pytest.raises(ModelError, match="the model: gives vectors that are no numbers"):
+    with pytest.raises(ModelError, match="the model: its vectors are not finite"):
         encoder.embed("가", layer=1)
-    with pytest.raises(ModelError, match="the model: gives vectors that are no numbers"):
+    with pytest.raises(ModelError, match="the model: its vectors are not finite"):
         encoder.parts("가")
 
 

@@ -175,13 +175,13 @@ def test_other_models_are_refused(
     save_model(tmp_path / "model", encoder.model, encoder.tokenizer)
     assert len(Index.load(index.folder, tmp_path / "model").search("대출")[0]) == len(TEXTS)
     assert len(encoder.similar(["대출", "비"], index.folder, top=3)) == 2
-    with pytest.raises(ArtifactError, match=r"nowhere: is no index: make one with `korbert index`"):
+    with pytest.raises(ArtifactError, match=r"nowhere: is not an index: make one with `korbert index`"):
         Index.load(tmp_path / "nowhere", encoder)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("x")
-    with pytest.raises(ArtifactError, match="mine: is there, and is no index: name a new folder"):
+    with pytest.raises(ArtifactError, match="mine: exists and is not an index: name a new folder"):
         Index.create(tmp_path / "mine", encoder)
-    with pytest.raises(SettingsError, match="way 'all', top 10: take both, vectors, words, and 1 at least"):
+    with pytest.raises(SettingsError, match="way 'all', top 10: use one of both, vectors, words, and at least 1"):
         index.search("가", way="all")  # type: ignore[arg-type]
 
 
@@ -218,7 +218,7 @@ def test_damaged_files_are_named(index: Index, encoder: TextEncoder[Any], ending
         path.unlink()
     else:
         path.write_bytes(data[:-9] if damage == "cut" else data[:100] + bytes([data[100] ^ 1]) + data[101:])
-    said = "is no index" if (ending, damage) == ("json", "gone") else path.name
+    said = "is not an index" if (ending, damage) == ("json", "gone") else path.name
     with pytest.raises(ArtifactError, match=f"{said}.*: make "):
         Index.load(index.folder, encoder)
 
@@ -294,7 +294,7 @@ def test_a_killed_writer(encoder: TextEncoder[Any], tmp_path: Path) -> None:
         reader = Index.load(folder, encoder)
         before = len(reader)
         assert before >= 38
-        with pytest.raises(ArtifactError, match=f"process {writer.pid} writes this index: wait until it has ended"):
+        with pytest.raises(ArtifactError, match=f"process {writer.pid} is writing this index: wait until it has ended"):
             reader.add([("x", "가")])
         for line in writer.stdout:
             assert len(reader.search("7번째 글", 5)[0]) == 5

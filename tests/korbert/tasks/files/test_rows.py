@@ -170,7 +170,7 @@ def test_labels_unseen_in_training_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text,label\n하나,기쁨\n둘,슬픔\n셋,슬픔\n", encoding="utf-8")
     rows = read_rows(tmp_path / "a.csv", [TEXT, LABEL])
     refuse_unseen_labels(rows, ["슬픔", "기쁨"])
-    with pytest.raises(CorpusError, match=r"'슬픔' 2 times, first at .*a.csv, line 3: known are 기쁨: mend them"):
+    with pytest.raises(CorpusError, match=r"'슬픔' 2 times, first at .*a.csv, line 3: known are 기쁨: correct them"):
         refuse_unseen_labels(rows, ["기쁨"])
     (tmp_path / "b.jsonl").write_text('{"tokens": ["가", "나"], "tags": ["O", "B-X"]}\n', encoding="utf-8")
     rows = read_rows(tmp_path / "b.jsonl", [ROLES["tokens"], ROLES["tags"]])

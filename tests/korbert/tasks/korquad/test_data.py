@@ -96,7 +96,7 @@ TWO = document(question(), question("q2"))
         ((*QUESTION, "answers", 0, "answer_start"), -40, r"question q2: the context has '' at answer_start -40"),
         ((*QUESTION, "answers", 0, "answer_start"), 9999, r"question q2: the context has '' at answer_start 9999"),
         ((*QUESTION, "answers", 0, "text"), "", r"question q2: the context has '' at answer_start 4"),
-        ((*QUESTION, "id"), "q1", r"train.json: question id q1 stands there twice"),
+        ((*QUESTION, "id"), "q1", r"train.json: question id q1 occurs twice"),
         (("data",), [], r"train.json: no question in it"),
     ],
 )
@@ -192,5 +192,5 @@ def test_join_keeps_order_and_contexts():
 
 
 def test_join_refuses_a_repeated_id():
-    with pytest.raises(CorpusError, match=r"a.json, b.json: question id 가-0 stands there twice"):
+    with pytest.raises(CorpusError, match=r"a.json, b.json: question id 가-0 occurs twice"):
         korquad.join({"a.json": articles("가"), "b.json": articles("가")})

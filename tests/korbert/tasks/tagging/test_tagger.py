@@ -151,7 +151,7 @@ def test_parts_of_speech_of_words(tiny_tokenizer: Tokenizer) -> None:
     eojeols = tagger.tag(joined[0][0])  # a text alone is cut at white space
     assert [(one["text"], one["label"]) for one in eojeols] == [("학교에", "NOUN"), ("간다.", "VERB")]
     assert all(0.5 < one["score"] <= 1 for one in eojeols)
-    with pytest.raises(SettingsError, match="3 words, and another number of spaces: give each word one"):
+    with pytest.raises(SettingsError, match="3 words, but another number of spaces: give one per word"):
         tagger.tag_words(["가", "나", "다"], [True])
 
 
@@ -233,7 +233,7 @@ def test_rows_without_targets_have_no_loss(tiny_tokenizer: Tokenizer) -> None:
 
 
 def test_what_is_no_text_is_named(learned: Path) -> None:
-    with pytest.raises(SettingsError, match=r"texts\[1\] is None: give strings alone"):
+    with pytest.raises(SettingsError, match=r"texts\[1\] is None: give only strings"):
         Tagger.load(learned, "cpu").tag(["가", None])  # type: ignore[list-item]
 
 
@@ -241,11 +241,11 @@ def test_scores_that_are_no_numbers_name_the_model(learned: Path) -> None:
     tagger = Tagger.load(learned, "cpu")
     with torch.no_grad():
         tagger.model.classifier.bias.fill_(float("nan"))
-    with pytest.raises(ModelError, match=rf"{learned}: gives scores that are no numbers: train it anew"):
+    with pytest.raises(ModelError, match=rf"{learned}: its scores are not finite: train it again"):
         tagger.tag("좋다")
 
 
 def test_a_tagger_needs_a_model_that_tags(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     save_model(tmp_path, ReadingModel(_config(tiny_tokenizer.vocab_size)), tiny_tokenizer)
-    with pytest.raises(ModelError, match="a reading model, a tagging model is needed"):
+    with pytest.raises(ModelError, match="a reading model, but a tagging model is needed"):
         Tagger.load(tmp_path)
