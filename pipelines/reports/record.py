@@ -42,7 +42,7 @@ class Artifact:
         if record is None:
             raise ArtifactError(f"{folder}: no {RECORD} in it, so there is nothing to report: run the stage first")
         if not isinstance(record.get("stage"), str):
-            raise ArtifactError(f"{folder / RECORD}: names no stage: make this artifact anew with --rebuild")
+            raise ArtifactError(f"{folder / RECORD}: names no stage: rebuild this artifact with --rebuild")
         try:
             run = read_json(folder / RUN) or {}
         except ArtifactError:  # outside the digest: no more than the time is lost
@@ -112,7 +112,7 @@ class _Object(Json):
 
     def __missing__(self, key: str) -> Any:
         name = f"{self._place}.{key}" if self._place else key
-        raise ArtifactError(f"{self._file}: no {name} in it: make this artifact anew with --rebuild")
+        raise ArtifactError(f"{self._file}: no {name} in it: rebuild this artifact with --rebuild")
 
 
 def _named(value: Any, file: Path, place: str = "") -> Any:
@@ -133,7 +133,7 @@ def drawing(artifact: Artifact) -> Iterator[None]:
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ArtifactError(
             f"{artifact.folder}: its page cannot be drawn, because a file holds values that the stage does not write: "
-            "make this artifact anew with --rebuild, or find the place with --debug"
+            "rebuild this artifact with --rebuild, or find the place with --debug"
         ) from error
 
 
@@ -160,9 +160,7 @@ def batches(parts: list[Path], columns: list[str]) -> Iterator[pa.RecordBatch]:
         file = _parquet(part)
         missing = set(columns) - set(file.schema_arrow.names)
         if missing:
-            raise ArtifactError(
-                f"{part}: no column {', '.join(sorted(missing))}: make this artifact anew with --rebuild"
-            )
+            raise ArtifactError(f"{part}: no column {', '.join(sorted(missing))}: rebuild this artifact with --rebuild")
         yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=columns)
 
 
@@ -184,9 +182,9 @@ def _parquet(part: Path) -> pq.ParquetFile:
 
 
 def _missing(path: Path) -> ArtifactError:
-    return ArtifactError(f"{path}: is missing: make this artifact anew with --rebuild")
+    return ArtifactError(f"{path}: is missing: rebuild this artifact with --rebuild")
 
 
 def _unreadable(path: Path, error: Exception) -> ArtifactError:
     first = str(error).splitlines()[0]
-    return ArtifactError(f"{path}: cannot be read ({first}): make this artifact anew with --rebuild")
+    return ArtifactError(f"{path}: cannot be read ({first}): rebuild this artifact with --rebuild")

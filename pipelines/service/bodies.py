@@ -17,13 +17,16 @@ _TAGS = ("one", "many")  # of forms.py: not in the request
 
 
 async def read_form(request: Request, form: type[_F], limits: Limits) -> _F:
-    """Refusal 413 for a body that is too large, 408 for one that is too slow, 400 for invalid JSON, 422 for its fields.
+    """Reads and validates the body of a request.
 
-    ClientDisconnect where the client leaves.
+    Refusal 413 for a body that is too large, 408 for a slow one, 400 for invalid JSON, 422 for an invalid field.
+    ClientDisconnect if the client leaves.
     """
     too_large = Refusal(413, f"the body is larger than {limits.body_bytes:,} bytes: send the texts in several requests")
     announced = request.headers.get("content-length", "0")
-    if len(announced) > 18 or int(announced) > limits.body_bytes:  # the server has refused what is not a number
+    if (
+        len(announced) > 18 or int(announced) > limits.body_bytes
+    ):  # the server has already refused anything but a number
         raise too_large
     body = bytearray()
     try:

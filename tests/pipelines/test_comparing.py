@@ -198,7 +198,7 @@ def test_damaged_lines_are_named(tmp_path: Path, name: str, line: str) -> None:
     number = len((two / name).read_text(encoding="utf-8").splitlines()) + 1
     with (two / name).open("a", encoding="utf-8") as file:
         file.write(line + "\n")
-    with pytest.raises(ArtifactError, match=rf"two/pretrain/{name}: line {number} is damaged: make this artifact anew"):
+    with pytest.raises(ArtifactError, match=rf"two/pretrain/{name}: line {number} is damaged: rebuild this artifact"):
         open_runs([one, two])
 
 

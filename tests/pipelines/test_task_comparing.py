@@ -216,7 +216,7 @@ def test_labels_of_all_sides_count(tmp_path: Path) -> None:
         (
             "scores.json",
             '{"task": {"kind": "choice"}, "rows": [{"name": "pretrained"}]}',
-            "task.metrics: Field required: make this artifact anew with --rebuild",
+            "task.metrics: Field required: rebuild this artifact with --rebuild",
         ),
     ],
 )

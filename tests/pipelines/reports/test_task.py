@@ -255,7 +255,7 @@ def test_a_damaged_line_of_predictions_is_named(tmp_path):
     folder = write_task(tmp_path, "mood", labelled())
     with (folder / "predictions.jsonl").open("a") as file:
         file.write("{\n")
-    with pytest.raises(ArtifactError, match=r"predictions\.jsonl: cannot be read \(line 61: .*make this artifact anew"):
+    with pytest.raises(ArtifactError, match=r"predictions\.jsonl: cannot be read \(line 61: .*rebuild this artifact"):
         render(folder)
 
 
