@@ -45,7 +45,7 @@ class Inputs:
     encoded: Path | None = None
 
     def folder(self, role: str, file: str) -> Path:
-        """The folder of a model or tokenizer, found by one of its files; if absent, any folder, for the loader to refuse."""
+        """The folder of a model or tokenizer, by one of its files; without it, any folder for the loader to refuse."""
         given = self.files[role]
         folder: Path = next((path for path in given if path.name == file), given[0]).parent
         return folder

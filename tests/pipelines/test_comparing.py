@@ -99,7 +99,7 @@ def test_bits_a_character_compare_runs_of_different_vocabularies(tmp_path: Path)
     one = made(tmp_path / "one", loss=9.0, chars=300)
     two = made(tmp_path / "two", loss=9.1, chars=400, vocabulary=(8000, "b" * 64))
     runs = open_runs([one, two])
-    said = "These runs have vocabularies of different sizes: losses and accuracies do not compare; "
+    said = "These runs have vocabularies of different sizes: losses and accuracies are not comparable; "
     assert difference(runs) == said + "compare bits/character."
     bits = [f"{loss / math.log(2) / chars:.3f}" for loss, chars in ((8.7, 2.0), (8.6, 1.5))]
     assert shown([one, two])["At equal pieces: 4,000"] == [
@@ -113,7 +113,7 @@ def test_bits_a_character_compare_runs_of_different_vocabularies(tmp_path: Path)
 
 def test_without_counted_characters_nothing_compares(tmp_path: Path) -> None:
     one, two = made(tmp_path / "one"), made(tmp_path / "two", vocabulary=(4000, "b" * 64), chars=None)
-    said = "These runs have different tokenizers: losses and accuracies do not compare."
+    said = "These runs have different tokenizers: losses and accuracies are not comparable."
     assert difference(open_runs([one, two])) == said
     assert "MLM loss by character" not in write_page(tmp_path / "compare.html", open_runs([one, two])).read_text(
         "utf-8"
@@ -122,7 +122,7 @@ def test_without_counted_characters_nothing_compares(tmp_path: Path) -> None:
 
 def test_other_held_out_rows_are_said(tmp_path: Path) -> None:
     one, two = made(tmp_path / "one"), made(tmp_path / "two", unigram=7.5)
-    assert difference(open_runs([one, two])).startswith("These runs were measured on different held-out rows")
+    assert difference(open_runs([one, two])).startswith("These runs were evaluated on different held-out rows")
 
 
 def test_a_run_that_goes_on_is_read_as_far_as_it_is_written(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_finished_run_and_its_successor_are_told_apart(tmp_path: Path) -> None
 
 def test_what_is_no_run_is_named(tmp_path: Path) -> None:
     one = made(tmp_path / "one")
-    with pytest.raises(SettingsError, match="1 run to compare: name two at least"):
+    with pytest.raises(SettingsError, match="1 run to compare: name at least two"):
         open_runs([one])
     with pytest.raises(SettingsError, match=r"one: is named twice: name different runs"):
         open_runs([one, tmp_path / "one"])

@@ -326,7 +326,7 @@ def test_a_model_pretrained_with_another_tokenizer(root, tmp_path, monkeypatch):
     model, _ = reading.load_model(root / "pretrain" / "model", "pretraining")
     other = type("Other", (), {"digest": "0" * 64})()
     monkeypatch.setattr(reading, "load_model", lambda *args: (model, other))
-    with pytest.raises(ModelError, match="another tokenizer than the vocab stage's: make pretrain anew"):
+    with pytest.raises(ModelError, match="another tokenizer than the vocab stage's: rebuild pretrain"):
         KORQUAD.run(SETTINGS, inputs(root), tmp_path, runtime(root))
 
 

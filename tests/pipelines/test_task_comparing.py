@@ -155,12 +155,14 @@ def test_other_rows_are_refused_with_the_first(tmp_path: Path) -> None:
     two = made(tmp_path / "two", [*changed, {"text": "더", "label": "a"}], {"pretrained": [labels(TWO + "a")]})
     said = (
         r"two/predictions\.jsonl: lacks 1 of the 40 rows of .*one/predictions\.jsonl and has 2 others; "
-        r'the first is line 5 of .*one/predictions\.jsonl: \{"label": "a", "text": "글 4"\}: score both on'
+        r'the first difference is line 5 of .*one/predictions\.jsonl: \{"label": "a", "text": "글 4"\}: score both on'
     )
     with pytest.raises(ArtifactError, match=said):
         compare_tasks([one, two])
     more = made(tmp_path / "more", [*ROWS, {"text": "더", "label": "a"}], {"pretrained": [labels(TWO + "a")]})
-    with pytest.raises(ArtifactError, match=r"has 1 others; the first is line 41 of .*more/predictions\.jsonl"):
+    with pytest.raises(
+        ArtifactError, match=r"has 1 others; the first difference is line 41 of .*more/predictions\.jsonl"
+    ):
         compare_tasks([one, more])
 
 
@@ -192,7 +194,9 @@ def test_other_models_than_the_first(tmp_path: Path) -> None:
 def test_tasks_that_are_not_alike_are_refused(tmp_path: Path, more: dict[str, Any], said: str) -> None:
     one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)]})
     two = made(tmp_path / "two", ROWS, {"pretrained": [labels(TWO)]}, **more)
-    with pytest.raises(SettingsError, match=f"one, .*two: are not of one task: {said}: compare artifacts of one task"):
+    with pytest.raises(
+        SettingsError, match=f"one, .*two: have different tasks: {said}: compare artifacts of the same task"
+    ):
         compare_tasks([one, two])
 
 
@@ -291,7 +295,7 @@ def test_scores_of_validation_rows_are_said(tmp_path: Path) -> None:
     scores = json.loads((two / "scores.json").read_text(encoding="utf-8"))
     (two / "scores.json").write_text(json.dumps({**scores, "scored_on": "valid"}), encoding="utf-8")
     assert compare_tasks([one, two]).notes() == [
-        "two: scored on validation rows, which chose its epoch: it may score lower elsewhere"
+        "two: scored on validation rows, which also chose its epoch: its score is optimistic"
     ]
 
 
