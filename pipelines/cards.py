@@ -135,7 +135,7 @@ def _results(title: str, results: list[Result]) -> Iterator[str]:
     yield _table(HEAD, [cells(result) for result in results])
     validated = any(result.on != "test" for result in results)
     yield (
-        "Score: mean and standard deviation over seeds. Interval: 95 % bootstrap interval over examples, first seed."
+        "Score: mean and standard deviation over seeds. Interval: over examples, first seed."
         + (" Validation scores are optimistic: the same rows chose the epoch." if validated else "")
         + "\n"
     )

@@ -108,14 +108,14 @@ def test_bits_a_character_compare_runs_of_different_vocabularies(tmp_path: Path)
     ]
     page = write_page(tmp_path / "compare.html", runs).read_text(encoding="utf-8")
     assert said in page
-    assert "MLM loss by character against time" in page
+    assert "MLM loss per character against time" in page
 
 
 def test_without_counted_characters_nothing_compares(tmp_path: Path) -> None:
     one, two = made(tmp_path / "one"), made(tmp_path / "two", vocabulary=(4000, "b" * 64), chars=None)
     said = "These runs have different tokenizers: losses and accuracies are not comparable."
     assert difference(open_runs([one, two])) == said
-    assert "MLM loss by character" not in write_page(tmp_path / "compare.html", open_runs([one, two])).read_text(
+    assert "MLM loss per character" not in write_page(tmp_path / "compare.html", open_runs([one, two])).read_text(
         "utf-8"
     )
 

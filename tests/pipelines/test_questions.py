@@ -81,7 +81,7 @@ def test_a_field_of_another_name(here):
     [
         (("nowhere.txt", "--output", "made.json"), 1, "nowhere.txt: no such file"),
         (("poets.txt", "--output", "made.csv"), 2, "made.csv: extension is .csv: use .json"),
-        (("poets.txt", "--output", "poets.txt"), 2, "poets.txt: ends in .txt"),
+        (("poets.txt", "--output", "poets.txt"), 2, "poets.txt: extension is .txt"),
         (("poets.txt", "--output", "absent/made.json"), 2, "there is no folder absent"),
         (("short.txt", "--output", "made.json"), 1, "short.txt: no questions from 1 paragraphs, 1 of them too short"),
         (

@@ -272,7 +272,7 @@ def test_numbers_are_compared_and_shown(tmp_path: Path) -> None:
     assert drawn[1]["pearson"]["mean"] == pytest.approx(stats.pearsonr(true, far).statistic)
     assert "mcnemar" not in found.scores["comparisons"][0]
     page = write_page(tmp_path / "compare.html", found).read_text(encoding="utf-8")
-    assert "one nearer than two · 20 of 20 rows" in page
+    assert "one closer than two · 20 of 20 rows" in page
     assert "two nearer" not in page
 
 

@@ -187,7 +187,7 @@ def test_an_odd_record_gives_a_page_or_a_named_error(maker, stage, damage):
 @pytest.mark.parametrize(
     ("stage", "file", "text", "message"),
     [
-        ("vocab", "coverage.json", '{"all": {}}', r"coverage.json: no all\.whole_morpheme_share in it: make this"),
+        ("vocab", "coverage.json", '{"all": {}}', r"coverage.json: no all\.whole_morpheme_share in it: rebuild this"),
         (
             "pretrain",
             "scores.json",
@@ -237,7 +237,7 @@ def test_an_artifact_without_run_json_has_a_page(maker):
             "clean",
             "documents/part-00001.parquet",
             "다른 것",
-            r"part-00001.parquet: cannot be read \(.*\): make this artifact",
+            r"part-00001.parquet: cannot be read \(.*\): rebuild this artifact",
         ),
         ("vocab", "coverage.json", "{", r"coverage.json: cannot be read"),
         ("vocab", "tokenizer/pieces.txt", None, r"pieces.txt: is missing: rebuild this artifact"),

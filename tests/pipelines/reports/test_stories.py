@@ -301,7 +301,7 @@ def test_pretrain_shows_what_it_began_with(maker):
     artifact = maker.open("pretrain")
     story = pretrain.story(artifact)
     elements = _elements(story)
-    assert story.lede.endswith(" Training began with the weights of before/<pretrain>.")
+    assert story.lede.endswith(" Training started from the weights of before/<pretrain>.")
     assert pretrain.headlines(artifact)[0].note == "unigram 7.31, before training 9.25"
     first, *others = elements["All measurements"].rows
     assert others == list(_elements(plain)["All measurements"].rows)
