@@ -10,8 +10,8 @@
 SHARDS is the folder `shard/train` of a recipe's artifacts. Contenders take turns, each in its own process, in
 rounds of at least --seconds each; the score is the median over rounds of ours / theirs in pieces per second, without
 padding. `transformers` is an unmodified BertForPreTraining: it scores every piece over the whole vocabulary, pads to
-the longest row like run_mlm.py, and uses PyTorch's default AdamW; once with the default memory settings of the C library,
-and once with those of `fit`, which avoid page faults for it as well. Ours is the step of `fit`.
+the longest row like run_mlm.py, and uses PyTorch's default AdamW; once with the default memory settings of the C
+library, and once with those of `fit`, which avoid page faults for it as well. Ours is the step of `fit`.
 """
 
 import argparse

@@ -373,7 +373,7 @@ def owner(final: Path) -> str | None:
         text = final.with_name(final.name + ".lock").read_text(encoding="utf-8").strip()
         os.kill(int(text.removeprefix("process ")), 0)
     except PermissionError:
-        return text  # somebody else's process
+        return text  # a process of another user
     except (FileNotFoundError, ValueError, ProcessLookupError):
         return None
     return text

@@ -169,7 +169,7 @@ def _write_parquet(parts: list[Path], schema: pa.Schema, count: int, path: Path)
 
 
 def _write_npy(parts: list[Path], schema: pa.Schema, count: int, path: Path) -> None:
-    """(N, D) float32; NaN where a record has an error."""
+    """(N, D) float32; NaN for records with an error."""
     width = schema.field("vector").type.list_size
     if not count:
         with path.open("wb") as file:

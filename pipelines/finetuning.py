@@ -108,8 +108,14 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
         model.encoder = model.encoder.origin
     save_model(output / "model", model, ready.tokenizer, task=task.task())
     _write_predictions(output / "predictions.jsonl", scored.rows, results)
+
+    # Count scored rows with the same texts as a training row, up to white space.
+    def words_of(row: Row) -> tuple[str, ...]:
+        return tuple(" ".join(text.split()) for text in task.texts(row))
+
+    seen = {words_of(row) for row in ready.rows.train}
     sizes = {name: len(part.rows) for name, part in ready.parts.items()}
-    counts: Counts = {**sizes, "test_in_train": _overlap(task, ready.rows.train, scored.rows)}
+    counts: Counts = {**sizes, "test_in_train": sum(words_of(row) in seen for row in scored.rows)}
     table = score_table(task, scored.rows, results)
     record = {**replace(ready, task=task).facts, **table, "counts": counts, "said": ready.said, "note": settings.note}
     write_json(output / "scores.json", record)
@@ -283,16 +289,6 @@ def _builds(task: Kind, settings: TaskSection, start: Model) -> Mapping[str, Bui
     if settings.init == "scratch":
         return {"scratch": scratch}
     return {"pretrained": pretrained, **({"scratch": scratch} if settings.scratch else {})}
-
-
-def _overlap(task: Kind, train: Rows, rows: Sequence[Row]) -> int:
-    """How many of the rows have the same texts as a training row, up to white space."""
-
-    def key(row: Row) -> tuple[str, ...]:
-        return tuple(" ".join(text.split()) for text in task.texts(row))
-
-    seen = {key(row) for row in train}
-    return sum(key(row) in seen for row in rows)
 
 
 def _write_predictions(path: Path, rows: Sequence[Row], results: Sequence[ModelResult]) -> None:

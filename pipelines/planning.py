@@ -115,7 +115,7 @@ def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Plan
     torch.set_num_threads(settings.threads)
     device = choose_device(pipeline.runtime.device)
 
-    # Use the real vocabulary and rows where they exist.
+    # Use the real vocabulary and rows if they exist.
     states = {status.stage: status.state for status in pipeline.statuses()}
     notes, vocab_size = [], int(pipeline.recipe.section("vocab").size)
     if states["vocab"] == "fresh":

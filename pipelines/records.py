@@ -136,7 +136,7 @@ def _decoded(line: Line) -> str:
 
 
 def _checked(fields: list[str]) -> list[str] | str:
-    """The fields, or an error where they are not UTF-8."""
+    """The fields, or an error if they are not UTF-8."""
     try:
         "".join(fields).encode()
     except UnicodeEncodeError:

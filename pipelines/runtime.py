@@ -10,7 +10,7 @@ from korbert.world import number_in
 if TYPE_CHECKING:
     from corpus.execution.workers import Workers
 
-_ROW_WORKERS_OF_A_GPU = 4  # a million pieces a second
+_ROW_WORKERS_OF_A_GPU = 4  # make a million pieces per second
 
 
 @dataclass(frozen=True)

@@ -112,14 +112,9 @@ class Sources:
         if not isinstance(path, Path):
             size, version = remote_version(path)
             return {"name": str(path), "size": size, "version": version}
-        stat = path.stat()
-        key = (self._name(path), stat.st_size, stat.st_mtime_ns)
+        stat, bases = path.stat(), ((sample_folder(), SAMPLE), (self._data, ""))
+        names = (prefix + path.relative_to(base).as_posix() for base, prefix in bases if path.is_relative_to(base))
+        key = (next(names, path.name), stat.st_size, stat.st_mtime_ns)
         if key not in self._known:
             self._known[key] = sha256_of(path)
         return {"name": key[0], "size": stat.st_size, "sha256": self._known[key]}
-
-    def _name(self, path: Path) -> str:
-        for base, prefix in ((sample_folder(), SAMPLE), (self._data, "")):
-            if path.is_relative_to(base):
-                return prefix + path.relative_to(base).as_posix()
-        return path.name

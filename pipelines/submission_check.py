@@ -115,7 +115,7 @@ def _without_network() -> list[str]:
 
 
 def _run(place: Path, before: Sequence[str], limit_seconds: float) -> _Ended:
-    """Runs the program to its end or the time limit, then kills what is left of its process group."""
+    """Runs the program to its end or the time limit, then kills its remaining process group."""
     guard = files("pipelines").joinpath("submission_guard.py").read_text(encoding="utf-8")
     report, output = place / "judge" / "report.jsonl", place / "judge" / "said.txt"
     program = str(place / "submission" / _PROGRAM)

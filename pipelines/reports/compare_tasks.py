@@ -108,7 +108,7 @@ def _intervals(found: TaskComparison) -> Iterator[Element]:
     if differences:
         reach = max(abs(value) for one in differences for value in one[1:])
         title = f"{found.sides[0].name} minus each other side"
-        note = "The middle of the scale is no difference."
+        note = "The middle of the scale means no difference."
         yield _on_a_scale(title, differences, -reach, reach, "+", note)
 
 
