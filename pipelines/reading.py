@@ -116,7 +116,13 @@ def _learn(
     """
     examples = WindowExamples.of_dataset(dataset, pairs, tokenizer, settings)
     windows = list(examples.windows)
-    _log_sample(windows, tokenizer)
+    sample = next((window for window in windows if window.gold), None)
+    if sample is None or sample.gold is None:
+        _logger.warning("no window holds an answer: nothing can be learned from these files")
+    else:
+        first, last = sample.gold
+        pieces = tokenizer.tokens(sample.context.ids[first : last + 1].tolist())
+        _logger.info("sample: %s -> %s (pieces %d to %d)", sample.question.text, " ".join(pieces), first, last)
     steps = max(1, round(epochs * len(windows) / settings.batch_size))
     with learning_seen(model, examples):
         fit(
@@ -190,14 +196,3 @@ def _note(settings: ReadingTaskSettings, inputs: Inputs) -> str:
         return _SPLIT_NOTE
     names = {role: ", ".join(path.name for path in inputs.files[role]) for role in ("train", "valid")}
     return _FILES_NOTE.format(**names)
-
-
-def _log_sample(windows: Sequence[Window], tokenizer: Tokenizer) -> None:
-    """Logs the first window with an answer, as a sample of the training data."""
-    window = next((window for window in windows if window.gold), None)
-    if window is None or window.gold is None:
-        _logger.warning("no window holds an answer: nothing can be learned from these files")
-        return
-    first, last = window.gold
-    pieces = tokenizer.tokens(window.context.ids[first : last + 1].tolist())
-    _logger.info("sample: %s -> %s (pieces %d to %d)", window.question.text, " ".join(pieces), first, last)

@@ -233,7 +233,12 @@ def _explain(path: Path, error: ValidationError, model: type[BaseModel], section
     more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
     if first["type"] == "extra_forbidden":
         shared = () if section or len(first["loc"]) > 1 else SHARED
-        known, name = sorted({*shared, *_fields_at(model, first["loc"][:-1])}), str(first["loc"][-1])
+        holder: type[BaseModel] | None = model
+        for part in first["loc"][:-1]:
+            if isinstance(part, str) and holder is not None:
+                field = holder.model_fields.get(part)
+                holder = None if field is None else model_in(field.annotation)
+        known, name = sorted({*shared, *(holder.model_fields if holder else ())}), str(first["loc"][-1])
         top = section or f"{first['loc'][0]}."
         elsewhere = [one for one in _places_of(model, name, section) if one.startswith(top)]
         near = f" (did you mean {elsewhere[0]}?)" if elsewhere and name not in known else _near(name, known)
@@ -243,14 +248,6 @@ def _explain(path: Path, error: ValidationError, model: type[BaseModel], section
     message = first["msg"].removeprefix("Value error, ")
     found = "" if isinstance(first["input"], dict) else f", not {_shown(repr(first['input']))}"
     return f"{path}: {place}: {message}{found}{more}"
-
-
-def _fields_at(outer: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:
-    model: type[BaseModel] | None = outer
-    for part in place:
-        if isinstance(part, str) and model is not None:
-            model = model_in(model.model_fields[part].annotation) if part in model.model_fields else None
-    return list(model.model_fields) if model else []
 
 
 def _places_of(model: type[BaseModel], name: str, before: str = "") -> Iterator[str]:
