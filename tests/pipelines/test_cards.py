@@ -43,7 +43,7 @@ def test_results_are_those_of_the_records(tmp_path: Path) -> None:
     assert "/somewhere" not in text
     assert "| digest | " + "ab" * 32 in text
     assert "AutoModelForSequenceClassification.from_pretrained" in text
-    assert "flatter" not in text
+    assert "optimistic" not in text
     assert "중립 \\<i\\>" in text  # a label is no markup
 
 

@@ -74,7 +74,7 @@ def test_runs_are_compared_at_equal_time_and_at_equal_pieces(tmp_path: Path) -> 
         ["fast", "1.25 M", "4,000", "1,000", "finished"],
         ["slow", "1.25 M", "4,000", "500", "finished"],
     ]
-    assert found["At the last evaluation of each"] == [
+    assert found["Last evaluation of each run"] == [
         ["fast", "60", "6,000", "6.0 s", "8.400", "6.0 %"],
         ["slow", "40", "4,000", "8.0 s", "8.500", "4.0 %"],
     ]
@@ -145,7 +145,7 @@ def test_a_step_that_was_left_out_is_no_damage(tmp_path: Path) -> None:
 def test_a_run_without_times_is_compared_by_pieces(tmp_path: Path) -> None:
     one, two = made(tmp_path / "one"), made(tmp_path / "two")
     (two / "timing.jsonl").unlink()
-    assert list(shown([one, two])) == ["Runs", "At the last evaluation of each", "At equal pieces: 4,000"]
+    assert list(shown([one, two])) == ["Runs", "Last evaluation of each run", "At equal pieces: 4,000"]
     write_page(tmp_path / "compare.html", open_runs([one, two]))
 
 

@@ -74,7 +74,7 @@ def test_every_room_on_a_phone_and_a_desk_by_day_and_by_night(
     one = window(width=width, scheme=scheme)
     tab = one.open(on_disk)
     assert tab.locator("#texts").inner_text().split("\n") == [f"A{TEXT}", f"B{PAIR}"]
-    assert "not reasons" in tab.locator("#room").inner_text()
+    assert "do not explain" in tab.locator("#room").inner_text()
     assert tab.get_by_role("tab").all_inner_texts() == [name.capitalize() for name in ROOMS]
     for name in ROOMS:
         tab.get_by_role("tab", name=name.capitalize()).click()
