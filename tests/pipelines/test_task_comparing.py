@@ -273,7 +273,7 @@ def test_numbers_are_compared_and_shown(tmp_path: Path) -> None:
     assert "mcnemar" not in found.scores["comparisons"][0]
     page = write_page(tmp_path / "compare.html", found).read_text(encoding="utf-8")
     assert "one closer than two · 20 of 20 rows" in page
-    assert "two nearer" not in page
+    assert "two closer" not in page
 
 
 def test_the_page_has_examples_of_each_side_and_escapes_texts(tmp_path: Path) -> None:
@@ -281,8 +281,8 @@ def test_the_page_has_examples_of_each_side_and_escapes_texts(tmp_path: Path) ->
     one = made(tmp_path / "one", rows, {"pretrained": [labels(ONE)]})
     two = made(tmp_path / "두<i>", rows, {"pretrained": [labels(TWO)]})
     page = write_page(tmp_path / "compare.html", compare_tasks([one, two])).read_text(encoding="utf-8")
-    assert "one right, 두&lt;i&gt; not · 12 of 40 rows" in page
-    assert "두&lt;i&gt; right, one not · 2 of 40 rows" in page
+    assert "one right, 두&lt;i&gt; wrong · 12 of 40 rows" in page
+    assert "두&lt;i&gt; right, one wrong · 2 of 40 rows" in page
     assert "&lt;b&gt;글" in page
     assert "<b>글" not in page
     assert "a 90.0" in page

@@ -160,7 +160,7 @@ def test_a_signal_to_one_rank_stops_all_at_one_step(straight: Whole, many: Many)
 def test_an_error_of_one_rank_is_told_once(many: Many) -> None:
     done = replace(many, fault=("error-3", "1")).ended()
     assert said(done) == [
-        "korbert: of 2 processes, rank 1 fails:",
+        "korbert: of 2 processes, rank 1 failed:",
         "korbert: /far/away: No space left on device: make room, then run the same command: it resumes",
     ]
 
