@@ -219,7 +219,7 @@ def test_set_changes_one_value(tmp_path: Path, change: str, read: object) -> Non
         ),
         (FOREIGN + "[nsmc]\n", ["nsmc.max_length=65"], r"nsmc\.max_length 65 is more than .* 64: lower"),
         (MINIMAL, ["vocab.size=many"], r"vocab\.size: .*not 'many'"),
-        (MINIMAL, ["size"], r"--set size: give it as section\.key=value"),
+        (MINIMAL, ["size"], r"--set size: write it as section\.key=value"),
         (MINIMAL, ["pretrain.encoder.max_position_embeddings=32"], r"a phase has length 64"),
         ("seed = \nvocab = 3", [], r"mine\.toml: is not TOML: .*line 1"),
         (MINIMAL.replace("[pretrain.optimizer]\nlearning_rate = 1e-3", ""), [], r"pretrain\.optimizer: is missing"),
