@@ -198,7 +198,7 @@ def test_pieces_are_those_of_the_tokenizer(service: Started, loaded: dict[str, A
         ("/v1/embeddings", {"input": "글", "layer": [1, 1]}, 422, "layer", "name each layer once"),
         ("/v1/embeddings", {"input": "글", "pooling": "cls"}, 422, "pooling", "'first', 'max', 'mean-max', 'idf' or"),
         ("/v1/embeddings", {"input": "글", "pooling": "mean-max", "dimensions": 33}, 422, "dimensions", "have 32"),
-        ("/v1/embeddings", {"input": "글", "model": "no"}, 404, "model", "there are vectors, gaps"),
+        ("/v1/embeddings", {"input": "글", "model": "no"}, 404, "model", "available are vectors, gaps"),
         ("/v1/embeddings", {"input": ["글"] * 2_049}, 413, "input", "2,049 texts, at most 2,048"),
         ("/v1/embeddings", b" " * 1_048_577, 413, None, "larger than 1,048,576 bytes"),
         ("/fill", {"input": ["[MASK]", "글"], "model": "gaps"}, 422, "input[1]", "has no .MASK."),
