@@ -51,7 +51,7 @@ def test_what_runs_is_answered_and_what_is_new_refused() -> None:
             time.sleep(0.01)
         refused = service.ask("/v1/embeddings", {"input": "글"})
         assert (refused.code, refused.headers["retry-after"], refused.headers["connection"]) == (503, "10", "close")
-        assert "the service is ending" in refused.error["message"]
+        assert "the service is shutting down" in refused.error["message"]
         assert service.ask("/ready").code == 503
         assert running.result().code == 200
         assert service.process.wait(timeout=60) != 0
