@@ -299,7 +299,9 @@ def test_one_file_split_by_article(root, tmp_path):
 def test_a_split_that_leaves_nothing(root, tmp_path):
     (root / "one.json").write_text(json.dumps(document(ARTICLES[:1]), ensure_ascii=False), encoding="utf-8")
     settings = KorquadSettings.model_validate({**FEW.model_dump(), "split_by_article": True})
-    with pytest.raises(SettingsError, match=r"one\.json: split_by_article leaves . questions"):
+    with pytest.raises(
+        SettingsError, match=r"one\.json: split_by_article leaves . training and . validation questions"
+    ):
         KORQUAD.run(settings, inputs(root, official="one.json"), tmp_path, runtime(root))
 
 

@@ -111,7 +111,7 @@ BAD = {
         lambda folder: None,
         ("--set", "vocab.size=50000"),
         1,
-        ("analyze/morphemes: vocab.size 50000: too little text", "set vocab.size to ", "or add more text"),
+        ("analyze/morphemes: vocab.size 50000: too little text", "set vocab.size to ", "or bring more text"),
     ),
     "user dictionary": (
         "analyze",
