@@ -1,16 +1,15 @@
-"""`analyze` against Kiwi alone: the same lines, the same number of cores, loading excluded.
+"""Speed of `analyze` against Kiwi alone: the same lines, the same number of cores, loading excluded.
 
     python benchmarks/analyze.py data/corpus/wiki-0.jsonl.zst data/corpus/reviews.jsonl.zst
 
-Kiwi alone is the faster of its own threads (`tokenize` of an iterable) and of bare processes that call `tokenize` line
-by line and keep nothing but a count. All three run in turn, in rounds of at least --seconds each. For each of the two
-there is the median over the rounds of (its time) / (time of `analyze`); what counts is the lower median, that of the
-faster one. To take the faster of two in each round anew would pick the luckier one: equal work varies by a tenth here.
-All three run in new processes each time, because Kiwi is a tenth slower until it has gone over its model a while, and
-`analyze` starts its own. The bar is 0.95.
+Kiwi alone is the faster of two: its own threads (`tokenize` of an iterable), or bare processes that call `tokenize`
+line by line and keep only a count. All three take turns, in rounds of at least --seconds each. For each of the two the
+score is the median over rounds of (its time) / (time of `analyze`), and the lower median counts. Choosing the faster
+one in each round would pick the luckier one, as equal work varies by a tenth here. All three run in new processes each
+time: Kiwi is a tenth slower until its model is warm, and `analyze` starts its own processes. The bar is 0.95.
 
-With --scaling each round also runs `analyze` and the bare processes with one worker: what two make of it, for both.
-The two cores of a small machine are often one core's two threads, so that nothing there becomes twice as fast.
+With --scaling, each round also runs `analyze` and the bare processes with one worker, for the speedup by a second one.
+The two cores of a small machine are often two threads of one core, where nothing becomes twice as fast.
 """
 
 import argparse
@@ -59,13 +58,13 @@ def count_lines(lines: list[str]) -> int:
 
 
 def load_analyzer(options: AnalyzerOptions) -> None:
-    """As `analyze` itself does in its workers, with a note of when it was done."""
+    """Loads the analyzer as the workers of `analyze` do, and records when it is loaded."""
     _load_analyzer(options)
     (Path(os.environ["LOADED"]) / str(os.getpid())).write_text(repr(time.time()))
 
 
 def enough_texts(paths: list[Path], seconds: float, workers: int) -> list[str]:
-    """As many texts as Kiwi's threads need `seconds` for, and a tenth more."""
+    """Enough texts to keep Kiwi's threads busy for `seconds`, plus a tenth."""
     kiwi = bare_kiwi(workers)
     texts = (normalize(text, NormalizeSettings()) for text in read_texts(paths))  # as `clean` does
     taken: list[str] = []
@@ -79,7 +78,7 @@ def enough_texts(paths: list[Path], seconds: float, workers: int) -> list[str]:
 
 
 def tokenize_all(lines: list[str]) -> float:
-    """Seconds that Kiwi's own threads take."""
+    """Seconds of Kiwi's own threads."""
     start = time.perf_counter()
     sum(len(tokens) for tokens in _kiwi.tokenize(iter(lines)))
     return time.perf_counter() - start

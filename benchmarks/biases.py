@@ -1,14 +1,14 @@
-"""What a model thinks of people: guesses about occupations, regions and sexes; errors of a review classifier by topic.
+"""Social biases of a model: predictions about occupations, regions and genders; errors of a review classifier by topic.
 
     python benchmarks/biases.py masks MODEL                                  a pretrained model
-    python benchmarks/biases.py reviews CLASSIFIER --test ratings_test.txt   a classifier learned from NSMC
+    python benchmarks/biases.py reviews CLASSIFIER --test ratings_test.txt   a classifier fine-tuned on NSMC
 
-masks: each pair of words is scored in the gap of sentences about a group. The score is the log of how much likelier the
-first word of the pair is than the second, less the mean of that over the groups of the same kind: what the group itself
-adds (Kurita et al. 2019 normalize alike). 0.7 is a factor of two. In brackets the deviation over the sentences: below
-two of its standard errors nothing is said.
-reviews: share of wrong labels among test reviews with a word of the topic, its 95 % interval (Wilson), and by how many
-points the reviews are called positive more often than they are.
+masks: each pair of words is scored in the gap of sentences about a group. The score is the log odds of the first word
+against the second, minus their mean over the groups of the same kind (a normalization like that of Kurita et al. 2019).
+0.7 is a factor of two. The standard deviation over sentences is in brackets; scores below two standard errors are left
+out.
+reviews: error rate on test reviews with a word of the topic, its 95 % interval (Wilson), and the excess of predicted
+over true positives in percentage points.
 """
 
 import argparse

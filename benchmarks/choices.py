@@ -1,13 +1,12 @@
-"""The best units of benchmarks/vocabulary.py, pretrained alike and fine-tuned.
+"""Compares the best tokenization units of benchmarks/vocabulary.py by equal pretraining and fine-tuning.
 
     python benchmarks/choices.py FOLDER --data $KORBERT_DATA
 
-For each choice a chain of the recipe in FOLDER/NAME, with fewer steps. It takes hours; the same command goes on where
-it was cut off. All models have as many parameters and see the same bytes of text: each takes the steps of the first
-choice times the pieces that it makes of the corpus, by those of the first. What compares them: bits a character (the
-held-out MLM loss in bits, times the pieces of the held-out documents, by their characters), NSMC learned from 20,000
-rows by hash (mean and standard deviation over the seeds of fine-tuning), and the KorQuAD split. There is one
-pretraining a choice.
+Runs the stages of the recipe for each choice in FOLDER/NAME, with fewer steps. It takes hours; the same command resumes
+after an interruption. All models have the same number of parameters and see the same bytes of text: the steps of each
+are those of the first choice times the ratio of their piece counts on the corpus. Metrics: bits per character (held-out
+MLM loss in bits, times pieces per character of the held-out documents), NSMC fine-tuned on 20,000 rows chosen by hash
+(mean and standard deviation over fine-tuning seeds), and the KorQuAD split. There is one pretraining per choice.
 """
 
 import argparse
@@ -36,7 +35,7 @@ ROWS = 20_000  # of NSMC to learn from
 
 
 def fill_data(folder: Path, data: Path) -> None:
-    """The data folder with fewer rows of NSMC to learn from, chosen by the hash of their ids."""
+    """Writes a data folder with fewer NSMC training rows, chosen by the hash of their ids."""
     (folder / "nsmc").mkdir(parents=True, exist_ok=True)
     for name in ("corpus", "korquad1", "nsmc/ratings_test.txt"):
         if not (folder / name).exists():
@@ -47,7 +46,7 @@ def fill_data(folder: Path, data: Path) -> None:
 
 
 def borrow(source: Path, target: Path) -> None:
-    """A stage that another choice has made: whole, or absent."""
+    """Copies a stage from another choice, completely or not at all."""
     if target.exists():
         return
     aside = target.with_name(f"{target.name}.copying")
@@ -67,7 +66,7 @@ def record(folder: Path, stage: str) -> dict[str, Any]:
 
 
 def heldout_chars(folder: Path) -> int:
-    """Characters of the documents that are held out."""
+    """Number of characters in the held-out documents."""
     settings = record(folder, "vocab")["settings"]
     chars = 0
     for path in sorted((folder / "clean" / "documents").glob("part-*.parquet")):

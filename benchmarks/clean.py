@@ -1,14 +1,15 @@
-"""How fast `clean` is in full, beside what one would use instead; where its time goes; time and memory against size.
+"""Speed of the full `clean` against alternatives; where its time goes; time and memory against corpus size.
 
     python benchmarks/clean.py steps --data FOLDER
     python benchmarks/clean.py rivals --data FOLDER --datatrove PYTHON
     python benchmarks/clean.py scale --data FOLDER --megabytes 10 100 300 1000 --plot benchmarks/clean-scale.svg
 
-FOLDER is filled as docs/data.md says: `corpus/` is what is cleaned, and NSMC's test set and KorQuAD's dev set are the
-evaluation sets. `steps` is one process, by its own time. `rivals` takes turns, all with two processes: korbert; a
-`datasets` script with the same normalising, its most used filters and a set of hashes (rival_datasets.py); datatrove's
-filters, masks and MinHash (rival_datatrove.py), in the environment of PYTHON, which needs datatrove, orjson and spacy.
-`scale` repeats the corpus under other ids. Memory is that of all processes together, looked at five times a second.
+FOLDER is filled as docs/data.md says: `corpus/` is cleaned, and the NSMC test set and the KorQuAD dev set are the
+evaluation sets. `steps` measures CPU time in one process. `rivals` take turns, with two processes each: korbert; a
+`datasets` script with the same normalization, the most used filters and a set of hashes (rival_datasets.py); the
+filters, masks and MinHash of datatrove (rival_datatrove.py), in the environment of PYTHON, which needs datatrove,
+orjson and spacy. `scale` repeats the corpus under other ids. Memory is summed over all processes, sampled five times a
+second.
 """
 
 import argparse
@@ -110,7 +111,7 @@ def clocked(spent: dict[str, float], name: str) -> Iterator[None]:
 
 
 def filter_times(texts: list[str], settings: CleanSettings) -> Counter[str]:
-    """Seconds of each filter, what it shares with one before it left out."""
+    """Seconds of each filter, without work shared with an earlier filter."""
     spent: Counter[str] = Counter()
     for first in range(0, len(texts), 500):
         begun = time.process_time()
@@ -127,7 +128,7 @@ def filter_times(texts: list[str], settings: CleanSettings) -> Counter[str]:
 
 
 def run(command: list[str], environment: dict[str, str] | None = None) -> tuple[float, float]:
-    """(seconds, most MB) of a command."""
+    """(seconds, peak MB) of a command."""
     begun = time.perf_counter()
     most = 0
     with subprocess.Popen(
@@ -146,7 +147,7 @@ def run(command: list[str], environment: dict[str, str] | None = None) -> tuple[
 
 
 def resident(root: int) -> int:
-    """Bytes of anonymous memory of a process and all below it."""
+    """Bytes of anonymous memory of a process and its descendants."""
     total = 0
     for pid in family(root):
         try:
@@ -158,7 +159,7 @@ def resident(root: int) -> int:
 
 
 def korbert(data: Path, folder: Path, sources: str = "corpus/*.jsonl.zst") -> list[str]:
-    """The command of `clean` in full. The recipe names the evaluation sets that the data folder has."""
+    """The command for the full `clean`. The recipe names the evaluation sets in the data folder."""
     text = RECIPE.replace('path = "text.jsonl"', f'path = "{sources}"')
     for one in EVALUATION:
         if (data / one["path"]).exists():
@@ -195,7 +196,7 @@ def rivals(data: Path, pieces: Path, rounds: int, datatrove: Path | None) -> Non
 
 
 def cut_into_pieces(paths: list[Path], folder: Path) -> None:
-    """The corpus in 8 files of equal size, as rivals share out files and not parts of them; ids and texts alone."""
+    """Splits the corpus into 8 files of equal size, as rivals distribute whole files; keeps only ids and texts."""
     files = [zstandard.open(folder / f"{number}.jsonl.zst", "wb") for number in range(PIECES)]
     for number, line in enumerate(line for path in paths for line in lines_of(path)):
         record = json.loads(line)
@@ -231,7 +232,7 @@ def scale(data: Path, megabytes: list[int], plot: Path | None) -> None:
 
 
 def draw(found: list[tuple[int, float, float]], path: Path) -> None:
-    """Seconds and memory against size, as SVG. found: (MB, seconds, MB of memory)."""
+    """Plots seconds and memory against size as SVG. found: (MB, seconds, MB of memory)."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -251,7 +252,7 @@ def draw(found: list[tuple[int, float, float]], path: Path) -> None:
 
 
 def write_repeated(paths: list[Path], target: Path, size: int) -> None:
-    """JSON lines of all files in turn, over and over under other ids, until `size` bytes are written."""
+    """Writes JSON lines of all files, repeated under other ids, until `size` bytes are written."""
     written = 0
     with zstandard.open(target, "wb") as file:
         for turn in count():

@@ -1,12 +1,12 @@
-"""Exports to ONNX Runtime beside the model that they were made of, in turn in one process: time, and what 8 bits cost.
+"""ONNX Runtime exports against the original model, in turn in one process: speed, and the cost of 8 bits.
 
     korbert export MODEL fast --onnx
     korbert export MODEL faster --onnx --bits 8
     python benchmarks/engines.py MODEL fast faster --data $KORBERT_DATA [--threads 2] [--rows 2000]
 
-A classifier labels reviews of NSMC test; other models give vectors of KorSTS test and KLUE-STS dev. Texts are made into
-pieces before the clock starts. "ratio" is the median, over rounds, of the model's time by that of the export: in
-seconds of the processor with one thread, which other work on the machine changes least, else in seconds of the clock.
+A classifier labels reviews of NSMC test; other models compute vectors of KorSTS test and KLUE-STS dev. Texts are
+tokenized before the clock starts. "ratio" is the median over rounds of the model's time divided by that of the export:
+CPU time with one thread, which is least affected by other load, else wall time.
 
 Prints rows in Markdown, and the load of the machine at the end.
 """
@@ -36,7 +36,7 @@ CPU = torch.device("cpu")
 
 
 def sentences(data: Path, rows: int) -> tuple[list[str], dict[str, tuple[slice, slice, Any]]]:
-    """Texts of both sets, and where each set's first and second texts lie, with their scores."""
+    """Texts of both sets, and for each set the indices of first and second texts, with their scores."""
     klue, texts, places = load("klue-sts", data), [], {}
     assert klue.valid is not None
     for name, given in (
@@ -52,7 +52,7 @@ def sentences(data: Path, rows: int) -> tuple[list[str], dict[str, tuple[slice, 
 
 
 def pooled(model: Any, batch: Any) -> torch.Tensor:
-    """What `embed` computes of a batch by default."""
+    """Vectors of a batch, as `embed` computes them by default."""
     hidden = model.encoder(**model_inputs(batch))
     return POOLINGS["mean"].pool(hidden, batch["attention_mask"].float())
 

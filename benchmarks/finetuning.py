@@ -1,16 +1,17 @@
-"""Speed of fine-tuning against `Trainer` of transformers, and of `korbert predict` against what it is made of.
+"""Speed of fine-tuning against the `Trainer` of transformers, and of `korbert predict` against its components.
 
-    python benchmarks/finetuning.py train --model MODEL --rows ratings_train.txt     pieces a second without padding
-    python benchmarks/finetuning.py predict --model TASK --rows ratings_train.txt    share of what its parts allow
+    python benchmarks/finetuning.py train --model MODEL --rows ratings_train.txt     pieces per second without padding
+    python benchmarks/finetuning.py predict --model TASK --rows ratings_train.txt    share of the possible speed
     python benchmarks/finetuning.py embed --model TASK --rows ratings_train.txt      the same
     python benchmarks/finetuning.py memory --model TASK --rows ratings_train.txt     for N lines, and for 4 N
 
-train: the same classifier, of the size of MODEL's encoder, learns NSMC's texts, analysed before the clock starts: by
-`fit` as `finetune` has it; by Trainer with all rows padded to 128; by Trainer with rows grouped by length. They take
-turns, each in a process of its own, for --seconds each; what counts is the median over the rounds of ours / theirs.
-predict: lines of the file to JSON lines, as `korbert predict` does it, against encoding them alone and scoring them
-alone, in turns. embed: the same of `korbert embed --output FILE.npy`. Both print shares of wall time and of processor
-time; on a machine with other work the second one counts. memory: the peak for as many lines and for four times as many.
+train: the same classifier, with an encoder of the size of MODEL, is fine-tuned on NSMC texts that were analysed before
+the clock starts: by `fit` as in `finetune`, by Trainer with all rows padded to 128, and by Trainer with rows grouped by
+length. They take turns, each in its own process, for --seconds each; the score is the median over rounds of ours /
+theirs.
+predict: lines of the file to JSON lines, as in `korbert predict`, against encoding alone and scoring alone, in turn.
+embed: the same for `korbert embed --output FILE.npy`. Both print shares of wall time and of CPU time; on a busy machine
+the latter counts. memory: peak memory for --count lines and for four times as many.
 TASK is a folder of `korbert finetune`.
 """
 
@@ -64,7 +65,7 @@ def examples(options: argparse.Namespace) -> tuple[ClassificationModel, Examples
 
 
 def ours(options: argparse.Namespace) -> float:
-    """Pieces a second of the updates that `finetune` makes."""
+    """Pieces per second in the updates of `finetune`."""
     from korbert.tasks.classification import classification_loss
 
     model, rows = examples(options)
@@ -86,7 +87,7 @@ def ours(options: argparse.Namespace) -> float:
 
 
 def theirs(options: argparse.Namespace, *, grouped: bool) -> float:
-    """Pieces a second of Trainer on the same weights, exported."""
+    """Pieces per second of Trainer on the same weights, exported."""
     import transformers
     from transformers import DataCollatorWithPadding, Trainer, TrainerCallback, TrainingArguments
 
@@ -210,7 +211,7 @@ def embed(options: argparse.Namespace) -> None:
 
 
 def share(options: argparse.Namespace, *parts: Callable[[], object]) -> None:
-    """Prints the seconds of the whole, of Kiwi and of the encoder, and what the last two are of the first."""
+    """Prints the seconds of the whole, of Kiwi and of the encoder, and the share of the latter two in the whole."""
     gc.freeze()  # what is held here for comparison would be looked at by every collection, and no command holds it
     clocks = {"wall": time.perf_counter, "processor": time.process_time}
     shares: dict[str, list[float]] = {clock: [] for clock in clocks}

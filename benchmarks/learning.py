@@ -1,4 +1,4 @@
-"""How long learning a vocabulary from the counts of a corpus takes, and the most memory it holds.
+"""Time and peak memory of learning a vocabulary from the counts of a corpus.
 
     python benchmarks/learning.py artifacts/small/vocab/counts.parquet
 

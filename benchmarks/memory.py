@@ -1,14 +1,14 @@
-"""Memory of the corpus stages against the size of the input: it must not grow with it.
+"""Memory of the corpus stages, which must not grow with the size of the input.
 
     python benchmarks/memory.py data/corpus/wiki-0.jsonl.zst data/corpus/reviews.jsonl.zst --megabytes 10 40
 
-For each size as much text is taken from the files in turn (more than they hold: again, with another number before each
-text), and `korbert clean`, `analyze`, `vocab` and `shard` run on it, each in processes of its own. What counts is the
-anonymous memory of all of them together, looked at five times a second. The bar is 1 GB and 1 GB a worker.
+For each size, that much text is taken from the files in turn (repeated with a number before each text if there is not
+enough), and `korbert clean`, `analyze`, `vocab` and `shard` run on it, each in its own processes. The measure is the
+anonymous memory of all processes together, sampled five times a second. The bar is 1 GB plus 1 GB per worker.
 
     python benchmarks/memory.py --recipe everything.toml --data data --root artifacts --stages clean analyze
 
-measures the stages of a recipe of one's own instead, whose artifacts stay.
+measures the stages of a given recipe instead, and keeps its artifacts.
 """
 
 import argparse
@@ -43,7 +43,7 @@ intermediate_size = 32
 
 
 def endless_texts(paths: list[Path]) -> Iterator[str]:
-    """Texts of all files over and over: from the second time on each has a number before it."""
+    """Texts of all files, repeated; from the second round on, each with a number in front."""
     yield from read_texts(paths)
     for turn in count(1):
         yield from (f"{turn} {text}" for text in read_texts(paths))
@@ -60,7 +60,7 @@ def write_input(paths: list[Path], folder: Path, megabytes: int) -> None:
 
 
 def family(root: int) -> set[int]:
-    """The process and all that it has begun."""
+    """The process and its descendants."""
     parents = {}
     for path in Path("/proc").iterdir():
         if path.name.isdigit():

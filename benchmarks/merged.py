@@ -1,8 +1,8 @@
-"""`korbert` with morphemes that share characters as one unit: 했다 is 했 + 다, not 하 + 었 + 다.
+"""`korbert` with morphemes that share characters merged into one unit: 했다 is 했 + 다, not 하 + 었 + 다.
 
     python benchmarks/merged.py run small --root ROOT
 
-Worker processes import this file again, so they do the same. The submission of korquad would not: it is not to be used.
+Worker processes import this file as well, so they do the same. The korquad submission does not, so do not use it.
 """
 
 from itertools import chain

@@ -1,17 +1,17 @@
-"""Speed of a pretraining step: against `transformers`, against an earlier commit, and against the machine itself.
+"""Speed of a pretraining step: against `transformers`, an earlier commit, and the limits of the machine.
 
     python benchmarks/pretraining.py full                              full rows: 4 layers x 256, 102,400 entries
-    python benchmarks/pretraining.py real --shards SHARDS              rows as the shards have them, 64 of up to 128
+    python benchmarks/pretraining.py real --shards SHARDS              rows of the shards, 64 of up to 128
     python benchmarks/pretraining.py before --shards SHARDS --checkout FOLDER    the same step of another checkout
     python benchmarks/pretraining.py lengths                           modern with local layers against bert
-    python benchmarks/pretraining.py encoder                           share of the machine's own matrix product
-    python benchmarks/pretraining.py where                             what the time of a step of full rows goes to
+    python benchmarks/pretraining.py encoder                           share of the speed of a matrix product
+    python benchmarks/pretraining.py where                             time of a step of full rows by operation
 
-SHARDS is the folder `shard/train` of a recipe's artifacts. What is compared is run in turn, each in a process of
-its own, in rounds of at least --seconds each; what counts is the median over the rounds of ours / theirs in pieces a
-second, padding not counted. `transformers` is BertForPreTraining as it is: it scores every piece over the whole
-vocabulary, pads to the longest row as run_mlm.py does, and takes PyTorch's default AdamW; once with the C library's
-own use of memory and once with that of `fit`, which spares it page faults, too. Ours is the step of `fit`.
+SHARDS is the folder `shard/train` of a recipe's artifacts. Contenders take turns, each in its own process, in
+rounds of at least --seconds each; the score is the median over rounds of ours / theirs in pieces per second, without
+padding. `transformers` is an unmodified BertForPreTraining: it scores every piece over the whole vocabulary, pads to
+the longest row like run_mlm.py, and uses PyTorch's default AdamW; once with the default memory settings of the C
+library, and once with those of `fit`, which avoid page faults for it as well. Ours is the step of `fit`.
 """
 
 import argparse
@@ -61,13 +61,13 @@ def sizes(options: argparse.Namespace) -> dict[str, int]:
 
 
 def encoder(options: argparse.Namespace, architecture: str, **others: Any) -> EncoderConfig:
-    """GeGLU has two halves: with two thirds of the width both architectures are of one size."""
+    """Encoder settings. GeGLU has two halves, so two thirds of the width make both architectures the same size."""
     own = {"intermediate_size": 8 * options.hidden // 3} if architecture == "modern" else {}
     return EncoderConfig.model_validate({"architecture": architecture, **sizes(options), **own, **others})
 
 
 def full_rows(options: argparse.Namespace, folder: Path) -> list[Path]:
-    """A shard of made-up documents, of which each makes a full row. Entries occur as often as Zipf's law says."""
+    """Writes a shard of random documents that make one full row each. Entries follow Zipf's law."""
     path = folder / "rows.arrow"
     if path.exists():
         return [path]
@@ -91,7 +91,7 @@ def full_rows(options: argparse.Namespace, folder: Path) -> list[Path]:
 
 
 def rows_of(options: argparse.Namespace, folder: Path, head: str) -> PretrainingRows:
-    """Rows of --shards, or full ones of shards that are written to the folder."""
+    """Rows of --shards, or full rows of random shards written to the folder."""
     files = sorted(options.shards.glob("*.arrow")) if options.shards else full_rows(options, folder)
     given: dict[str, Any] = {}
     if "sampled" in head:
@@ -163,7 +163,7 @@ def theirs(options: argparse.Namespace, precision: str, folder: Path) -> Step:
 
 
 def padded(batch: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    """A flat batch as `transformers` takes it, each row padded to the longest."""
+    """Converts a flat batch for `transformers`, with rows padded to the longest."""
     pad = torch.nn.utils.rnn.pad_sequence
     lengths = list(batch["lengths"])
     labels = torch.full_like(batch["input_ids"], -100)
@@ -179,7 +179,7 @@ def padded(batch: Mapping[str, Any]) -> dict[str, torch.Tensor]:
 
 
 def pieces_per_second(step: Step, seconds: float, device: torch.device, *, keep_memory: bool = True) -> float:
-    """Over as many steps as fill `seconds`, behind two that are not counted. keep_memory: as in `fit`."""
+    """Speed over enough steps to fill `seconds`, after two warm-up steps. keep_memory: as in `fit`."""
     with memory_kept(device) if keep_memory else nullcontext():
         step()
         step()
@@ -193,7 +193,7 @@ def pieces_per_second(step: Step, seconds: float, device: torch.device, *, keep_
 
 
 def in_turn(options: argparse.Namespace, names: Sequence[str], against: Callable[[str], str]) -> None:
-    """Rounds of all, each in a process of its own: the speed of each, and its median ratio to `against(name)`."""
+    """Runs all in rounds, each in its own process: the speed of each, and its median ratio to `against(name)`."""
     speeds: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(options.rounds):
         for name in list(speeds):
@@ -233,7 +233,7 @@ def heads(options: argparse.Namespace) -> dict[str, dict[str, int]]:
 
 
 def against_checkout(options: argparse.Namespace, folder: Path) -> dict[str, Callable[[], Step]]:
-    """The encoder of recipe `small`."""
+    """Compares with another checkout, on the encoder of recipe `small`."""
     values = {**sizes(options), "intermediate_size": 2 * options.hidden}
     steps: dict[str, Callable[[], Step]] = {}
     for precision in options.precisions:
@@ -246,7 +246,7 @@ def against_checkout(options: argparse.Namespace, folder: Path) -> dict[str, Cal
 
 
 def by_length(options: argparse.Namespace, folder: Path) -> dict[str, Callable[[], Step]]:
-    """With the sampled head, which leaves most of a step to the encoder. bert has the paper's dropout, and none."""
+    """Compares lengths with the sampled head, where the encoder dominates; bert with the paper's dropout, and none."""
     steps: dict[str, Callable[[], Step]] = {}
     no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     for length, precision in itertools.product((512, 2_048), options.precisions):
@@ -263,7 +263,7 @@ def by_length(options: argparse.Namespace, folder: Path) -> dict[str, Callable[[
 
 
 def share_of_products(options: argparse.Namespace) -> None:
-    """Floating point operations of the encoder's forward and backward pass a second, over those of one product."""
+    """FLOP/s of the encoder's forward and backward pass, divided by those of a single matrix product."""
     from korbert.modeling.arithmetic import flop_a_piece
     from korbert.modeling.rows import Rows
 
@@ -317,7 +317,7 @@ PARTS = {
 
 
 def where_time_goes(options: argparse.Namespace, folder: Path) -> None:
-    """Shares of the processor time of `modern`'s steps, by PyTorch's profiler."""
+    """Shares of CPU time in the steps of `modern`, by the PyTorch profiler."""
     device = choose_device(options.device)
     for precision, head in itertools.product(options.precisions, ("full", "sampled")):
         step = ours(options, precision, folder, encoder(options, "modern"), head)

@@ -1,12 +1,12 @@
-"""Whether cutting a particle off the last piece of an answer pays: a rule over gold spans, and over predictions.
+"""Does it pay to cut a particle off the last piece of an answer? A rule applied to gold spans and predictions.
 
     python benchmarks/reading_cut.py artifacts/small/vocab/tokenizer KorQuAD_v1.0_dev.json
     python benchmarks/reading_cut.py ... --predictions artifacts/small/korquad/nbest.json
 
-A vocabulary may hold a name together with its particle (황비홍이), and no choice of pieces gives the name alone. The
-rule: where the last piece is a noun, foreign or an adverb that ends in a particle, and the context or the question has
-the rest of the answer without that particle but not the answer itself again, the particle goes. Printed: how often it
-applies, what it mends and what it breaks, by the official exact match.
+A vocabulary may contain a name with its particle (황비홍이), so that no span of pieces equals the name alone. The rule:
+if the last piece is a noun, a foreign word or an adverb that ends in a particle, and context or question contain the
+answer without that particle elsewhere but not the full answer, remove the particle. Prints how often the rule applies,
+and how many answers it fixes and breaks, by the official exact match.
 """
 
 import argparse
@@ -25,7 +25,7 @@ TAGS = {"NNP", "NNG", "NNB", "SL", "XR", "MAG"}
 
 
 def shortened(text: str, pieces: Pieces, span: Span, last: int, question: str) -> Span:
-    """The span without the particle that the rule sees at its end; the span itself where it sees none."""
+    """The span without the particle that the rule removes, or the unchanged span."""
     low, high = span
     answer = text[low:high]
     if not is_slice(text, pieces, last) or pieces.tags[last] not in TAGS or text.count(answer) > 1:

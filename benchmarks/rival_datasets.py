@@ -1,4 +1,4 @@
-"""What one would write with `datasets` for the job of `clean`, or the part of it that fits in a page.
+"""The job of `clean` as a script with `datasets`, as far as that fits on a page.
 
     python benchmarks/rival_datasets.py FOLDER OUTPUT
 

@@ -1,10 +1,10 @@
-"""datatrove's filters, masks and MinHash over a corpus, as its own examples put them together.
+"""The filters, masks and MinHash of datatrove on a corpus, combined as in its examples.
 
     PYTHON benchmarks/rival_datatrove.py FOLDER OUTPUT
 
-Two processes over the .jsonl.zst files of FOLDER. Words are what stands between spaces, as in korbert: its Korean
-tokenizer is Kiwi, which alone takes twenty times as long. The limits are those that FineWeb2 publishes for Korean.
-Evaluation sets and lines of many documents are left out.
+Two processes over the .jsonl.zst files of FOLDER. Words are separated by spaces, as in korbert: the Korean tokenizer of
+datatrove is Kiwi, which alone would take twenty times as long. The limits are those published by FineWeb2 for Korean.
+Evaluation sets and lines repeated across documents are not handled.
 """
 
 import sys

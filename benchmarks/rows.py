@@ -1,11 +1,11 @@
-"""How many pieces a second the makers of pretraining rows hand over: the thread, one worker process, two.
+"""Throughput of pretraining row makers in pieces per second: a thread, one worker process, two.
 
-    python benchmarks/rows.py                                           made-up shards of 25 million pieces
+    python benchmarks/rows.py                                           random shards of 25 million pieces
     python benchmarks/rows.py --shards artifacts/small/shard/train      real ones
 
-The taker does nothing with them. All kinds take turns, in rounds of at least --seconds each, their start excluded; what
-counts is the median over the rounds of two workers / one, with two idle cores beside the taker's little work. The bar
-is 1.8.
+The consumer discards the rows. All kinds take turns, in rounds of at least --seconds each, startup excluded; the score
+is the median over rounds of two workers / one, with two cores idle besides the light work of the consumer. The bar is
+1.8.
 """
 
 import argparse
@@ -36,7 +36,7 @@ BAR = 1.8
 
 
 def write_shard(path: Path, pieces: int, seed: int) -> None:
-    """Random pieces in sentences of 20 on average: half of them articles of 15 sentences, half reviews of 1 to 3."""
+    """Writes random pieces in sentences of 20 on average, half in articles of 15 sentences, half in reviews of 1-3."""
     rng = np.random.default_rng(seed)
     ends = np.cumsum(rng.geometric(1 / 20, size=pieces // 20))
     starts = np.concatenate([[0], ends[:-1]])
@@ -59,7 +59,7 @@ def write_shard(path: Path, pieces: int, seed: int) -> None:
 
 
 def speed(phases: list[Phase], workers: int, seconds: float) -> tuple[float, float]:
-    """(pieces a second, seconds from the start to the first step)."""
+    """(pieces per second, seconds until the first step)."""
     pieces, since, started, first = 0, 0.0, time.perf_counter(), 0.0
     with fed(in_phases(phases), range(phases[0].steps), workers=workers) as steps:
         for step, micro_batches, _ in steps:

@@ -1,4 +1,4 @@
-"""The tokenizers that benchmarks/vocabulary.py compares: what is taken for a unit, and how units become pieces."""
+"""The tokenizers compared by benchmarks/vocabulary.py: which units they use, and how units become pieces."""
 
 import re
 import tempfile
@@ -29,7 +29,7 @@ def forms(analysis: Analysis, text: str) -> Analysis:
 
 
 def merged(analysis: Analysis, text: str) -> Analysis:
-    """Morphemes that share characters as one slice of the text: 했다 is 했 + 다. Those without characters go."""
+    """Morphemes, merged if they share characters: 했다 is 했 + 다. Morphemes without characters are dropped."""
     found = Analysis()
     for row in zip(*columns(analysis), strict=True):
         _, tag, low, high, _, eojeol = row
@@ -47,13 +47,13 @@ def merged(analysis: Analysis, text: str) -> Analysis:
 
 
 def tagged(analysis: Analysis, text: str) -> Analysis:
-    """A morpheme with a private character for its part of speech in front: 하/VV and 하/XSV are two units."""
+    """Morphemes prefixed with a private-use character for the part of speech: 하/VV and 하/XSV are different units."""
     forms = [_tag_char(tag) + form for form, tag in zip(analysis.forms, analysis.tags, strict=True)]
     return Analysis(forms, *columns(analysis)[1:])
 
 
 def words(analysis: Analysis, text: str) -> Analysis:
-    """What stands between spaces; no analyser."""
+    """Words between spaces, without an analyser."""
     found = [(match[0], *match.span()) for match in _WORD.finditer(text)]
     names, starts, ends = map(list, zip(*found, strict=True)) if found else ([], [], [])
     return Analysis(names, [""] * len(names), starts, ends, [0] * len(names), list(range(len(names))))
@@ -71,7 +71,7 @@ def _tag_char(tag: str) -> str:
 
 
 class _TaggedVocabulary(Vocabulary):
-    """The character of the tag has no span."""
+    """A vocabulary where the character of the tag has no span."""
 
     def spans(self, key: str, form: str, start: int, end: int, text: str | None) -> list[Span]:
         cuts = slices(form, [len(self.bytes_of(id)) for id in self.ids[key]])
@@ -79,7 +79,7 @@ class _TaggedVocabulary(Vocabulary):
 
 
 class TaggedTokenizer(Tokenizer):
-    """For units from `tagged`: the character of the tag is not shown."""
+    """A tokenizer for the units of `tagged` that hides the character of the tag."""
 
     def __init__(self, model: bytes, settings: VocabularySettings, *args) -> None:
         super().__init__(model, settings, *args)
@@ -92,7 +92,7 @@ class TaggedTokenizer(Tokenizer):
 
 
 class Scheme(ABC):
-    """A way to make pieces of text. options: of the analyser whose analyses it takes."""
+    """A way to split text into pieces. options: of the analyser that it uses."""
 
     name: str
     options: AnalyzerOptions = PLAIN
@@ -100,7 +100,7 @@ class Scheme(ABC):
 
     @abstractmethod
     def take(self, text: str, analysis: Analysis) -> None:
-        """Counts a text to learn from."""
+        """Adds a text to the training counts."""
 
     @abstractmethod
     def learn(self) -> None: ...
@@ -113,12 +113,12 @@ class Scheme(ABC):
 
     @abstractmethod
     def is_byte(self, id: int) -> bool:
-        """Whether the piece is a byte, or stands for what is not known."""
+        """Whether the piece is a byte or an unknown token."""
 
 
 @dataclass
 class Units(Scheme):
-    """Units, counted, and a SentencePiece model over the counts: our own tokenizer with other settings."""
+    """A SentencePiece model over counted units: our own tokenizer with other settings."""
 
     name: str
     settings: VocabularySettings
@@ -165,7 +165,7 @@ class Units(Scheme):
 
 
 def _joined(pieces: Iterable[str]) -> str:
-    """Tagged pieces as Kiwi joins forms and tags."""
+    """Joins tagged pieces with Kiwi, from forms and tags."""
     names = {char: tag for tag, char in _TAGS.items()}
     morphemes: list[tuple[str, str]] = []
     for piece in pieces:
@@ -191,7 +191,7 @@ def kiwi():
 
 
 class Direct(Scheme):
-    """Another library's tokenizer, from text to pieces."""
+    """The tokenizer of another library, from text to pieces."""
 
     whole = False
 
@@ -203,7 +203,7 @@ class Direct(Scheme):
         self.texts.append(text)
 
     def _pieces(self, text: str, ids: Sequence[int], names: Sequence[str], spans: Sequence[Span]) -> Pieces:
-        """names: as `is_slice` compares them with the text."""
+        """names: in the form that `is_slice` compares with the text."""
         levels = [EOJEOL if low == 0 or text[low - 1].isspace() else CONTINUATION for low, _ in spans]
         return Pieces(list(ids), list(names), levels, list(spans), list(range(len(ids))), [""] * len(ids))
 
@@ -247,8 +247,8 @@ class HuggingFace(Direct):
 
 
 class KiwiBpe(HuggingFace):
-    """kiwipiepy.bpe_trainer: byte-level BPE that merges nothing across the morpheme boundaries that Kiwi sees in
-    learning; in use it is BPE without Kiwi."""
+    """kiwipiepy.bpe_trainer: byte-level BPE trained without merges across Kiwi's morpheme boundaries; applied without
+    Kiwi."""
 
     def learn(self) -> None:
         from kiwipiepy.bpe_trainer import train_bpe_tokenizer
@@ -266,7 +266,7 @@ class KiwiBpe(HuggingFace):
 
 
 class WordPiece(HuggingFace):
-    """WordPiece over words and punctuation, as BERT's own."""
+    """WordPiece over words and punctuation, as in BERT."""
 
     def learn(self) -> None:
         from tokenizers import BertWordPieceTokenizer
@@ -282,7 +282,7 @@ class WordPiece(HuggingFace):
 
 
 def schemes(size: int = SIZE) -> Iterator[Scheme]:
-    """All that the table compares, the default first. size: entries of each, except of two that are smaller."""
+    """All schemes of the table, the default first. size: entries of each, except for two smaller ones."""
     small = min(size, 32_000)  # as the peers' are
 
     def settings(**changes: object) -> VocabularySettings:

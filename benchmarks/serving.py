@@ -1,14 +1,14 @@
-"""The service beside the model's own methods, in the same run and in turn: texts a second, one text alone, overload.
+"""The service against the model's own methods, in turn: throughput, latency of a single text, overload.
 
     python benchmarks/serving.py MODEL                                  64 clients, 60 seconds
     python benchmarks/serving.py MODEL --seconds 600 --rounds 1         memory over ten minutes
 
-1. Clients that each ask for the next texts as soon as they have the last vectors (base64), beside `embed` on all texts.
-   The clients are a process on the same cores. The bar is 90 %.
-2. One text alone, one after the other, beside `embed` of one text. The bar is 1.3 times the model's own median.
-3. Four times as many clients as the queue has places: what is refused, how fast, and whether anybody waits for ever.
+1. Closed-loop clients that request vectors (base64), against `embed` on all texts. The clients are a process on the
+   same cores. The bar is 90 %.
+2. Single texts, one request at a time, against `embed` of one text. The bar is 1.3 times the model's own median.
+3. Four times as many clients as queue places: how many are refused, how fast, and whether any waits forever.
 
-Prints rows in Markdown, each with the load of the machine at its end.
+Prints Markdown rows, each with the load of the machine at its end.
 """
 
 import argparse
@@ -37,7 +37,7 @@ class Reply(NamedTuple):
 
 
 class Clients:
-    """Clients of a service, each with a connection that it keeps."""
+    """Clients of a service, each with a persistent connection."""
 
     def __init__(self, port: int, texts: list[str], texts_a_request: int) -> None:
         self.port, self.texts_a_request = port, texts_a_request
@@ -48,7 +48,7 @@ class Clients:
         self.replies: list[Reply] = []
 
     async def run(self, clients: int, seconds: float) -> None:
-        """All clients for that long; those that ask then get their answer."""
+        """Runs all clients for that long, and waits for pending answers."""
         end = time.perf_counter() + seconds
         await asyncio.gather(*(self._client(end) for _ in range(clients)))
 
@@ -89,7 +89,7 @@ def served(model: Path, *options: str) -> Iterator[tuple[int, subprocess.Popen[s
 
 
 class Model:
-    """The model's own methods, in a process of their own that waits while it is not asked."""
+    """The model's own methods, in a separate process that sleeps between requests."""
 
     def __init__(self, model: Path, texts: list[str]) -> None:
         command = [sys.executable, __file__, str(model), "--own"]
@@ -105,7 +105,7 @@ class Model:
 
 
 def own(folder: Path) -> None:
-    """What Model asks: the seconds of loading Kiwi; texts a second; the seconds of each text alone."""
+    """Measures the model's own methods: seconds to load Kiwi, texts per second, seconds of each single text."""
     import korbert
 
     model: Any = korbert.load(folder)
@@ -143,7 +143,7 @@ def _row(*cells: Any) -> None:
 
 
 async def _watched(clients: Clients, number: int, seconds: float, process: subprocess.Popen[str]) -> list[float]:
-    """Runs the clients; the service's memory at eleven moments."""
+    """Runs the clients, and samples the memory of the service eleven times."""
     running = asyncio.ensure_future(clients.run(number, seconds))
     sizes = []
     for _ in range(11):
@@ -154,7 +154,7 @@ async def _watched(clients: Clients, number: int, seconds: float, process: subpr
 
 
 def load(given: argparse.Namespace, texts: list[str], model: Model, port: int, process: subprocess.Popen[str]) -> None:
-    """1: the rows of texts a second."""
+    """1: the rows of throughput."""
     print("\n| texts a request | service, texts/s | embed, texts/s | ratio | median s | 99 % s | memory, MB | load |")
     print("|---|---|---|---|---|---|---|---|")
     for texts_a_request in given.texts_a_request:
@@ -182,7 +182,7 @@ def load(given: argparse.Namespace, texts: list[str], model: Model, port: int, p
 
 
 def alone(given: argparse.Namespace, texts: list[str], model: Model, port: int) -> None:
-    """2: the rows of one text alone."""
+    """2: the rows of single texts."""
     print("\n| one text alone | median ms | 99 % ms | load |")
     print("|---|---|---|---|")
     ratios = []
@@ -198,7 +198,7 @@ def alone(given: argparse.Namespace, texts: list[str], model: Model, port: int) 
 
 
 async def _some(clients: Clients, number: int) -> None:
-    """One client, that many requests."""
+    """Runs one client with that many requests."""
     reader, writer = await asyncio.open_connection("127.0.0.1", clients.port)
     for body in islice(clients.bodies, number):
         began = time.perf_counter()
@@ -208,7 +208,7 @@ async def _some(clients: Clients, number: int) -> None:
 
 
 def overload(given: argparse.Namespace, texts: list[str]) -> None:
-    """3: the row of too many clients."""
+    """3: the row of overload."""
     print("\n| queue, texts | clients | answered | refused | refused: median ms | 99 % ms | answered: 99 % ms | load |")
     print("|---|---|---|---|---|---|---|---|")
     with served(given.model, "--queue", str(given.queue)) as (port, _, _):

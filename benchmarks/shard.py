@@ -1,10 +1,10 @@
-"""How many morphemes a second `shard` turns into ids on disk, loading excluded.
+"""Speed of `shard` in morphemes per second, from morphemes to ids on disk, loading excluded.
 
     python benchmarks/shard.py artifacts/demo/analyze/morphemes artifacts/demo/vocab/tokenizer
 
-The parts are taken as often as it needs for rounds of at least --seconds. Beside it, in turn and on the same parts, the
-plain loop that looks each morpheme up in Python, in one process, times the number of workers. The bar is a million
-morphemes a second on two cores.
+The parts are repeated to fill rounds of at least --seconds. It takes turns with a plain Python loop that looks up each
+morpheme, on the same parts in one process, multiplied by the number of workers. The bar is a million morphemes per
+second on two cores.
 """
 
 import argparse
@@ -27,7 +27,7 @@ SETTINGS = ShardSettings(part_bytes=4 << 20)  # smaller than by default, so that
 
 
 def load_tokenizer(folder: Path) -> None:
-    """Loads what `shard` loads in its workers, and notes when that was done."""
+    """Loads the tokenizer as the workers of `shard` do, and records when it is loaded."""
     stage._tokenizer = Tokenizer.load(folder)
     (Path(os.environ["LOADED"]) / str(os.getpid())).write_text(repr(time.time()))
 
@@ -46,7 +46,7 @@ def time_shard(morphemes: Path, tokenizer: Path, workers: int) -> tuple[float, i
 
 
 def loop_rate(path: Path, tokenizer: Tokenizer) -> float:
-    """Morphemes a second of the plain loop over one part."""
+    """Morphemes per second of the plain loop over one part."""
     start = time.perf_counter()
     table = pq.read_table(path, columns=["form", "eojeol"])
     number, rows = 0, []
@@ -59,7 +59,7 @@ def loop_rate(path: Path, tokenizer: Tokenizer) -> float:
 
 
 def copies(parts: list[Path], folder: Path, times: int) -> Path:
-    """A folder in which each part stands several times."""
+    """A folder with several copies of each part."""
     folder.mkdir()
     for number, path in enumerate(parts * times):
         (folder / f"part-{number:05d}.parquet").symlink_to(path.resolve())

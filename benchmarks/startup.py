@@ -1,8 +1,8 @@
-"""How long the commands take that should take no time: `korbert --help`, `status`, and a run in which all is fresh.
+"""Time of commands that should be instant: `korbert --help`, `status`, and a run where everything is fresh.
 
     python benchmarks/startup.py [RECIPE] [--root artifacts]
 
-Prints the median and the slowest of some runs, in seconds of wall time. Run the recipe once before.
+Prints the median and the maximum of several runs, in seconds of wall time. Run the recipe once before.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Texts for the benchmarks that start from files."""
+"""Texts from files, for benchmarks."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -9,7 +9,7 @@ from corpus.settings import SourceSettings
 
 
 def read_texts(paths: list[Path]) -> Iterator[str]:
-    """Texts of all files in turn, fifty at a time, so that the files are mixed."""
+    """Texts of all files, interleaved fifty at a time."""
     streams = []
     for path in paths:
         source = SourceSettings(name="s", path=path.name)

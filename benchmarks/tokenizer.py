@@ -1,15 +1,15 @@
-"""`Tokenizer.encode_batch` and `encode` against Kiwi alone: the same texts, the same threads, loading excluded.
+"""Speed of `Tokenizer.encode_batch` and `encode` against Kiwi alone: same texts, same threads, loading excluded.
 
     python benchmarks/tokenizer.py artifacts/small/vocab/tokenizer data/corpus/reviews.jsonl.zst data/corpus/wiki-0.*
 
-For each file, one after the other:
-- encode_batch in batches of --batch lines against `kiwi.tokenize` of the same lines at once, in turn, in rounds of at
-  least --seconds each; the median of (Kiwi's time) / (ours). The bar is 0.95. With as many workers as cores our own
-  code has none of its own, and takes from Kiwi's.
-- in a process of its own, the most memory that encode_batch of --batch lines held, all encodings at hand. Bar: 1.2 GB.
-- one short text at a time, `encode` against `kiwi.tokenize`, in turn; the median of (our time) / (Kiwi's). Bar: 1.2.
-In processes of their own: how long loading takes beside Kiwi's own, and for 1 MB without a space of one syllable, `a`,
-`.` or digits how long `encode` takes and the most memory it held. The bars are 1 s more, 20 s, and 1.2 GB.
+For each file:
+- encode_batch in batches of --batch lines against one `kiwi.tokenize` of the same lines, in turn, in rounds of at least
+  --seconds each; the median of (Kiwi's time) / (ours). The bar is 0.95. With as many workers as cores, our own code
+  competes with Kiwi for them.
+- in a separate process, peak memory of encode_batch of --batch lines, with all encodings kept. Bar: 1.2 GB.
+- single short texts, `encode` against `kiwi.tokenize`, in turn; the median of (our time) / (Kiwi's). Bar: 1.2.
+In separate processes: loading time compared with Kiwi, and time and peak memory of `encode` for 1 MB without spaces of
+one repeated syllable, `a`, `.` or digits. The bars are 1 s more, 20 s, and 1.2 GB.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def lines_of(path: Path) -> Iterator[str]:
 
 
 def enough_lines(path: Path, kiwi: Any, seconds: float) -> list[str]:
-    """As many lines as Kiwi needs `seconds` for, and a tenth more."""
+    """Enough lines to keep Kiwi busy for `seconds`, plus a tenth."""
     lines, taken, spent = lines_of(path), [], 0.0
     while spent < seconds * 1.1 and (some := list(islice(lines, 5_000))):
         taken += some
@@ -84,8 +84,8 @@ def encode_in_batches(tokenizer: Tokenizer, lines: list[str], batch: int, worker
 
 
 def one_by_one(call: Callable[[str], object], texts: list[str]) -> Callable[[], None]:
-    """Each text by itself, and what it gave let go of before the next: held by the thousand, Python would search them
-    for cycles now and then, whoever made them."""
+    """Processes texts one by one and drops each result before the next: thousands of live results would trigger garbage
+    collection, whoever made them."""
 
     def work() -> None:
         for text in texts:

@@ -1,27 +1,27 @@
-"""Ways of pretraining, each given the same wall time on one machine, then scored alike.
+"""Compares ways of pretraining at equal wall time on one machine.
 
     python benchmarks/trials.py benchmarks/trials.toml --data DATA --root ROOT --minutes 10 [WAY ...]
 
 The file names a recipe, a recipe of tasks, the way that the others are compared with, and `--set` lines for each way.
-Everything is kept below ROOT, and the same command resumes after an interruption. The four steps, of which --only
-takes one:
+Everything is kept below ROOT, and the same command resumes after an interruption. There are four steps; --only runs a
+single one:
 
-1. calibrate. `korbert plan` times the steps of every way, in processes of their own, in rounds: first the base, then
-   each way. A way's seconds are the base's, times the median over the rounds of its seconds by the base's in the same
-   round, so that a machine that is slower in one hour than in another favours nobody. They are kept in
-   calibration.json; ways that are added later are timed beside the base again. Stop what else runs.
-2. pretrain. Each way's steps are those that its seconds let into --minutes, all phases scaled alike, and with them
-   the warmup, which is a share. A number of steps is reproducible, a time is not. Evaluations, checkpoints and loading
-   come on top. The seconds that the steps took (timing.jsonl) stand beside the planned ones.
-3. score. Bits a character: the MLM loss of the model on the base's held-out rows, whatever the way's own rows are,
-   with every chosen piece masked; in bits, times the pieces by the characters of all held-out documents. Then the
-   tasks, from the model, and once for each encoder from its weights before the first step (untrained).
-4. table. trials.md and trials.svg, of all times below ROOT: scores are times 100, with their standard deviation over
-   all runs (seeds of pretraining x seeds of fine-tuning), and the gain over the encoder untrained. The last column
-   names the tasks where the way differs from the base of the same time by more than chance, both of seeds and of test
-   rows (korbert/tasks/comparison.py).
+1. calibrate. `korbert plan` times the steps of every way in separate processes, in rounds: first the base, then each
+   way. The seconds of a way are those of the base times the median over rounds of their ratio in the same round, so
+   that changes in machine speed favour none. They are kept in calibration.json; ways added later are timed against the
+   base again. Stop all other work on the machine.
+2. pretrain. The number of steps of a way is what fits into --minutes, with all phases scaled alike, and with them the
+   warmup, which is a share. A number of steps is reproducible, a time is not. Evaluations, checkpoints and loading come
+   on top. The measured seconds of the steps (timing.jsonl) are shown next to the planned ones.
+3. score. Bits per character: the MLM loss on the held-out rows of the base, whatever the way's own rows are, with every
+   chosen piece masked; in bits, times pieces per character of all held-out documents. Then the tasks, from the model,
+   and once for each encoder from its initial weights (untrained).
+4. table. trials.md and trials.svg, over all times below ROOT: scores times 100 with their standard deviation over all
+   runs (pretraining seeds x fine-tuning seeds), and the gain over the untrained encoder. The last column names the
+   tasks with a significant difference from the base of the same time, considering both seeds and test rows
+   (korbert/tasks/comparison.py).
 
---shards takes clean to shard from the artifacts of an earlier run of the recipe (its folder, as artifacts/small).
+--shards reuses the stages clean to shard of an earlier run of the recipe (its folder, such as artifacts/small).
 """
 
 import argparse
@@ -69,7 +69,7 @@ class Way(BaseModel, frozen=True, extra="forbid"):
 
 
 class Trials(BaseModel, frozen=True, extra="forbid"):
-    """The file. Its recipes are shipped ones, or files named relative to it."""
+    """The file of trials. Its recipes are shipped ones, or files relative to it."""
 
     recipe: str = Field(description="what all ways change")
     tasks: str = Field(description="a recipe of tasks, all of which have an `init`")
@@ -99,7 +99,7 @@ class Trials(BaseModel, frozen=True, extra="forbid"):
         return recipes.load(self.recipe, self.changes(way)).section("pretrain")
 
     def first_like(self, way: str) -> str:
-        """The first way with the same encoder: its untrained scores are both ways'."""
+        """The first way with the same encoder, whose untrained scores are shared."""
         encoder = self.settings(way).encoder
         return next(name for name in self.ways if self.settings(name).encoder == encoder)
 
@@ -108,7 +108,7 @@ class Trials(BaseModel, frozen=True, extra="forbid"):
 
 
 def korbert(command: str, recipe: str, *words: object, changes: Iterable[str] = ()) -> str:
-    """What the command prints. It runs in a process of its own; what ends this one has it save its work and end."""
+    """The output of a command, run in a separate process. Signals are passed on, so that it saves its work and ends."""
     options = [word for change in changes for word in ("--set", change)]
     line = [sys.executable, "-m", "korbert", command, recipe, *map(str, words), *options]
     own = partial(die_with, os.getpid())
@@ -130,13 +130,13 @@ def link(path: Path, target: Path) -> None:
 
 
 def steps_within(seconds: float, recipe_seconds: float, steps: Sequence[int]) -> list[int]:
-    """Steps of each phase, scaled alike, at least one each. recipe_seconds: of the given ones."""
+    """Steps of each phase, scaled alike, at least one each. recipe_seconds: time of the given steps."""
     return [max(1, round(number * seconds / recipe_seconds)) for number in steps]
 
 
 @dataclass(frozen=True)
 class Bench:
-    """The trials below one root. minutes: of training, for each way."""
+    """The trials below one root. minutes: training time of each way."""
 
     trials: Trials
     root: Path
@@ -151,7 +151,7 @@ class Bench:
         return self.root / f"{self.minutes:g}" / f"{way}-{seed}"
 
     def made(self) -> list[tuple[str, float, list[Path]]]:
-        """(way, minutes, folders of its finished runs), of all times below the root."""
+        """(way, minutes, folders of its finished runs), for all times below the root."""
         found = []
         for minutes in sorted(float(path.name) for path in self.root.glob("[0-9]*")):
             places = replace(self, minutes=minutes).runs(self.trials.ways)
@@ -174,7 +174,7 @@ class Bench:
         korbert("run", self.trials.recipe, "--root", self.corpus.parent, "--data", self.data, "--to", "shard")
 
     def calibrate(self, ways: Sequence[str], rounds: int, seconds: int) -> None:
-        """calibration.json: the seconds of the recipe's steps in each round, and those that count for each way."""
+        """Writes calibration.json: the seconds of the recipe's steps in each round, and the result for each way."""
         path, trials = self.root / "calibration.json", self.trials
         kept = read_json(path) if path.exists() else {"processor": processor_name(), "rounds": [], "ways": {}}
         if kept["processor"] != processor_name():
@@ -196,7 +196,7 @@ class Bench:
         write_json(path, kept)
 
     def _recipe_seconds(self, way: str, seconds: int) -> float:
-        """Seconds of all steps of the recipe, by a trial of so many, or of more where its steps had too few rows."""
+        """Seconds of all steps of the recipe, from a trial of `seconds`, or longer if its steps had too few rows."""
         words = ("--root", self.corpus.parent, "--data", self.data, "--seconds", seconds, "--json")
         planned = json.loads(korbert("plan", self.trials.recipe, *words, changes=self.trials.changes(way)))
         tried = planned["outlook"]["trial"]["phases"]
@@ -205,7 +205,7 @@ class Bench:
         return float(planned["outlook"]["forecast"]["training"])
 
     def steps(self, way: str) -> list[int]:
-        """Of each phase, from what is kept."""
+        """Steps of each phase, from the calibration."""
         path = self.root / "calibration.json"
         kept = read_json(path)["ways"].get(way) if path.exists() else None
         if kept is None:
@@ -235,7 +235,7 @@ class Bench:
             self._tasks(place, model, tasks)
 
     def _save_untrained(self, way: str, folder: Path) -> None:
-        """The model that pretraining begins with, at the recipe's own seed."""
+        """Saves the initial model of pretraining, with the recipe's own seed."""
         if folder.exists():
             return
         tokenizer, settings = Tokenizer.load(self.corpus / "vocab" / "tokenizer"), self.trials.settings(way)
@@ -246,7 +246,7 @@ class Bench:
         aside.rename(folder)
 
     def _bits(self, folder: Path) -> float | None:
-        """Bits a character of a model; None for one that fills no gaps (rtd, clm)."""
+        """Bits per character of a model; None for models without an MLM head (rtd, clm)."""
         path, shards = self.corpus.parent / "heldout.json", self.corpus / "shard"
         if not path.exists():
             pieces = record(self.corpus, "shard")["counts"]["heldout_pieces"]
@@ -262,7 +262,7 @@ class Bench:
         return loss / math.log(2) * heldout["pieces"] / heldout["characters"]
 
     def _tasks(self, place: Path, model: Path, tasks: Sequence[str], baselines: bool = False) -> None:
-        """Texts are analysed once for all. All tasks of the recipe need an `init` that is there."""
+        """Runs the tasks, analysing texts once for all. Every task of the recipe needs an existing `init`."""
         (self.root / "encoded").mkdir(exist_ok=True)
         link(place / Path(self.trials.tasks).stem / "encoded", self.root / "encoded")
         settings = {"init": model.resolve(), "baselines": str(baselines).lower()}

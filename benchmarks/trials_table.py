@@ -23,7 +23,7 @@ MODEL = "pretrained"  # what tasks call the encoder of their `init`
 
 
 def results(artifact: Path) -> dict[str, list[float]]:
-    """The scores of each model and baseline of a task, times 100, one a seed; nothing where it is not made."""
+    """The scores of each model and baseline of a task, times 100, one per seed; empty if the task was not run."""
     found: dict[str, list[float]] = {}
     scores = read_json(artifact / "scores.json") if (artifact / "stage.json").exists() else {"rows": []}
     for row in scores["rows"]:
@@ -33,7 +33,7 @@ def results(artifact: Path) -> dict[str, list[float]]:
 
 
 def facts(bench: "Bench", places: Sequence[Path]) -> dict[str, list[float]]:
-    """Figures of each run of a way, and its scores in each task, one a seed of fine-tuning."""
+    """Figures of each run of a way, and its scores in each task, one per fine-tuning seed."""
     found: dict[str, list[float]] = {}
     for place in places:
         folder = bench.artifact(place, "pretrain")
@@ -54,7 +54,7 @@ def facts(bench: "Bench", places: Sequence[Path]) -> dict[str, list[float]]:
 
 @cache
 def tested(artifact: Path) -> tuple[Any, list[Any]]:
-    """The task, and the encoder's predictions beside what is right, one a seed; none where it is not made."""
+    """The task, and the encoder's predictions with the targets, one per seed; none if it was not run."""
     if not (artifact / "stage.json").exists():
         return None, []
     task = kind_of_task(read_json(artifact / "scores.json")["task"], str(artifact))
@@ -64,7 +64,7 @@ def tested(artifact: Path) -> tuple[Any, list[Any]]:
 
 
 def against(bench: "Bench", own: Sequence[Path], base: Sequence[Path]) -> str:
-    """The tasks in which the one way differs from the other by more than chance, and by how many points."""
+    """The tasks with a significant difference between two ways, and the difference in points."""
     said = []
     for task in bench.trials.task_names():
         sides = [[tested(bench.artifact(place, f"tasks.{task}")) for place in places] for places in (own, base)]
@@ -76,13 +76,13 @@ def against(bench: "Bench", own: Sequence[Path], base: Sequence[Path]) -> str:
 
 
 def shown(values: Sequence[float], digits: int = 2) -> str:
-    """Mean and deviation."""
+    """Mean and standard deviation as text."""
     spread = f" ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else ""
     return f"{statistics.mean(values):.{digits}f}{spread}" if values else ""
 
 
 def table(bench: "Bench") -> str:
-    """All that is made, as Markdown."""
+    """All finished trials as a Markdown table."""
     trials, made = bench.trials, bench.made()
     tasks = [name for name in trials.task_names() if any(bench.root.glob(f"*/*/*/tasks.{name}/stage.json"))]
     head = ["way", "minutes", "steps", "pieces", "seconds planned / actual", "bits a character", *tasks]
@@ -107,7 +107,7 @@ def table(bench: "Bench") -> str:
 
 
 def picture(bench: "Bench", path: Path) -> None:
-    """A panel a score, over the minutes of training, from none (untrained) on; the dotted line is the best baseline."""
+    """Plots each score over minutes of training, from 0 (untrained) on; the dotted line is the best baseline."""
     trials, names = bench.trials, ("bits", *bench.trials.task_names())
     points: dict[str, list[dict[str, list[float]]]] = {}
     for way, _, places in bench.made():

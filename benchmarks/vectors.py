@@ -1,12 +1,12 @@
-"""Which layer and pooling give the best vectors without training, and what vectors add to words in search.
+"""The best layer and pooling for vectors without training, and the gain of vectors over words in search.
 
     python benchmarks/vectors.py MODEL --data $KORBERT_DATA [--rows 2000] [--trained FOLDER ..]
 
 Prints two tables in Markdown. The first: Spearman of cosines on KorSTS dev and test and KLUE-STS dev, and the accuracy
 on NSMC test of a logistic regression on frozen vectors (as many training rows, C chosen on a tenth of them), for each
-layer and pooling. The best on KorSTS dev is marked: choices are made there alone. The second: questions or sentences as
-queries, their counterparts among all others, by BM25, by the vectors that an index takes by itself, by plain means, and
-by both. --trained adds rows of models that were trained for vectors.
+layer and pooling. The best on KorSTS dev is marked: choices are made only there. The second: retrieval of the
+counterpart of each question or sentence among all others, by BM25, by the default vectors of an index, by plain means,
+and by both. --trained adds rows of models that were trained for vectors.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def sts(rows: Iterable[Any], count: int) -> Pairs:
 
 
 def ways(model: TextEncoder[Any], counts: PieceCounts | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Name and settings of each layer and pooling; of several layers at once with the mean alone."""
+    """Name and settings of each layer and pooling; combinations of layers only with the mean."""
     layers = range(model.model.config.num_hidden_layers + 1)
     for pooling, layer in product(POOLINGS, reversed(layers)):
         if POOLINGS[pooling].counts is None or counts is not None:
@@ -60,7 +60,7 @@ def ways(model: TextEncoder[Any], counts: PieceCounts | None) -> Iterator[tuple[
 
 
 def all_ways(model: TextEncoder[Any], texts: Sequence[str], tried: Sequence[dict[str, Any]]) -> list[Vectors]:
-    """The vectors of the texts in each way: (N, D). The encoder computes all its layers once."""
+    """The vectors of the texts in each way, (N, D). All layers are computed once."""
     encodings = model.tokenizer.encode_batch(texts, max_length=model.max_length, workers=0)
     rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
     examples = Examples.of_rows(rows, [0] * len(texts), model.tokenizer.pad_id)
@@ -92,7 +92,7 @@ def best_way(names: Sequence[str], sides: Sequence[list[Vectors]], scores: NDArr
 
 
 def regression(train: tuple[Vectors, Any], test: tuple[Vectors, Any]) -> float:
-    """Accuracy on test, C chosen on the last tenth of train, vectors brought to mean 0 and deviation 1."""
+    """Test accuracy of logistic regression on standardized vectors, with C chosen on the last tenth of train."""
     (x, y), held = train, len(train[1]) // 10
     mean, deviation = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-6)
     x = (x - mean) / deviation
@@ -139,7 +139,7 @@ def layers_and_poolings(model: TextEncoder[Any], data: Path, rows: int, counts: 
 
 
 def question_pairs(data: Path, rows: int) -> tuple[list[str], list[str], list[int]]:
-    """Queries, texts, and the text that answers each query: pairs of questions that mean the same."""
+    """Queries, texts, and the matching text of each query: pairs of questions with the same meaning."""
     pairs = load("question-pair", data)
     same = list(islice((row for row in chain(pairs.train, pairs.test) if row["label"] == "0"), rows))  # 1: they differ
     return among([row["text"] for row in same], [row["pair"] for row in same])
@@ -174,7 +174,7 @@ SEARCHES = {"question pairs": question_pairs, "KorQuAD dev": paragraphs, "KLUE-S
 def search(
     name: str, model: TextEncoder[Any], asked: dict[str, Any], data: Path, rows: int, shown: str, *, words: bool = False
 ) -> None:
-    """Prints the rows of a set in the second table: by vectors, and joined with words; by words alone if asked."""
+    """Prints the rows of a set in the second table: by vectors, and combined with words; optionally by words alone."""
     queries, texts, answers = SEARCHES[name](data, rows)
     relevant = np.zeros((len(queries), len(texts)), dtype=bool)
     relevant[np.arange(len(queries)), answers] = True

@@ -1,13 +1,13 @@
-"""Ways to make pieces of Korean text, measured alike: coverage, reading ceilings, decoding, a linear classifier.
+"""Compares ways to tokenize Korean text: coverage, reading ceilings, decoding, a linear classifier.
 
     python benchmarks/vocabulary.py artifacts/small --data $KORBERT_DATA                    the whole table
     python benchmarks/vocabulary.py artifacts/small --data $KORBERT_DATA --only forms merged
 
-ARTIFACTS has the documents of `clean` and the morphemes of `analyze`. Every scheme (benchmarks/schemes.py) learns from
-the same --share of the documents that the recipe does not hold out, and is measured on those it holds out (whole
-units, pieces a unit and an eojeol, share of bytes or unknowns, lines decoded exactly from ids alone), on the KorQuAD
-dev file (`korbert oracle`), and on NSMC by TF-IDF of its pieces (C = 2, not tuned; the standard error is 0.15 points).
-Rows are printed as they are done, as a table in Markdown.
+ARTIFACTS has the documents of `clean` and the morphemes of `analyze`. Every scheme (benchmarks/schemes.py) is trained
+on the same --share of the documents that the recipe does not hold out, and measured on the held-out ones (whole units,
+pieces per unit and per eojeol, share of bytes or unknowns, lines decoded exactly from ids), on the KorQuAD dev file
+(`korbert oracle`), and on NSMC by TF-IDF of its pieces (C = 2, not tuned; the standard error is 0.15 points). Prints a
+Markdown table row by row.
 """
 
 import argparse
@@ -38,7 +38,7 @@ _KINDS = {"default": PLAIN, "load_multi_dict": MULTI}
 
 
 class Text(NamedTuple):
-    """A text with an analysis by each kind of analyser."""
+    """A text with one analysis per kind of analyser."""
 
     source: str
     text: str
@@ -49,7 +49,7 @@ class Text(NamedTuple):
 
 
 def documents(artifacts: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, str, str, Analysis]]:
-    """id, source, text and analysis of the documents of the recipe whose id is wanted."""
+    """id, source, text and analysis of the wanted documents of the recipe."""
     texts = _rows(artifacts / "clean" / "documents", ["id", "text"], wanted)
     names = ["id", "source", "form", "tag", "start", "end", "sentence", "eojeol"]
     for id, source, *lists in _rows(artifacts / "analyze" / "morphemes", names, wanted):
@@ -82,7 +82,7 @@ def analyzed(texts: list[str], multi: bool) -> list[Text]:
 
 
 def coverage(scheme: Scheme, heldout: list[Text]) -> dict[str, float]:
-    """Shares by source, and the lines that come back from ids alone, with and without their spaces."""
+    """Shares by source, and the lines restored exactly from ids, with and without spaces."""
     sums: Counter[str] = Counter()
     for row in heldout:
         pieces = scheme.pieces(row.text, row.of(scheme))
@@ -116,7 +116,7 @@ def coverage(scheme: Scheme, heldout: list[Text]) -> dict[str, float]:
 
 
 def lines(text: str, pieces: Pieces) -> Iterator[tuple[str, list[int]]]:
-    """Each line that is not blank, white space as single spaces, and the ids of its pieces."""
+    """Each non-blank line, with white space normalized, and the ids of its pieces."""
     starts = [low for low, _ in pieces.spans]  # a step back within a contraction stays in its line
     begin = 0
     for line in text.split("\n"):
@@ -128,7 +128,7 @@ def lines(text: str, pieces: Pieces) -> Iterator[tuple[str, list[int]]]:
 
 
 class _Reader:
-    """What `oracle` asks of a tokenizer."""
+    """The interface of a tokenizer that `oracle` needs."""
 
     def __init__(self, scheme: Scheme, contexts: list[Text]) -> None:
         self._scheme, self._contexts = scheme, contexts
@@ -145,7 +145,7 @@ class Sentiment(NamedTuple):
     labels: tuple[np.ndarray, np.ndarray]
 
     def accuracy(self, scheme: Scheme) -> float:
-        """Percent of test texts right by TF-IDF of ids and of pairs of them, and logistic regression."""
+        """Test accuracy in percent of logistic regression on TF-IDF over unigrams and bigrams of ids."""
         train, test = (
             [list(map(str, scheme.pieces(row.text, row.of(scheme)).ids)) for row in rows]
             for rows in (self.train, self.test)

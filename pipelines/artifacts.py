@@ -1,11 +1,11 @@
 """Artifacts: folders, whole or absent, of data files and a `stage.json` that records their origin (docs/formats.md).
 
 artifacts/<recipe>/<stage>/            finished
-artifacts/<recipe>/<stage>.partial/    in progress; its `plan.json` says what it will be made from
+artifacts/<recipe>/<stage>.partial/    in progress; `plan.json` records its settings and inputs
 artifacts/<recipe>/<stage>.lock        held by the run that writes it
-artifacts/<recipe>/<stage>.rebuild     to be made anew by --rebuild
+artifacts/<recipe>/<stage>.rebuild     marked by --rebuild, removed once rebuilt
 
-A stage that runs outside of a recipe has its folder where the user wants it, and the other three beside it.
+For a stage that runs outside a recipe, the user chooses the folder; the other three lie beside it.
 """
 
 import contextlib
@@ -39,11 +39,11 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Plan:
-    """What an artifact is made from. All but `versions` is part of the digest.
+    """The settings and inputs of an artifact. The digest covers everything but `versions`.
 
     settings: the resolved settings of the stage.
     inputs: {"artifacts": {stage: digest}, "files": {role: [{name, size, sha256}]}}.
-    versions: of the libraries that shape the bytes. A partial artifact is not resumed with other versions.
+    versions: of the libraries that affect the bytes. A partial artifact is not resumed with other versions.
     """
 
     stage: str
@@ -108,7 +108,7 @@ def read_record(folder: Path) -> Json | None:
     if record is not None and digest_of(record) != record["digest"]:
         raise ArtifactError(
             f"{folder / RECORD}: its digest does not match its content, so it was changed: "
-            "make this artifact anew with --rebuild"
+            "rebuild this artifact with --rebuild"
         )
     return record
 
@@ -129,7 +129,7 @@ def _read_as(kind: type[BaseModel], path: Path) -> Json | None:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise ArtifactError(f"{path}: {place}: {first['msg']}: make this artifact anew with --rebuild") from error
+        raise ArtifactError(f"{path}: {place}: {first['msg']}: rebuild this artifact with --rebuild") from error
     return value
 
 
@@ -140,10 +140,10 @@ def read_json(path: Path) -> Json | None:
     except FileNotFoundError:
         return None
     except (ValueError, OSError) as error:
-        raise ArtifactError(f"{path}: cannot be read ({error}): make this artifact anew with --rebuild") from error
+        raise ArtifactError(f"{path}: cannot be read ({error}): rebuild this artifact with --rebuild") from error
     if not isinstance(value, dict):
         raise ArtifactError(
-            f"{path}: holds a {type(value).__name__}, not an object: make this artifact anew with --rebuild"
+            f"{path}: holds a {type(value).__name__}, not an object: rebuild this artifact with --rebuild"
         )
     return value
 
@@ -167,12 +167,12 @@ def data_files(folder: Path) -> list[Path]:
 
 
 def _is_page(name: str) -> bool:
-    """Whether a file is the page, or the unfinished page of an interrupted run."""
+    """Whether a file is the report page, or an unfinished one left by an interrupted run."""
     return name.lstrip(".").startswith(PAGE)
 
 
 def differences(plan: Plan, record: Mapping[str, Any]) -> list[str]:
-    """The fields in which a recorded plan differs from this one, a line each, this plan's value first."""
+    """The fields in which a recorded plan differs from this one, one line each, with this plan's value first."""
     here, there = plan.as_json(), {key: record.get(key) for key in plan.as_json()}
     return [
         f"{name}: {_show(flat_here)} here, {_show(flat_there)} in the artifact"
@@ -210,7 +210,7 @@ def _show(value: Any) -> str:
 
 
 def damage(folder: Path, record: Mapping[str, Any], *, hashes: bool = False) -> str | None:
-    """The first fault in the data files of an artifact; None without one. Checks sizes, and bytes if `hashes`."""
+    """The first fault in the data files of an artifact, or None. Checks sizes, and hashes if `hashes`."""
     for name, wanted in record["files"].items():
         path = folder / name
         if not path.is_file():
@@ -226,7 +226,7 @@ def damage(folder: Path, record: Mapping[str, Any], *, hashes: bool = False) -> 
 def changed_file(folder: Path, record: Mapping[str, Any]) -> Path | None:
     """The first data file whose bytes differ from the recorded SHA-256; None if none does.
 
-    `run.json` remembers size and time of each file that was hashed; it is hashed again only if either changed.
+    `run.json` keeps the size and mtime of each hashed file; a file is hashed again only if either changed.
     """
     try:
         run = read_json(folder / RUN) or {}
@@ -249,7 +249,7 @@ def changed_file(folder: Path, record: Mapping[str, Any]) -> Path | None:
 def finish(partial: Path, final: Path, plan: Plan, facts: Mapping[str, Any], run: Mapping[str, Any]) -> Json:
     """Turns a partial folder into the artifact: syncs and hashes files, writes the record, renames. Returns the record.
 
-    facts: counts and numerics. run: the content of run.json, without the sizes and times of the hashed files.
+    facts: counts and numerics. run: the content of run.json, except the sizes and times of hashed files.
     """
     files, hashed = {}, {}
     for path in data_files(partial):
@@ -282,7 +282,7 @@ def settle(partial: Path, final: Path) -> None:
 
 
 def tidy(partial: Path, final: Path) -> None:
-    """Removes what interrupted runs left beside a fresh artifact, and unfinished pages in it."""
+    """Removes leftovers of interrupted runs: folders beside a fresh artifact, and unfinished pages in it."""
     for leftover in (partial, old_of(final)):
         shutil.rmtree(leftover, ignore_errors=True)
     for path in final.iterdir():
@@ -291,7 +291,7 @@ def tidy(partial: Path, final: Path) -> None:
 
 
 def begin(partial: Path, plan: Plan, keep: str | None = None) -> None:
-    """Empties the partial folder and writes its plan. keep: name of a subfolder that stays."""
+    """Empties the partial folder and writes its plan. keep: name of a subfolder to keep."""
     for path in partial.iterdir() if partial.is_dir() else ():
         if path.name == keep:
             continue
@@ -304,37 +304,37 @@ def begin(partial: Path, plan: Plan, keep: str | None = None) -> None:
 
 
 def holds_work(partial: Path) -> bool:
-    """Whether a partial folder holds work to resume: a finished part or training, or a checkpoint."""
+    """Whether a partial folder holds work to resume: a finished part, a finished training, or a checkpoint."""
     return any(True for pattern in ("work/**/*.json", "**/checkpoints/step-????????") for _ in partial.glob(pattern))
 
 
 def check_place(final: Path, partial: Path, option: str = "--root") -> None:
-    """Raises ArtifactError if a file or a link is in the place of an artifact's folder. option: what names another."""
+    """Raises ArtifactError if the path of an artifact is a file or a link. option: chooses another path."""
     for path in (final, partial):
         if path.is_symlink() or (path.exists() and not path.is_dir()):
-            what = "a symbolic link" if path.is_symlink() else "no folder"
+            what = "a symbolic link" if path.is_symlink() else "not a folder"
             raise ArtifactError(
                 f"{path}: is {what}, so no artifact is written there: remove it, or choose another {option}"
             )
 
 
 def partial_of(final: Path) -> Path:
-    """Where an artifact lies while it is made."""
+    """The folder of an artifact in progress."""
     return final.with_name(final.name + ".partial")
 
 
 def old_of(final: Path) -> Path:
-    """Where an older artifact lies while a newer one takes its place."""
+    """Where an older artifact is moved while a newer one replaces it."""
     return final.with_name(final.name + ".old")
 
 
 def progress(partial: Path) -> str | None:
-    """How far an interrupted or running stage has come, in words; None if nothing is finished."""
+    """The progress of an interrupted or running stage, in words; None if nothing is finished."""
     try:
         if steps := list(partial.glob("work/*/parts")):
             newest = max(steps, key=lambda path: path.stat().st_mtime_ns)
             done, total = len(list(newest.parent.glob("part-*.json"))), int(newest.read_text(encoding="utf-8"))
-            return f"{newest.parent.name}: {done:,} of {total:,} parts are done"
+            return f"{newest.parent.name}: {done:,} of {total:,} parts done"
         if states := list(partial.glob("**/checkpoints/step-????????")):
             newest = max(states, key=lambda path: path.stat().st_mtime_ns)
             return f"step {int(newest.name.removeprefix('step-')):,} is saved"
@@ -368,12 +368,12 @@ def locked(final: Path) -> Iterator[None]:
 
 
 def owner(final: Path) -> str | None:
-    """The process that is writing an artifact, by its lock file; None if none is. Takes no lock."""
+    """The process that is writing an artifact, according to the lock file, or None. Does not take the lock."""
     try:
         text = final.with_name(final.name + ".lock").read_text(encoding="utf-8").strip()
         os.kill(int(text.removeprefix("process ")), 0)
     except PermissionError:
-        return text  # somebody else's process
+        return text  # a process of another user
     except (FileNotFoundError, ValueError, ProcessLookupError):
         return None
     return text

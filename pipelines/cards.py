@@ -1,6 +1,6 @@
-"""The README.md of an exported model: a model card in Hugging Face's form, of what the artifact's records say.
+"""The README.md of an exported model: a Hugging Face model card, written from the artifact's records.
 
-Its front matter is YAML whose values are written as JSON, which YAML contains. The licence is left to the user.
+The YAML front matter has JSON values, as JSON is a subset of YAML. The licence is left to the user.
 """
 
 import json
@@ -22,7 +22,7 @@ __all__ = ["CARD", "model_card", "write_card"]
 
 CARD = "README.md"
 
-_PIPELINES = {  # kind of model -> Hugging Face's name of its task
+_PIPELINES = {  # kind of model -> Hugging Face pipeline tag
     "choice": "multiple-choice",
     "classification": "text-classification",
     "detection": "feature-extraction",
@@ -34,9 +34,9 @@ _LEARNED = ("learning_rate", "batch_size", "epochs", "epoch", "seed")
 
 
 def write_card(model: Path, folder: Path) -> Path | None:
-    """Writes the card of a model into the folder that it was exported to, and returns its path.
+    """Writes the model card into the folder of an exported model and returns its path.
 
-    None where the model lies in no artifact, or where the folder has a README.md already, which may be somebody's own.
+    Returns None if the model is not part of an artifact, or if the folder already has a README.md.
     """
     path = folder / CARD
     place = next((place for place in (model, model.absolute().parent) if (place / RECORD).is_file()), None)
@@ -49,9 +49,9 @@ def write_card(model: Path, folder: Path) -> Path | None:
 
 
 def model_card(folder: Path, architecture: str) -> str:
-    """The card of the artifact's model. architecture: its class in `transformers`.
+    """The model card of an artifact. architecture: the class of the model in `transformers`.
 
-    ArtifactError where a record is damaged.
+    Raises ArtifactError if a record is damaged.
     """
     artifact = Artifact.open(folder)
     with drawing(artifact):
@@ -62,7 +62,7 @@ def model_card(folder: Path, architecture: str) -> str:
 
 
 def _name(artifact: Artifact) -> str:
-    """RECIPE-STAGE in a recipe's folder, else the folder's name."""
+    """RECIPE-STAGE for a stage of a recipe, else the name of the folder."""
     folder = artifact.folder.resolve()
     inside = folder.name == artifact.stage
     return f"{folder.parent.name}-{artifact.stage.removeprefix('tasks.')}" if inside else folder.name
@@ -107,7 +107,7 @@ def _body(artifact: Artifact, config: Json, results: list[Result], architecture:
     yield f"# {_text(_name(artifact))}\n"
     yield (
         f"A Korean encoder ({kind}, {size}, {formatting.count(encoder['vocab_size'])} vocabulary "
-        f"entries), trained and exported with korbert; in `transformers` it is {architecture}.\n"
+        f"entries), trained and exported with korbert. Its class in `transformers` is {architecture}.\n"
     )
     scores = artifact.json("scores.json") if (artifact.folder / "scores.json").is_file() else {}
     if scores.get("said"):
@@ -120,12 +120,12 @@ def _body(artifact: Artifact, config: Json, results: list[Result], architecture:
         'tokenizer = AutoTokenizer.from_pretrained("THIS FOLDER", trust_remote_code=True)\n'
         f'model = {auto}.from_pretrained("THIS FOLDER")\n```\n'
     )
-    yield "The tokenizer is code of this folder; it needs `kiwipiepy`, which analyses morphemes, and `sentencepiece`.\n"
+    yield "The tokenizer is Python code in this folder; it needs `kiwipiepy` (Korean morphology) and `sentencepiece`.\n"
     if results:
         yield from _results("Results", results)
         yield from _how(scores)
     elif tried := _made_from(artifact):
-        yield from _results("Results of this model, fine-tuned", tried)
+        yield from _results("Results after fine-tuning", tried)
     yield from _pretraining(artifact)
     yield from _provenance(artifact)
 
@@ -133,16 +133,16 @@ def _body(artifact: Artifact, config: Json, results: list[Result], architecture:
 def _results(title: str, results: list[Result]) -> Iterator[str]:
     yield f"## {title}\n"
     yield _table(HEAD, [cells(result) for result in results])
-    flattered = any(result.on != "test" for result in results)
+    validated = any(result.on != "test" for result in results)
     yield (
-        "Score: mean and deviation over seeds. Interval: over other examples like these, first seed."
-        + (" Scores of validation rows, which also chose the epoch, flatter the model." if flattered else "")
+        "Score: mean and standard deviation over seeds. Interval: over examples, first seed."
+        + (" Validation scores are optimistic: the same rows chose the epoch." if validated else "")
         + "\n"
     )
 
 
 def _how(scores: Json) -> Iterator[str]:
-    """What was compared, read and chosen, as the scores say it."""
+    """Comparisons, notes and hyperparameters from the scores."""
     compared = [f"- {_text(one['sentence'])}" for one in scores.get("comparisons", ())]
     if compared:
         yield "\n".join(compared) + "\n"
@@ -159,14 +159,14 @@ def _how(scores: Json) -> Iterator[str]:
         yield "\n".join(f"- {_text(without_folders(line))}" for line in scores["said"][1:]) + "\n"
     keys = [key for key in _LEARNED if any(row.get(key) is not None for row in rows)]
     if rows:
-        found = [(row["name"], *("" if row.get(key) is None else f"{row[key]:g}" for key in keys)) for row in rows]
-        yield _table(("model", *map(label, keys)), found)
-        yield "The weights here are those of the first row.\n"
+        cells_of = [(row["name"], *("" if row.get(key) is None else f"{row[key]:g}" for key in keys)) for row in rows]
+        yield _table(("model", *map(label, keys)), cells_of)
+        yield "The published weights are those of the first row.\n"
 
 
 def _made_from(artifact: Artifact) -> list[Result]:
-    """The results of the tasks beside a pretrained model that went on from it."""
-    found = []
+    """Results of the tasks in the same recipe that fine-tuned this pretrained model."""
+    results = []
     for folder in sorted(artifact.folder.resolve().parent.iterdir()):
         if has_result(folder.name) and (folder / RECORD).is_file():
             try:
@@ -175,14 +175,14 @@ def _made_from(artifact: Artifact) -> list[Result]:
                 if inputs.get(artifact.stage) == artifact.record.get("digest") is not None:
                     with drawing(other):
                         result = result_of(other)
-                    found += [result] if result.model != "scratch" else []
-            except ArtifactError:  # of another artifact: its own page says what is wrong
+                    results += [result] if result.model != "scratch" else []
+            except ArtifactError:  # damaged; its own page reports it
                 continue
-    return found
+    return results
 
 
 def _pretraining(artifact: Artifact) -> Iterator[str]:
-    """How the encoder was pretrained: by the model's own record, or by that of the recipe if it is the one."""
+    """How the encoder was pretrained: from the model's own record, or the recipe's if they match."""
     place = artifact.folder if artifact.stage == "pretrain" else artifact.folder.resolve().with_name("pretrain")
     if not (place / RECORD).is_file():
         return
@@ -226,14 +226,13 @@ def _provenance(artifact: Artifact) -> Iterator[str]:
 
 
 def _table(head: tuple[str, ...], rows: Any) -> str:
-    lines = ["| " + " | ".join(map(_cell, row)) + " |" for row in (head, *rows)]
+    lines = []
+    for row in (head, *rows):
+        shown = (_text(cell).replace("|", "\\|").replace("\n", " ") for cell in row)
+        lines.append("| " + " | ".join(shown) + " |")
     return "\n".join([lines[0], "|" + " --- |" * len(head), *lines[1:]]) + "\n"
 
 
-def _cell(text: str) -> str:
-    return _text(text).replace("|", "\\|").replace("\n", " ")
-
-
 def _text(text: str) -> str:
-    """Text of others as Markdown shows it: no markup of its own, no HTML."""
+    """Escapes text for Markdown, so that it has neither markup nor HTML."""
     return re.sub(r"([\\`*_\[\]<>#])", r"\\\1", text.replace("\u00a0", " "))

@@ -1,11 +1,11 @@
-"""Tasks of labelled texts: a pretrained encoder learns the labels, beside the same one untrained and a baseline.
+"""Text classification: fine-tunes a pretrained encoder, with an untrained encoder and TF-IDF as baselines.
 
-1. The files of the task are read; a hash of the ids holds validation texts out of the training file.
-2. Test texts that the training file or the pretraining corpus holds are found (corpus/overlap.py).
-3. All texts are analysed once and kept as pieces and morphemes (korbert/tasks/encoded.py).
-4. Each encoder is trained at every rate and seed, and tested (experiments.py, korbert/tasks/classification.py).
-5. The baseline is fitted on the same morphemes (korbert/tasks/baselines/tfidf.py).
-6. Model, predictions and scores are written.
+1. Read the files; a hash of the ids holds out validation texts from the training file.
+2. Find test texts that also occur in the training file or the pretraining corpus (corpus/overlap.py).
+3. Analyse all texts once and keep them as pieces and morphemes (korbert/tasks/encoded.py).
+4. Train each encoder at every rate and seed, and test it (experiments.py, korbert/tasks/classification.py).
+5. Fit the baseline on the same morphemes (korbert/tasks/baselines/tfidf.py).
+6. Write model, predictions and scores.
 """
 
 import logging
@@ -48,7 +48,7 @@ __all__ = ["run"]
 
 _logger = logging.getLogger(__name__)
 
-_VALIDATION_SEED = 0  # of the hash: the same texts choose, whatever the seeds of training
+_VALIDATION_SEED = 0  # of the hash: the validation texts do not depend on the training seeds
 
 _NOTE = (
     "Epoch, rate and C were chosen on {texts} held out of the training file; the test file was scored once a seed. "
@@ -61,9 +61,9 @@ Build = Callable[[int], ClassificationModel]  # seed -> the model before its fir
 
 @dataclass(frozen=True)
 class _LabelledTexts:
-    """The rows of both files, in memory as pieces, on disk as morphemes.
+    """The rows of both files, as pieces in memory and as morphemes on disk.
 
-    validation: (train,) bool, the texts that choose and are not learned from.
+    validation: (train,) bool, the held-out validation texts.
     """
 
     train: Examples
@@ -78,7 +78,7 @@ def run(
 ) -> Counts:
     """Writes model/, scores.json, predictions.parquet and metrics/ (docs/formats.md).
 
-    Of several connected processes all train, and rank 0 does the rest.
+    With several connected processes, all train; rank 0 does the rest.
     """
     require_rows(f"{task.name}.batch_size", min(settings.batch_size))
     torch.set_num_threads(settings.threads)
@@ -121,7 +121,10 @@ def run(
 def _validation(
     task: ClassificationTask, settings: ClassificationTaskSettings, train: pd.DataFrame, paths: Sequence[Path]
 ) -> NDArray[np.bool_]:
-    """Which training texts choose, (train,) bool. CorpusError where there are none, or a label is left unlearned."""
+    """Mask of the validation texts, (train,) bool.
+
+    Raises CorpusError if there are none, or if the other training texts lack a label.
+    """
     ids = train["id"].tolist()
     chosen = np.array([is_heldout(f"{task.name}:{id}", _VALIDATION_SEED, settings.validation_share) for id in ids])
     names = ", ".join(map(str, paths))
@@ -134,7 +137,7 @@ def _validation(
     missing = [label for number, label in enumerate(task.labels) if number not in learned]
     if missing:
         raise CorpusError(
-            f"{names}: the {task.texts} to learn from have no label {', '.join(missing)}: give more, and some of each"
+            f"{names}: no training {task.texts} have the label {', '.join(missing)}: add {task.texts} of each label"
         )
     return chosen
 
@@ -164,7 +167,7 @@ def _encode(
 
 
 def _builds(task: ClassificationTask, settings: ClassificationTaskSettings, pretrained: Model) -> Mapping[str, Build]:
-    """Name of each encoder's rows -> its model before the first step, the main one first."""
+    """Name of each encoder -> function that builds its model before training. The main one comes first."""
 
     def scratch(seed: int) -> ClassificationModel:
         generator = torch.Generator().manual_seed(seed)
@@ -191,7 +194,7 @@ def _experiment(
     device: torch.device,
     anomaly: bool,
 ) -> Experiment:
-    """How an encoder is trained on the texts to learn from, and tested."""
+    """How an encoder is trained and tested."""
     fitting = texts.train.select(np.flatnonzero(~texts.validation))
     choosing = texts.train.select(np.flatnonzero(texts.validation))
 
@@ -224,7 +227,7 @@ def _experiment(
 def _baseline(
     task: ClassificationTask, settings: ClassificationTaskSettings, texts: _LabelledTexts, folder: Path
 ) -> ModelResult:
-    """TF-IDF over the same morphemes and logistic regression; C is chosen as epoch and rate are."""
+    """TF-IDF over the same morphemes with logistic regression; C is chosen on the validation texts."""
     from korbert.tasks.baselines import fit_labels
 
     def part(mask: NDArray[np.bool_]) -> tuple[Any, NDArray[np.int64]]:
@@ -254,14 +257,14 @@ def _baseline(
 
 
 def _predicted(result: ModelResult) -> NDArray[np.int64]:
-    """(test,) the likeliest label of each text; of two labels the second one only above one half."""
+    """(test,) the most likely label of each text; with two labels, label 1 if its probability is above 0.5."""
     shares = np.array(result.predictions)
     labels = shares[:, 1] > 0.5 if shares.shape[1] == 2 else shares.argmax(axis=1)
     return labels.astype(np.int64)
 
 
 def _write_predictions(path: Path, test: pd.DataFrame, result: ModelResult, unseen: NDArray[np.bool_]) -> None:
-    """`probability` is that of label 1 where there are two labels; else `probabilities` has one for each label."""
+    """Writes `probability` (of label 1) for two labels, or `probabilities` (one per label) for more."""
     shares = np.array(result.predictions)
     if shares.shape[1] == 2:
         probability = {"probability": pa.array(shares[:, 1])}

@@ -1,4 +1,4 @@
-"""The `korbert` command. It prints what went wrong in one line and leaves with 2 (misuse, refusal, drift), 1 or 130."""
+"""The `korbert` command. Errors are printed in one line; exit codes: 2 (usage, refusal, drift), 1 (failure), 130."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ from pipelines.commands import data, models, planning, scoring, seeing, serving,
 from pipelines.stages.table import STAGES
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_SECONDS_FOR_FIRST = 10  # in which torchrun ends the others, once rank 0 has failed
+_SECONDS_FOR_FIRST = 10  # time for torchrun to end the other ranks after rank 0 has failed
 _NOTHING_LOST = "finished work is kept; the same command resumes"
 
 
@@ -34,7 +34,9 @@ def run_command(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     with raised_signals() as arrived:
         try:
-            _of_several(arguments) if is_silent() else cli.main(arguments, prog_name="korbert", standalone_mode=False)
+            _run_beside_rank_0(arguments) if is_silent() else cli.main(
+                arguments, prog_name="korbert", standalone_mode=False
+            )
         except EndedElsewhere as error:
             return error.exit_code
         except click.exceptions.Exit as leave:
@@ -47,18 +49,19 @@ def run_command(arguments: list[str]) -> int:
             if (number := arrived()) or isinstance(cause, KeyboardInterrupt | click.Abort):
                 return _leave_interrupted(cause, number or signal.SIGINT)
             if isinstance(cause, BrokenPipeError):
-                return _leave_pipe()
+                sys.stderr.close()  # keeps Python from complaining about standard output at exit
+                return 1
             if debug:
                 raise
             return _leave_failed(cause)
     return 0
 
 
-def _of_several(arguments: list[str]) -> None:
-    """Runs the command in a process that leaves it to rank 0 to tell of an error, if that has it, too.
+def _run_beside_rank_0(arguments: list[str]) -> None:
+    """Runs the command in another rank. Errors that rank 0 has, too, are reported by rank 0.
 
-    The process that fails first ends the others: torchrun does so, whatever rank 0 still has to say. A command that
-    trains nothing is rank 0's alone.
+    torchrun ends all processes as soon as one fails, even if rank 0 has not reported its error yet. Commands that do
+    not train run in rank 0 alone.
     """
     name = arguments[0] if arguments else ""
     if name not in ("run", "tasks", "finetune") and not (name in STAGES and STAGES[name].trains):
@@ -68,51 +71,42 @@ def _of_several(arguments: list[str]) -> None:
     except (EndedElsewhere, click.Abort, click.exceptions.Exit):  # Abort: a signal
         raise
     except Exception as error:
-        if not getattr(error, "__notes__", ()):  # else the processes were connected, and this one is to tell
+        if not getattr(error, "__notes__", ()):  # with notes, the processes were connected and this one reports
             time.sleep(_SECONDS_FOR_FIRST)
-        click.echo(f"korbert: of {world().size} processes, rank {world().rank} fails:", err=True)
+        click.echo(f"korbert: of {world().size} processes, rank {world().rank} failed:", err=True)
         raise
 
 
 def _leave_interrupted(error: BaseException, number: signal.Signals) -> int:
-    """130 after Ctrl-C, 143 after SIGTERM, as shells have it."""
+    """Reports the signal and returns the exit code that shells use: 130 after Ctrl-C, 143 after SIGTERM."""
     if is_silent():
         return 128 + number
     number, saved = (error.number, error.saved) if isinstance(error, Interrupted) else (number, "")
     how = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
-    said = f"{saved}; the same command resumes there" if saved else _NOTHING_LOST
-    click.echo(f"korbert: {how}: {said}", err=True)
+    kept = f"{saved}; the same command resumes there" if saved else _NOTHING_LOST
+    click.echo(f"korbert: {how}: {kept}", err=True)
     return 128 + number
 
 
 def _leave_failed(error: BaseException) -> int:
-    """Says in one line what went wrong."""
+    """Reports an error in one line and returns the exit code."""
     if isinstance(error, KorbertError):
         click.echo(f"korbert: {printable(str(error))}", err=True)
         return error.exit_code
     if isinstance(error, OSError):
-        click.echo(f"korbert: {printable(_os_error(error))}", err=True)
+        what = error.strerror or str(error)
+        if error.errno in _FULL:
+            what = f"{error.strerror or os.strerror(error.errno)}: make room, then run the same command: it resumes"
+        place = error.filename or "the disk"
+        click.echo(f"korbert: {printable(f'{place}: {what}')}", err=True)
         return 1
-    said = printable(" ".join(str(error).split()))
-    click.echo(f"korbert: {type(error).__name__}: {said}: the same command with --debug shows where", err=True)
+    what = printable(" ".join(str(error).split()))
+    click.echo(f"korbert: {type(error).__name__}: {what}: the same command with --debug shows where", err=True)
     return 1
-
-
-def _leave_pipe() -> int:
-    sys.stderr.close()  # keeps Python from complaining about standard output at exit
-    return 1
-
-
-def _os_error(error: OSError) -> str:
-    place = error.filename or "the disk"
-    if error.errno in _FULL:
-        said = error.strerror or os.strerror(error.errno)
-        return f"{place}: {said}: make room, then run the same command: it resumes"
-    return f"{place}: {error.strerror or error}"
 
 
 class _InOrder(click.Group):
-    """Lists its commands in the order in which people meet them."""
+    """Lists its commands in the order in which they were added."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(self.commands)

@@ -1,4 +1,4 @@
-"""Several pretraining runs side by side: finished ones, and ones that are still running."""
+"""Comparison of pretraining runs, finished or still running."""
 
 import json
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ __all__ = ["Run", "difference", "distinct_names", "in_bits", "open_runs"]
 
 _STAGE = "pretrain"
 _TOKENIZER = Path("tokenizer", "korbert_tokenizer.json")
-_BITS = np.log2(np.e)  # of a nat
+_BITS_PER_NAT = np.log2(np.e)
 
 
 @dataclass(frozen=True)
 class Run:
-    """A pretraining run. Its held-out figures stand at `steps`, `pieces` and `seconds`; None: not measured.
+    """A pretraining run. pieces, seconds: the x coordinates of its held-out figures; None if not measured.
 
-    parameters: None until it is finished. vocab_size, tokenizer: of the tokenizer, and its digest; None: not found.
-    chars_per_piece: of the corpus' text; None: not recorded beside it.
+    parameters: None until the run is finished. vocab_size, tokenizer: size and digest of the tokenizer; None if not
+    found. chars_per_piece: over the corpus; None if no record beside the run has it.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Run:
 
     @property
     def heldout(self) -> list[Json]:
-        """Its lines of held-out figures, one at least."""
+        """Its held-out evaluations, at least one."""
         return self.course.heldout
 
     @property
@@ -49,7 +49,7 @@ class Run:
         return predicting(self.heldout[-1])
 
     def at(self, key: str, place: float, axis: NDArray[np.float64]) -> float | None:
-        """A held-out figure at a place of `pieces` or `seconds`, between two evaluations on the line that joins them.
+        """A held-out figure at a position on `pieces` or `seconds`, interpolated linearly between evaluations.
 
         None before the first evaluation and after the last.
         """
@@ -59,30 +59,30 @@ class Run:
         return float(np.interp(place, [x for x, _ in points], [value for _, value in points]))
 
     def bits_per_char(self, loss: float | None) -> float | None:
-        """A loss in nats a piece as bits a character, with as many characters to a piece as the corpus has."""
-        return None if loss is None or self.chars_per_piece is None else loss * _BITS / self.chars_per_piece
+        """Converts a loss in nats per piece into bits per character, by the corpus average of chars_per_piece."""
+        return None if loss is None or self.chars_per_piece is None else loss * _BITS_PER_NAT / self.chars_per_piece
 
 
 def open_runs(folders: Sequence[Path]) -> list[Run]:
-    """The runs in these folders: of a pretrain artifact, finished or partial, its model/, or the recipe's.
+    """Opens the runs in these folders: pretrain artifacts, finished or partial, their model/, or recipe folders.
 
-    Raises SettingsError for fewer than two or the same one twice, ArtifactError for what is no pretraining run, has no
-    held-out figures yet, or is damaged.
+    Raises SettingsError for fewer than two runs or a duplicate, ArtifactError if a folder is not a pretraining run, has
+    no held-out figures yet, or is damaged.
     """
     if len(folders) < 2:
-        raise SettingsError(f"{len(folders)} run{'' if len(folders) == 1 else 's'} to compare: name two at least")
-    found = [_artifact(folder) for folder in folders]
-    for number, folder in enumerate(found):
-        if folder.resolve() in [other.resolve() for other in found[:number]]:
+        raise SettingsError(f"{len(folders)} run{'' if len(folders) == 1 else 's'} to compare: name at least two")
+    artifacts = [_artifact(folder) for folder in folders]
+    for number, folder in enumerate(artifacts):
+        if folder.resolve() in [other.resolve() for other in artifacts[:number]]:
             raise SettingsError(f"{folders[number]}: is named twice: name different runs")
-    # Whether a run is finished is no part of its name, unless it is all that differs.
-    outer = [folder.resolve().parent for folder in found]
-    names = distinct_names(outer if len(set(outer)) == len(outer) else [folder.resolve() for folder in found])
-    return [_opened(folder, name) for folder, name in zip(found, names, strict=True)]
+    # Names leave out "pretrain" and "pretrain.partial", unless nothing else differs.
+    outer = [folder.resolve().parent for folder in artifacts]
+    names = distinct_names(outer if len(set(outer)) == len(outer) else [folder.resolve() for folder in artifacts])
+    return [_open_run(folder, name) for folder, name in zip(artifacts, names, strict=True)]
 
 
 def _artifact(folder: Path) -> Path:
-    """The folder with the run's metrics."""
+    """The folder that holds the metrics of the run."""
     places = [folder, folder / _STAGE, folder / f"{_STAGE}.partial", folder.with_name(f"{folder.name}.partial")]
     if folder.name == "model":
         places.append(folder.parent)
@@ -95,13 +95,13 @@ def _artifact(folder: Path) -> Path:
 
 
 def distinct_names(folders: Sequence[Path]) -> list[str]:
-    """The parts of each of two or more paths in which they differ, seen from its end: a/tiny, b/tiny -> a, b."""
+    """The parts in which two or more paths differ, compared from the end: a/tiny, b/tiny -> a, b."""
     parts = [folder.parts[::-1] for folder in folders]
     longest = max(map(len, parts))
     padded = [(*names, *[""] * (longest - len(names))) for names in parts]
     differing = [place for place, names in enumerate(zip(*padded, strict=True)) if len(set(names)) > 1]
 
-    # As few of these places, the last ones first, as tell all runs apart.
+    # Use as few parts as make all names distinct, starting from the end.
     for number in range(1, len(differing) + 1):
         names = ["/".join(filter(None, (path[place] for place in differing[number - 1 :: -1]))) for path in padded]
         if len(set(names)) == len(names):
@@ -109,7 +109,7 @@ def distinct_names(folders: Sequence[Path]) -> list[str]:
     return [str(folder) for folder in folders]
 
 
-def _opened(folder: Path, name: str) -> Run:
+def _open_run(folder: Path, name: str) -> Run:
     metrics = folder / "metrics.jsonl"
     course = Course.of(_lines(metrics), _lines(folder / "timing.jsonl"))
     if not course.heldout:
@@ -142,7 +142,7 @@ _NEEDED = {
 
 
 def _lines(path: Path) -> list[Json]:
-    """The lines of a file; none if there is no file. One without its end is being written, and left out."""
+    """The JSON lines of a file; none if there is no file. An unfinished last line is being written and is left out."""
     lines: list[Json] = []
     needed = _NEEDED[path.name]
     for number, line in enumerate(path.read_bytes().splitlines(keepends=True) if path.is_file() else [], 1):
@@ -154,26 +154,28 @@ def _lines(path: Path) -> list[Json]:
                 float(value[key] if path.name == "timing.jsonl" else value[key] or 0)  # JSON has no NaN: null
         except (ValueError, LookupError, TypeError, RecursionError):
             raise ArtifactError(
-                f"{path}: line {number} is damaged: make this artifact anew with --rebuild, or leave this run out"
+                f"{path}: line {number} is damaged: rebuild this artifact with --rebuild, or leave this run out"
             ) from None
         lines.append(value)
     return lines
 
 
 def in_bits(runs: Sequence[Run]) -> bool:
-    """Whether the runs have different tokenizers, so that bits a character compare alone, and these are known."""
+    """Whether the runs have different tokenizers, and bits per character are known for all to compare them by."""
     return len({run.tokenizer for run in runs}) > 1 and all(run.chars_per_piece for run in runs)
 
 
 def difference(runs: Sequence[Run]) -> str:
-    """Why losses of the runs do not compare; "" if they do."""
+    """Why the losses of the runs are not comparable; "" if they are."""
     if len({run.tokenizer for run in runs}) > 1:
         sizes = {run.vocab_size for run in runs}
         what = "vocabularies of different sizes" if len(sizes) > 1 else "different tokenizers"
         instead = "; compare bits/character" if in_bits(runs) else ""
-        return f"These runs have {what}: losses and accuracies do not compare{instead}."
+        return f"These runs have {what}: losses and accuracies are not comparable{instead}."
     if len({run.objective for run in runs}) > 1:
-        return "These runs predict masked pieces (MLM) or next ones (CLM): losses and accuracies do not compare."
+        return (
+            "Some runs predict masked pieces (MLM), others next ones (CLM): losses and accuracies are not comparable."
+        )
     if len({(run.heldout[-1]["unigram_loss"], run.heldout[-1].get(f"{run.objective}_count")) for run in runs}) > 1:
-        return "These runs were measured on different held-out rows: losses and accuracies do not compare."
+        return "These runs were evaluated on different held-out rows: losses and accuracies are not comparable."
     return ""

@@ -1,8 +1,8 @@
-"""Vectors of the texts of a file: what `korbert embed` writes, in parts that a later run finds again.
+"""Vectors for the texts of a file (`korbert embed`), written in parts so that an interrupted run can resume.
 
 A part is `part-NUMBER-<made from>-<content>.parquet` in OUTPUT.partial/. The first digest covers the model, its
-settings and the records of the part, so that a part is the right one whatever run made it; the second is that of the
-file's bytes, by which damage is found. When all parts are there, they become the output at once.
+settings and the records of the part, so a part is reused whichever run made it. The second digest covers the bytes of
+the file and detects damage. Once all parts exist, the output is written in one step.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ from pipelines.records import Format, Keys, records
 
 __all__ = ["Embedding", "Written", "check_ending", "fit_correction", "text_records", "write_vectors"]
 
-PART_ROWS = 4_096  # of which an interrupted run loses one part at most
+PART_ROWS = 4_096  # an interrupted run loses at most one part
 _FIT_TEXTS = 10_000
 
 Advance = Callable[[int], None]
@@ -39,7 +39,7 @@ Advance = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Embedding:
-    """A model with the settings of its vectors, as in TextEncoder.embed."""
+    """A model and the settings of its vectors, as in TextEncoder.embed."""
 
     model: TextEncoder[Any]
     asked: Asked
@@ -63,7 +63,7 @@ class Embedding:
 
 @dataclass
 class Written:
-    """Rows of the output; how many have no vector, and how many an earlier run had made."""
+    """Counts of output rows: all, those without a vector, and those reused from an earlier run."""
 
     rows: int = 0
     failed: int = 0
@@ -73,10 +73,10 @@ class Written:
 def text_records(
     file: IO[bytes], name: str, form: Format = "auto", text: str | None = None, *, utf8: bool = False
 ) -> Iterator[list[Result]]:
-    """{"line", "id" if it has one, "text"} of each record of a file, or {"line", "error"}; "cut" where it was cut.
+    """Yields {"line", "id" if any, "text"} or {"line", "error"} for each record of a file; "cut" marks truncated texts.
 
-    Some at a time; from a pipe those that have arrived. text: column or key of the text; None: the first usual name
-    that is there. utf8: a lone surrogate is an error.
+    Yields batches; from a pipe, the records that have arrived. text: column or key of the text; None: the first usual
+    name that is present. utf8: treat a lone surrogate as an error.
     """
     keys: Keys = {"text": (text,) if text else TEXT_NAMES}
     for part in records(file, name, form, keys):
@@ -90,7 +90,7 @@ def text_records(
 def fit_correction(
     embedding: Embedding, way: CorrectionName, path: Path, form: Format = "auto", text: str | None = None
 ) -> Correction:
-    """Fitted on the first 10,000 texts of a file, with the settings of the vectors."""
+    """Fits a correction on the first 10,000 texts of a file, with the settings of the vectors."""
     with path.open("rb") as file:
         found = chain.from_iterable(text_records(file, path.name, form, text))
         texts = [one["text"] for one in islice(found, _FIT_TEXTS) if "text" in one]
@@ -99,17 +99,17 @@ def fit_correction(
 
 
 def check_ending(output: Path) -> None:
-    """SettingsError for a name that says no format."""
+    """Raises SettingsError if the extension of the output is not a known format."""
     if output.suffix not in _FORMATS:
-        raise SettingsError(f"{output}: is written as its name ends: take {' or '.join(_FORMATS)}")
+        raise SettingsError(f"{output}: the extension chooses the format: use {' or '.join(_FORMATS)}")
 
 
 def write_vectors(
     embedding: Embedding, rows: Iterable[Result], output: Path, failed: Callable[[Result], bool], advance: Advance
 ) -> Written:
-    """Writes the vectors of records to a file, in order: one row for each record, even one with an error.
+    """Writes the vectors of records to a file, in order: one row per record, errors included.
 
-    failed: called with each record; whether it has an error.
+    failed: called with each record; returns whether it has an error.
     """
     partial_folder = output.with_name(f"{output.name}.partial")
     partial_folder.mkdir(exist_ok=True)
@@ -120,9 +120,12 @@ def write_vectors(
     written, parts, left = Written(), list[Path](), iter(rows)
     while some := list(islice(left, PART_ROWS)):
         written.failed += sum(map(failed, some))
-        name = f"part-{len(parts):06}-{_key(embedding, some)}"
-        there = (path for path in partial_folder.glob(f"{name}-*") if path.stem.endswith(_content(path.read_bytes())))
-        path = next(there, None)  # a damaged one is made anew
+        digest = embedding.digest()
+        for row in some:
+            digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
+        name = f"part-{len(parts):06}-{digest.hexdigest()[:32]}"
+        intact = (path for path in partial_folder.glob(f"{name}-*") if path.stem.endswith(_content(path.read_bytes())))
+        path = next(intact, None)
         if path is None:
             data = _table(embedding, some, schema)
             path = partial_folder / f"{name}-{_content(data)}.parquet"
@@ -138,13 +141,6 @@ def write_vectors(
     return written
 
 
-def _key(embedding: Embedding, rows: list[Result]) -> str:
-    digest = embedding.digest()
-    for row in rows:
-        digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
-    return digest.hexdigest()[:32]
-
-
 def _content(data: bytes | memoryview) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
@@ -154,7 +150,7 @@ def _table(embedding: Embedding, rows: list[Result], schema: pa.Schema) -> memor
     there = np.array(["text" in row for row in rows])
     vectors = np.zeros((len(rows), schema.field("vector").type.list_size), np.float32)
     vectors[there] = embedding([row["text"] for row in rows if "text" in row])
-    flat = pa.array(vectors.reshape(-1))  # of a list of rows pyarrow makes it several hundred times as slowly
+    flat = pa.array(vectors.reshape(-1))  # several hundred times faster than from a list of rows
     columns: dict[str, Any] = {
         "line": [row["line"] for row in rows],
         "id": [str(row["id"]) if "id" in row else None for row in rows],
@@ -173,22 +169,22 @@ def _write_parquet(parts: list[Path], schema: pa.Schema, count: int, path: Path)
 
 
 def _write_npy(parts: list[Path], schema: pa.Schema, count: int, path: Path) -> None:
-    """(N, D) float32; NaN where a record has an error."""
+    """(N, D) float32; NaN for records with an error."""
     width = schema.field("vector").type.list_size
     if not count:
         with path.open("wb") as file:
             np.save(file, np.zeros((0, width), np.float32))
         return
-    found = np.lib.format.open_memmap(path, "w+", np.float32, (count, width))
+    array = np.lib.format.open_memmap(path, "w+", np.float32, (count, width))
     start = 0
     for part in parts:
         column = pq.read_table(part, schema=schema)["vector"].combine_chunks()
         rows = np.full((len(column), width), np.nan, np.float32)
         there = column.is_valid().to_numpy(zero_copy_only=False)
-        rows[there] = column.flatten().to_numpy().reshape(-1, width)  # `flatten` passes over what is null
-        found[start : start + len(rows)] = rows
+        rows[there] = column.flatten().to_numpy().reshape(-1, width)  # `flatten` skips nulls
+        array[start : start + len(rows)] = rows
         start += len(rows)
-    found.flush()
+    array.flush()
 
 
 _FORMATS: Mapping[str, Callable[[list[Path], pa.Schema, int, Path], None]] = {

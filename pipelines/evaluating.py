@@ -1,4 +1,4 @@
-"""A model's scores on a labelled file: what `korbert evaluate` prints."""
+"""Scores of a model on a labelled file, for `korbert evaluate`."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ _RESAMPLES = 1_000
 
 
 class Evaluated(NamedTuple):
-    """said: what was read and dropped, a line each. scores: metric -> score, low, high. lines: row and prediction."""
+    """said: lines about the rows read and dropped. scores: metric -> score, low, high. lines: rows with predictions."""
 
     said: list[str]
     scores: dict[str, dict[str, float | None]]
@@ -27,9 +27,9 @@ class Evaluated(NamedTuple):
 
 
 def evaluated(predictor: Predictor, file: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto") -> Evaluated:
-    """The scores on a file, each with its 95 % interval over other rows (None where undefined).
+    """Scores on a file, each with its 95 % bootstrap interval over rows (None if undefined).
 
-    Raises CorpusError for a file that cannot be read, and for labels that training did not have.
+    Raises CorpusError for a file that cannot be read, and for labels that were not in the training data.
     """
     kind = predictor.kind
     rows = read_rows(file, roles_of(kind), form=form, columns=columns)

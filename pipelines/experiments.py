@@ -1,13 +1,13 @@
-"""The search over ways and seeds. Its results are kept, so that an interrupted run resumes after what is finished.
+"""Hyperparameter search over ways to train, and seeds. Results are kept, so an interrupted run resumes.
 
-1. Every way to learn (rate, batch size, epochs) is trained at the first seed; the best epoch of each training is kept.
-2. The way with the best validation score is chosen; the weights of the others are removed.
-3. That way is trained at every other seed.
-4. The model of each seed predicts the test examples, once.
+1. Train every way (learning rate, batch size, epochs) with the first seed, and keep the best epoch of each.
+2. Choose the way with the best validation score, and remove the weights of the others.
+3. Train that way with every other seed.
+4. Predict the test examples once with the model of each seed.
 
-A training has a folder `work/rows/NAME-rate-RATE-..-seed-SEED`: `best.safetensors` from its best epoch on,
+Each training has a folder `work/rows/NAME-rate-RATE-..-seed-SEED`: `best.safetensors` after its best epoch,
 `result.json` (epoch and score) when it is finished, `predictions.json` when it is tested. Damaged files are logged and
-made again.
+written again.
 """
 
 import logging
@@ -30,11 +30,11 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Experiment:
-    """A model that is trained in many ways and with many seeds, whatever its task.
+    """A model to train in several ways and with several seeds, for any task.
 
-    train: (way, seed, folder, metrics) -> the best epoch, whose weights it leaves in `folder`; it resumes there. It
-    writes its curve to the file `metrics`. predict: (seed, folder) -> what those weights predict for the test examples,
-    a JSON value an example. metric: name of the score that the best epoch has.
+    train: (way, seed, folder, metrics) -> the best epoch; saves its weights in `folder`, resumes from there, and writes
+    its curve to the file `metrics`. predict: (seed, folder) -> predictions of those weights, one JSON value per test
+    example. metric: name of the validation score that chooses the epoch.
     """
 
     name: str
@@ -45,9 +45,9 @@ class Experiment:
 
 @dataclass(frozen=True)
 class ModelResult:
-    """A model that was chosen on validation examples and tested: an encoder from one seed, or a baseline.
+    """A model chosen on validation examples and tested: an encoder trained with one seed, or a baseline.
 
-    facts: its name and seed, how it was trained and chosen. predictions: a JSON value a test example. folder: of the
+    facts: name, seed, and how it was trained and chosen. predictions: one JSON value per test example. folder: of the
     training.
     """
 
@@ -57,29 +57,29 @@ class ModelResult:
 
 
 def search(experiment: Experiment, ways: Sequence[Way], seeds: Sequence[int], output: Path) -> list[ModelResult]:
-    """One result a seed, all trained in the way that the first seed chose. Curves are written to `output/metrics`.
+    """One result per seed, all trained in the way chosen with the first seed. Curves are written to `output/metrics`.
 
-    Of several connected processes all train and predict; rank 0 finds what is finished, and writes.
+    With several connected processes, all train and predict; rank 0 looks up finished work and writes.
     """
     first, varied = seeds[0], _varied(ways)
 
-    def told(way: Way) -> dict[str, Any]:
+    def varied_values(way: Way) -> dict[str, Any]:
         return {key: value for key, word, value in zip(Way._fields, _WORDS, way, strict=True) if word in varied}
 
     def folder_of(way: Way, seed: int) -> Path:
-        return output / "work" / "rows" / training_name({"name": experiment.name, "seed": seed, **told(way)})
+        return output / "work" / "rows" / training_name({"name": experiment.name, "seed": seed, **varied_values(way)})
 
     trials = {way: _train(experiment, way, first, folder_of(way, first), output) for way in ways}
-    chosen = max(trials, key=lambda way: trials[way].score)  # the first of equals
+    chosen = max(trials, key=lambda way: trials[way].score)  # the first one if scores are equal
 
-    def forget_the_others() -> None:
-        for way in trials.keys() - {chosen}:  # large, and not needed again
+    def remove_other_weights() -> None:
+        for way in trials.keys() - {chosen}:  # large, and no longer needed
             (folder_of(way, first) / WEIGHTS).unlink(missing_ok=True)
 
-    from_first(forget_the_others)
+    from_first(remove_other_weights)
 
     def facts_of(way: Way, best: Best) -> dict[str, Any]:
-        return {**told(way), "epoch": best.epoch, f"validation_{experiment.metric}": best.score}
+        return {**varied_values(way), "epoch": best.epoch, f"validation_{experiment.metric}": best.score}
 
     tried = [facts_of(way, best) for way, best in trials.items()]
     results = []
@@ -97,17 +97,17 @@ def search(experiment: Experiment, ways: Sequence[Way], seeds: Sequence[int], ou
     return results
 
 
-_WORDS = ("rate", "batch", "epochs")  # of the fields of Way, in names of folders
+_WORDS = ("rate", "batch", "epochs")  # for the fields of Way, in folder names
 
 
 def training_name(facts: Mapping[str, Any]) -> str:
-    """The name of a training's folder and of its curve in metrics/, from the facts of its result."""
+    """The name of a training, used for its folder and its curve in metrics/, from the facts of its result."""
     chosen = [f"{word}-{facts[key]:g}" for key, word in zip(Way._fields, _WORDS, strict=True) if key in facts]
     return "-".join([facts["name"], *chosen, f"seed-{facts['seed']}"])
 
 
 def _varied(ways: Sequence[Way]) -> set[str]:
-    """The words that go into names: the rate always, the others only if several values are tried."""
+    """The words to use in names: always the rate, the others only if several values are tried."""
     return {
         word
         for word, values in zip(_WORDS, zip(*ways, strict=True), strict=True)
@@ -116,7 +116,7 @@ def _varied(ways: Sequence[Way]) -> set[str]:
 
 
 def kept_result(folder: Path, make: Callable[[], ModelResult]) -> ModelResult:
-    """A result without resumable steps, such as a baseline's: the one kept in `folder`, else made and kept."""
+    """The result kept in `folder`, else computed and kept there. For models that do not resume, such as baselines."""
     facts, predictions = _read_record(folder / "facts.json"), _load(folder / "predictions.json")
     if facts is not None and predictions is not None:
         return ModelResult(facts, predictions, folder)
@@ -129,7 +129,7 @@ def kept_result(folder: Path, make: Callable[[], ModelResult]) -> ModelResult:
 def _train(
     experiment: Experiment, way: Way, seed: int, folder: Path, output: Path, *, with_weights: bool = False
 ) -> Best:
-    """The result of one training: looked up where it is finished, else trained. with_weights: they are there, too."""
+    """The result of one training, looked up if finished, else trained. with_weights: make sure its weights exist."""
     record = folder / "result.json"
     finished, kept = from_first(lambda: _look_up(folder, record, with_weights))
     if finished and kept is not None:
@@ -143,22 +143,22 @@ def _train(
 
 
 def _look_up(folder: Path, record: Path, with_weights: bool) -> tuple[bool, Best | None]:
-    """Whether that training is finished, and its result if it is known without training."""
+    """Whether the training is finished, and its result if it can be known without training."""
     known = _read_record(record)
     kept = read_best(folder) if with_weights or known is None else None
     if known is not None and (not with_weights or kept is not None):
         return True, Best(**known)
-    return False, kept if record.exists() else None  # a damaged record is written anew from the weights
+    return False, kept if record.exists() else None  # a damaged record is rewritten from the weights
 
 
 def _read_record(path: Path) -> dict[str, Any] | None:
-    """None where there is none, or where it is damaged, which is logged."""
+    """The record in a file; None if there is no file, or, with a warning in the log, if it is damaged."""
     try:
         return verified(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        _logger.warning("%s: damaged (%s): made anew", path, error)
+        _logger.warning("%s: damaged (%s): made again", path, error)
         return None
 
 

@@ -1,4 +1,4 @@
-"""Heads on the vectors of a frozen encoder, in the place of models that are fine-tuned (Devlin et al. 2019, 5.3)."""
+"""Feature-based training: heads on the vectors of a frozen encoder (Devlin et al. 2019, 5.3)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,15 +16,15 @@ from korbert.tasks.vectors import Keeping, KeptVectors, keep_vectors
 __all__ = ["Build", "feature_builds", "kept_vectors"]
 
 Build = Callable[[int], Model]
-"""Seed -> the model before its first step."""
+"""Seed -> the model before training."""
 
 
 def feature_builds(
     task: Kind, settings: TaskSection, start: Model, parts: Mapping[str, Prepared], folder: Path, device: torch.device
 ) -> dict[str, Build]:
-    """Name of each encoder -> its model with a new head, the main one first. Their vectors are kept in the folder.
+    """Name of each encoder -> function that builds a head on it; the main encoder first. Vectors are kept in `folder`.
 
-    An untrained encoder has the weights of the first seed, whatever that of the head.
+    An untrained encoder is initialized from the first seed, whatever the seed of the head.
     """
     assert settings.features is not None
     features, head = settings.features, task.head()
@@ -37,8 +37,8 @@ def feature_builds(
 
         def build(seed: int) -> FeatureModel:
             generator = torch.Generator().manual_seed(seed)
-            said = features.layers, features.head, features.width
-            model = FeatureModel(start.config, head.num_outputs, head.pooling, *said, generator, kept)
+            shape = features.layers, features.head, features.width
+            model = FeatureModel(start.config, head.num_outputs, head.pooling, *shape, generator, kept)
             model.standardize(*spread)
             nn.init.constant_(model.classifier.bias, head.bias)
             return model
@@ -64,7 +64,7 @@ def kept_vectors(
     layers: Sequence[int],
     description: str = "vectors",
 ) -> KeptVectors:
-    """The vectors of these layers for all rows: of pieces where the head reads pieces, else pooled."""
+    """The vectors of these layers for all rows: per piece if the head reads pieces, else pooled."""
     assert settings.features is not None
     pooling = None if settings.features.head == "bilstm" else task.head().pooling
     keeping = Keeping(folder, layers, pooling, device, settings.precision, settings.features.keep)

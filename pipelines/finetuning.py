@@ -1,12 +1,12 @@
-"""Tasks of any kind: an encoder learns labelled rows, and is scored beside baselines without an encoder.
+"""Fine-tuning on tasks of any kind, scored against baselines without an encoder.
 
-1. The files are read as rows; a share of the training rows validates where no file does (korbert/tasks/parts.py).
-2. The kind of task makes examples of them (korbert/tasks/kinds); each text is analysed once (tasks/encoded.py).
-3. Each encoder is trained in every way and with every seed, and tested once a seed (experiments.py).
-4. Baselines learn the same rows.
-5. Model, scores with their intervals, comparisons and predictions are written.
+1. Read the files as rows; without a validation file, hold out a share of the training rows (korbert/tasks/parts.py).
+2. Turn rows into examples of the task's kind (korbert/tasks/kinds); analyse each text once (tasks/encoded.py).
+3. Train each encoder in every way and with every seed, and test it once per seed (experiments.py).
+4. Fit the baselines on the same rows.
+5. Write the model, scores with their intervals, comparisons and predictions.
 
-With `features` the encoder stays as it is, and a head learns from its vectors (features.py).
+With `features` the encoder is frozen and a head is trained on its vectors (features.py).
 """
 
 import json
@@ -52,10 +52,10 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Ready:
-    """A task before anything is learned.
+    """A task ready for training.
 
-    start: the model whose encoder it begins with. parts: examples by name. scored: those of the test, or of validation
-    without one. said: what was read, and what must be said of it. vectors: the folder that keeps those of encoders.
+    start: the model that provides the encoder. parts: examples by name. scored: the test examples, or the validation
+    examples without a test. said: lines about the rows read. vectors: the folder that caches encoder vectors.
     """
 
     task: Kind
@@ -74,14 +74,14 @@ class Ready:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The first fields of every record of scores."""
+        """The fields that every record of scores begins with."""
         return {"task": self.task.task(), "scored_on": "test" if self.rows.test else "valid"}
 
 
 def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
     """Writes model/, scores.json, predictions.jsonl and metrics/ (docs/formats.md).
 
-    Of several connected processes all train, and rank 0 does the rest.
+    With several connected processes, all train; rank 0 does the rest.
     """
     ready = prepare(settings, inputs, output, runtime)
     task, scored = ready.task, ready.scored
@@ -92,13 +92,13 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
     main = results[0]
     model = builds[main.facts["name"]](main.facts["seed"]).to(ready.device)
     load_best(main.folder, model)
-    if not task.is_settled:  # by all processes
+    if not task.is_settled:  # in all processes
         task, _ = _settled(ready, settings, model)
     if settings.baselines and task.predicts_untrained:
         for name, build in builds.items():
             untrained = build(settings.seeds[0]).to(ready.device)
-            found = task.predict(untrained, scored, device=ready.device)
-            results.append(ModelResult({"name": f"{name}-untuned", "seed": None}, found, output))
+            predictions = task.predict(untrained, scored, device=ready.device)
+            results.append(ModelResult({"name": f"{name}-untuned", "seed": None}, predictions, output))
     if not connected().writes:
         return {}
     if settings.baselines:
@@ -108,8 +108,14 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
         model.encoder = model.encoder.origin
     save_model(output / "model", model, ready.tokenizer, task=task.task())
     _write_predictions(output / "predictions.jsonl", scored.rows, results)
+
+    # Count scored rows with the same texts as a training row, up to white space.
+    def words_of(row: Row) -> tuple[str, ...]:
+        return tuple(" ".join(text.split()) for text in task.texts(row))
+
+    seen = {words_of(row) for row in ready.rows.train}
     sizes = {name: len(part.rows) for name, part in ready.parts.items()}
-    counts: Counts = {**sizes, "test_in_train": _overlap(task, ready.rows.train, scored.rows)}
+    counts: Counts = {**sizes, "test_in_train": sum(words_of(row) in seen for row in scored.rows)}
     table = score_table(task, scored.rows, results)
     record = {**replace(ready, task=task).facts, **table, "counts": counts, "said": ready.said, "note": settings.note}
     write_json(output / "scores.json", record)
@@ -117,7 +123,7 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
 
 
 def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -> Ready:
-    """Reads the model and the files, and makes examples of all rows."""
+    """Reads the model and the files, and turns all rows into examples."""
     require_rows("batch_size", min(settings.batch_size))
     if settings.lora:
         require_peft()
@@ -131,7 +137,9 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
             f"max_length {settings.max_length} is more than the {positions} positions of {source}: lower it"
         )
     if settings.features is not None:
-        chosen_layers(settings.features.layers, start.config.num_hidden_layers)  # refuses what it does not have
+        chosen_layers(
+            settings.features.layers, start.config.num_hidden_layers
+        )  # raises for layers that it does not have
     task, rows = read_parts(settings, inputs, runtime.data)
     said = [f"{task.name}: {task.about()}", *rows.read, *rows.notes]
     for line in said:
@@ -148,7 +156,7 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
 def learn(
     ready: Ready, builds: Mapping[str, Build], settings: TaskSection, output: Path, *, anomaly: bool = False
 ) -> list[ModelResult]:
-    """Every training of each model, and its predictions, kept below output/work; curves are below output/metrics."""
+    """Trains and tests every model. Results are kept below output/work, curves below output/metrics."""
     task, parts, scored = ready.task, ready.parts, ready.scored
     where: Any = {"device": ready.device, "precision": settings.precision}
     if not settings.epochs:
@@ -167,8 +175,8 @@ def learn(
         def measure(model: nn.Module) -> tuple[float, dict[str, float]]:
             own, predictions = _settled(ready, settings, model)
             scores = own.scores(parts["valid"].rows, predictions)
-            found = {metric: score for metric, score in scores.items() if score is not None}
-            return found.get(task.metrics[0], -1.0), found
+            known = {metric: score for metric, score in scores.items() if score is not None}
+            return known.get(task.metrics[0], -1.0), known
 
         def predict(seed: int, folder: Path, build: Build = build, name: str = name) -> list[Any]:
             model = build(seed).to(ready.device)
@@ -183,16 +191,16 @@ def learn(
 
 
 def _settled(ready: Ready, settings: TaskSection, model: nn.Module) -> tuple[Kind, list[Any]]:
-    """The task with settings chosen on validation for a trained model, and its predictions of the validation rows."""
+    """The task with the settings that validation chose for a trained model, and its predictions of validation rows."""
     valid = ready.parts["valid"]
     predictions = ready.task.predict(model, valid, device=ready.device, precision=settings.precision)
     return ready.task.settled(valid.rows, predictions)
 
 
 def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind, Parts]:
-    """The task that the files show, and their rows, all of which can be learned or scored. data: the data folder.
+    """The task inferred from the files, and their usable rows. data: the data folder.
 
-    CorpusError for labels that training does not have, and where no row is left.
+    Raises CorpusError for labels that the training rows do not have, and if no row is left.
     """
     kind = KINDS[settings.kind].kind_class  # type: ignore[attr-defined]
     notes: tuple[str, ...] = ()
@@ -214,7 +222,7 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
             given[name] = read_rows(paths, roles, form=settings.form, columns=columns)
     task = kind.learned_from(given["train"], settings)
     for metric in task.metrics:
-        task.score(metric)  # refuses what the kind does not have
+        task.score(metric)  # raises for metrics that the kind does not have
     if hasattr(task, "labels"):
         for name in given.keys() - {"train"}:
             refuse_unseen_labels(given[name], task.labels)
@@ -235,7 +243,7 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
 
 
 def roles_of(kind: Kind | type[Kind], *, several: bool | None = None, part: str = "test") -> list[Role]:
-    """The kind's roles in labelled files, with the id; a list of labels where a text may have several."""
+    """The roles of the kind in labelled files, with the id; a list of labels if a text may have several."""
     several = getattr(kind, "several", False) if several is None else several
     labels = replace(ROLES["labels"], name="label")
     roles = kind.roles() if part == "train" else kind.roles_to_score()
@@ -252,7 +260,7 @@ def _texts(task: Kind, parts: Parts) -> list[str]:
 
 
 def baselines(ready: Ready, output: Path) -> Iterator[ModelResult]:
-    """Results of the baselines. Those that cannot learn from the rows are logged and left out."""
+    """Results of the baselines. Baselines that cannot be fitted on the rows are logged and left out."""
     task, parts = ready.task, ready.rows
     with track("baselines", total=None):
         morphemes = dict(zip(_texts(task, parts), ready.encoded.morphemes(), strict=True))
@@ -265,7 +273,7 @@ def baselines(ready: Ready, output: Path) -> Iterator[ModelResult]:
 
 
 def _builds(task: Kind, settings: TaskSection, start: Model) -> Mapping[str, Build]:
-    """Name of each encoder's rows -> its model before the first step, the main one first."""
+    """Name of each encoder -> function that builds its model before training. The main one comes first."""
     config = start.config
     if settings.overlap and task.reads_pairs and settings.frozen_layers != -1 and isinstance(config, EncoderConfig):
         config = config.model_copy(update={"overlap_embedding": True})
@@ -283,18 +291,8 @@ def _builds(task: Kind, settings: TaskSection, start: Model) -> Mapping[str, Bui
     return {"pretrained": pretrained, **({"scratch": scratch} if settings.scratch else {})}
 
 
-def _overlap(task: Kind, train: Rows, rows: Sequence[Row]) -> int:
-    """How many of the rows have texts that a training row has, white space aside."""
-
-    def key(row: Row) -> tuple[str, ...]:
-        return tuple(" ".join(text.split()) for text in task.texts(row))
-
-    seen = {key(row) for row in train}
-    return sum(key(row) in seen for row in rows)
-
-
 def _write_predictions(path: Path, rows: Sequence[Row], results: Sequence[ModelResult]) -> None:
-    """A line a row: its roles, and under `predictions` name -> what each seed says of it."""
+    """Writes one line per row: its roles, and under `predictions` model name -> the prediction of each seed."""
     lines = []
     for number, row in enumerate(rows):
         predictions: dict[str, list[Any]] = {}

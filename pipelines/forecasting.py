@@ -1,4 +1,4 @@
-"""How long a run takes, and which steps fit into a time, from what a trial measured."""
+"""Forecasts from a trial: how long a run takes, and how many steps fit into a given time."""
 
 import math
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ __all__ = ["Costs", "Forecast", "forecast", "steps_within"]
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Seconds of each thing that a run does, and how often it does it.
+    """Seconds of each operation of a run, and how often it happens.
 
-    step: of each phase. evaluate_every, checkpoint_every: in steps. checkpoint_after: seconds without one after
-    which a checkpoint is written in any case. preparing: once, before the first step.
+    step: of each phase. evaluate_every, checkpoint_every: in steps. checkpoint_after: seconds after the last checkpoint
+    at which one is written in any case. preparing: once, before the first step.
     """
 
     step: Sequence[float]
@@ -28,7 +28,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Seconds of a run by what they go into, and how often it evaluates and writes checkpoints."""
+    """Seconds of a run by operation, and its numbers of evaluations and checkpoints."""
 
     training: float
     evaluations: int
@@ -44,12 +44,12 @@ class Forecast:
 
 
 def forecast(steps: Sequence[int], costs: Costs) -> Forecast:
-    """The run of so many steps of each phase."""
+    """Forecasts a run with these numbers of steps per phase."""
     total = sum(steps)
     evaluations = math.ceil(total / costs.evaluate_every)
     checkpoints = math.ceil(total / costs.checkpoint_every)
     for number, seconds in zip(steps, costs.step, strict=True):
-        late = math.ceil(costs.checkpoint_after / seconds)  # steps after which time asks for one
+        late = math.ceil(costs.checkpoint_after / seconds)  # steps after which a checkpoint is due by time
         checkpoints += number * ((costs.checkpoint_every - 1) // late) // costs.checkpoint_every
     return Forecast(
         training=sum(number * seconds for number, seconds in zip(steps, costs.step, strict=True)),
@@ -62,9 +62,9 @@ def forecast(steps: Sequence[int], costs: Costs) -> Forecast:
 
 
 def steps_within(seconds: float, steps: Sequence[int], costs: Costs) -> tuple[int, ...]:
-    """The most steps whose run takes at most `seconds`: those of all phases scaled alike, at least one of each.
+    """The most steps that a run of at most `seconds` can take: all phases scaled alike, at least one step each.
 
-    SettingsError if not even one step of each phase fits.
+    Raises SettingsError if one step of each phase does not fit.
     """
 
     def scaled(share: float) -> tuple[int, ...]:

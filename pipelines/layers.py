@@ -1,6 +1,6 @@
-"""Which layer of an encoder knows most of a task: heads on each frozen layer, and on several together.
+"""Layer probing: heads on each frozen layer of an encoder, and on combinations of layers.
 
-The vectors of all layers are computed once. The table is that of Devlin et al. 2019 (table 7), with every layer.
+The vectors of all layers are computed once. The table extends table 7 of Devlin et al. 2019 to every layer.
 """
 
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ from pipelines.stages import Counts, Inputs
 
 __all__ = ["combinations", "layer_table"]
 
-_SEEDS = 3  # where the settings have a single one
+_SEEDS = 3  # if the settings have only one
 
 
 def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
-    """Writes layers.json and layers.html (docs/formats.md); work/ keeps what is finished.
+    """Writes layers.json and layers.html (docs/formats.md); finished trainings are kept in work/.
 
-    Head, width and numbers are those of settings.features; its `layers` are not read. A single seed becomes three.
+    Uses the head and width of settings.features and ignores its `layers`. A single seed becomes three.
     """
     features = settings.features or FeatureSettings()
     seeds = settings.seeds if len(settings.seeds) > 1 else tuple(settings.seeds[0] + n for n in range(_SEEDS))
@@ -37,7 +37,7 @@ def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Ru
     ready = prepare(settings, inputs, output, runtime)
     task, count = ready.task, ready.start.config.num_hidden_layers
     places = range(count + 1)
-    if settings.init != "scratch":  # all layers in one go
+    if settings.init != "scratch":  # all layers in one pass
         kept_vectors(task, settings, ready.start.encoder, ready.parts, ready.vectors, ready.device, places)
 
     results: list[ModelResult] = []
@@ -45,8 +45,8 @@ def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Ru
         own = settings.model_copy(update={"features": features.model_copy(update={"layers": layers})})
         builds = feature_builds(task, own, ready.start, ready.parts, ready.vectors, ready.device)
         folder = output / "work" / layers.replace(" ", "-")
-        found = learn(ready, builds, own, folder, anomaly=runtime.anomaly)
-        results += [replace(result, facts={**result.facts, "name": layers}) for result in found]
+        trained = learn(ready, builds, own, folder, anomaly=runtime.anomaly)
+        results += [replace(result, facts={**result.facts, "name": layers}) for result in trained]
     if not connected().writes:
         return {}
     without = list(baselines(ready, output)) if settings.baselines else []
@@ -64,7 +64,7 @@ def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Ru
 
 
 def combinations(count: int) -> list[str]:
-    """The combinations of table 7 for an encoder of so many layers; of fewer than four, those that it has."""
+    """The combinations of table 7 for an encoder with `count` layers; "last four" is all of them if there are fewer."""
     if count == 1:
         return []
     last = "last four" if count >= 4 else f"last {count}"
@@ -73,15 +73,15 @@ def combinations(count: int) -> list[str]:
 
 
 def _table(ready: Ready, results: Sequence[ModelResult], without: Sequence[ModelResult]) -> dict[str, Any]:
-    """metrics, rows and models as in scores.json, each model with the mean of its validation scores.
+    """metrics, rows and models as in scores.json, each model with its mean validation score.
 
-    best: the layer or combination that validation likes best. baselines: names of those.
+    best: the layer or combination with the best validation score. baselines: their names.
     """
     metric = f"validation_{ready.task.metrics[0]}"
-    found: dict[str, list[float]] = {}
+    by_name: dict[str, list[float]] = {}
     for result in results:
-        found.setdefault(result.facts["name"], []).append(result.facts[metric])
-    means = {name: sum(scores) / len(scores) for name, scores in found.items()}
+        by_name.setdefault(result.facts["name"], []).append(result.facts[metric])
+    means = {name: sum(scores) / len(scores) for name, scores in by_name.items()}
     table = score_table(ready.task, ready.scored.rows, [*results, *without])
     return {
         "metrics": table["metrics"],

@@ -1,4 +1,4 @@
-"""Lines of a file or a pipe, in bounded memory and as soon as they arrive; lines of JSON to write."""
+"""Reads lines of a file or pipe in bounded memory, as soon as they arrive; writes JSON lines."""
 
 import codecs
 import json
@@ -17,7 +17,7 @@ _BOM = codecs.BOM_UTF8
 
 
 class Line(NamedTuple):
-    """number: from 1. data: without the line end. cut: the line is longer than LONGEST, data is its beginning."""
+    """number: from 1. data: without the line end. cut: the line is longer than LONGEST and data is its beginning."""
 
     number: int
     data: bytes
@@ -25,11 +25,12 @@ class Line(NamedTuple):
 
 
 def batches(file: IO[bytes]) -> Iterator[list[Line]]:
-    """All lines, some thousand at a time; from a pipe those that have arrived, so that a slow writer gets answers."""
+    """All lines, in batches. From a pipe, a batch is what has arrived, so that a slow writer gets answers."""
     batch: list[Line] = []
     size, number = 0, 1
     held, cut = bytearray(), False
-    while chunk := _read(file):
+    read = getattr(file, "read1", file.read)  # read1 returns the bytes that have arrived, and waits only for the first
+    while chunk := read(_CHUNK):
         *whole, rest = chunk.split(b"\n")
         for part in whole:
             cut = cut or len(held) + len(part) > LONGEST
@@ -51,15 +52,8 @@ def batches(file: IO[bytes]) -> Iterator[list[Line]]:
         yield batch
 
 
-def _read(file: IO[bytes]) -> bytes:
-    """The bytes that have arrived, at most a chunk; waits for the first one. Empty at the end."""
-    read = getattr(file, "read1", file.read)
-    chunk: bytes = read(_CHUNK)
-    return chunk
-
-
 def _more_is_there(file: IO[bytes]) -> bool:
-    """Whether reading would not wait; True where that is unknown."""
+    """Whether a read would return at once; True if unknown."""
     try:
         return bool(select.select([file], [], [], 0)[0])
     except (OSError, ValueError, TypeError):
@@ -72,7 +66,7 @@ def _line(number: int, data: bytearray, cut: bool) -> Line:
 
 
 def decoded(line: Line) -> str:
-    """Its text. Raises CorpusError where it is not UTF-8; the caller adds the place."""
+    """The text of a line. Raises CorpusError if it is not UTF-8; the caller adds file and line."""
     try:
         return codecs.getincrementaldecoder("utf-8")().decode(line.data, final=not line.cut)
     except UnicodeDecodeError as error:
@@ -95,7 +89,7 @@ def texts(file: IO[bytes], name: str) -> Iterator[tuple[str, str]]:
 
 
 def checked(arguments: tuple[str, ...]) -> list[tuple[str, str]]:
-    """As `texts`, for command line arguments, which have lone surrogates where they were not UTF-8."""
+    """As `texts`, for command line arguments; lone surrogates show that an argument was not UTF-8."""
     for number, text in enumerate(arguments, 1):
         try:
             text.encode()
@@ -105,5 +99,5 @@ def checked(arguments: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 def as_json(value: Any) -> bytes:
-    """A line of JSON in UTF-8, whatever the terminal's encoding; lone surrogates are escaped."""
+    """One line of JSON in UTF-8, whatever the encoding of the terminal. Lone surrogates are escaped."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")

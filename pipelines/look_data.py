@@ -1,4 +1,4 @@
-"""The data of the page of a text (looking.py) as JSON values: attention, neurons, guesses, pieces, vectors, answers."""
+"""Data for the page that shows a text (looking.py), as JSON values: attention, neurons, guesses, vectors, answers."""
 
 import base64
 import zlib
@@ -23,14 +23,14 @@ from pipelines.tokenizing import page_spans
 
 __all__ = ["Bare", "about", "load_any", "look_data", "words_data"]
 
-_MOST_NEURONS = 1_200_000  # numbers of queries and keys on a page, a byte each
+_MOST_NEURONS = 1_200_000  # query and key values on a page, one byte each
 _MOST_LABELS = 3  # with integrated gradients
 _MOST_DISTANCES = 100  # occurrences of a word up to which all distances are shown
-_SHORT = 128  # pieces of a text up to which a service integrates gradients
+_SHORT = 128  # pieces of a text up to which a service computes integrated gradients
 
 
 class Bare(NamedTuple):
-    """A model that korbert.load refuses, but the page can show: an encoder, a detector."""
+    """A model that korbert.load refuses but the page can show: an encoder or a detector."""
 
     model: Any
     tokenizer: AnyTokenizer
@@ -38,18 +38,18 @@ class Bare(NamedTuple):
 
 
 def load_any(folder: Path, device: str = "auto") -> Any:
-    """What korbert.load gives, or a Bare for the kinds that it refuses."""
+    """Loads a model with korbert.load, or as a Bare for the kinds that korbert.load refuses."""
     if read_config(folder)["kind"] in ("encoder", "detection"):
         return Bare(*load_model(folder, device=device), str(folder))
     return load(folder, device=device)
 
 
 def look_data(loaded: Any, text: str, pair: str | None = None, *, whole: bool = False) -> dict[str, Any]:
-    """The data of the page for a text or pair, as JSON values (docs/formats.md).
+    """Data of the page for a text or a pair, as JSON values (docs/formats.md).
 
-    loaded: what korbert.load gives, or a Bare. whole: include what takes many passes through the model: the guesses at
-    every place (a pass each; on a service, the page asks for them one by one) and the attribution of a label in a long
-    text (50 passes), and of the next likely labels. ModelError for a text that is too long, unless a reader reads it.
+    loaded: from korbert.load, or a Bare. whole: include what takes many forward passes: the guesses at every position
+    (one pass each; on a service, the page asks for them one by one), the label attribution of a long text (50 passes),
+    and that of the next likely labels. Raises ModelError for a text that is too long, unless a reader reads it.
     """
     model, tokenizer = loaded.model, loaded.tokenizer
     data: dict[str, Any] = {"model": about(loaded), "texts": [text] if pair is None else [text, pair], "missing": {}}
@@ -80,34 +80,34 @@ def look_data(loaded: Any, text: str, pair: str | None = None, *, whole: bool = 
         data["label"] = _label(model, tokenizer, data, whole)
     if isinstance(loaded, Reader) and pair is not None:
         question, context = encode_passages(tokenizer, [text, pair])
-        (found,) = loaded.search([(question, context)])
-        answers = [{**one, "score": _short(one["score"])} for one in loaded.decided(found)]
+        (candidates,) = loaded.search([(question, context)])
+        answers = [{**one, "score": _short(one["score"])} for one in loaded.decided(candidates)]
         data["reading"] = {"question": text, "context": pair, "answers": answers}
     return data
 
 
 def packed(array: NDArray[Any]) -> dict[str, Any]:
-    """An array of bytes for the page: its shape, and its zlib-compressed bytes in base64."""
+    """An array of bytes for the page: its shape, and its bytes compressed with zlib, in base64."""
     return {"shape": list(array.shape), "data": base64.b64encode(zlib.compress(array.tobytes(), 6)).decode()}
 
 
 def words_data(word: str, texts: Sequence[str], spans: Sequence[tuple[int, int]], vectors: Any) -> dict[str, Any]:
-    """The data of the page for one word: its occurrences in two dimensions (PCA), and up to 100 of them the distances,
-    1 - cosine.
+    """Data of the page for one word: its occurrences in two dimensions (PCA).
 
-    texts, spans: the sentence of each occurrence, and the span of the word in it. vectors: (N, D). It is data["words"],
-    beside the data of a text or alone: {"model": about(loaded), "texts": [word], "missing": {}, "words": ..}.
+    For up to 100 occurrences, also their distances, 1 - cosine. texts, spans: the sentence of each occurrence, and the
+    span of the word in it. vectors: (N, D). The result is data["words"], with the data of a text or alone:
+    {"model": about(loaded), "texts": [word], "missing": {}, "words": ..}.
     """
-    found = np.asarray(vectors, dtype=np.float64)
-    centred = found - found.mean(axis=0)
+    vectors = np.asarray(vectors, dtype=np.float64)
+    centred = vectors - vectors.mean(axis=0)
     left, lengths, _ = np.linalg.svd(centred, full_matrices=False)
-    places = np.zeros((len(found), 2))
+    places = np.zeros((len(vectors), 2))
     kept = min(2, left.shape[1])
     places[:, :kept] = left[:, :kept] * lengths[:kept]
     total = float((lengths**2).sum())
     apart = None
-    if len(found) <= _MOST_DISTANCES:
-        unit = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+    if len(vectors) <= _MOST_DISTANCES:
+        unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         apart = [[_short(max(0.0, one)) for one in row] for row in (1 - unit @ unit.T).tolist()]
     return {
         "word": word,
@@ -121,7 +121,7 @@ def words_data(word: str, texts: Sequence[str], spans: Sequence[tuple[int, int]]
 
 
 def about(loaded: Any) -> dict[str, Any]:
-    """Name, kind and sizes of the model. The name is that of its folder: a server does not show paths."""
+    """Name, kind and sizes of the model. The name is the folder name, as a server does not show paths."""
     config = loaded.model.config
     path = Path(loaded.name)
     return {
@@ -148,25 +148,25 @@ def _pieces(seen: Attention) -> dict[str, Any]:
 
 
 def _neurons(seen: Attention, missing: dict[str, str]) -> dict[str, Any] | None:
-    """Queries and keys as signed bytes; None where missing["neurons"] says why."""
+    """Queries and keys as signed bytes; None if missing["neurons"] gives a reason."""
     if seen.queries is None or seen.keys is None:
-        missing["neurons"] = "Encoders of transformers do not give their queries and keys."
+        missing["neurons"] = "Encoders of transformers do not expose their queries and keys."
         return None
     if seen.queries.size + seen.keys.size > _MOST_NEURONS:
-        missing["neurons"] = "Queries and keys of so many pieces are left out: the page would be too large."
+        missing["neurons"] = "Queries and keys are left out: with so many pieces, the page would be too large."
         return None
     return {"queries": _signed(seen.queries), "keys": _signed(seen.keys)}
 
 
 def _signed(array: NDArray[np.float32]) -> dict[str, Any]:
-    """(A, B, ...) as signed bytes; scale: the largest absolute value of each [a, b], which 127 stands for."""
+    """(A, B, ...) as signed bytes; scale: the largest absolute value of each [a, b], encoded as 127."""
     most = np.maximum(np.abs(array).max(axis=tuple(range(2, array.ndim)), keepdims=True), 1e-9)
     scale = most.reshape(array.shape[:2])
     return packed(np.rint(127 * array / most).astype(np.int8)) | {"scale": [[_short(x) for x in row] for row in scale]}
 
 
 def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> dict[str, Any] | None:
-    """The mean vector of each text, encoded alone, in every layer; cosines between layers, and between texts."""
+    """Mean vector of each text, encoded alone, in every layer, with the cosines between layers and between texts."""
     device, found = next(model.parameters()).device, []
     for text in texts:
         encoding = tokenizer.encode(text, special_tokens=True)
@@ -189,16 +189,16 @@ def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> dict[s
 def _label(
     model: ClassificationModel, tokenizer: AnyTokenizer, data: Mapping[str, Any], whole: bool
 ) -> dict[str, Any] | None:
-    """The attribution of the likeliest label, with `whole` also of the next; or None, and why in data["missing"]."""
+    """Attribution of the most likely label, with `whole` also of the next; None if data["missing"] gives a reason."""
     pieces = len(data["special"]) if "special" in data else 0
     if not has_captum():
-        data["missing"]["label"] = "What speaks for a label needs captum: pip install 'korbert[look]'"
+        data["missing"]["label"] = "Attribution of a label needs captum: pip install 'korbert[look]'"
         return None
     if not whole and pieces > _SHORT:
-        data["missing"]["label"] = f"What speaks for a label in {pieces:,} pieces takes long: korbert look shows it."
+        data["missing"]["label"] = f"Attribution of a label over {pieces:,} pieces takes long: use korbert look."
         return None
     two = model.num_labels == 2 and model.problem_type == "single_label_classification"
-    most = _MOST_LABELS if whole and not two else 1  # of two labels, the second mirrors the first
+    most = _MOST_LABELS if whole and not two else 1  # with two labels, the second mirrors the first
     text, *pair = data["texts"]
     found = attribute(model, tokenizer, text, pair[0] if pair else None, most)
     return {
@@ -212,5 +212,5 @@ def _label(
 
 
 def _short(number: Any) -> float | None:
-    """Four significant digits."""
+    """Rounds to four significant digits."""
     return None if number is None else float(f"{float(number):.4g}")

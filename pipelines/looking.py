@@ -1,7 +1,7 @@
-"""One page that shows what a model does with a text: attention, neurons, guesses, pieces, vectors, words, answers.
+"""The page that shows what a model does with a text: attention, neurons, guesses, pieces, vectors, words, answers.
 
-look_data.py computes its data. Without data the page asks the service that it comes from. Making the page needs no
-model: a service can show it while models are loading.
+look_data.py computes its data. Without data, the page asks the service that it was loaded from. Writing the page needs
+no model, so a service can show it while models are loading.
 """
 
 import base64
@@ -22,14 +22,14 @@ _SCRIPTS = ("data", "attention", "strips", "matrix", "neurons", "guesses", "text
 
 
 def page(data: Mapping[str, Any] | None) -> str:
-    """A self-contained page: no scripts, fonts or styles from elsewhere. None: the page of a service, which it asks.
+    """A self-contained HTML page, without external scripts, fonts or styles. data: None for the page of a service.
 
     Text never becomes markup: `<` is escaped in the JSON, and only the page's own script may run.
     """
-    said = "null" if data is None else json.dumps(data, separators=(",", ":"))  # ASCII: surrogates are escapes
+    encoded = "null" if data is None else json.dumps(data, separators=(",", ":"))  # ASCII: surrogates are escaped
     for char in "<>&":
-        said = said.replace(char, f"\\u{ord(char):04x}")
+        encoded = encoded.replace(char, f"\\u{ord(char):04x}")
     folder = files("pipelines.reports") / "templates" / "look"
     script = "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return filled("look.html", data=Markup(said), script=Markup(script), digest=Markup(digest))
+    return filled("look.html", data=Markup(encoded), script=Markup(script), digest=Markup(digest))

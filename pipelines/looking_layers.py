@@ -1,4 +1,4 @@
-"""The texts of a labelled set in two dimensions, layer by layer: in which layers do the labels separate?"""
+"""Texts of a labelled file in two dimensions, layer by layer, to see in which layers the labels separate."""
 
 from collections import Counter
 from pathlib import Path
@@ -25,14 +25,14 @@ _AT_ONCE = 32  # texts
 def layer_points(
     loaded: Any, file: Path, columns: dict[str, list[str]], form: Any, *, way: Way, most: int, seed: int = 0
 ) -> dict[str, Any]:
-    """The data of reports.layers.write_pictures for a file of texts with labels.
+    """Data for reports.layers.write_pictures, from a file of labelled texts.
 
-    loaded: a model with its tokenizer. most: texts to draw, evenly spaced. way: principal components, or t-SNE (van der
-    Maaten and Hinton 2008) by scikit-learn. Labels are those of the file, the most frequent first.
+    loaded: a model with its tokenizer. most: maximum number of texts to draw, evenly spaced in the file. way: principal
+    components, or t-SNE (van der Maaten and Hinton 2008) from scikit-learn. Labels are sorted by frequency.
     """
     rows = read_rows([file], [ROLES["text"], ROLES["label"]], form=form, columns=columns).rows
     if len(rows) < 3:
-        raise CorpusError(f"{file}: {len(rows)} rows with text and label: a picture needs three")
+        raise CorpusError(f"{file}: {len(rows)} rows with text and label: at least three are needed")
     chosen = np.unique(np.linspace(0, len(rows) - 1, min(most, len(rows))).round().astype(int))
     texts, given = [rows[place]["text"] for place in chosen], [rows[place]["label"] for place in chosen]
     labels = [label for label, _ in sorted(Counter(given).items(), key=lambda one: (-one[1], one[0]))]
@@ -55,12 +55,12 @@ def layer_points(
 
 
 def vectors_by_layer(loaded: Any, texts: list[str]) -> NDArray[np.float32]:
-    """The mean vector of each text over its pieces, special tokens included, in every layer: (L + 1, N, D)."""
+    """Mean vector of each text over its pieces, special tokens included, in every layer: (L + 1, N, D)."""
     model, tokenizer = loaded.model, loaded.tokenizer
     longest, device = model.config.max_position_embeddings, next(model.parameters()).device
     encodings = tokenizer.encode_batch(texts, max_length=longest)
     order = sorted(range(len(texts)), key=lambda place: len(encodings[place]))
-    found: NDArray[np.float32] | None = None
+    vectors: NDArray[np.float32] | None = None
     for first in range(0, len(order), _AT_ONCE):
         places = order[first : first + _AT_ONCE]
         arrays = pad_batch([encodings[place] for place in places], tokenizer.pad_id)
@@ -69,15 +69,15 @@ def vectors_by_layer(loaded: Any, texts: list[str]) -> NDArray[np.float32]:
         with torch.inference_mode():
             layers = model.encoder.all_layers(batch["input_ids"], mask, boundaries=batch["boundaries"]).float()
             means = torch.stack([mean_of_pieces(layer, mask) for layer in layers]).cpu().numpy()
-        if found is None:
-            found = np.zeros((len(means), len(texts), means.shape[-1]), dtype=np.float32)
-        found[:, places] = means
-    assert found is not None
-    return found
+        if vectors is None:
+            vectors = np.zeros((len(means), len(texts), means.shape[-1]), dtype=np.float32)
+        vectors[:, places] = means
+    assert vectors is not None
+    return vectors
 
 
 def _pca(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-    """(N, D) -> (N, 2); the entry of largest size in each column is positive: signs do not depend on the library."""
+    """(N, D) -> (N, 2). The entry with the largest absolute value in each column is positive, to fix the signs."""
     centred = vectors.astype(np.float64) - vectors.mean(axis=0, dtype=np.float64)
     left, lengths, _ = np.linalg.svd(centred, full_matrices=False)
     points = left[:, :2] * lengths[:2]
@@ -93,7 +93,7 @@ def _tsne(vectors: NDArray[np.float32], seed: int) -> NDArray[np.float64]:
 
 
 def _same_neighbours(vectors: NDArray[np.float32], members: NDArray[np.int64]) -> float:
-    """The share of texts whose nearest neighbour by cosine has the same label."""
+    """Share of texts whose nearest neighbour by cosine has the same label."""
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     cosines = unit @ unit.T
     np.fill_diagonal(cosines, -np.inf)

@@ -1,4 +1,4 @@
-"""What the machine has for training: memory, and the speed of a large matrix product."""
+"""Memory of the machine, and its speed on large matrix products."""
 
 import os
 import re
@@ -12,24 +12,24 @@ from korbert.training.settings import PrecisionName
 
 __all__ = ["memory_of", "product_rate"]
 
-_TIMES = 12
+_REPEATS = 12
 
 
 def product_rate(device: torch.device, precision: PrecisionName) -> float:
-    """Floating point operations a second of the fastest of some products of large square matrices."""
+    """Floating point operations per second, from the fastest of 12 products of large square matrices."""
     size = 1_024 if device.type == "cpu" else 8_192
     kind = torch.bfloat16 if choose_precision(device, precision) == "bf16" else torch.float32
     left, right = (torch.ones(size, size, dtype=kind, device=device) for _ in range(2))
-    found = []
-    for _ in range(_TIMES):
+    seconds = []
+    for _ in range(_REPEATS):
         began = time.perf_counter()
         (left @ right)[0, 0].item()  # waits for the device
-        found.append(time.perf_counter() - began)
-    return 2 * size**3 / min(found)
+        seconds.append(time.perf_counter() - began)
+    return 2 * size**3 / min(seconds)
 
 
 def memory_of(device: torch.device) -> tuple[int, int]:
-    """Bytes of the device's memory, and how many of them are free. What a container may use is less than there is."""
+    """Total and free memory of the device, in bytes. On a CPU, a container limit (cgroup) counts as the total."""
     if device.type == "cuda":
         free, total = torch.cuda.mem_get_info(device)
         return total, free

@@ -1,4 +1,4 @@
-"""One recipe's artifacts below one root: what is there, and what a run would do with it."""
+"""The artifacts of one recipe below one root: their state, and what a run would do."""
 
 import dataclasses
 import shlex
@@ -33,8 +33,8 @@ class Status:
     """The state of one stage's artifact, and the reasons.
 
     state: "fresh", "stale", "partial", "absent" or "unused" (the recipe leaves the stage out). reasons: what differs,
-    one line each. notes: differences that do not matter (versions, numerics). action: what a run would do, where the
-    state alone does not say.
+    one line each. notes: harmless differences (versions, numerics). action: what a run would do, if the state alone
+    does not tell.
     """
 
     stage: str
@@ -54,10 +54,10 @@ class Pipeline:
     """A recipe, a runtime, and the folder of their artifacts."""
 
     def __init__(self, recipe: Recipe, runtime: Runtime, place: Path | None = None) -> None:
-        """place: the artifact of the recipe's one stage, which reads no other, instead of a folder below the root; then
-        `runtime.given` is all of the command line behind `korbert`.
+        """place: artifact folder for a recipe of a single stage that reads no other, instead of one below the root;
+        `runtime.given` is then the whole command line after `korbert`.
 
-        Raises ArtifactError where something else than an artifact is in that place.
+        Raises ArtifactError if that folder holds anything but an artifact.
         """
         assert place is None or len(recipe.stages) == 1
         self.recipe = recipe
@@ -71,11 +71,11 @@ class Pipeline:
         return self.place or self.folder / stage
 
     def partial(self, stage: str) -> Path:
-        """The folder that a stage works in."""
+        """The folder of a stage in progress."""
         return artifacts.partial_of(self.artifact(stage))
 
     def command(self, *options: str, verb: str = "run") -> str:
-        """A command line on this recipe, with the options that this one was given, for errors to suggest."""
+        """A command line for this recipe, with the options of the current one, for errors to suggest."""
         if self.place is not None:
             return f"`{shlex.join(['korbert', *self.runtime.given, *options])}`"
         return f"`{shlex.join(['korbert', verb, self.recipe.given, *options, *self.runtime.given])}`"
@@ -92,7 +92,7 @@ class Pipeline:
         return [self.recipe.stages[name] for name in names[start : stop + 1] if self.recipe.section(name) is not None]
 
     def sources(self, stage: str) -> dict[str, tuple[File, ...]]:
-        """Role -> source files of a stage. Raises CorpusError where a pattern matches nothing."""
+        """Role -> source files of a stage. Raises CorpusError if a pattern matches nothing."""
         return self._sources.files(stage)
 
     def hashed_sources(self) -> list[tuple[str, int, int, str]]:
@@ -100,7 +100,7 @@ class Pipeline:
         return self._sources.remembered()
 
     def reads(self, stage: Stage) -> tuple[str, ...]:
-        """The stages whose artifacts the stage reads under this recipe."""
+        """The stages whose artifacts the stage reads in this recipe."""
         return stage.reads_under(self.recipe.section(stage.name))
 
     def inputs(self, stage: Stage) -> Inputs:
@@ -110,9 +110,9 @@ class Pipeline:
         return Inputs(folders, self.sources(stage.name), work / "encoded")
 
     def plan(self, stage: Stage, files: Json | None = None) -> Plan:
-        """What the stage would be made from now. Raises ArtifactError where an artifact that it reads is absent.
+        """The plan of the stage as of now. Raises ArtifactError if an artifact that it reads is absent.
 
-        files: taken for its source files instead of looking at them.
+        files: the description of its source files, instead of looking at them.
         """
         digests = {}
         for name in self.reads(stage):
@@ -128,7 +128,7 @@ class Pipeline:
         return Plan(stage.name, stage.version, self.recipe.settings(stage.name), inputs, versions)
 
     def status(self, stage: Stage, *, verify: bool = False) -> Status:
-        """The state of one stage, by its record, the records of what it reads, and its files.
+        """The status of one stage, from its record, the records of its inputs, and its files.
 
         verify: hash the files instead of comparing their sizes.
         """
@@ -145,16 +145,19 @@ class Pipeline:
         if damage := artifacts.damage(folder, record, hashes=verify):
             reasons.append(damage)
 
-        # Other versions and another processor are noted; they do not make an artifact stale.
+        # Other versions, another processor, or several processes are noted; they do not make an artifact stale.
         made, now = dict(record["versions"]), _versions(record["versions"])
         if "processor" in record["numerics"]:
             made["processor"], now["processor"] = record["numerics"]["processor"], processor_name()
-        notes += _of_processes(record["numerics"])
+        sittings = [*record["numerics"].get("earlier", []), record["numerics"]]
+        processes = list(dict.fromkeys(str(sitting.get("processes", 1)) for sitting in sittings))
+        if processes != ["1"]:
+            notes.append(f"trained by {', then by '.join(processes)} processes: another number gives other bits")
         notes += [f"{name}: {now[name]} here, {made[name]} in the artifact" for name in made if now[name] != made[name]]
         return Status(stage.name, "stale" if reasons else "fresh", tuple(reasons), tuple(notes), record["digest"])
 
     def _unfinished(self, stage: Stage) -> Status:
-        """The status of a stage that has a partial folder and no artifact."""
+        """The status of a stage that has a partial folder but no artifact."""
         partial = self.partial(stage.name)
         begun = artifacts.read_plan(partial) or {}
         owner = artifacts.owner(self.artifact(stage.name))
@@ -169,28 +172,28 @@ class Pipeline:
         return Status(stage.name, "partial", (failure or state, *([progress] if progress else [])))
 
     def _drift(self, stage: Stage, record: Json) -> tuple[list[str], list[str]]:
-        """Where the record is not what would be made now, and what could not be compared.
+        """Differences between the record and the current plan, and notes on what could not be compared.
 
-        The plan of a partial folder has no files yet. It belongs to one set of library versions; an artifact does not.
+        A plan without files is that of a partial folder, which is tied to its library versions; an artifact is not.
         """
         compare = artifacts.differences if "files" in record else artifacts.obstacles
         try:
             try:
                 return compare(self.plan(stage), record), []
-            except CorpusError as error:  # the source files may be gone once they have been read
+            except CorpusError as error:  # source files may be deleted once they have been read
                 plan = self.plan(stage, files=record["inputs"]["files"])
                 return compare(plan, record), [f"not compared with its source files: {error}"]
         except ArtifactError as error:
             return [str(error)], []
 
     def statuses(self, *, verify: bool = False, rebuild: Collection[str] = ()) -> list[Status]:
-        """The status of every stage, in order. rebuild: names of the stages to be made anew."""
+        """The status of every stage, in order. rebuild: names of the stages to rebuild."""
         statuses: dict[str, Status] = {}
         for stage in self.recipe.stages.values():
             status = self.status(stage, verify=verify)
             waiting = [name for name in self.reads(stage) if statuses[name].state not in ("fresh", "unused")]
             if stage.name in rebuild:
-                status = dataclasses.replace(status, action="would be made anew (--rebuild)")
+                status = dataclasses.replace(status, action="would be rebuilt (--rebuild)")
             elif waiting and (self.artifact(stage.name) / artifacts.RECORD).exists() and not self._own_drift(stage):
                 status = dataclasses.replace(
                     status,
@@ -202,7 +205,7 @@ class Pipeline:
         return list(statuses.values())
 
     def _own_drift(self, stage: Stage) -> bool:
-        """Whether a finished artifact differs in more than the digests of what it was made from."""
+        """Whether a finished artifact differs in more than the digests of its inputs."""
         folder = self.artifact(stage.name)
         try:
             record = artifacts.read_record(folder) or {}
@@ -212,8 +215,11 @@ class Pipeline:
             return True
 
     def require_sources(self, stages: Sequence[Stage]) -> None:
-        """Raises CorpusError where a source file is missing of a stage that is still to be made, and ModelError or
-        SettingsError where a model or tokenizer that it goes on from does not fit the recipe."""
+        """Checks the inputs of the stages that are not fresh, before any work starts.
+
+        Raises CorpusError if a source file is missing, ModelError or SettingsError if a model or tokenizer that a stage
+        starts from does not fit the recipe.
+        """
         for stage in stages:
             if self.status(stage).state != "fresh":
                 self.sources(stage.name)
@@ -221,7 +227,7 @@ class Pipeline:
                     imported(stage.inspect)(self)
 
     def require_fresh_before(self, stages: Sequence[Stage]) -> None:
-        """Raises ArtifactError unless every artifact that they build on, and that none of them makes, is fresh."""
+        """Raises ArtifactError unless all artifacts that these stages build on, and do not make, are fresh."""
         for earlier in (stage for stage in self.stages() if stage not in stages):
             builder = next((stage for stage in stages if self._builds_on(stage, earlier)), None)
             status = None if builder is None else self.status(earlier)
@@ -238,9 +244,9 @@ class Pipeline:
 
 
 def _free(place: Path) -> Path:
-    """The place, if an artifact can be there: it and its partial folder are absent, empty, or of an earlier run.
+    """Returns the place if an artifact can be written there: absent, empty, or from an earlier run.
 
-    Raises ArtifactError where they are no folders, or hold anything else: the run would remove it.
+    Raises ArtifactError if it or its partial folder is not a folder, or holds other files, which the run would remove.
     """
     place = place if place.name and place.name != ".." else place.resolve()
     artifacts.check_place(place, artifacts.partial_of(place), "--output")
@@ -251,15 +257,6 @@ def _free(place: Path) -> Path:
                 f"{folder}: holds files that the run would remove: move them away, or choose another --output"
             )
     return place
-
-
-def _of_processes(numerics: Json) -> list[str]:
-    """What is said of an artifact that several processes have trained, in one sitting or in turn."""
-    sittings = [*numerics.get("earlier", []), numerics]
-    numbers = list(dict.fromkeys(str(sitting.get("processes", 1)) for sitting in sittings))
-    if numbers == ["1"]:
-        return []
-    return [f"trained by {', then by '.join(numbers)} processes: another number gives other bits"]
 
 
 def _versions(libraries: Iterable[str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`korbert plan`: what a recipe's pretraining holds, computes and takes, before anyone waits for it."""
+"""`korbert plan`: parameters, compute, memory and duration of a recipe's pretraining, without running it."""
 
 import datetime
 import shlex
@@ -27,15 +27,15 @@ from pipelines.trial import Trial
 
 __all__ = ["Outlook", "PhasePlan", "Plan", "Within", "memory_of", "outlook", "plan"]
 
-_LOOKED_AT = (16, 64)  # batches, and rows in each, that tell the mean length of a phase's rows
-_MEMORY_USED = 0.8  # of what is free: a trial takes no more
-_SCORED_AT_ONCE = 256  # predicted pieces whose scores over the vocabulary are in memory together
-_LONGEST = 1e10  # seconds, three centuries: later dates are none
+_LOOKED_AT = (16, 64)  # batches, and rows in each, to estimate the mean row length of a phase
+_MEMORY_USED = 0.8  # share of the free memory that a trial may use
+_SCORED_AT_ONCE = 256  # predicted pieces whose vocabulary scores are in memory together
+_LONGEST = 1e10  # seconds, three centuries: datetime has no later dates
 
 
 @dataclass(frozen=True)
 class PhasePlan:
-    """A phase: its settings, and what its rows are. row_pieces: on average. epoch_rows: None without shards."""
+    """A phase: its settings and its rows. row_pieces: mean per row. epoch_rows: None without shards."""
 
     length: int
     batch_size: int
@@ -55,9 +55,9 @@ class PhasePlan:
 
 @dataclass(frozen=True)
 class Within:
-    """The steps of each phase that fit into a time, what they take, and the command that runs them.
+    """The steps per phase that fit into a given time, their forecast, and the command that runs them.
 
-    changes: what its `--set` options say, which are not in `command`.
+    changes: values of its `--set` options, which are not part of `command`.
     """
 
     hours: float
@@ -69,7 +69,7 @@ class Within:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a trial says of the run. step_seconds: of each phase. ends: when, if it began now."""
+    """A forecast from a trial. step_seconds: of each phase. ends: end of the run if it started now."""
 
     trial: Trial
     step_seconds: tuple[float, ...]
@@ -80,9 +80,9 @@ class Outlook:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that is said. flop: operations a piece by part, for each phase. memory: bytes by part.
+    """The plan of a pretraining run. flop: operations per piece by part, for each phase. memory: bytes by part.
 
-    device_memory: bytes that there are, and free ones. notes: what was assumed. outlook: None without a trial.
+    device_memory: total and free bytes. notes: assumptions. outlook: None without a trial.
     """
 
     folder: Path
@@ -99,33 +99,35 @@ class Plan:
 
 
 def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Plan:
-    """The plan of the recipe's pretraining. seconds: of the trial; 0: none. hours: see `Within`; None: not asked.
+    """Plans the pretraining of a recipe. seconds: length of the trial; 0: none. hours: see `Within`; None: no limit.
 
-    SettingsError if the recipe does not pretrain, if the hours are too few, or if they are asked for without a trial.
+    Raises SettingsError if the recipe does not pretrain, if `hours` is too short, or if it is given without a trial.
     """
     settings: PretrainStage | None = pipeline.recipe.section("pretrain")
     if settings is None:
-        raise SettingsError(f"{pipeline.recipe.given}: has no section [pretrain], and that is what is planned: add one")
+        raise SettingsError(
+            f"{pipeline.recipe.given}: has no section [pretrain], and only pretraining is planned: add one"
+        )
     if hours is not None and not (hours > 0 and seconds > 0):
         raise SettingsError(
-            f"--hours {hours:g} --seconds {seconds:g}: a trial says what fits: give more than 0 of both"
+            f"--hours {hours:g} --seconds {seconds:g}: --hours needs a trial: give more than 0 for both"
         )
     torch.set_num_threads(settings.threads)
     device = choose_device(pipeline.runtime.device)
 
-    # The vocabulary and the rows, as far as they are made.
+    # Use the real vocabulary and rows if they exist.
     states = {status.stage: status.state for status in pipeline.statuses()}
     notes, vocab_size = [], int(pipeline.recipe.section("vocab").size)
     if states["vocab"] == "fresh":
         vocab_size = int((artifacts.read_record(pipeline.artifact("vocab")) or {})["counts"]["size"])
     else:
-        notes.append(f"vocab is {states['vocab']}: {vocab_size:,} entries are what vocab.size says")
+        notes.append(f"vocab is {states['vocab']}: using the {vocab_size:,} entries of vocab.size")
     config, precision = settings.encoder.config(vocab_size), choose_precision(device, settings.precision)
     real = states["shard"] == "fresh"
     rows = _rows(settings, pipeline.artifact("shard"), _ids(config)) if real else None
     if not real:
-        made_up = ", a trial is on made-up ids" if seconds else ""
-        notes.append(f"shard is {states['shard']}: rows are taken to be full, epochs are not known{made_up}")
+        made_up = ", the trial uses random ids" if seconds else ""
+        notes.append(f"shard is {states['shard']}: rows are assumed to be full, epochs are unknown{made_up}")
     phases = tuple(_phase(phase, rows[number] if rows else None) for number, phase in enumerate(settings.phases))
 
     planned = Plan(
@@ -151,13 +153,13 @@ def _rows(settings: PretrainStage, folder: Path, ids: SpecialIds) -> list[Phase]
 
 
 def _ids(config: AnyConfig) -> SpecialIds:
-    """As those of any tokenizer (korbert/tokenization/vocabulary.py); to load one takes Kiwi's seconds."""
+    """The special ids of any tokenizer (korbert/tokenization/vocabulary.py), without waiting for one to load Kiwi."""
     pad, cls, sep, mask = map(SPECIAL.index, ("[PAD]", "[CLS]", "[SEP]", "[MASK]"))
     return SpecialIds(pad, cls, sep, mask, FIRST_PIECE, config.vocab_size)
 
 
 def _phase(settings: PhaseSettings, made: Phase | None) -> PhasePlan:
-    """made: its rows, where there are shards; batches from all over the phase tell their mean length."""
+    """Plans a phase. made: its rows, if there are shards; batches from all over the phase give the mean row length."""
     mean, epoch = float(settings.length), None
     if made is not None:
         number, together = _LOOKED_AT
@@ -180,7 +182,7 @@ def _flop(settings: PretrainStage, config: AnyConfig, phase: PhasePlan) -> dict[
 
 
 def memory_of(config: AnyConfig, phases: Sequence[PhasePlan], precision: str) -> dict[str, int]:
-    """Bytes of training by part. Activations, an estimate, are those of the largest micro-batch."""
+    """Training memory in bytes, by part. Activations are an estimate for the largest micro-batch."""
     held = 4 * sum(parameters(config).values())
     pieces, length = max((phase.step_pieces / phase.micro_batches, phase.row_pieces) for phase in phases)
     return {
@@ -193,22 +195,22 @@ def memory_of(config: AnyConfig, phases: Sequence[PhasePlan], precision: str) ->
 
 
 def _activation_bytes(config: AnyConfig, precision: str, length: float) -> int:
-    """Of a piece in a row of `length`. In bf16 products are kept in 2 bytes, norms and sums in 4."""
+    """Activation bytes of a piece in a row of `length`. In bf16, products take 2 bytes, norms and sums 4."""
     return activation_numbers(config, length) * (4 if precision == "fp32" else 3)
 
 
 def _tried(pipeline: Pipeline, planned: Plan, rows: Sequence[Phase] | None, seconds: float) -> Trial:
-    """The trial, on the recipe's rows or on made-up ones. Its files lie beside the folder of the artifacts.
+    """Runs the trial, on the recipe's rows or on random ones, with its files beside the folder of the artifacts.
 
-    SettingsError where not even the weights, their gradients and the optimizer's state fit into memory.
+    Raises SettingsError if weights, gradients and optimizer state do not fit into memory.
     """
     settings: PretrainStage = pipeline.recipe.section("pretrain")
     fixed, free = sum(planned.memory.values()) - planned.memory["activations"], planned.device_memory[1]
     room = _MEMORY_USED * free - fixed
     if room <= 0:
         raise SettingsError(
-            f"{pipeline.recipe.given}: weights, gradients and optimizer take {fixed / 2**30:.1f} GiB, and "
-            f"{free / 2**30:.1f} GiB are free on this {planned.device}: no trial: --seconds 0 plans without one"
+            f"{pipeline.recipe.given}: weights, gradients and optimizer need {fixed / 2**30:.1f} GiB, and "
+            f"{free / 2**30:.1f} GiB are free on this {planned.device}: --seconds 0 plans without a trial"
         )
     beside = next(folder for folder in pipeline.folder.absolute().parents if folder.is_dir())
     with tempfile.TemporaryDirectory(prefix="korbert-plan-", dir=beside) as made:
@@ -231,7 +233,7 @@ def _tried(pipeline: Pipeline, planned: Plan, rows: Sequence[Phase] | None, seco
 
 
 def outlook(pipeline: Pipeline, phases: Sequence[PhasePlan], measured: Trial, hours: float | None) -> Outlook:
-    """What was measured, for the whole run: a step takes what its pieces take at the speed of the trial."""
+    """Extrapolates a trial to the whole run: the time of a step is its pieces over the speed of the trial."""
     settings: PretrainStage = pipeline.recipe.section("pretrain")
     costs = Costs(
         step=[phase.step_pieces / one.pieces_a_second for phase, one in zip(phases, measured.phases, strict=True)],

@@ -1,8 +1,8 @@
-"""Predictions for the records of a file: what `korbert predict` writes.
+"""Predictions for the records of a file, for `korbert predict`.
 
-1. The kind of the model tells the fields that a record needs (text, or question and context).
-2. Records are read in batches (records.py); each becomes a result, or a result with an error.
-3. The model predicts for the results without an error; all are returned in the order of the file.
+1. The kind of the model determines the fields of a record (text, or question and context).
+2. Records are read in batches (records.py); each becomes a result or an error.
+3. The model predicts for the results without an error. All are returned in file order.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +20,7 @@ from pipelines.records import Format, Keys, Record, records
 
 __all__ = ["MAX_CHARS", "TEXT_NAMES", "Result", "predict_lines", "result_of"]
 
-MAX_CHARS = 100_000  # of a text; a classifier sees some hundred pieces
+MAX_CHARS = 100_000  # of a text; a classifier sees a few hundred pieces
 TEXT_NAMES = (
     "text",
     "document",
@@ -43,11 +43,11 @@ Result = dict[str, Any]
 def predict_lines(
     model: Loaded, file: IO[bytes], name: str = "input", *, form: Format = "auto", text: str | None = None
 ) -> Iterator[list[Result]]:
-    """One result per record, in order, some at a time: {"line", "id" if it has one, "text" or "question", ...}.
+    """Yields batches of results, one per record, in order: {"line", "id" if any, "text" or "question", ...}.
 
-    A record that cannot be read gives {"line", "error"}; a text that was truncated has "cut". name, form: as of
-    pipelines.records. text: column or key of the text; None: the first usual name that is there. Raises SettingsError
-    where a table has no such column, ModelError where the model's scores are NaN or it has learned no task.
+    A record that cannot be read gives {"line", "error"}; "cut" marks a truncated text. name, form: as in
+    pipelines.records. text: column or key of the text; None: the first usual name that is present. Raises SettingsError
+    if a table has no such column, ModelError if the model's scores are NaN or it is not fine-tuned on a task.
     """
     values: Mapping[str, Callable[[Any], Any]] = {}
     if isinstance(model, Reader):
@@ -59,7 +59,9 @@ def predict_lines(
     elif isinstance(model, Classifier | Tagger | Embedder):
         keys = {"text": TEXT_NAMES}
     else:
-        raise ModelError("this model fills gaps and has learned no task: use `korbert fill`, or a fine-tuned model")
+        raise ModelError(
+            "this model is not fine-tuned on a task: use a fine-tuned model, or `korbert fill` to fill gaps"
+        )
     if text and "text" not in keys:
         raise SettingsError("--text is for a model that classifies: this one reads `context` and `question`")
     if text:
@@ -72,8 +74,10 @@ def predict_lines(
             contexts = [result.pop("context") for result in good]
             predictions = list(model.answer(contexts, [result["question"] for result in good]))
         elif isinstance(model, Predictor):
-            found = model.predict_rows([{name: result[name] for name in keys} for result in good])
-            predictions = [one if isinstance(one, dict) else {"prediction": one} for one in found]
+            values_only = [{name: result[name] for name in keys} for result in good]
+            predictions = [
+                one if isinstance(one, dict) else {"prediction": one} for one in model.predict_rows(values_only)
+            ]
         elif isinstance(model, Tagger):
             predictions = [{"spans": spans} for spans in model.tag([result["text"] for result in good])]
         elif isinstance(model, Embedder):
@@ -88,7 +92,7 @@ def predict_lines(
 def result_of(record: Record, keys: Keys, values: Mapping[str, Callable[[Any], Any]]) -> Result:
     """A result without its prediction: line and id of the record, and the values of `keys` or an error.
 
-    values: key -> what makes a value of its field, or raises ValueError; else the field has to be a string.
+    values: key -> function that converts its field or raises ValueError; fields of other keys must be strings.
     """
     result: Result = {"line": record.line}
     id = record.fields.get("id")

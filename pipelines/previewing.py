@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["preview_stage", "print_preview", "write_page"]
 
-_SHOWN_CHARS = 160  # of a text that is not unfolded
+_SHOWN_CHARS = 160  # of a text that is not expanded
 _AROUND_CHARS = 40  # context before the first change; on the page, on both sides of each change
 _COMPARED_CHARS = 5_000  # of a text on the page, from its first change
 _MAX_CHANGES = 5  # per row of the page
@@ -38,7 +38,7 @@ def preview_stage(pipeline: "Pipeline", count: int) -> None:
 
 
 def print_preview(sample: Preview) -> None:
-    """Prints the counts, and side by side the first rows that are dropped or changed."""
+    """Prints the counts, then the first dropped or changed rows, before and after."""
     from rich.console import Console
     from rich.table import Table
 
@@ -72,7 +72,7 @@ def _around(text: str, place: int) -> str:
 
 
 def _counts(sample: Preview, words: Callable[[str], str] = str) -> Iterator[tuple[str, int]]:
-    """words: turns reasons and kinds of personal data into words."""
+    """Names and numbers of rows. words: turns reasons and kinds of personal data into words."""
     read = ", ".join(f"{number:,} of {source}" for source, number in sample.read.items())
     yield f"rows, sampled from {read}", len(sample.rows)
     yield "kept", sum(row.reason is None for row in sample.rows)
@@ -87,8 +87,8 @@ def _counts(sample: Preview, words: Callable[[str], str] = str) -> Iterator[tupl
 class _PreviewRow:
     """A row of the page.
 
-    beginning: of the text, if nothing is compared. stretches: the changes in context, (text, "", "del" or "ins") each.
-    more: how many changes are left out. rest: the texts that unfold.
+    beginning: of the text, if nothing is compared. stretches: the changes in context, as (text, "" or "del" or "ins").
+    more: number of changes left out. rest: the texts to expand.
     """
 
     name: str
@@ -100,7 +100,7 @@ class _PreviewRow:
 
 
 def write_page(path: Path, recipe: str, sample: Preview) -> None:
-    """Writes the changed rows as diffs, the dropped rows by reason, and the unchanged rows; whole texts unfold."""
+    """Writes the changed rows as diffs, the dropped rows by reason, and the unchanged rows; texts expand on click."""
     from pipelines.reports.labels import label
     from pipelines.reports.page import write
 
@@ -122,7 +122,7 @@ def write_page(path: Path, recipe: str, sample: Preview) -> None:
 
 
 def _plain_row(row: Shown) -> _PreviewRow:
-    """The beginning of the text before cleaning; more of it unfolds."""
+    """The beginning of the text before cleaning, and more of it to expand."""
     beginning = _cut(row.before, _SHOWN_CHARS)
     rest = (_cut(row.before, _COMPARED_CHARS),) if beginning != row.before else ()
     return _PreviewRow(row.id or row.place, beginning, rest, row.detail or "")
@@ -133,12 +133,12 @@ def _cut(text: str, size: int) -> str:
 
 
 def _diff_row(row: Shown) -> _PreviewRow:
-    """The first changes, each with some context; the texts before and after unfold."""
+    """The first changes with some context, and the texts before and after to expand."""
     start = max(0, _first_change(row) - _AROUND_CHARS)
     before, after = (_TOKEN.findall(text[start : start + _COMPARED_CHARS]) for text in (row.before, row.after))
     edits = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     if max(len(row.before), len(row.after)) > start + _COMPARED_CHARS and len(edits) > 2 and edits[-1][0] != "equal":
-        edits.pop()  # no change: the texts were cut off at different places
+        edits.pop()  # not a change: the texts were cut off at different positions
     stretches: list[tuple[str, str]] = [("…", "")] if start else []
     changes = 0
     for place, (kind, low, high, first, last) in enumerate(edits):
@@ -159,13 +159,13 @@ def _diff_row(row: Shown) -> _PreviewRow:
 
 
 def _visible_spaces(text: str) -> str:
-    """Changed text with white space as visible signs: ␣ ⏎ ⇥, others as escapes. Spaces between words stay."""
+    """Changed text with visible white space: ␣ ⏎ ⇥, others as escapes. Spaces between words stay."""
     signs = {" ": "␣" if text.isspace() else " ", "\n": "⏎", "\t": "⇥"}
     return "".join(signs.get(char, ascii(char)[1:-1]) if char.isspace() else char for char in text)
 
 
 def _shorten(text: str, *, first: bool = False, last: bool = False) -> str:
-    """Both ends of a stretch, on one line. first, last: it begins or ends the row, so that end is left out."""
+    """Both ends of a stretch, on one line. first, last: it begins or ends the row, and that end is left out."""
     text = text.replace("\n", "⏎")
     head, tail = ("" if first else text[:_AROUND_CHARS]), ("" if last else text[-_AROUND_CHARS:])
     return text if len(text) <= len(head) + len(tail) else f"{head}…{tail}"

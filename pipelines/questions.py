@@ -1,4 +1,4 @@
-"""Questions made from text, as a file to learn from: KorQuAD's JSON, or a row of JSON for each question."""
+"""Generates questions from text as training data, in KorQuAD format or as JSON lines."""
 
 import json
 from collections import Counter
@@ -18,28 +18,28 @@ from korbert.errors import CorpusError, SettingsError
 __all__ = ["described", "write_questions"]
 
 _ENDINGS = (".json", ".jsonl")
-_GROUPS = {  # beginning of a count -> what its numbers are
+_GROUPS = {  # prefix of a count -> what it counts
     "question_": "questions by question word",
     "document_": "documents left out",
     "paragraph_": "paragraphs left out",
-    "sentence_": "sentences without question",
-    "refused_": "answers without question, several a sentence",
+    "sentence_": "sentences without a question",
+    "refused_": "answers without a question (a sentence may have several)",
 }
 
 
 def write_questions(
     corpus: str, output: Path, settings: QuestionSettings, source: SourceSettings, *, count: int | None, workers: int
 ) -> Counter[str]:
-    """Writes questions on the text of a file, a folder or a glob, in its order; returns the counts of `generate`.
+    """Writes questions on the text of a file, folder or glob, in corpus order; returns the counts of `generate`.
 
-    output: .json gets KorQuAD's form, .jsonl rows with id, title, context, question and answers. count: stop after the
-    first so many questions. `written` in the counts is their number; the last part may have made more `questions`.
-    Memory does not grow with the corpus. Raises SettingsError for another ending or an output that cannot be written,
-    CorpusError where there is no file or no question.
+    output: KorQuAD format for .json; for .jsonl, rows with id, title, context, question and answers. count: stop after
+    this many questions. The counts have their number as `written`; `questions` may be larger, by the last part. Memory
+    does not grow with the corpus. Raises SettingsError for another extension or an output that cannot be written,
+    CorpusError if there is no file or no question.
     """
     if output.suffix not in _ENDINGS:
         raise SettingsError(
-            f"{output}: ends in {output.suffix or 'nothing'}: name a .json (KorQuAD's form) or a .jsonl"
+            f"{output}: extension is {output.suffix or 'missing'}: use .json (KorQuAD format) or .jsonl"
         )
     files = find_files(corpus, Path())
     if not files:
@@ -60,7 +60,7 @@ def write_questions(
 
 
 def _first(made: Iterable[Asked], count: int | None, counts: Counter[str]) -> Iterator[Asked]:
-    """The first `count` questions, all where it is None; counts them as written."""
+    """The first `count` questions (None: all), counted as written."""
     for asked in made:
         left = None if count is None else count - counts["written"]
         questions = asked.questions[:left]
@@ -71,7 +71,7 @@ def _first(made: Iterable[Asked], count: int | None, counts: Counter[str]) -> It
 
 
 def _squad(made: Iterable[Asked]) -> Iterator[str]:
-    """The text of a KorQuAD file. An article is a document, on a line of its own."""
+    """The text of a KorQuAD file, with one article (a document) per line."""
     yield '{"version": "korbert questions", "data": ['
     for number, (place, of_document) in enumerate(groupby(made, key=lambda asked: asked.place)):
         paragraphs = [
@@ -90,7 +90,7 @@ def _squad(made: Iterable[Asked]) -> Iterator[str]:
 
 
 def _rows(made: Iterable[Asked]) -> Iterator[str]:
-    """Lines of JSON, one a question, with the columns that a reading task looks for."""
+    """JSON lines, one per question, with the columns of a reading task."""
     for asked in made:
         for id, one in zip(_ids(asked), asked.questions, strict=True):
             answers = [{"text": one.answer, "answer_start": one.start}]
@@ -99,7 +99,7 @@ def _rows(made: Iterable[Asked]) -> Iterator[str]:
 
 
 def _ids(asked: Asked) -> list[str]:
-    """Ids that no other paragraph has, however files are put together."""
+    """Question ids that stay unique when files are merged."""
     digest = blake2b(f"{asked.place}\n{asked.paragraph}".encode(), digest_size=10).hexdigest()
     return [f"{digest}-{number}" for number in range(len(asked.questions))]
 
@@ -107,21 +107,21 @@ def _ids(asked: Asked) -> list[str]:
 def _why_none(corpus: str, source: SourceSettings, counts: Counter[str]) -> str:
     faults = sum(number for name, number in counts.items() if name.startswith("document_"))
     if faults and faults == counts["documents"]:
-        return f"{corpus}: none of {faults:,} records has a text in {source.text!r}: name its field with --text"
+        return f"{corpus}: none of {faults:,} records has text in the field {source.text!r}: name the field with --text"
     paragraphs, short = counts["paragraphs"], counts["paragraph_too_short"]
     return (
-        f"{corpus}: no question on {paragraphs:,} paragraphs, of which {short:,} are too short: give running text, and "
-        "for a text file whose documents span lines --documents blank or file"
+        f"{corpus}: no questions from {paragraphs:,} paragraphs, {short:,} of them too short: give running text; if "
+        "documents of a text file span several lines, add --documents blank or file"
     )
 
 
 def described(output: Path, counts: Counter[str]) -> Iterator[str]:
-    """Lines that say how many questions were made of what, and what was left out and why."""
+    """Lines for the terminal: questions written, text read, and what was left out and why."""
     yield f"{counts['written']:,} questions in {output}"
     read = ", ".join(f"{counts[name]:,} {name}" for name in ("documents", "paragraphs", "sentences"))
-    yield f"from {read} looked at"
+    yield f"from {read}"
     if beyond := counts["questions"] - counts["written"]:
-        yield f"{beyond:,} more were made of the last part and left out: --count"
+        yield f"{beyond:,} more from the last part were left out because of --count"
     for beginning, what in _GROUPS.items():
         of_group = {name: number for name, number in counts.most_common() if name.startswith(beginning)}
         if of_group:

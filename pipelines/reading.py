@@ -1,11 +1,11 @@
-"""Tasks of questions on texts: a reader learns to cut answers out, is scored on questions held back, and handed in.
+"""Extractive question answering: fine-tunes a reader, scores it on held-out questions, and writes a submission.
 
-1. The files of the task are read, or one file is cut in two by article.
-2. Contexts and questions are analysed once and kept as pieces (korbert/tasks/passages.py).
-3. Windows over them are learned (korbert/tasks/windows.py), those of the warm-up first; the model is written.
-4. The model answers the questions held back (korbert/tasks/reading.py); answers are scored, misses explained
+1. Read the files of the task, or split one file in two by article.
+2. Analyse contexts and questions once and keep them as pieces (korbert/tasks/passages.py).
+3. Train on windows over them (korbert/tasks/windows.py), first on those of the warm-up, and write the model.
+4. Answer the held-out questions (korbert/tasks/reading.py), score the answers and explain misses
    (korbert/tasks/misses.py).
-5. A folder to hand in is written (submission.py).
+5. Write the submission folder (submission.py).
 """
 
 import logging
@@ -49,7 +49,7 @@ _FILES_NOTE = (
 def run(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
     """Writes model/, metrics.jsonl, predictions.json, nbest.json, scores.json and submission/ (docs/formats.md).
 
-    With a warm-up also warm_up.jsonl, its metrics. Of several connected processes all train, and rank 0 does the rest.
+    With a warm-up, its metrics go to warm_up.jsonl. With several connected processes, all train; rank 0 does the rest.
     """
     require_rows(f"{task.name}.batch_size", settings.batch_size)
     tokenizer = Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
@@ -61,7 +61,7 @@ def run(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs, output
     if settings.warm_up:
         made = join({str(path): task.read(path) for path in inputs.files["warm_up"]})
         pairs = question_pairs(made, tokenizer, encoded, workers=runtime.workers)
-        scratch = output / "work" / "warm_up"  # a warm-up that is done is resumed at its last checkpoint
+        scratch = output / "work" / "warm_up"  # a finished warm-up resumes at its last checkpoint
         kept = Checkpointing(scratch / "checkpoints", settings.checkpoint_every)
         files = TrainingOutput(kept, output / "warm_up.jsonl", scratch / "timing.jsonl")
         name, epochs = f"{task.name}: warm up", settings.warm_up_epochs
@@ -86,7 +86,7 @@ def run(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs, output
     for name, value in (("nbest", n_best), ("predictions", predictions), ("scores", scores)):
         write_json(output / f"{name}.json", value)
     if task.submission:
-        shutil.rmtree(output / "submission", ignore_errors=True)  # begun by a run that was cut off
+        shutil.rmtree(output / "submission", ignore_errors=True)  # left by an interrupted run
         write_submission(output / "model", output / "submission")
     return {
         **warm_up,
@@ -110,13 +110,19 @@ def _learn(
     output: TrainingOutput,
     runtime: Runtime,
 ) -> tuple[int, list[Window]]:
-    """Trains the model on the questions of a data set; of several right answers the first one is learned.
+    """Trains the model on the questions of a data set, with the first answer if there are several.
 
-    pairs: question and context of each as pieces. Returns the number of steps and the windows.
+    pairs: question and context of each, as pieces. Returns the number of steps and the windows.
     """
     examples = WindowExamples.of_dataset(dataset, pairs, tokenizer, settings)
     windows = list(examples.windows)
-    _log_sample(windows, tokenizer)
+    sample = next((window for window in windows if window.gold), None)
+    if sample is None or sample.gold is None:
+        _logger.warning("no window holds an answer: nothing can be learned from these files")
+    else:
+        first, last = sample.gold
+        pieces = tokenizer.tokens(sample.context.ids[first : last + 1].tolist())
+        _logger.info("sample: %s -> %s (pieces %d to %d)", sample.question.text, " ".join(pieces), first, last)
     steps = max(1, round(epochs * len(windows) / settings.batch_size))
     with learning_seen(model, examples):
         fit(
@@ -151,14 +157,14 @@ def _datasets(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs) 
     if not train.questions or not valid.questions:
         names = ", ".join(path.name for path in inputs.files["official"])
         raise SettingsError(
-            f"{names}: split_by_article leaves {len(train.questions)} questions to learn from and "
-            f"{len(valid.questions)} to score on: name train and valid files instead"
+            f"{names}: split_by_article leaves {len(train.questions)} training and "
+            f"{len(valid.questions)} validation questions: name train and valid files instead"
         )
     return train, valid
 
 
 def _new_model(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs, tokenizer: Tokenizer) -> ReadingModel:
-    """The model before its first step. Raises ModelError and SettingsError where the pretrained one does not fit."""
+    """The model before training. Raises ModelError or SettingsError if the pretrained model does not fit."""
     generator = torch.Generator().manual_seed(settings.seed)
     if settings.encoder:
         changed = {"vocab_size": tokenizer.vocab_size, "overlap_embedding": settings.overlap}
@@ -166,7 +172,7 @@ def _new_model(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs,
     folder = inputs.artifacts["pretrain"] / "model"
     pretrained, its_tokenizer = load_model(folder)
     if its_tokenizer.digest != tokenizer.digest:
-        raise ModelError(f"{folder}: was trained with another tokenizer than the vocab stage's: make pretrain anew")
+        raise ModelError(f"{folder}: was trained with another tokenizer than the vocab stage's: rebuild pretrain")
     if settings.max_length > pretrained.config.max_position_embeddings:
         raise SettingsError(
             f"{task.name}.max_length {settings.max_length} is more than the "
@@ -190,14 +196,3 @@ def _note(settings: ReadingTaskSettings, inputs: Inputs) -> str:
         return _SPLIT_NOTE
     names = {role: ", ".join(path.name for path in inputs.files[role]) for role in ("train", "valid")}
     return _FILES_NOTE.format(**names)
-
-
-def _log_sample(windows: Sequence[Window], tokenizer: Tokenizer) -> None:
-    """The first window with an answer, so that a reader of the log sees what is learned."""
-    window = next((window for window in windows if window.gold), None)
-    if window is None or window.gold is None:
-        _logger.warning("no window holds an answer: nothing can be learned from these files")
-        return
-    first, last = window.gold
-    pieces = tokenizer.tokens(window.context.ids[first : last + 1].tolist())
-    _logger.info("sample: %s -> %s (pieces %d to %d)", window.question.text, " ".join(pieces), first, last)

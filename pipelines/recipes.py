@@ -1,4 +1,4 @@
-"""Recipes: everything that may change an artifact's bytes, from one TOML file and `--set`."""
+"""Recipes: all settings that can change the bytes of an artifact, from one TOML file and `--set`."""
 
 import difflib
 import math
@@ -21,10 +21,10 @@ SHIPPED = Path(__file__).parent / "recipes"
 
 @dataclass(frozen=True)
 class Recipe:
-    """The settings of all stages. `name` is the file's; `given` is how the user named it.
+    """The settings of all stages. name: the file name without .toml. given: the recipe as the user named it.
 
-    sections: stage -> its settings; None where the recipe leaves the stage out. stages: name -> entry, in the order in
-    which they run: those of the table, and those of the sections [tasks.NAME].
+    sections: stage -> its settings; None if the recipe leaves the stage out. stages: name -> entry, in running order:
+    the stages of the table, then those of the sections [tasks.NAME].
     """
 
     name: str
@@ -33,33 +33,33 @@ class Recipe:
     stages: Mapping[str, Stage]
 
     def section(self, stage: str) -> Any:
-        """The settings of one stage; None where the recipe leaves the stage out."""
+        """The settings of one stage; None if the recipe leaves the stage out."""
         return self.sections.get(stage)
 
     def settings(self, stage: str) -> dict[str, Any]:
-        """The resolved settings of one stage, as they are recorded."""
+        """The resolved settings of one stage, as written to its record."""
         section: BaseModel = self.section(stage)
         return section.model_dump(mode="json")
 
     def patterns(self, stage: str) -> Mapping[str, str]:
-        """Role -> file pattern of what the stage reads from outside."""
+        """Role -> pattern of the source files that the stage reads."""
         section = self.section(stage)
         return {} if section is None else self.stages[stage].patterns(section)
 
     def folders(self, stage: str) -> Mapping[str, tuple[str, Finder]]:
-        """Role -> folder of a model or tokenizer that the stage goes on from, and what finds it there."""
+        """Role -> folder of a model or tokenizer that the stage starts from, and the function that locates it there."""
         section = self.section(stage)
         return {} if section is None else self.stages[stage].folders(section)
 
 
 SHARED = ("seed", "heldout_share", "precision", "threads")
-"""Keys that are written once at the top of a recipe, and handed to each stage that has them."""
+"""Keys at the top of a recipe that are copied into every section that has them."""
 
 
 def find(given: str) -> Path:
-    """The file of a recipe named by path, by its name without `.toml`, or, for a shipped one, by that name.
+    """The file of a recipe, given as a path, a path without `.toml`, or the name of a shipped recipe.
 
-    Raises SettingsError where there is no such recipe, or two, or its name cannot be that of a folder of artifacts.
+    Raises SettingsError if there is no such recipe, if the name is ambiguous, or if it cannot name an artifact folder.
     """
     path, own = Path(given), Path(f"{given}.toml")
     shipped = SHIPPED / f"{given}.toml"
@@ -67,7 +67,9 @@ def find(given: str) -> Path:
         names = sorted(path.stem for path in SHIPPED.glob("*.toml"))
         is_own, is_shipped = own.is_file(), given in names
         if is_own and is_shipped:
-            raise SettingsError(f"{given}: is a shipped recipe, and {own} is here: say {own} for yours, or rename it")
+            raise SettingsError(
+                f"{given}: is a shipped recipe, and {own} exists, too: name {own} to use yours, or rename it"
+            )
         if not is_own and not is_shipped:
             near = _near(given, [*names, *(path.stem for path in Path().glob("*.toml"))])
             raise SettingsError(f"{given}: no such recipe: give a .toml file, or one of {', '.join(names)}{near}")
@@ -77,34 +79,34 @@ def find(given: str) -> Path:
 
 
 def check_name(path: Path) -> None:
-    """Raises SettingsError where no folder of artifacts can have the recipe's name."""
+    """Raises SettingsError if the name of the recipe cannot name an artifact folder."""
     if path.stem.startswith(".") or not path.stem.isprintable():
         raise SettingsError(
-            f"{str(path)!r}: a recipe's name is that of its folder of artifacts, and {path.stem!r} cannot be one: "
-            "choose another"
+            f"{str(path)!r}: the artifact folder is named after the recipe, and {path.stem!r} cannot name a folder: "
+            "choose another name"
         )
 
 
 def load(given: str, changes: Sequence[str] = ()) -> Recipe:
-    """Read a recipe and apply `--set a.b=value` changes. Raises SettingsError that names the file and the key."""
+    """Reads a recipe and applies `--set a.b=value` changes. Raises SettingsError naming the file and the key."""
     path = find(given)
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError as error:
         raise SettingsError(f"{path}: no such file: `korbert new NAME` writes a recipe to start from") from error
     except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{path}: is not TOML: {error}: mend it there") from error
+        raise SettingsError(f"{path}: is not TOML: {error}: correct it there") from error
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read ({error.strerror}): give a file of TOML") from error
     return of_tables(raw, path, given, changes)
 
 
 def of_tables(raw: dict[str, Any], path: Path, given: str, changes: Sequence[str] = ()) -> Recipe:
-    """The recipe of these tables, as TOML has them. path: of the file, by which it is named, and in errors."""
+    """Builds a recipe from parsed TOML. path: of the file; names the recipe, also in errors."""
     for change in changes:
         _apply(raw, change)
     if "name" in raw:
-        raise SettingsError(f"{path}: name: no such key: a recipe is named by its file")
+        raise SettingsError(f"{path}: name: no such key: a recipe is named after its file")
     _refuse_boundless(raw, path, "")
     stages = _stages(raw, path)
     _hand_down(raw, stages, path)
@@ -114,16 +116,14 @@ def of_tables(raw: dict[str, Any], path: Path, given: str, changes: Sequence[str
 
 
 def _stages(raw: Mapping[str, Any], path: Path) -> dict[str, Stage]:
-    """The stages of the table and, behind them, those of [tasks.NAME]; these alone where the recipe names no other."""
+    """The stages of the table, then those of [tasks.NAME]; only the latter if the recipe has no other sections."""
     sections, tasks = raw.get("tasks", {}), {}
     if not isinstance(sections, dict):
         raise SettingsError(f"{path}: tasks: holds {sections!r}: write each task as a table, [tasks.NAME]")
     for name, section in sections.items():
         place = f"{TASK}{name}"
         if not is_task(place):
-            raise SettingsError(
-                f"{path}: tasks: {name!r} is no name of a task, which has only a to z, 0 to 9, _ and -: choose another"
-            )
+            raise SettingsError(f"{path}: tasks: {name!r} is not a task name: use only a to z, 0 to 9, _ and -")
         if not isinstance(section, dict):
             raise SettingsError(f"{path}: {place}: holds {section!r}: write it as a table, [{place}]")
         try:
@@ -134,14 +134,19 @@ def _stages(raw: Mapping[str, Any], path: Path) -> dict[str, Stage]:
 
 
 def _sections(raw: Mapping[str, Any], stages: Mapping[str, Stage], path: Path) -> dict[str, BaseModel | None]:
-    """The settings of each stage; None where the recipe leaves it out."""
-    model = _table_model(stages)
+    """The settings of each stage; None if the recipe leaves it out."""
+    # One model of all sections in the table; those that may be absent default to None.
+    fields: dict[str, Any] = {"tasks": (dict[str, Any], {})}
+    for stage in STAGES.values():
+        optional = stage.optional or stage.name not in stages
+        fields[stage.name] = (stage.settings_class | None, None) if optional else (stage.settings_class, ...)
+    model: type[BaseModel] = create_model("Sections", __config__=ConfigDict(frozen=True, extra="forbid"), **fields)
     try:
         loaded = model.model_validate(raw)
     except ValidationError as error:
         raise SettingsError(_explain(path, error, model)) from error
     sections = {name: getattr(loaded, name) for name in STAGES if name in stages}
-    for name, section in raw.get("tasks", {}).items():  # each of a class of its own
+    for name, section in raw.get("tasks", {}).items():  # each with a class of its own
         place = f"{TASK}{name}"
         own = stages[place].settings_class
         try:
@@ -151,19 +156,10 @@ def _sections(raw: Mapping[str, Any], stages: Mapping[str, Stage], path: Path) -
     return sections
 
 
-def _table_model(stages: Mapping[str, Stage]) -> type[BaseModel]:
-    """The sections of the table's stages in one model: those that may be absent are None then."""
-    fields: dict[str, Any] = {"tasks": (dict[str, Any], {})}
-    for stage in STAGES.values():
-        optional = stage.optional or stage.name not in stages
-        fields[stage.name] = (stage.settings_class | None, None) if optional else (stage.settings_class, ...)
-    return create_model("Sections", __config__=ConfigDict(frozen=True, extra="forbid"), **fields)
-
-
 def _apply(raw: dict[str, Any], change: str) -> None:
     key, equals, text = change.partition("=")
     if not equals or not re.fullmatch(r"[\w-]+(\.[\w-]+)*", key):
-        raise SettingsError(f"--set {change}: give it as section.key=value, such as vocab.size=32000")
+        raise SettingsError(f"--set {change}: write it as section.key=value, such as vocab.size=32000")
     *outer, last = key.split(".")
     holder: Any = raw
     for place, name in enumerate(outer):
@@ -175,7 +171,7 @@ def _apply(raw: dict[str, Any], change: str) -> None:
             before = ".".join(outer[:place])
             raise SettingsError(f"--set {change}: {before} has no {name!r} in the recipe: change it in the file")
     if not isinstance(holder, dict):
-        raise SettingsError(f"--set {change}: {'.'.join(outer)} is no table in the recipe: change it in the file")
+        raise SettingsError(f"--set {change}: {'.'.join(outer)} is not a table in the recipe: change it in the file")
     try:
         holder[last] = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -185,13 +181,13 @@ def _apply(raw: dict[str, Any], change: str) -> None:
 
 
 def _refuse_boundless(value: Any, path: Path, place: str) -> None:
-    """Raises SettingsError for inf, nan, and whole numbers of more than 64 bits: no setting can have one."""
+    """Raises SettingsError for inf, nan and integers of more than 64 bits, which no setting can have."""
     if isinstance(value, dict | list):
         inner = value.items() if isinstance(value, dict) else enumerate(value)
         for key, one in inner:
             _refuse_boundless(one, path, f"{place}.{key}" if place else str(key))
     elif (isinstance(value, float) and not math.isfinite(value)) or (isinstance(value, int) and abs(value) >= 1 << 63):
-        raise SettingsError(f"{path}: {place}: {_shown(str(value))} is no number that a setting can have: change it")
+        raise SettingsError(f"{path}: {place}: {_shown(str(value))} is not a number that a setting can have: change it")
 
 
 def _shown(text: str) -> str:
@@ -199,10 +195,10 @@ def _shown(text: str) -> str:
 
 
 def _hand_down(raw: dict[str, Any], stages: Mapping[str, Stage], path: Path) -> None:
-    """Gives the shared keys to the sections that have them, and each section what others decide in it."""
+    """Copies the shared keys into the sections that have them, and derives settings that depend on other sections."""
     shared = {key: raw.pop(key) for key in SHARED if key in raw}
     if "seed" in shared:
-        shared["seeds"] = [shared["seed"]]  # of a stage that may run several
+        shared["seeds"] = [shared["seed"]]  # for stages that may run several
     for stage in stages.values():
         *outer, name = stage.name.split(".")
         holder = raw["tasks"] if outer else raw
@@ -217,7 +213,7 @@ def _hand_down(raw: dict[str, Any], stages: Mapping[str, Stage], path: Path) -> 
 
 
 def _check(sections: Mapping[str, BaseModel | None], stages: Mapping[str, Stage], path: Path) -> None:
-    """Raises SettingsError where a stage's settings do not fit another's, or what it reads is not in the recipe."""
+    """Raises SettingsError if settings of two stages contradict each other, or a stage reads one the recipe lacks."""
     present = {name: section for name, section in sections.items() if section is not None}
     for name, section in present.items():
         for needed in stages[name].reads_under(section):
@@ -230,14 +226,19 @@ def _check(sections: Mapping[str, BaseModel | None], stages: Mapping[str, Stage]
 
 
 def _explain(path: Path, error: ValidationError, model: type[BaseModel], section: str = "") -> str:
-    """section: the place of the model in the recipe, with a dot behind it; "": it is the recipe."""
+    """Turns a validation error into a message. section: prefix of the model, with a dot; "" at the top."""
     details = error.errors()
     first = details[0]
     place = (section + ".".join(str(part) for part in first["loc"])).rstrip(".")
     more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
     if first["type"] == "extra_forbidden":
         shared = () if section or len(first["loc"]) > 1 else SHARED
-        known, name = sorted({*shared, *_fields_at(model, first["loc"][:-1])}), str(first["loc"][-1])
+        holder: type[BaseModel] | None = model
+        for part in first["loc"][:-1]:
+            if isinstance(part, str) and holder is not None:
+                field = holder.model_fields.get(part)
+                holder = None if field is None else model_in(field.annotation)
+        known, name = sorted({*shared, *(holder.model_fields if holder else ())}), str(first["loc"][-1])
         top = section or f"{first['loc'][0]}."
         elsewhere = [one for one in _places_of(model, name, section) if one.startswith(top)]
         near = f" (did you mean {elsewhere[0]}?)" if elsewhere and name not in known else _near(name, known)
@@ -249,16 +250,8 @@ def _explain(path: Path, error: ValidationError, model: type[BaseModel], section
     return f"{path}: {place}: {message}{found}{more}"
 
 
-def _fields_at(outer: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:
-    model: type[BaseModel] | None = outer
-    for part in place:
-        if isinstance(part, str) and model is not None:
-            model = _model_of(model, part)
-    return list(model.model_fields) if model else []
-
-
 def _places_of(model: type[BaseModel], name: str, before: str = "") -> Iterator[str]:
-    """Where keys of that name are, as `--set` takes them: steps -> pretrain.phases.0.steps."""
+    """All places of keys with that name, as `--set` takes them: steps -> pretrain.phases.0.steps."""
     for field, about in model.model_fields.items():
         inner = model_in(about.annotation)
         if field == name and before:
@@ -268,12 +261,8 @@ def _places_of(model: type[BaseModel], name: str, before: str = "") -> Iterator[
             yield from _places_of(inner, name, f"{before}{field}.{'0.' if in_list else ''}")
 
 
-def _model_of(model: type[BaseModel], field: str) -> type[BaseModel] | None:
-    return model_in(model.model_fields[field].annotation) if field in model.model_fields else None
-
-
 def model_in(annotation: Any) -> type[BaseModel] | None:
-    """The settings class that a field's annotation names, alone, in a tuple or beside None; None: there is none."""
+    """The settings class in a field's annotation: alone, in a tuple, or in a union with None. None if there is none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next(filter(None, map(model_in, typing.get_args(annotation))), None)

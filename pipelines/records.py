@@ -1,4 +1,4 @@
-"""The records that `korbert predict` reads: plain lines, JSON lines, CSV and TSV; faulty ones with their error."""
+"""Reads the input of `korbert predict`: plain lines, JSON lines, CSV or TSV. A faulty record carries its error."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ __all__ = ["FORMATS", "Format", "Keys", "Record", "records"]
 Format = Literal["auto", "lines", "jsonl", "csv", "tsv"]
 FORMATS = ("auto", "lines", "jsonl", "csv", "tsv")
 Keys = Mapping[str, tuple[str, ...]]
-"""Field of a record -> the names that it may have in a file, in order of preference."""
+"""Field of a record -> its possible names in a file, in order of preference."""
 
 _ENDINGS: Mapping[str, Format] = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _BATCH_ROWS = 1_000  # of a table
@@ -25,7 +25,7 @@ _BATCH_ROWS = 1_000  # of a table
 
 @dataclass(frozen=True)
 class Record:
-    """The record that begins at a line: its fields, or its error.
+    """A record: the line where it begins, and its fields or its error.
 
     cut: the fields hold only the beginning of the line.
     """
@@ -37,11 +37,10 @@ class Record:
 
 
 def records(file: IO[bytes], name: str, form: Format, keys: Keys) -> Iterator[list[Record]]:
-    """The records of a file, some at a time.
+    """Yields the records of a file in batches.
 
-    form: "auto" is by the extension of the name; without a known one, JSON lines if the first line begins with {.
-    Raises SettingsError, which lists the columns, where a table lacks one of `keys`; CorpusError where its header is
-    faulty.
+    form: "auto" goes by the extension of the name; if that is unknown, JSON lines if the first line begins with {.
+    Raises SettingsError, listing the columns, if a table lacks one of `keys`; CorpusError if its header is faulty.
     """
     batches = lines.batches(file)
     first = next(batches, [])
@@ -52,9 +51,7 @@ def records(file: IO[bytes], name: str, form: Format, keys: Keys) -> Iterator[li
     together = chain([first], batches)
     if form == "lines" and not (alone and "text" in keys["text"]):
         names = ", ".join(names[0] for names in keys.values())
-        raise SettingsError(
-            f"{name}: plain lines have no {names}: give a table or JSON lines, and say so with --format"
-        )
+        raise SettingsError(f"{name}: plain lines have no {names}: give a table or JSON lines, and name its --format")
     if form == "lines":
         return ([_of_text(line) for line in batch] for batch in together)
     if form == "jsonl":
@@ -77,7 +74,7 @@ def _of_json(line: Line) -> Record:
     except CorpusError as error:
         return Record(line.number, error=str(error))
     except (ValueError, RecursionError) as error:
-        return Record(line.number, error=f"is not JSON ({error}): --format lines takes lines for texts")
+        return Record(line.number, error=f"is not JSON ({error}): --format lines reads each line as a text")
     if not isinstance(value, dict):
         return Record(line.number, error=f"is {type(value).__name__} in JSON, not an object")
     return Record(line.number, value)
@@ -93,10 +90,10 @@ def _table(given: Iterator[Line], name: str, form: Format, keys: Keys) -> Iterat
         raise CorpusError(f"{name}: line {number}, which names the columns: {columns}")
     missing = [names[0] for names in keys.values() if not set(names) & set(columns)]
     if missing:
-        hint = "say which one holds the texts with --text" if "text" in keys else "name them so"
+        hint = "name the text column with --text" if "text" in keys else "rename the columns"
         raise SettingsError(
-            f"{name}: no column {' and '.join(missing)} among {', '.join(columns)}: {hint}, or if the first line names"
-            " no columns, use --format lines"
+            f"{name}: no column {' and '.join(missing)} among {', '.join(columns)}: {hint}, or if the first line is"
+            " not a header, use --format lines"
         )
     while part := list(islice(rows, _BATCH_ROWS)):
         yield [_of_row(number, fields, columns) for number, fields in part]
@@ -111,7 +108,7 @@ def _of_row(number: int, fields: list[str] | str, columns: list[str]) -> Record:
 
 
 def _tsv(given: Iterator[Line]) -> Iterator[tuple[int, list[str] | str]]:
-    """Line of each row that is not blank, and its fields or its error. A quote is a character."""
+    """Line number and fields, or error, of each row that is not blank. Quotes are ordinary characters."""
     for line in given:
         text = _decoded(line)
         if line.cut:
@@ -121,7 +118,7 @@ def _tsv(given: Iterator[Line]) -> Iterator[tuple[int, list[str] | str]]:
 
 
 def _csv(given: Iterator[Line]) -> Iterator[tuple[int, list[str] | str]]:
-    """As _tsv. A quoted field may span lines; of a field whose quote is a mistake only the first line is lost."""
+    """As _tsv. A quoted field may span lines; if its quote is never closed, only the first line is lost."""
     read = (None if line.cut else _decoded(line) + "\n" for line in given)
     for before, text, fields in csv_records(read, lines.LONGEST):
         if fields is None:
@@ -139,7 +136,7 @@ def _decoded(line: Line) -> str:
 
 
 def _checked(fields: list[str]) -> list[str] | str:
-    """The fields, or an error where they are not UTF-8."""
+    """The fields, or an error if they are not UTF-8."""
     try:
         "".join(fields).encode()
     except UnicodeEncodeError:

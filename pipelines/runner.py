@@ -1,4 +1,4 @@
-"""Makes artifacts: a fresh one is skipped, a drifted one refused, an interrupted one resumed (docs/architecture.md)."""
+"""Runs stages: fresh artifacts are skipped, drifted ones refused, interrupted ones resumed (docs/architecture.md)."""
 
 import datetime
 import logging
@@ -29,9 +29,9 @@ _SUMS_SHOWN, _REASONS_SHOWN = 6, 4  # in the line that ends a stage
 
 
 def mark_for_rebuild(pipeline: Pipeline, stages: Sequence[Stage]) -> frozenset[str]:
-    """The stages that `--rebuild` has to make anew: all of them, or those that an interrupted rebuild has left.
+    """The stages for `--rebuild` to run: all of them, or those that an interrupted rebuild has left.
 
-    A stage is marked by a file until it is made, so that the same command continues where it was.
+    A file marks each stage until it is rebuilt, so that the same command continues after an interruption.
     """
     left = [stage for stage in stages if _marker(pipeline, stage).exists()]
     if not left or any(pipeline.status(stage).state != "fresh" for stage in stages if stage not in left):
@@ -49,11 +49,11 @@ def _marker(pipeline: Pipeline, stage: Stage) -> Path:
 
 
 def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False) -> bool:
-    """Makes the stage's artifact unless it is fresh. Returns whether work was done.
+    """Runs the stage unless its artifact is fresh. Returns whether work was done.
 
-    rebuild: make it anew, fresh or drifted. Raises ArtifactError on drift, or while another run is writing it.
-    Of several processes (korbert.world) rank 0 decides, holds the lock and writes. The others train with it, and wait
-    while it makes a stage that does not train.
+    rebuild: run it even if fresh or drifted. Raises ArtifactError on drift, or while another run is writing it.
+    With several processes (korbert.world), rank 0 decides, holds the lock and writes. The others take part in training,
+    and wait during stages that do not train.
     """
     final, writes = pipeline.artifact(stage.name), connected().writes
     with artifacts.locked(final) if writes else nullcontext():
@@ -71,9 +71,9 @@ def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False) -> bool:
 
 
 def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip", "settle", "work"]:
-    """What is to be done, for which the folders are ready. settle: it is done.
+    """Decides what to do, and prepares the folders. settle: a finished artifact only had to be renamed.
 
-    Raises ArtifactError on drift.
+    Raises ArtifactError on drift, and if a file of an input artifact has other bytes than recorded.
     """
     final, partial = pipeline.artifact(stage.name), pipeline.partial(stage.name)
     status = None if rebuild else pipeline.status(stage)
@@ -85,7 +85,14 @@ def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip"
         return "skip"
     artifacts.check_place(final, partial)
     plan = pipeline.plan(stage)
-    _verify_inputs(pipeline, stage)
+    for name in pipeline.reads(stage):
+        folder = pipeline.artifact(name)
+        changed = artifacts.changed_file(folder, artifacts.read_record(folder) or {"files": {}})
+        if changed is not None:
+            raise ArtifactError(
+                f"{changed}: has other bytes than recorded, and {stage.name} reads it: "
+                f"rebuild it with {pipeline.command('--from', name, '--to', name, '--rebuild')}"
+            )
     _prepare(pipeline, stage, plan, rebuild=rebuild)
     if (partial / artifacts.RECORD).exists():  # killed between the record and the rename
         artifacts.settle(partial, final)
@@ -95,31 +102,19 @@ def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip"
 
 def _refusal(pipeline: Pipeline, folder: Path, stage: Stage, reasons: Sequence[str]) -> str:
     shown = "; ".join(reasons[:5]) + (f"; and {len(reasons) - 5} more" if len(reasons) > 5 else "")
-    said = f"{folder}: is not what {pipeline.recipe.given} would make: {shown}: make it anew with "
+    text = f"{folder}: is not what {pipeline.recipe.given} would make: {shown}: rebuild it with "
     if pipeline.place is not None:
-        return f"{said}{pipeline.command('--rebuild')}, or choose another --output"
+        return f"{text}{pipeline.command('--rebuild')}, or choose another --output"
     is_read = any(stage.name in other.reads for other in pipeline.recipe.stages.values())
     last = () if is_read else ("--to", stage.name)
-    return f"{said}{pipeline.command('--from', stage.name, *last, '--rebuild')}, or give the recipe another name"
-
-
-def _verify_inputs(pipeline: Pipeline, stage: Stage) -> None:
-    """Raises ArtifactError where a file of an artifact that the stage reads has other bytes than recorded."""
-    for name in pipeline.reads(stage):
-        folder = pipeline.artifact(name)
-        changed = artifacts.changed_file(folder, artifacts.read_record(folder) or {"files": {}})
-        if changed is not None:
-            raise ArtifactError(
-                f"{changed}: has other bytes than recorded, and {stage.name} reads it: "
-                f"make it anew with {pipeline.command('--from', name, '--to', name, '--rebuild')}"
-            )
+    return f"{text}{pipeline.command('--from', stage.name, *last, '--rebuild')}, or give the recipe another name"
 
 
 def _prepare(pipeline: Pipeline, stage: Stage, plan: Plan, *, rebuild: bool) -> None:
-    """Prepares the partial folder for the plan, and keeps finished work that belongs to it.
+    """Prepares the partial folder for the plan, keeping finished work that belongs to it.
 
-    Raises ArtifactError where the folder holds finished work of another plan, unless that run ended in an error: its
-    settings are what had to be changed. Parts know what they were made from, so they are kept in that case.
+    Raises ArtifactError if the folder holds finished work of another plan, unless that run failed: then the settings
+    had to be changed. Its parts are kept in that case, as each records what it was made from.
     """
     partial = pipeline.partial(stage.name)
     try:
@@ -140,7 +135,7 @@ def _prepare(pipeline: Pipeline, stage: Stage, plan: Plan, *, rebuild: bool) -> 
 
 
 def _work(pipeline: Pipeline, stage: Stage) -> None:
-    """Runs the stage in its partial folder, and turns that into the artifact."""
+    """Runs the stage in its partial folder and turns that into the artifact."""
     partial, final, plan = pipeline.partial(stage.name), pipeline.artifact(stage.name), pipeline.plan(stage)
     _logger.info("%s: %s", stage.name, "resuming" if artifacts.holds_work(partial) else "starting")
     resumed = any(path.name != artifacts.PLAN for path in partial.iterdir())
@@ -148,7 +143,7 @@ def _work(pipeline: Pipeline, stage: Stage) -> None:
     numerics = _numerics(pipeline, stage)
     try:
         counts = _run(pipeline, stage)
-    except (CorpusError, ModelError, SettingsError) as error:  # to be mended in the recipe or the text
+    except (CorpusError, ModelError, SettingsError) as error:  # caused by the recipe or the text
         begun = artifacts.read_json(partial / artifacts.PLAN) or {}
         artifacts.write_json(partial / artifacts.PLAN, {**begun, "failed": str(error)})
         raise
@@ -157,7 +152,7 @@ def _work(pipeline: Pipeline, stage: Stage) -> None:
     about = {
         "started": started.isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
-        "resumed": resumed,  # then the seconds are those of the last sitting alone
+        "resumed": resumed,  # then the seconds cover only the last run
         "machine": f"{platform.system()} {platform.machine()}, {processor_name()}",
         "memory_peak_bytes": max(usage),
         "workers": pipeline.runtime.workers,
@@ -177,7 +172,7 @@ def _run(pipeline: Pipeline, stage: Stage) -> Mapping[str, Any]:
 
 
 def _numerics(pipeline: Pipeline, stage: Stage) -> Json:
-    """What trained bytes depend on; under `earlier`, those of interrupted sittings where they were others."""
+    """What the bytes of a trained model depend on; `earlier`: the same for interrupted runs, where it differs."""
     if not stage.trains:
         return {}
     from korbert.training.devices import choose_device, numerics
@@ -194,7 +189,7 @@ def _numerics(pipeline: Pipeline, stage: Stage) -> Json:
 
 
 def _in_words(counts: Mapping[str, Any]) -> str:
-    """The first totals; after what was dropped, the most frequent reasons (`dropped.too_short`)."""
+    """The first totals; after `dropped`, its most frequent reasons (`dropped.too_short`)."""
     totals = {key: value for key, value in counts.items() if isinstance(value, int)}
     reasons = {key.partition(".")[2]: value for key, value in totals.items() if key.startswith("dropped.")}
     largest = sorted(reasons.items(), key=lambda reason: -reason[1])[:_REASONS_SHOWN]
@@ -209,7 +204,7 @@ def _in_words(counts: Mapping[str, Any]) -> str:
 
 
 def _draw_pages(pipeline: Pipeline, stage: Stage) -> None:
-    """The artifact's page and the recipe's index. A page that cannot be drawn costs nobody a finished stage."""
+    """Writes the report page and the index. If a page cannot be drawn, the stage still counts as finished."""
     from pipelines.reports import index, render
 
     try:

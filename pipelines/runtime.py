@@ -1,4 +1,4 @@
-"""What may differ between machines without changing an artifact's bytes."""
+"""Options that may differ between machines without changing the bytes of an artifact."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +10,7 @@ from korbert.world import number_in
 if TYPE_CHECKING:
     from corpus.execution.workers import Workers
 
-_ROW_WORKERS_OF_A_GPU = 4  # a million pieces a second
+_ROW_WORKERS_OF_A_GPU = 4  # make a million pieces per second
 
 
 @dataclass(frozen=True)
@@ -18,10 +18,10 @@ class Runtime:
     """Where a run reads and writes, and how it runs: workers, device, runner.
 
     root: folder of all artifacts. data: the folder that paths in a recipe are relative to. workers: processes of the
-    corpus stages. runner, address: where those are. device: "auto", "cpu" or "cuda". row_workers: processes of this
-    machine that make the rows of pretraining; None: see `rows_by`. debug: show traces of errors.
-    sharding: of several processes that pretrain, whether each has all of the model (ddp) or a part (fsdp).
-    anomaly: whether trainings look at each output and gradient of their first steps (korbert/training/anomaly.py).
+    corpus stages. runner, address: where those run. device: "auto", "cpu" or "cuda". row_workers: processes of this
+    machine that make the rows of pretraining; None: see `rows_by`. debug: show tracebacks of errors.
+    sharding: with several pretraining processes, whether each has the whole model (ddp) or a part (fsdp).
+    anomaly: whether to check each output and gradient in the first steps of a training (korbert/training/anomaly.py).
     given: the options on the command line, `--set` included, for the commands that errors suggest.
     """
 
@@ -38,11 +38,11 @@ class Runtime:
     given: tuple[str, ...] = ()
 
     def rows_by(self, device: str) -> int:
-        """Processes that make the rows of this rank for "cpu" or "cuda"; those of one machine share its row workers.
+        """Number of row processes of this rank for "cpu" or "cuda"; the ranks of a machine share its row workers.
 
-        Where no number is given: a processor needs its cores itself, a GPU does not.
+        By default none on a CPU, which needs its cores for training, and several on a GPU.
         """
-        ranks = max(1, number_in("LOCAL_WORLD_SIZE", 1))  # of this machine, as torchrun has it
+        ranks = max(1, number_in("LOCAL_WORLD_SIZE", 1))  # of this machine, as set by torchrun
         if self.row_workers is None:
             return max(0, min(_ROW_WORKERS_OF_A_GPU, cores() // ranks - 1)) if device == "cuda" else 0
         return max(self.row_workers // ranks, min(1, self.row_workers))

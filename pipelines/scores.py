@@ -1,4 +1,4 @@
-"""Scores of a task, and how sure they are: over seeds, over examples, and of one model over another."""
+"""Scores of a task with their uncertainty: over seeds, over examples, and between models."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -19,13 +19,13 @@ _SEED = 0
 
 
 def score_table(task: Kind, rows: Sequence[Row], results: Sequence[ModelResult]) -> dict[str, Any]:
-    """`rows`, one a training and baseline; `models`, one a name with its seeds taken together; `comparisons`.
+    """`rows`, one per training or baseline; `models`, one per name, over seeds; `comparisons` of the first with each.
 
-    examples: ends of the 95 % interval of the first metric over other examples of this kind (of the first seed).
+    examples: 95 % bootstrap interval of the first metric over examples (first seed).
     """
     table, models = [], []
     runs = {id(result): task.run(rows, result.predictions) for result in results}
-    of = task.score(task.metrics[0])
+    metric_of = task.score(task.metrics[0])
     for result in results:
         table.append({**result.facts, "scores": task.scores(rows, result.predictions)})
     grouped = [
@@ -34,14 +34,14 @@ def score_table(task: Kind, rows: Sequence[Row], results: Sequence[ModelResult])
     for group in grouped:
         summary: dict[str, Any] = {"name": group[0][0].facts["name"], "seeds": len(group)}
         for metric in task.metrics:
-            found = [row["scores"][metric] for _, row in group]
-            known = [score for score in found if score is not None]
-            spread = over_seeds(known) if len(known) == len(found) else None
+            scores = [row["scores"][metric] for _, row in group]
+            known = [score for score in scores if score is not None]
+            spread = over_seeds(known) if len(known) == len(scores) else None
             summary[metric] = (
                 None if spread is None else dict(zip(("mean", "deviation", "low", "high"), spread, strict=False))
             )
         interval = bootstrap_interval(
-            runs[id(group[0][0])], of, rng=np.random.default_rng(_SEED), resamples=_RESAMPLES
+            runs[id(group[0][0])], metric_of, rng=np.random.default_rng(_SEED), resamples=_RESAMPLES
         ) if len(rows) > 1 else None  # fmt: skip
         summary["examples"] = None if interval is None else [interval.low, interval.high]
         models.append(summary)
@@ -49,13 +49,13 @@ def score_table(task: Kind, rows: Sequence[Row], results: Sequence[ModelResult])
     first = [runs[id(result)] for result, _ in grouped[0]]
     for group in grouped[1:]:
         names = models[0]["name"], group[0][0].facts["name"]
-        if found_one := compared(task, first, [runs[id(result)] for result, _ in group], names):
-            comparisons.append(found_one)
+        if comparison := compared(task, first, [runs[id(result)] for result, _ in group], names):
+            comparisons.append(comparison)
     return {"metrics": list(task.metrics), "rows": table, "models": models, "comparisons": comparisons}
 
 
 def compared(task: Kind, a: Sequence[Any], b: Sequence[Any], names: tuple[str, str]) -> dict[str, Any] | None:
-    """Whether the runs of side a score higher in the first metric than those of b, as JSON; None if undefined."""
+    """Compares the runs of a with those of b in the first metric, as JSON; None if undefined."""
     if len(a[0]) < 2:
         return None
     rng = np.random.default_rng(_SEED)

@@ -1,4 +1,4 @@
-"""The source files of a recipe: found, named, and hashed once while size and modification time stay the same."""
+"""The source files of a recipe: finds, names and hashes them, again only when size or modification time change."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,7 +16,7 @@ SAMPLE = "sample:"
 
 
 def sample_folder() -> Path:
-    """The small real corpus that korbert carries."""
+    """The folder of the small real corpus that ships with korbert."""
     import corpus
 
     return Path(corpus.__file__).parent / "sample"
@@ -25,8 +25,8 @@ def sample_folder() -> Path:
 class Sources:
     """The source files of one recipe below one data folder.
 
-    folder: where the recipe's artifacts are made, so that no source is. made: the artifacts; their run.json files
-    remember (name, size, mtime) -> SHA-256.
+    folder: the recipe's artifact folder, where no source may lie. made: the artifacts; their run.json files hold
+    (name, size, mtime) -> SHA-256.
     """
 
     def __init__(self, recipe: Recipe, data: Path, folder: Path, made: Iterable[Path]) -> None:
@@ -44,7 +44,7 @@ class Sources:
                 continue
 
     def files(self, stage: str) -> dict[str, tuple[File, ...]]:
-        """Role -> files, sorted by name. Raises CorpusError where a pattern finds nothing."""
+        """Role -> files, sorted by name. Raises CorpusError if a pattern matches nothing."""
         folders = self._recipe.folders(stage).items()
         section = self._recipe.section(stage)
         return {
@@ -54,27 +54,24 @@ class Sources:
         }
 
     def describe(self, stage: str) -> Json:
-        """Role -> [{name, size, sha256}]; names are relative to the data folder, so that it may move.
+        """Role -> [{name, size, sha256}]; names are relative to the data folder, so that it may be moved.
 
-        A file behind an address is not read: it has a `version`, from what its server says, instead of `sha256`.
+        A remote file is not read: instead of `sha256` it has a `version`, from the headers of its server.
         """
         return {role: [self._describe(path) for path in paths] for role, paths in self.files(stage).items()}
 
     def remembered(self) -> list[tuple[str, int, int, str]]:
-        """What run.json keeps: (name, size, mtime in ns, SHA-256) of every file hashed so far."""
+        """Entries for run.json: (name, size, mtime in ns, SHA-256) of every file hashed so far."""
         return sorted((*key, digest) for key, digest in self._known.items())
 
-    def _base(self, pattern: str) -> tuple[Path, str]:
-        if pattern.startswith(SAMPLE):
-            return sample_folder(), pattern.removeprefix(SAMPLE)
-        return self._data, pattern
-
     def _find(self, stage: str, role: str, pattern: str) -> tuple[File, ...]:
-        base, relative = self._base(pattern)
+        base, relative = self._data, pattern
+        if pattern.startswith(SAMPLE):
+            base, relative = sample_folder(), pattern.removeprefix(SAMPLE)
         if is_address(relative) and not self._recipe.stages[stage].remote:
             raise CorpusError(
-                f"{self._recipe.given}: {stage}.{role}: {pattern}: only sources of clean may lie behind an address: "
-                "get the file and name it by its path"
+                f"{self._recipe.given}: {stage}.{role}: {pattern}: only sources of clean may be remote: "
+                "download the file and give its path"
             )
         try:
             found = find_files(relative, base)
@@ -93,7 +90,7 @@ class Sources:
         return found
 
     def _below(self, stage: str, role: str, given: str, find: Finder) -> tuple[File, ...]:
-        """The files of the folder of a model or tokenizer. Raises CorpusError where there is none."""
+        """The files in the folder of a model or tokenizer. Raises CorpusError if there are none."""
         place = f"{self._recipe.given}: {stage}.{role}"
         try:
             folder = find(self._data / given)
@@ -101,8 +98,7 @@ class Sources:
             raise CorpusError(f"{place}: {error}") from error
         if folder.resolve().is_relative_to(self._folder.resolve()):
             raise CorpusError(
-                f"{place}: {folder}: is what this recipe makes itself: name another folder, or give the recipe "
-                "another name"
+                f"{place}: {folder}: is an artifact of this recipe itself: name another folder, or rename the recipe"
             )
         files = find_files("", folder)
         if not files:
@@ -116,14 +112,9 @@ class Sources:
         if not isinstance(path, Path):
             size, version = remote_version(path)
             return {"name": str(path), "size": size, "version": version}
-        stat = path.stat()
-        key = (self._name(path), stat.st_size, stat.st_mtime_ns)
+        stat, bases = path.stat(), ((sample_folder(), SAMPLE), (self._data, ""))
+        names = (prefix + path.relative_to(base).as_posix() for base, prefix in bases if path.is_relative_to(base))
+        key = (next(names, path.name), stat.st_size, stat.st_mtime_ns)
         if key not in self._known:
             self._known[key] = sha256_of(path)
         return {"name": key[0], "size": stat.st_size, "sha256": self._known[key]}
-
-    def _name(self, path: Path) -> str:
-        for base, prefix in ((sample_folder(), SAMPLE), (self._data, "")):
-            if path.is_relative_to(base):
-                return prefix + path.relative_to(base).as_posix()
-        return path.name

@@ -1,4 +1,4 @@
-"""KorQuAD submissions: a file of questions is answered, answers are scored, and a folder does it on another machine."""
+"""KorQuAD submissions: answers a file of questions, scores answers, and writes a folder that runs elsewhere."""
 
 import base64
 import hashlib
@@ -17,19 +17,19 @@ from korbert.versions import installed_version
 __all__ = ["score", "submit", "write_submission", "write_wheel"]
 
 _PACKAGES = ("korbert", "corpus", "pipelines")
-_NOT_CARRIED = ("corpus/sample",)  # text of the demo
+_LEFT_OUT = ("corpus/sample",)  # text of the demo
 _NEEDS = ("kiwipiepy", "kiwipiepy_model", "numpy", "pydantic", "rich", "safetensors", "sentencepiece", "torch")
-_FOREIGN = (*_NEEDS, "transformers")  # needed by a model whose encoder is of that library
+_FOREIGN = (*_NEEDS, "transformers")  # for a model whose encoder comes from that library
 
 
 def submit(
     model: str | Path, input: str | Path, output: str | Path, *, device: str = "auto", batch_size: int = 32
 ) -> int:
-    """Answer every question of `input`, an official file with or without answers, into `output`: {id: answer}.
+    """Answers every question of `input`, an official file with or without answers, and writes {id: answer} to `output`.
 
-    model: a folder of kind "reading", or an artifact that has one. batch_size: windows at a time. Returns the number of
-    answers. `output` is whole or absent. Raises SettingsError, before the work, where it cannot be written or is one
-    of the inputs, and CorpusError where `input` is not a KorQuAD file.
+    model: a model folder of kind "reading", or an artifact that has one. batch_size: windows per batch. Returns the
+    number of answers. `output` is written completely or not at all. Raises SettingsError, before any work, if it cannot
+    be written or is one of the inputs, and CorpusError if `input` is not a KorQuAD file.
     """
     check_output(Path(output), Path(input), Path(model))
     dataset = korquad.read(input, answers="none")
@@ -41,12 +41,12 @@ def submit(
 
 
 def score(dataset: str | Path, predictions: str | Path) -> dict[str, float]:
-    """What the official script prints for two files: {"exact_match", "f1"}, in percent."""
+    """Scores as the official script computes them: {"exact_match", "f1"}, in percent."""
     return korquad.score(korquad.read_json(dataset), korquad.read_predictions(predictions), str(dataset))
 
 
 def write_submission(model: Path, folder: Path) -> None:
-    """A folder to hand in: predict.py, model/ with its tokenizer, a wheel of korbert, requirements.txt.
+    """Writes a submission folder: predict.py, model/ with its tokenizer, a wheel of korbert, requirements.txt.
 
     Equal models, code and library versions give equal bytes. `folder` must not exist.
     """
@@ -63,15 +63,17 @@ def write_submission(model: Path, folder: Path) -> None:
 
 
 def write_wheel(folder: Path, needs: Sequence[str] = _NEEDS) -> Path:
-    """A wheel of korbert in `folder`, made of the files that run now, installed or not. Returns its path.
+    """Writes a wheel of korbert into `folder`, from the files running now, installed or not. Returns its path.
 
-    Uncompressed and with fixed times, so that its bytes depend only on those files. It requires what answering needs,
-    and holds no sample text. needs: libraries.
+    The wheel is uncompressed and has fixed times, so that its bytes depend only on those files. The sample corpus
+    is left out. needs: libraries that it requires.
     """
     name = f"korbert-{korbert.__version__}"
     info = f"{name}.dist-info"
     contents = dict(sorted(file for package in _PACKAGES for file in _package_files(package, files(package))))
-    contents[f"{info}/METADATA"] = _metadata(needs).encode()
+    metadata = ["Metadata-Version: 2.1", "Name: korbert", f"Version: {korbert.__version__}", "Requires-Python: >=3.11"]
+    metadata += [f"Requires-Dist: {library}" for library in needs]
+    contents[f"{info}/METADATA"] = "\n".join([*metadata, ""]).encode()
     contents[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: korbert\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     contents[f"{info}/entry_points.txt"] = b"[console_scripts]\nkorbert = pipelines.cli:main\n"
     record = [f"{path},{_record_hash(data)},{len(data)}" for path, data in contents.items()]
@@ -88,17 +90,12 @@ def write_wheel(folder: Path, needs: Sequence[str] = _NEEDS) -> Path:
 def _package_files(name: str, folder: Traversable) -> Iterator[tuple[str, bytes]]:
     for item in folder.iterdir():
         path = f"{name}/{item.name}"
-        if item.name.startswith((".", "__pycache__")) or path in _NOT_CARRIED:
+        if item.name.startswith((".", "__pycache__")) or path in _LEFT_OUT:
             continue
         if item.is_dir():
             yield from _package_files(path, item)
         else:
             yield path, item.read_bytes()
-
-
-def _metadata(needs: Sequence[str]) -> str:
-    lines = ["Metadata-Version: 2.1", "Name: korbert", f"Version: {korbert.__version__}", "Requires-Python: >=3.11"]
-    return "\n".join([*lines, *(f"Requires-Dist: {name}" for name in needs), ""])
 
 
 def _record_hash(data: bytes) -> str:

@@ -1,7 +1,7 @@
-"""A submission as a judge would run it: alone in a fresh place, without network, timed, and its answers looked at.
+"""Runs a submission as a competition server would: in isolation, without network, timed, and checks its answers.
 
-The program gets an empty environment but PATH and HOME, an empty folder. Its network is refused by submission_guard.py,
-and cut by the kernel where `unshare` may do that.
+The environment of the program has only PATH and HOME, an empty folder. submission_guard.py refuses network access; the
+kernel blocks it as well if `unshare` is permitted.
 """
 
 import json
@@ -31,18 +31,18 @@ from pipelines.sources import sample_folder
 __all__ = ["Verdict", "check", "worksheet"]
 
 _PROGRAM, _OUTPUT = "predict.py", "predictions.json"
-_OURS = ("/dev/", "/proc/", "/sys/")  # no files
-_SHOWN = 5  # faults of a sort
+_NOT_FILES = ("/dev/", "/proc/", "/sys/")
+_SHOWN = 5  # faults of each kind
 
-State = tuple[int, int] | None  # size and time of a file; (0, 0) of a folder; None where there is none
+State = tuple[int, int] | None  # size and mtime of a file; (0, 0) for a folder; None if absent
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A run with which nothing was wrong.
+    """The result of a run without faults.
 
-    seconds: from start to end. memory: bytes that its process had at most; None where that is not known. scores:
-    official ones, in percent; None where the questions came without answers. notes: what this run does not show.
+    seconds: wall time. memory: peak bytes of the process; None if unknown. scores: official scores in percent; None if
+    the questions came without answers. notes: limitations of this check.
     """
 
     dataset: Path
@@ -55,7 +55,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class _Ended:
-    """code: its exit code, below 0 for a signal; None where it was ended for its time. lines: of the guard's report."""
+    """code: exit code, negative for a signal, None after the time limit. lines: of the guard's report."""
 
     code: int | None
     seconds: float
@@ -64,11 +64,11 @@ class _Ended:
 
 
 def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3600.0) -> Verdict:
-    """Runs the bundle on a KorQuAD file, with or without answers; None: the questions that korbert carries.
+    """Runs the bundle on a KorQuAD file, with or without answers. dataset: None for the sample questions of korbert.
 
-    bundle: the folder to hand in, or an artifact that has one. ArtifactError where there is none, CorpusError for a
-    file that is not KorQuAD, ModelError with all that is wrong with the run: a crash, a limit, the network, other
-    files, answers that are missing, too many, or no strings.
+    bundle: the submission folder, or an artifact that has one. Raises ArtifactError if there is none, CorpusError for a
+    file that is not KorQuAD, ModelError listing all faults of the run: a crash, a limit, network access, files written,
+    answers that are missing, extra, or not strings.
     """
     source = _source(bundle)
     path = sample_folder() / "korquad" / "valid.json" if dataset is None else dataset
@@ -86,14 +86,12 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
         if ended.code == 0:
             faults += _faults_of_answers(place / "work" / _OUTPUT, asked)
         if faults:
-            raise ModelError("\n  ".join([f"{source}: would fail before a judge:", *faults]))
+            raise ModelError("\n  ".join([f"{source}: would fail in the competition:", *faults]))
         answers = korquad.read_predictions(place / "work" / _OUTPUT)
     document = korquad.read_json(path)
     scores = korquad.score(document, answers, str(path)) if _has_answers(document) else None
     memory = next((line["memory"] for line in ended.lines if "memory" in line), None)
-    notes = (
-        [] if alone else ["sockets were refused to Python only: this machine does not let `unshare` cut the network"]
-    )
+    notes = [] if alone else ["network access was refused in Python only: this machine does not permit `unshare`"]
     return Verdict(path, len(asked), ended.seconds, memory, scores, (*notes, *_other_versions(source)))
 
 
@@ -109,22 +107,22 @@ def _source(bundle: Path) -> Path:
 
 
 def _without_network() -> list[str]:
-    """The command before a command that cuts it from the network; none where the machine does not allow it."""
-    found = shutil.which("unshare")
-    command = [found, "--map-root-user", "--net"] if found else []
+    """Command prefix that runs a program without network; empty if this machine does not permit it."""
+    unshare = shutil.which("unshare")
+    command = [unshare, "--map-root-user", "--net"] if unshare else []
     allowed = command and subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0
     return command if allowed else []
 
 
 def _run(place: Path, before: Sequence[str], limit_seconds: float) -> _Ended:
-    """The program, from start to end, and nothing of it left behind."""
+    """Runs the program to its end or the time limit, then kills its remaining process group."""
     guard = files("pipelines").joinpath("submission_guard.py").read_text(encoding="utf-8")
-    report, said = place / "judge" / "report.jsonl", place / "judge" / "said.txt"
+    report, output = place / "judge" / "report.jsonl", place / "judge" / "said.txt"
     program = str(place / "submission" / _PROGRAM)
     command = [*before, sys.executable, "-B", "-c", guard, str(report), program, "questions.json", _OUTPUT]
     environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(place / "home")}
     begun = time.monotonic()
-    with said.open("wb") as file:
+    with output.open("wb") as file:
         process = subprocess.Popen(
             command, cwd=place / "work", env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
             start_new_session=True,
@@ -139,44 +137,45 @@ def _run(place: Path, before: Sequence[str], limit_seconds: float) -> _Ended:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     lines = report.read_text(encoding="utf-8").splitlines() if report.exists() else []
-    return _Ended(code, seconds, said.read_text(encoding="utf-8", errors="replace"), [json.loads(one) for one in lines])
+    printed = output.read_text(encoding="utf-8", errors="replace")
+    return _Ended(code, seconds, printed, [json.loads(one) for one in lines])
 
 
 def _faults_of_run(ended: _Ended, limit_seconds: float) -> Iterator[str]:
     last = " | ".join(line.strip() for line in ended.error.splitlines()[-3:])
     if ended.code is None:
         limit = formatting.duration(limit_seconds)
-        yield f"{_PROGRAM}: was not done after {limit} and was ended: make it faster, or allow more with --time-limit"
+        yield f"{_PROGRAM}: was stopped after {limit}: make it faster, or allow more with --time-limit"
     elif ended.code < 0:
         name = signal.Signals(-ended.code).name
-        yield f"{_PROGRAM}: was killed by {name} (SIGKILL: too little memory?): mend it; it said: {last or 'nothing'}"
+        yield f"{_PROGRAM}: was killed by {name} (SIGKILL: out of memory?): fix it; its last output: {last or 'none'}"
     elif ended.code:
-        yield f"{_PROGRAM}: ended with exit code {ended.code}: mend what it said: {last or 'nothing'}"
+        yield f"{_PROGRAM}: ended with exit code {ended.code}: fix the error: {last or 'no output'}"
     tried = list(dict.fromkeys(line["network"] for line in ended.lines if "network" in line))
     for what in tried[:_SHOWN]:
         yield f"{_PROGRAM}: used the network ({what}): put what it needs into the folder"
 
 
 def _faults_of_files(place: Path, before: Mapping[str, State], lines: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What was written beside the answers: anything in the place, and what the guard saw elsewhere and is still there.
+    """Files written besides the answers: all in `place`, and those that the guard saw elsewhere and that still exist.
 
-    Files that the program removed again are nobody's business.
+    Temporary files that the program removed again are fine.
     """
     after = _files(place)
     changed = [name for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)]
     for line in lines:
         path = Path(line.get("wrote", place))
         now = _state(path)
-        if not (path.is_relative_to(place) or str(path).startswith(_OURS)):
+        if not (path.is_relative_to(place) or str(path).startswith(_NOT_FILES)):
             earlier = None if line["before"] is None else tuple(line["before"])
             changed += [str(path)] if now is not None and now != earlier else []
-    said = [f"{_PROGRAM}: wrote or removed {name}: let it write its answers alone" for name in changed[:_SHOWN]]
+    faults = [f"{_PROGRAM}: wrote or removed {name}: write only the answers" for name in changed[:_SHOWN]]
     more = len(changed) - _SHOWN
-    return [*said, f"{_PROGRAM}: and {more:,} more"] if more > 0 else said
+    return [*faults, f"{_PROGRAM}: and {more:,} more"] if more > 0 else faults
 
 
 def _files(place: Path) -> dict[str, State]:
-    """Name -> state of all below it, but the answers and what we write."""
+    """Name -> state of all files below, except the answers and our own files."""
     found = {path.relative_to(place).as_posix(): _state(path) for path in place.rglob("*")}
     return {name: state for name, state in found.items() if not name.startswith("judge") and name != f"work/{_OUTPUT}"}
 
@@ -190,7 +189,7 @@ def _state(path: Path) -> State:
 
 
 def _faults_of_answers(path: Path, asked: Sequence[str]) -> Iterator[str]:
-    """What is wrong with the file of answers."""
+    """Faults of the answer file."""
     if not path.is_file():
         yield f"{_OUTPUT}: is absent: {_PROGRAM} INPUT OUTPUT has to write OUTPUT"
         return
@@ -217,8 +216,8 @@ def _faults_of_answers(path: Path, asked: Sequence[str]) -> Iterator[str]:
     missing, known = [id for id in asked if id not in answers], set(asked)
     others, kinds = [id for id in answers if id not in known], [id for id in answers if type(answers[id]) is not str]
     for ids, what in (
-        (missing, "without an answer: answer every question, with '' where nothing fits"),
-        (others, "that nobody asked: answer the questions of INPUT alone"),
+        (missing, "without an answer: answer every question, with '' if nothing fits"),
+        (others, "not among the questions: answer only the questions of INPUT"),
         (repeated, "more than once: answer each question once"),
         (kinds, f"with a {type(answers[kinds[0]]).__name__ if kinds else ''} as the answer: write strings"),
     ):
@@ -236,19 +235,19 @@ def _has_answers(document: Any) -> bool:
 
 
 def _other_versions(source: Path) -> Iterator[str]:
-    """Libraries that requirements.txt pins and that are others here."""
+    """Notes on libraries whose installed version differs from requirements.txt."""
     path = source / "requirements.txt"
     for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
         if found := re.fullmatch(r"([\w.-]+)==(\S+)", line.strip()):
             name, wanted = found.groups()
             if (here := installed_version(name)) != wanted:
-                yield f"requirements.txt: {name} {wanted}, but this run had {here}"
+                yield f"requirements.txt: {name} {wanted}, but this run used {here}"
 
 
 def worksheet(bundle: Path, memory: int | None) -> list[str]:
-    """The commands for a worksheet of CodaLab, as the tutorial of KorQuAD 1.0 has them; memory: that the run needed.
+    """The commands for a CodaLab worksheet, from the tutorial of KorQuAD 1.0. memory: peak bytes of the run.
 
-    IMAGE stands for a Docker image that has what requirements.txt names, NAME for the model's.
+    IMAGE stands for a Docker image with the libraries of requirements.txt, NAME for the name of the model.
     """
     source = _source(bundle)
     dev, asked = "KorQuAD_v1.0_dev.json", -(-3 * (memory or 2 * 10**9) // (2 * 10**9))  # GB, half as much again

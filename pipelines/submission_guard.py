@@ -1,10 +1,10 @@
-"""Runs somebody's program as a judge's machine would: without network, and with note of what it writes.
+"""Runs a program without network access, and records what it writes.
 
     python -c THIS REPORT PROGRAM ARGUMENT...
 
-REPORT gets JSON lines: {"network": what was tried}, which fails as on a machine without one, {"wrote": path} for each
-file or folder that is opened for writing, made or renamed, {"memory": the most bytes the process had}, {"ended": true}.
-Seen is what goes through Python: other processes and code in C are not. Imports nothing but the standard library.
+REPORT gets JSON lines: {"network": attempt}, which fails as on a machine without network, {"wrote": path} for each
+file or folder that is opened for writing, created or renamed, {"memory": peak bytes of the process}, {"ended": true}.
+Only calls through Python are seen, not other processes or C code. Imports only the standard library.
 """
 
 import json
@@ -19,7 +19,7 @@ _NETWORK = {
     "socket.connect", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo", "socket.gethostbyname",
     "socket.gethostbyaddr",
 }  # fmt: skip
-_MADE = {"os.mkdir": 0, "os.rename": 1, "os.link": 1, "os.symlink": 1}  # which argument is what comes to be
+_MADE = {"os.mkdir": 0, "os.rename": 1, "os.link": 1, "os.symlink": 1}  # which argument is the new path
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -57,7 +57,7 @@ def _writes(given: tuple[Any, ...]) -> bool:
 
 
 def _state(path: str) -> list[int] | None:
-    """Size and time of a file; zeros of a folder, into which others may write; None where there is nothing."""
+    """Size and mtime of a file; zeros for a folder, as others may write into it; None if absent."""
     try:
         found = os.lstat(path)
     except OSError:
@@ -66,7 +66,7 @@ def _state(path: str) -> list[int] | None:
 
 
 def _peak_bytes() -> int | None:
-    """As Linux counts it; ru_maxrss would hold what the parent had."""
+    """Peak memory from /proc; ru_maxrss would include the memory of the parent before the fork."""
     try:
         for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
             if line.startswith("VmHWM:"):

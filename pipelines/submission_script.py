@@ -1,9 +1,9 @@
-"""Answer the questions of a KorQuAD 1.0 file.
+"""Answers the questions of a KorQuAD 1.0 file.
 
     python predict.py INPUT.json OUTPUT.json
 
-OUTPUT gets one JSON object, {question id: answer}. Model, tokenizer and the code of korbert lie beside this file; the
-libraries that it needs are in requirements.txt. Nothing is fetched from anywhere.
+OUTPUT gets one JSON object, {question id: answer}. Model, tokenizer and the code of korbert lie beside this file;
+requirements.txt lists the libraries. Nothing is downloaded.
 """
 
 import sys
@@ -13,11 +13,11 @@ HERE = Path(__file__).resolve().parent
 
 
 def main() -> int:
-    """The exit code: 0 when every question is answered, else what the error says."""
+    """Returns the exit code: 0 if every question was answered, else that of the error."""
     if len(sys.argv) != 3:
         print(__doc__, file=sys.stderr)
         return 2
-    sys.path[:0] = sorted(str(wheel) for wheel in HERE.glob("korbert-*.whl"))  # this code, whatever is installed
+    sys.path[:0] = sorted(str(wheel) for wheel in HERE.glob("korbert-*.whl"))  # before any installed version
     from korbert.errors import KorbertError
     from pipelines.submission import submit
 

@@ -1,6 +1,6 @@
-"""Tables for the terminal: the chain's state, and what came out of a run."""
+"""Tables for the terminal: the state of the pipeline, and the results of a run."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ _STYLES = {"fresh": "green", "stale": "red", "partial": "yellow", "absent": "dim
 
 
 def show_status(pipeline: Pipeline, statuses: Iterable[Status]) -> None:
-    """Print the state of each artifact, what a run would do, and why: a line each, however narrow the window."""
+    """Prints the state of each artifact, what a run would do, and why, in lines that are never wrapped."""
     console = Console(soft_wrap=True, highlight=False)
     console.print(pipeline.folder, markup=False)
     statuses = list(statuses)
@@ -37,30 +37,41 @@ def show_status(pipeline: Pipeline, statuses: Iterable[Status]) -> None:
 
 
 def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
-    """Print the headline figures of what is there, and where pages and predictions lie.
+    """Prints the main figures of all fresh artifacts, and the paths of pages and predictions.
 
-    only: names of stages; none: all.
+    only: names of stages; empty: all.
     """
     table = Table(title=f"korbert {pipeline.recipe.name}", title_justify="left", show_header=False)
     table.add_column("what")
     table.add_column("figure", overflow="fold")
     states = {status.stage: status.state for status in pipeline.statuses() if not only or status.stage in only}
-    for what, figure in _figures(pipeline, states):
-        table.add_row(what, figure)
+    for stage in pipeline.stages():
+        if states.get(stage.name) == "fresh":
+            artifact = pipeline.artifact(stage.name)
+            record = artifacts.read_record(artifact) or {}
+            for what, figure in stage.figures(artifact, record["counts"]):
+                table.add_row(what, figure)
     console = Console()
     console.print(table)
     if stale := [stage for stage, state in states.items() if state == "stale"]:
-        console.print(f"Not shown, as they are of other settings or inputs: {', '.join(stale)}.")
-    for what, path in _places(pipeline):
-        console.print(f"{what}: {path}", soft_wrap=True, highlight=False)  # a path is copied, so it stays one line
+        console.print(f"Not shown, as settings or inputs have changed: {', '.join(stale)}.")
+    places = [
+        (what, pipeline.artifact(stage.name) / name)
+        for stage in pipeline.stages()
+        for what, name in stage.products.items()
+    ]
+    page = ("pages", "index.html") if pipeline.place is None else ("page", artifacts.PAGE)
+    for what, path in (*places, (page[0], pipeline.folder / page[1])):
+        if path.is_file():
+            console.print(f"{what}: {path}", soft_wrap=True, highlight=False)  # one line, so that a path can be copied
     if pipeline.recipe.name == "demo":
         console.print(
-            "A demo proves the pipeline, not the method: with so little text and so small a model the baseline wins."
+            "The demo only shows that the pipeline works: with so little text and so small a model, the baseline wins."
         )
 
 
 def show_sets() -> None:
-    """Print the known data sets: name, kind, rows, metric with the best published score, where to get them."""
+    """Prints the known data sets: name, kind, rows, metric with the best published score, where to get them."""
     from korbert.tasks.sets import listing
 
     console = Console(highlight=False, soft_wrap=True)
@@ -72,7 +83,7 @@ def show_sets() -> None:
 
 
 def show_oracle(found: "Oracle") -> None:
-    """Print both ceilings, why answers are missed, and the first of those."""
+    """Prints both ceilings, why answers are missed, and the first missed answers."""
     console = Console(soft_wrap=True, highlight=False)
     console.print(f"{found['count']:,} questions    EM       F1")
     for name, ceiling in (("pieces", found["pieces"]), ("characters", found["characters"])):
@@ -81,14 +92,14 @@ def show_oracle(found: "Oracle") -> None:
         console.print(f"   missed: {causes}" if causes else "   none missed")
     for one in found["unreached"][:_MISSES_SHOWN]:
         best = ", ".join(f"by {name} {text!r}" for name, text in one["best"].items())
-        said = f"{one['id']}: {one['answer']!r}, {best}: {one['cause']} {' '.join(one['pieces'])}"
-        console.print(printable(said), markup=False)
+        line = f"{one['id']}: {one['answer']!r}, {best}: {one['cause']} {' '.join(one['pieces'])}"
+        console.print(printable(line), markup=False)
     if len(found["unreached"]) > _MISSES_SHOWN:
         console.print(f"and {len(found['unreached']) - _MISSES_SHOWN:,} more: --all FILE has them")
 
 
 def show_check(bundle: Path, verdict: "Verdict") -> None:
-    """Print what a submission needs and scores, what the check did not show, and the commands that hand it in."""
+    """Prints time, memory and scores of a submission, the limits of the check, and the commands to submit it."""
     from pipelines.reports import formatting
     from pipelines.submission_check import worksheet
 
@@ -96,19 +107,19 @@ def show_check(bundle: Path, verdict: "Verdict") -> None:
     questions, took = formatting.count(verdict.questions), formatting.duration(verdict.seconds)
     memory = "unknown" if verdict.memory is None else formatting.megabytes(verdict.memory)
     lines = [
-        f"{questions} questions of {verdict.dataset}, each answered once; no network, no other file",
+        f"{questions} questions of {verdict.dataset}, each answered once; no network access, no other files written",
         f"time: {took}, memory: {memory}",
     ]
     if verdict.scores is not None:
         lines.append("exact match: {exact_match:.2f}, F1: {f1:.2f}".format(**verdict.scores))
     lines += [f"note: {note}" for note in verdict.notes]
-    lines += ["", "To hand it in on a worksheet of CodaLab, if the competition still takes submissions:"]
+    lines += ["", "To submit it on a CodaLab worksheet, if the competition is still open:"]
     for line in (*lines, *worksheet(bundle, verdict.memory)):
         console.print(printable(line), markup=False)
 
 
 def show_comparison(runs: Sequence["Run"]) -> None:
-    """Print the runs side by side, at equal time and at equal pieces, and why figures do not compare."""
+    """Prints the runs side by side, at equal time and at equal pieces, and why figures are not comparable, if so."""
     from pipelines.comparing import difference
     from pipelines.reports.compare import tables
 
@@ -116,14 +127,14 @@ def show_comparison(runs: Sequence["Run"]) -> None:
 
 
 def show_tasks(found: "TaskComparison") -> None:
-    """Print the scores of all sides, their differences, and what these say in words."""
+    """Prints the scores of all models, their differences, and a sentence on each difference."""
     from pipelines.reports.compare_tasks import tables
 
     _print_tables(tables(found), [*(one["sentence"] for one in found.scores["comparisons"]), *found.notes()])
 
 
 def _print_tables(tables: Iterable["PageTable"], said: Iterable[str]) -> None:
-    """Tables as pages have them, and sentences below them."""
+    """Prints tables of the report pages, and sentences below them."""
     console = Console(highlight=False)
     for one in tables:
         table = Table(title=escape(printable(one.title)), title_justify="left")
@@ -134,22 +145,3 @@ def _print_tables(tables: Iterable["PageTable"], said: Iterable[str]) -> None:
         console.print(table)
     for line in filter(None, said):
         console.print(printable(line), markup=False)
-
-
-def _figures(pipeline: Pipeline, states: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for stage in pipeline.stages():
-        if states.get(stage.name) == "fresh":
-            record = artifacts.read_record(pipeline.artifact(stage.name)) or {}
-            yield from stage.figures(pipeline.artifact(stage.name), record["counts"])
-
-
-def _places(pipeline: Pipeline) -> Iterator[tuple[str, Path]]:
-    found = [
-        (what, pipeline.artifact(stage.name) / name)
-        for stage in pipeline.stages()
-        for what, name in stage.products.items()
-    ]
-    page = ("pages", "index.html") if pipeline.place is None else ("page", artifacts.PAGE)
-    for what, path in (*found, (page[0], pipeline.folder / page[1])):
-        if path.is_file():
-            yield what, path

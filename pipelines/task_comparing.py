@@ -1,4 +1,4 @@
-"""Artifacts of one task side by side: which model is better on the same rows, and by more than chance?"""
+"""Compares the models of several artifacts on the rows of one task, with significance tests."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,14 +22,14 @@ from pipelines.task_predictions import PREDICTIONS, Line, artifact_of, matched, 
 
 __all__ = ["Side", "TaskComparison", "compare_tasks", "merits"]
 
-_ONE_EACH = ("accuracy", "exact_match")  # metrics that are means over rows, each right or wrong
+_MEANS_OF_RIGHT = ("accuracy", "exact_match")  # metrics that are means over rows, each right or wrong
 
 
 @dataclass(frozen=True)
 class Side:
-    """A model of an artifact. scored_on: "test" or "valid". facts: of each seed, as scores.json has them.
+    """A model of an artifact. scored_on: "test" or "valid". facts: of each seed, from scores.json.
 
-    predictions: of each seed, in the order of the comparison's rows.
+    predictions: of each seed, in the order of the compared rows.
     """
 
     name: str
@@ -42,9 +42,9 @@ class Side:
 
 @dataclass(frozen=True)
 class TaskComparison:
-    """Two sides or more on the same rows. scores: as pipelines.scores.score_table; comparisons: first against each.
+    """Two or more sides on the same rows. scores: as pipelines.scores.score_table; comparisons: the first with each.
 
-    Those have `mcnemar`, too, where predictions are right or wrong: of the first seed of both.
+    Comparisons also have `mcnemar`, for the first seeds, if predictions are right or wrong.
     """
 
     task: Kind
@@ -54,9 +54,8 @@ class TaskComparison:
 
     def notes(self) -> list[str]:
         """Reasons why the comparison may be unfair."""
-        chosen = [side.name for side in self.sides if side.scored_on != "test"]
-        said = "scored on validation rows, which chose its epoch: it may score lower elsewhere"
-        return [f"{name}: {said}" for name in chosen]
+        reason = "scored on validation rows, which also chose its epoch: its score is optimistic"
+        return [f"{side.name}: {reason}" for side in self.sides if side.scored_on != "test"]
 
     def as_json(self) -> Json:
         sides = [
@@ -74,25 +73,25 @@ class TaskComparison:
 
 
 def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskComparison:
-    """The first artifact against each other one, row by row.
+    """Compares the first artifact with each other one, row by row.
 
-    models: of which model of an artifact, one for all or one a folder; none: the first of each, the encoder.
-    SettingsError for fewer than two sides, one twice, and tasks that are not alike; ArtifactError for predictions of
-    different rows, and for files that are damaged.
+    models: names of the models to compare, one for all folders or one per folder; none: the first of each, the encoder.
+    Raises SettingsError for fewer than two sides, a duplicate, or different tasks; ArtifactError for predictions of
+    different rows, and for damaged files.
     """
     if len(folders) < 2:
-        raise SettingsError(f"{len(folders)} artifact to compare: name two at least")
+        raise SettingsError(f"{len(folders)} artifact to compare: name at least two")
     if len(models) > 1 and len(models) != len(folders):
-        raise SettingsError(f"--model: {len(models)} names for {len(folders)} folders: give one, or one a folder")
-    found = [artifact_of(folder) for folder in folders]
+        raise SettingsError(f"--model: {len(models)} names for {len(folders)} folders: give one, or one per folder")
+    artifacts = [artifact_of(folder) for folder in folders]
     wanted = list(models) * len(folders) if len(models) == 1 else list(models) or [""] * len(folders)
-    lines = [read_predictions(folder / PREDICTIONS) for folder in found]
-    sides = [_side(*one) for one in zip(found, wanted, lines, strict=True)]
+    lines = [read_predictions(folder / PREDICTIONS) for folder in artifacts]
+    sides = [_side(*one) for one in zip(artifacts, wanted, lines, strict=True)]
     for number, side in enumerate(sides):
         if any((side.folder.resolve(), side.model) == (one.folder.resolve(), one.model) for one in sides[:number]):
             raise SettingsError(f"{folders[number]}: {side.model} is named twice: name different ones")
     task = _common_task(sides)
-    paths = [folder / PREDICTIONS for folder in found]
+    paths = [folder / PREDICTIONS for folder in artifacts]
     same = [matched(lines[0], other, paths[0], path) for path, other in zip(paths, lines, strict=True)]
     for number, (name, own) in enumerate(zip(_names(sides), same, strict=True)):
         side = sides[number]
@@ -110,11 +109,11 @@ def _compared(task: Kind, rows: list[Row], sides: list[Side]) -> TaskComparison:
             except (ValueError, LookupError, TypeError) as error:
                 raise ArtifactError(
                     f"{side.folder / PREDICTIONS}: {side.model}: not predictions of a {task.name} ({error}): "
-                    "make this artifact anew with --rebuild"
+                    "rebuild this artifact with --rebuild"
                 ) from None
             results.append(ModelResult({**facts, "name": side.name}, predictions, side.folder))
     scores = score_table(task, rows, results)
-    if task.metrics[0] in _ONE_EACH and task.name in ("classification", "choice"):
+    if task.metrics[0] in _MEANS_OF_RIGHT and task.name in ("classification", "choice"):
         right = {side.name: merits(task, rows, side.predictions[0]) == 1 for side in sides}
         for one in scores["comparisons"]:
             one["mcnemar"] = mcnemar(*(right[name] for name in one["names"]))._asdict()
@@ -122,7 +121,7 @@ def _compared(task: Kind, rows: list[Row], sides: list[Side]) -> TaskComparison:
 
 
 def _side(folder: Path, model: str, lines: Sequence[Line]) -> Side:
-    """One side, still without name and predictions."""
+    """One side, without name and predictions yet."""
     known = list(lines[0].predictions)
     if model and model not in known:
         raise SettingsError(f"--model {model}: {folder} has predictions of {', '.join(known)}: name one of these")
@@ -132,13 +131,13 @@ def _side(folder: Path, model: str, lines: Sequence[Line]) -> Side:
     if len(facts) != len(lines[0].predictions[model]):
         raise ArtifactError(
             f"{folder / 'scores.json'}: has {len(facts)} runs of {model}, {PREDICTIONS} has "
-            f"{len(lines[0].predictions[model])}: make this artifact anew with --rebuild"
+            f"{len(lines[0].predictions[model])}: rebuild this artifact with --rebuild"
         )
     return Side("", folder, model, str(scores.get("scored_on")), facts, [])
 
 
 def _common_task(sides: Sequence[Side]) -> Kind:
-    """The task by which all sides are scored: the first one's, with the labels of all."""
+    """The task to score all sides by: that of the first side, with the labels of all."""
     tasks = []
     for side in sides:
         path = side.folder / "scores.json"
@@ -148,7 +147,7 @@ def _common_task(sides: Sequence[Side]) -> Kind:
             first_fault = error.errors()[0]
             place = ".".join(map(str, ("task", *first_fault["loc"])))
             raise ArtifactError(
-                f"{path}: {place}: {first_fault['msg']}: make this artifact anew with --rebuild"
+                f"{path}: {place}: {first_fault['msg']}: rebuild this artifact with --rebuild"
             ) from None
     first = tasks[0]
     for side, task in zip(sides[1:], tasks[1:], strict=True):
@@ -159,8 +158,8 @@ def _common_task(sides: Sequence[Side]) -> Kind:
         ):
             if here != there:
                 raise SettingsError(
-                    f"{sides[0].folder}, {side.folder}: are not of one task: {what} is {here} and {there}: compare "
-                    "artifacts of one task"
+                    f"{sides[0].folder}, {side.folder}: have different tasks: {what} is {here} and {there}: compare "
+                    "artifacts of the same task"
                 )
     labels = {
         name: tuple(dict.fromkeys(label for task in tasks for label in getattr(task, name)))
@@ -171,7 +170,7 @@ def _common_task(sides: Sequence[Side]) -> Kind:
 
 
 def _names(sides: Sequence[Side]) -> list[str]:
-    """Distinct names of the sides: parts of their paths, and the model where models differ."""
+    """Distinct names of the sides: parts of their paths, and the model if models differ."""
     folders = list(dict.fromkeys(side.folder.resolve() for side in sides))
     names = dict(zip(folders, distinct_names(folders) if len(folders) > 1 else [""], strict=True))
     differ = len({side.model for side in sides}) > 1
@@ -179,9 +178,9 @@ def _names(sides: Sequence[Side]) -> list[str]:
 
 
 def merits(task: Kind, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[np.float64]:
-    """The merit of each prediction, (N,): 1 right, 0 wrong; for numbers minus the error; nan for other kinds."""
-    found: Callable[..., NDArray[Any]] = _MERITS.get(task.name, lambda task, rows, _: np.full(len(rows), np.nan))
-    return found(task, rows, predictions).astype(np.float64)
+    """The merit of each prediction, (N,): 1 right, 0 wrong; the negative error for numbers; nan for other kinds."""
+    merit: Callable[..., NDArray[Any]] = _MERITS.get(task.name, lambda task, rows, _: np.full(len(rows), np.nan))
+    return merit(task, rows, predictions).astype(np.float64)
 
 
 def _equal(task: Kind, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[np.bool_]:
@@ -191,7 +190,7 @@ def _equal(task: Kind, rows: Sequence[Row], predictions: Sequence[Prediction]) -
 
 
 def _whole(task: Kind, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[np.bool_]:
-    """Spans in any order; labels of words in theirs."""
+    """Compares spans in any order, labels of words in order."""
     ordered = sorted if getattr(task, "units", None) == "characters" else list
     pairs = zip(rows, predictions, strict=True)
     return np.array([ordered(task.target(row)) == ordered(one) for row, one in pairs], dtype=bool)

@@ -1,4 +1,4 @@
-"""Predictions of a task's artifact as a file has them, and those of two artifacts matched row by row."""
+"""Reads the prediction file of a task's artifact, and matches those of two artifacts row by row."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ PREDICTIONS = "predictions.jsonl"
 
 @dataclass(frozen=True)
 class Line:
-    """A row, what tells it from others, and name of a model -> what each seed predicts for it."""
+    """A row of predictions. key: identifies the row. predictions: model name -> the prediction of each seed."""
 
     number: int
     row: Row
@@ -26,50 +26,50 @@ class Line:
 
 
 def is_task(folder: Path) -> bool:
-    """Whether a folder, or that above its model/, is an artifact of a task with a file of its predictions.
+    """Whether a folder, or the one above a model/, is a task artifact with a prediction file.
 
-    ArtifactError for one of nsmc or korquad, which has another form.
+    Raises ArtifactError for artifacts of nsmc and korquad, which have another format.
     """
     record = read_json(folder / RECORD) or {}
     if record.get("stage") == "nsmc":
         raise ArtifactError(
-            f"{folder}: is an artifact of nsmc, whose predictions are of one seed and in another form: fine-tune on "
-            "the same files with `korbert finetune MODEL --task nsmc`, and compare what that makes"
+            f"{folder}: is an artifact of nsmc, with predictions of one seed in another format: fine-tune on "
+            "the same files with `korbert finetune MODEL --task nsmc`, and compare the results"
         )
     if record.get("stage") == "korquad":
         raise ArtifactError(
-            f"{folder}: is an artifact of korquad, whose answers are of one seed and in another form: "
-            "`korbert score DATASET PREDICTIONS` gives the scores of each"
+            f"{folder}: is an artifact of korquad, with answers of one seed in another format: "
+            "`korbert score DATASET PREDICTIONS` scores each of them"
         )
     return (artifact_of(folder) / PREDICTIONS).is_file()
 
 
 def artifact_of(folder: Path) -> Path:
-    """The artifact, also of its model/."""
+    """The artifact folder, given it or its model/."""
     return folder.parent if folder.name == "model" and not (folder / PREDICTIONS).exists() else folder
 
 
 def read_predictions(path: Path) -> list[Line]:
-    """The lines of a file of predictions; ArtifactError where it is damaged."""
-    found: list[Line] = []
+    """The lines of a prediction file. Raises ArtifactError if it is damaged."""
+    lines: list[Line] = []
     for number, line in enumerate(read_lines(path), 1):
         predictions = line.pop("predictions", None)
         if not isinstance(predictions, dict) or not all(isinstance(one, list) and one for one in predictions.values()):
             raise _damaged(path, number)
         if {name: len(one) for name, one in predictions.items()} != (
-            {name: len(one) for name, one in (found[0].predictions if found else predictions).items()}
+            {name: len(one) for name, one in (lines[0].predictions if lines else predictions).items()}
         ):
             raise _damaged(path, number)
         given = {role: value for role, value in line.items() if value is not None}
-        found.append(Line(number, line, json.dumps(given, ensure_ascii=False, sort_keys=True), predictions))
-    if not found or not found[0].predictions:
-        raise ArtifactError(f"{path}: has no predictions: make this artifact anew with --rebuild")
-    return found
+        lines.append(Line(number, line, json.dumps(given, ensure_ascii=False, sort_keys=True), predictions))
+    if not lines or not lines[0].predictions:
+        raise ArtifactError(f"{path}: has no predictions: rebuild this artifact with --rebuild")
+    return lines
 
 
 def read_lines(path: Path) -> list[Json]:
-    """The JSON objects of a file, one a line. ArtifactError, which names the line, where it holds something else."""
-    found = []
+    """The JSON objects of a file, one per line. Raises ArtifactError naming the line for anything else."""
+    values = []
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         try:
             value = json.loads(line)
@@ -77,16 +77,16 @@ def read_lines(path: Path) -> list[Json]:
             value = None
         if not isinstance(value, dict):
             raise _damaged(path, number)
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
 def _damaged(path: Path, number: int) -> ArtifactError:
-    return ArtifactError(f"{path}: line {number} is damaged: make this artifact anew with --rebuild")
+    return ArtifactError(f"{path}: line {number} is damaged: rebuild this artifact with --rebuild")
 
 
 def matched(first: Sequence[Line], other: Sequence[Line], one: Path, two: Path) -> list[Line]:
-    """The lines of `other` in the order of the first one's rows. ArtifactError where the rows are not the same."""
+    """The lines of `other` in the row order of `first`. Raises ArtifactError if the rows are not the same."""
     waiting: dict[str, list[Line]] = {}
     for line in reversed(other):
         waiting.setdefault(line.key, []).append(line)
@@ -97,7 +97,7 @@ def matched(first: Sequence[Line], other: Sequence[Line], one: Path, two: Path) 
         alone, path = (missing[0], one) if missing else (left[0], two)
         raise ArtifactError(
             f"{two}: lacks {len(missing):,} of the {len(first):,} rows of "
-            f"{one} and has {len(left):,} others; the first is line {alone.number} of "
+            f"{one} and has {len(left):,} others; the first difference is line {alone.number} of "
             f"{path}: {alone.key[:200]}: score both on the same file"
         )
     return [line for line in found if line is not None]

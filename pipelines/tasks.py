@@ -1,6 +1,6 @@
-"""The table of tasks. A task is said here once: its name, kind, settings, reader, labels, metrics and baseline.
+"""The table of tasks. An entry is all there is to a task: name, kind, settings, reader, labels, metrics, baseline.
 
-A data set of a known kind is one entry, a reader and a settings class. Its kind runs it: classification.py, reading.py.
+A new data set of a known kind is one entry, a reader and a settings class. classification.py and reading.py run them.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,11 +30,11 @@ class ClassificationTask:
     """Labelled texts.
 
     name: of the stage, of its section in a recipe, and in messages. read: one file -> its texts in order, as columns
-    `id` (str, unique), `text` (str) and `label` (int64, a place in `labels`). metrics: those of the test scores; the
-    first one chooses epoch, rate and C on validation texts. baseline: None for none. texts: what errors and notes call
-    the texts.
-    title, about: the data set's name, and what it is, in a few words. asks: what the task is, on the index page.
-    version: goes up when the code gives other bytes. page: a module as of pipelines.stages.Stage.
+    `id` (str, unique), `text` (str) and `label` (int64, index into `labels`). metrics: of the test scores; the first
+    one chooses epoch, learning rate and C on validation texts. baseline: None for none. texts: word for the texts in
+    errors and notes.
+    title, about: name and short description of the data set. asks: description of the task, on the index page.
+    version: raised when a code change alters the bytes. page: a module as in pipelines.stages.Stage.
     """
 
     name: str
@@ -58,7 +58,7 @@ class ClassificationTask:
 
     @property
     def figure(self) -> str:
-        """The score on top of the index page."""
+        """Label of the score at the top of the index page."""
         return figures.label(self.metrics[0])
 
     @property
@@ -74,10 +74,10 @@ class ClassificationTask:
 
 @dataclass(frozen=True)
 class ReadingTask:
-    """Questions whose answers are cut out of contexts.
+    """Extractive question answering.
 
-    name, title, about, asks, version, page: as of ClassificationTask. read: one file -> its questions with their right
-    answers. metrics: of a predicted text. submission: whether a folder is left that answers files of the task's format
+    name, title, about, asks, version, page: as in ClassificationTask. read: one file -> its questions with their
+    answers. metrics: of a predicted text. submission: whether to write a folder that answers files of the task's format
     on another machine.
     """
 
@@ -99,13 +99,13 @@ class ReadingTask:
 
     @property
     def writes(self) -> str:
-        """What its help says of the artifact."""
-        folder = ", and submission/, a folder to hand in" if self.submission else ""
+        """Description of the artifact for --help."""
+        folder = ", and submission/, a folder to submit" if self.submission else ""
         return f"model/, predictions.json, scores.json{folder}"
 
     @property
     def products(self) -> Mapping[str, str]:
-        """What is named below the closing table."""
+        """Files named below the closing table."""
         return {f"{self.title} predictions": "predictions.json"}
 
     @property

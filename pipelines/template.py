@@ -1,4 +1,4 @@
-"""The recipes that `korbert new` writes: a short one, and one with every key."""
+"""The recipes that `korbert new` writes: a short one, or one with every key."""
 
 import json
 import textwrap
@@ -23,12 +23,12 @@ _HEAD = """\
 
 
 def short_recipe() -> str:
-    """What most people change, each key with a line of comment."""
+    """The settings that most people change, each with a comment."""
     return (SHIPPED / "template" / "short.toml").read_text(encoding="utf-8")
 
 
 def full_recipe() -> str:
-    """All keys: those of the short recipe with its values, the others as comments with their defaults."""
+    """All keys: those of the short recipe with their values, the others commented out with their defaults."""
     recipe = tomllib.loads(short_recipe())
     lines = [_HEAD]
     for key in SHARED:
@@ -48,10 +48,10 @@ def full_recipe() -> str:
 def _table(
     model: type[BaseModel], place: str, given: Any, *, absent: bool, many: bool = False, default: Any = None
 ) -> Iterator[str]:
-    """A table and those inside it. given: its values; None where the recipe has none of it.
+    """A table and its inner tables. given: its values; None if the recipe has none.
 
-    absent: whether a table that is not given is left out of the recipe, heading and all. many: it is one of a list.
-    default: what stands for the table where it is left out; None: each key has a default of its own.
+    absent: comment out the whole table, with its heading, if it is not given. many: it is an item of a list. default:
+    value of the whole table if it is left out; None: each key has its own default.
     """
     hidden = given is None and absent
     yield f"{'# ' if hidden else ''}{f'[[{place}]]' if many else f'[{place}]'}"
@@ -65,7 +65,7 @@ def _table(
             yield from _comment(about.description)
             if value is not None:
                 yield f"{name} = {_toml(value)}"
-            elif about.is_required() or shown is None:  # TOML has no word for either
+            elif about.is_required() or shown is None:  # TOML can express neither
                 yield f"# {name} = ## {'needed' if about.is_required() else 'none'}"
             else:
                 yield f"# {name} = {_toml(shown)}"

@@ -39,9 +39,9 @@ class TokenRow(TypedDict):
 
 @dataclass(frozen=True)
 class PageSpan:
-    """A stretch of text on the page and the pieces over it; no pieces where none cover it (a space).
+    """A stretch of text on the page with the pieces that cover it, if any (a space has none).
 
-    Fused morphemes share their characters, and so one stretch: 했 with 하 and 었.
+    Fused morphemes share their characters and therefore one stretch: 했 with 하 and 었.
     """
 
     text: str
@@ -63,7 +63,7 @@ def as_json(text: str, encoded: Pieces) -> bytes:
 
 
 def print_table(text: str, encoded: Pieces) -> None:
-    """Prints one line per piece, with the characters it stands for."""
+    """Prints one line per piece, with the characters that it covers."""
     from rich.console import Console
     from rich.table import Table
 
@@ -78,7 +78,7 @@ def print_table(text: str, encoded: Pieces) -> None:
 
 
 def describe_change(tokenizer: Tokenizer) -> str:
-    """How the installed Kiwi changes the pieces of the tokenizer's probe sentences: a summary, then those sentences."""
+    """How the installed Kiwi changes the pieces of the tokenizer's probe sentences: a summary, then the sentences."""
     change = tokenizer.compare_probe()
     if change is None:
         return "this tokenizer was saved without probe sentences to compare"
@@ -90,7 +90,7 @@ def describe_change(tokenizer: Tokenizer) -> str:
 
 
 def page_spans(text: str, encoded: Pieces) -> list[PageSpan]:
-    """The whole text in order, each character once, however the spans of its pieces overlap."""
+    """The whole text in order, each character once, even if spans of pieces overlap."""
     # Pieces whose spans overlap, and pieces without characters, share a stretch.
     groups: list[tuple[int, int, list[tuple[str, str]]]] = []
     for piece, tag, (start, end) in zip(encoded.pieces, encoded.tags, encoded.spans, strict=True):
@@ -118,7 +118,7 @@ def write_page(
 ) -> int:
     """Writes a page with the pieces of each text below its characters. Returns the number of texts.
 
-    texts: places and texts, as from pipelines.lines. Raises SettingsError if they are more than a page can hold.
+    texts: places and texts, as from pipelines.lines. Raises SettingsError for more text than a page can hold.
     """
     from pipelines.reports.page import write
 

@@ -1,4 +1,4 @@
-"""A trial of half a minute: steps of `fit` as the run would take them, from which `korbert plan` tells its duration."""
+"""A short trial of pretraining: real training steps, from which `korbert plan` forecasts the duration of the run."""
 
 import math
 import resource
@@ -25,17 +25,17 @@ from pipelines.stages.settings import PretrainStage
 
 __all__ = ["PhaseTrial", "Subject", "Trial", "measure", "of_fewer_rows", "spread", "write_made_up"]
 
-_WARM, _LEAST = 2, 3  # calls of the watch that do not count, and those that must
-_COUNTED = 0.75  # share of a trial's time that steps which count are given
-_SLOWER = 3  # times: training against the products of large matrices that `product_rate` measures
+_WARM, _LEAST = 2, 3  # calls of the watch that are discarded, and the least number that counts
+_COUNTED = 0.75  # share of the trial's time for steps that count
+_SLOWER = 3  # assumed slowdown of training against the matrix products of `product_rate`
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _MADE_UP_PIECES = 500_000
-_EVALUATED = (8, 256)  # rows on which an evaluation is timed, at least and at most
+_EVALUATED = (8, 256)  # minimum and maximum rows of a timed evaluation
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseTrial:
-    """Measured steps of a phase, without the first ones. rows: of each step; fewer than the run's if steps are long."""
+    """Measured steps of a phase, without warm-up. rows: per step; fewer than in the run if steps take long."""
 
     steps: int
     rows: int
@@ -49,9 +49,9 @@ class PhaseTrial:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What was measured. evaluation, checkpoint, preparing: seconds of one, and before the first step.
+    """Measurements of a trial. evaluation, checkpoint: seconds of one. preparing: seconds before the first step.
 
-    memory: peak in bytes, of the process on a processor, of tensors on a GPU. product_rate: see `product_rate`.
+    memory: peak bytes, of the process on a CPU, of tensors on a GPU. product_rate: see `product_rate`.
     """
 
     phases: tuple[PhaseTrial, ...]
@@ -64,10 +64,10 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is tried: pretraining under `settings` on the shards in `folder`, in these phases.
+    """The pretraining to try: `settings` on the shards in `folder`, in these phases.
 
-    flop_a_step: operations of a step of each phase. most_pieces: of a micro-batch, as far as memory goes. teacher: the
-    folder of the model that "distill" learns from.
+    flop_a_step: operations per step of each phase. most_pieces: maximum pieces of a micro-batch that fit into memory.
+    teacher: folder of the teacher model for "distill".
     """
 
     settings: PretrainStage
@@ -80,10 +80,10 @@ class Subject:
 
 
 def measure(subject: Subject, device: torch.device, seconds: float, scratch: Path) -> Trial:
-    """Trains for about `seconds`, shared by the phases, on steps from all over each phase.
+    """Trains for about `seconds`, divided among the phases, on steps spread over each phase.
 
-    Where whole steps would take too long, they have fewer rows. scratch: an empty folder for one checkpoint, on the
-    disk of the artifacts.
+    If whole steps would take too long, they get fewer rows. scratch: an empty folder for one checkpoint, on the same
+    disk as the artifacts.
     """
     began, settings = time.perf_counter(), subject.settings
     teacher = load_model(subject.teacher, "pretraining")[0] if subject.teacher else None
@@ -92,7 +92,7 @@ def measure(subject: Subject, device: torch.device, seconds: float, scratch: Pat
     held_out = evaluation_batches(settings, subject.folder, subject.ids, unigram)
     preparing = time.perf_counter() - began
 
-    # An evaluation on so many rows as take a tenth of the time, by the arithmetic of a forward pass.
+    # Time an evaluation on as many rows as take a tenth of the time, by the operations of a forward pass.
     rate, share = product_rate(device, settings.precision), seconds / len(subject.phases)
     a_row = _SLOWER / rate * subject.flop_a_step[0] / 3 / subject.phases[0].batch_size
     few = min(max(int(share / 10 / a_row), _EVALUATED[0]), _EVALUATED[1])
@@ -122,7 +122,7 @@ def measure(subject: Subject, device: torch.device, seconds: float, scratch: Pat
 
 
 def _train(model: nn.Module, settings: PretrainStage, watch: "_Watch", most: int, device: torch.device) -> None:
-    """Trains until the watch ends it, or for so many of its calls."""
+    """Trains until the watch ends it, or for `most` of its calls."""
     plan = replace(training_plan(settings), steps=most * watch.every, evaluate_every=watch.every, on_divergence="stop")
     output = TrainingOutput()
     if watch.scratch:
@@ -140,20 +140,20 @@ def _train(model: nn.Module, settings: PretrainStage, watch: "_Watch", most: int
         )
     except _Over:
         pass
-    except Interrupted as error:  # what was saved is about to be removed
+    except Interrupted as error:  # the checkpoint is about to be removed
         raise Interrupted(error.number) from None
 
 
 class _Over(Exception):
-    """The trial has had its time."""
+    """The time of the trial is over."""
 
 
 class _Watch:
-    """Is called by `fit` after every few steps of a phase and notes their time; ends the trial by raising _Over.
+    """Called by `fit` every few steps of a phase to record their time. Ends the trial by raising _Over.
 
-    every: steps between calls; each waits for the device, so that short steps on a GPU have as many as in the run.
-    seconds: from the first step that counts to the end. sample, unigram: what one evaluation is timed on. scratch:
-    where one checkpoint appears, whose time is in the steps that follow it.
+    every: steps between calls; each call waits for the device, so short steps on a GPU get as many as in the run.
+    seconds: from the first step that counts to the end. sample, unigram: data of the timed evaluation. scratch: folder
+    of one checkpoint, whose time is part of the steps after it.
     """
 
     def __init__(
@@ -175,12 +175,12 @@ class _Watch:
         self._seconds, self._ends, self._left = seconds, math.inf, time.perf_counter()
 
     def loss(self, model: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
-        """The loss of the run; the pieces are counted."""
+        """The loss of the run; also counts the pieces."""
         self._pieces += batch["pieces"]
         return self._loss(model, batch)
 
     def saves(self) -> float:
-        """A clock that asks for one checkpoint, once a time has been taken."""
+        """A clock that triggers one checkpoint, after the first measurement."""
         return float(bool(self._laps))
 
     def __call__(self, model: nn.Module, done: int) -> Mapping[str, float]:
@@ -200,7 +200,7 @@ class _Watch:
         return {}
 
     def _evaluate(self, model: nn.Module) -> None:
-        """Times an evaluation; a short one anew, as the first one of a run is slower than the others."""
+        """Times an evaluation, twice if it is short, as the first one of a run is slower than the others."""
         for _ in range(2):
             if self._unigram is not None and self.evaluation < self._seconds / 10:
                 began = time.perf_counter()
@@ -208,19 +208,19 @@ class _Watch:
                 self.evaluation = time.perf_counter() - began
 
     def measured(self) -> PhaseTrial:
-        """All steps that count."""
+        """The measurement over all steps that count."""
         seconds, pieces = map(sum, zip(*self._laps, strict=True))
         return PhaseTrial(len(self._laps) * self.every, self.batches.phase.batch_size, int(pieces), seconds)
 
     def checkpoint(self) -> float:
-        """Seconds that the checkpoint took."""
+        """Seconds of the checkpoint."""
         seconds, pieces = self._saving or (0.0, 0)
         return max(0.0, seconds - pieces / self.measured().pieces_a_second)
 
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """The batches of steps from all over a phase, as `fit` takes them."""
+    """The batches of steps spread over a phase, as `fit` takes them."""
 
     phase: Phase
 
@@ -230,12 +230,12 @@ class _Spread:
 
 
 def spread(number: int, total: int) -> int:
-    """The places 0, 1, .. of a sequence that covers range(total) ever more evenly (golden ratio)."""
+    """Item `number` of a sequence that covers range(total) ever more evenly (golden ratio)."""
     return int(number * _GOLDEN % 1 * total)
 
 
 def of_fewer_rows(phase: Phase, share: float, most_rows: int) -> Phase:
-    """The phase with that share of its rows a step, all from a half on, and micro-batches that fit into memory."""
+    """The phase with that share of its rows per step (all from 0.5 on), in micro-batches that fit into memory."""
     rows = phase.batch_size if share >= 0.5 else max(1, int(phase.batch_size * share))
     together = max(1, min(-(-phase.batch_size // phase.micro_batches), most_rows))
     return replace(
@@ -244,7 +244,7 @@ def of_fewer_rows(phase: Phase, share: float, most_rows: int) -> Phase:
 
 
 def write_made_up(folder: Path, ids: SpecialIds, seed: int) -> None:
-    """Shards of made-up ids whose rows are all full: each piece is a sentence, so that examples may end anywhere."""
+    """Writes shards of random ids with full rows: each piece is a sentence, so that examples may end anywhere."""
     rng = np.random.default_rng(seed)
     pieces = rng.integers(ids.first_piece, ids.vocab_size, size=(2, _MADE_UP_PIECES // 2), dtype=np.int32)
     table = pa.table(

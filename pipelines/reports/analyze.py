@@ -19,9 +19,9 @@ __all__ = ["TAGS", "headlines", "story"]
 
 _TOP_TAGS = 15
 _SAMPLES = 20  # failed documents shown for each reason
-_EOJEOL_MORPHEMES = 8  # the last column of the chart: this many or more
+_EOJEOL_MORPHEMES = 8  # last column of the chart: this many or more
 
-# Sejong corpus (세종 말뭉치) tags as Kiwi gives them, then Kiwi's own.
+# Tags of the Sejong corpus (세종 말뭉치) as used by Kiwi, then those of Kiwi itself.
 TAGS = {
     "NNG": "일반 명사",
     "NNP": "고유 명사",
@@ -128,12 +128,12 @@ def story(artifact: Artifact) -> Story:
 
 
 def _documents(artifact: Artifact) -> tuple[int, int]:
-    """Documents analysed and documents failed."""
+    """Numbers of documents analysed and failed."""
     return num_rows(artifact.parts("morphemes/*.parquet")), num_rows(artifact.parts("failed/*.parquet"))
 
 
 def _seconds(artifact: Artifact) -> float | None:
-    """Duration of the whole stage; None where unknown, as after a resumed run."""
+    """Duration of the whole stage; None if unknown, as after a resumed run."""
     return None if artifact.run.get("resumed") else artifact.seconds
 
 

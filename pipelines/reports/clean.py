@@ -37,7 +37,10 @@ def story(artifact: Artifact) -> Story:
         for entry in pc.value_counts(batch.column("source")).to_pylist():
             kept[entry["values"]] += entry["counts"]
     dropped = Dropped(artifact)
-    reasons = _by_reason(dropped.drops)
+    totals: Counter[str] = Counter()
+    for (reason, _), number in dropped.drops.items():
+        totals[reason] += number
+    reasons = sorted(totals.items(), key=lambda pair: (-pair[1], pair[0]))  # most frequent first
     counts = artifact.record.get("counts", {})
     most_common = f"Most common drop reason: {label(reasons[0][0])}." if reasons else "Nothing was dropped."
     return Story(
@@ -49,7 +52,7 @@ def story(artifact: Artifact) -> Story:
             Section(
                 "Contamination",
                 tuple(_contamination(counts)),
-                "Documents containing text of an evaluation set were dropped, or the matching lines removed.",
+                "Documents with text of an evaluation set were dropped, or the matching lines removed.",
             ),
             Section("Personal data", tuple(_personal_data(counts))),
             Section(
@@ -62,24 +65,16 @@ def story(artifact: Artifact) -> Story:
     )
 
 
-def _by_reason(drops: Drops) -> list[tuple[str, int]]:
-    """(reason, documents), most frequent first."""
-    totals: Counter[str] = Counter()
-    for (reason, _), number in drops.items():
-        totals[reason] += number
-    return sorted(totals.items(), key=lambda pair: (-pair[1], pair[0]))
-
-
 def _kept_share(kept: int, lost: int) -> str:
     return formatting.percent(formatting.ratio(kept, kept + lost))
 
 
 def _drop_elements(kept: Counter[str], drops: Drops, reasons: list[tuple[str, int]]) -> Iterator[Element]:
-    """With several sources, bars show shares and the table counts, so that no number appears twice."""
+    """Charts and a table of drop reasons. With several sources, bars show shares and the table counts."""
     sources = sorted(kept | Counter(source for _, source in drops))
     several = len(sources) > 1
 
-    # A bar per reason, coloured by source. Sources beyond the last colour are added up.
+    # A bar per reason, coloured by source. Sources beyond the last colour are combined.
     bars = []
     for reason, number in reasons:
         parts = [formatting.ratio(drops[reason, source], reasons[0][1]) for source in sources]
@@ -140,7 +135,7 @@ def _contamination(counts: dict[str, int]) -> Iterator[Element]:
         rows.append((name, *map(formatting.count, (texts, searched, found)), share, formatting.count(documents)))
     if rows:
         head = ("evaluation set", "texts", "searched for", "found", "share found", "documents")
-        note = "Texts that are too short or too repetitive are not searched for. Documents: those with a match."
+        note = "Texts that are too short or too repetitive are not searched for. Documents: number with a match."
         yield Table("Evaluation texts found in the corpus", head, tuple(rows), "lrrrrr", note)
 
 
@@ -156,7 +151,7 @@ def _personal_data(counts: dict[str, int]) -> Iterator[Element]:
 
 
 def _kept_documents(artifact: Artifact) -> tuple[Element, ...]:
-    """Their lengths and Hangul shares, by source."""
+    """Lengths and Hangul shares of the kept documents, by source."""
     parts = artifact.parts("documents/*.parquet")
     read = sampled(parts)
     lengths = Lengths()

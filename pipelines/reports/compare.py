@@ -1,4 +1,4 @@
-"""The comparison of several pretraining runs: the tables that the terminal shows, too, and a page with their curves."""
+"""Comparison of pretraining runs: tables for terminal and page, and a page with learning curves."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -21,13 +21,13 @@ _Axis = Callable[[Run], NDArray[np.float64] | None]
 
 
 def tables(runs: Sequence[Run]) -> list[Table]:
-    """The runs, what each measured last, and their figures at equal time and at equal pieces where all have these."""
-    made = [_sizes(runs), _last(runs)]
-    for what, said, axis in (("time", formatting.duration, _seconds), ("pieces", formatting.compact, _pieces)):
+    """The runs, their last evaluations, and figures at equal time and equal pieces, if known for all runs."""
+    tables = [_sizes(runs), _last(runs)]
+    for what, shown, axis in (("time", formatting.duration, _seconds), ("pieces", formatting.compact, _pieces)):
         ends = [places[-1] for run in runs if (places := axis(run)) is not None]
         if len(ends) == len(runs):
-            made.append(_figures(f"At equal {what}: {said(min(ends))}", runs, min(ends), axis))
-    return made
+            tables.append(_figures(f"At equal {what}: {shown(min(ends))}", runs, min(ends), axis))
+    return tables
 
 
 def _seconds(run: Run) -> NDArray[np.float64] | None:
@@ -65,19 +65,19 @@ def _last(runs: Sequence[Run]) -> Table:
         for run in runs
     )
     head = ("run", "steps", "pieces", "time", _loss_of(runs), "accuracy")
-    return Table("At the last evaluation of each", head, rows, "lrrrrr")
+    return Table("Last evaluation of each run", head, rows, "lrrrrr")
 
 
 def _figures(title: str, runs: Sequence[Run], place: float, axis: _Axis) -> Table:
-    """Held-out figures at a place of an axis that all runs have reached, the best first."""
+    """Held-out figures at a position that all runs have reached, best run first."""
     bits = in_bits(runs)
-    found = []
+    figures = []
     for run in runs:
         at = axis(run)
         assert at is not None
         loss, accuracy = (run.at(f"{run.objective}_{figure}", place, at) for figure in ("loss", "accuracy"))
-        found.append((run.bits_per_char(loss) if bits else loss, run.name, loss, accuracy))
-    found.sort(key=lambda one: float("inf") if one[0] is None else one[0])
+        figures.append((run.bits_per_char(loss) if bits else loss, run.name, loss, accuracy))
+    figures.sort(key=lambda one: float("inf") if one[0] is None else one[0])
     rows = tuple(
         (
             name,
@@ -85,15 +85,15 @@ def _figures(title: str, runs: Sequence[Run], place: float, axis: _Axis) -> Tabl
             *((formatting.decimal(figure, 3),) if bits else ()),
             formatting.percent(accuracy),
         )
-        for figure, name, loss, accuracy in found
+        for figure, name, loss, accuracy in figures
     )
     head = ("run", _loss_of(runs), *(("bits/character",) if bits else ()), "accuracy")
-    note = "Between two evaluations, on the line that joins them; a dash before the first one."
+    note = "Interpolated linearly between evaluations; a dash before the first one."
     return Table(title, head, rows, "l" + "r" * (len(head) - 1), note)
 
 
 def _loss_of(runs: Sequence[Run]) -> str:
-    """MLM loss, or CLM loss where that is what all runs have."""
+    """Label of the loss: "MLM loss", "CLM loss", or "loss" if runs differ."""
     names = {OBJECTIVES[run.objective] for run in runs}
     return f"{names.pop()} loss" if len(names) == 1 else "loss"
 
@@ -105,7 +105,7 @@ def write_page(path: Path, runs: Sequence[Run]) -> Path:
     if in_bits(runs):
         drawn += _curves(
             runs,
-            f"{loss} by character",
+            f"{loss} per character",
             lambda run, line: run.bits_per_char(line[f"{run.objective}_loss"]),
             y="bits",
         )
@@ -116,14 +116,15 @@ def write_page(path: Path, runs: Sequence[Run]) -> Path:
         y="accuracy",
         percent=True,
     )
+    folders = tuple((run.name, str(run.folder)) for run in runs)
     sections = (
         Section("Held-out loss", tuple(drawn)),
         Section("Held-out accuracy", tuple(accuracy)),
-        Section("Figures", (*tables(runs), _folders(runs))),
+        Section("Figures", (*tables(runs), Table("Folders", ("run", "folder"), folders, "lk"))),
     )
     names = [run.name for run in runs]
-    lede = difference(runs) or "Pretraining runs with the same tokenizer, measured on the same held-out rows."
-    remark = "Time is that of training alone, without evaluations and checkpoints."
+    lede = difference(runs) or "Pretraining runs with the same tokenizer, evaluated on the same held-out rows."
+    remark = "Time is training time, without evaluations and checkpoints."
     return write(path, "compare.html", names=names, what="runs", lede=lede, remark=remark, sections=sections)
 
 
@@ -135,7 +136,7 @@ def _curves(
     y: str,
     percent: bool = False,
 ) -> Iterator[Element]:
-    """A held-out figure of all runs against time, and against pieces, as far as these were measured."""
+    """A held-out figure of all runs against time and against pieces, as far as measured."""
     longest = max((float(run.seconds[-1]) for run in runs if run.seconds is not None), default=0.0)
     unit, name = time_axis(longest)
     for words, x, axis, size in (("time", name, _seconds, unit), ("pieces", "pieces", _pieces, 1.0)):
@@ -149,7 +150,3 @@ def _curves(
         if any(line.x for line in lines):
             whole, floor = words == "pieces", 0 if percent else None
             yield curves(f"{title} against {words}", lines, x=x, y=y, percent=percent, whole=whole, floor=floor)
-
-
-def _folders(runs: Sequence[Run]) -> Table:
-    return Table("Folders", ("run", "folder"), tuple((run.name, str(run.folder)) for run in runs), "lk")

@@ -1,4 +1,4 @@
-"""The comparison of artifacts of a task: the tables that the terminal shows, too, and a page with examples."""
+"""Comparison of models on one task: tables for terminal and page, and a page with examples."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,11 +18,11 @@ from pipelines.task_predictions import read_lines
 
 __all__ = ["tables", "write_page"]
 
-_EXAMPLES = 10  # of each side of a pair
+_EXAMPLES = 10  # for each side of a pair
 
 
 def tables(found: TaskComparison) -> list[Table]:
-    """The sides with all their scores, and their differences from the first one."""
+    """All scores of the sides, and the differences from the first one."""
     return [_scores(found), *([_differences(found)] if found.scores["comparisons"] else [])]
 
 
@@ -39,7 +39,7 @@ def _scores(found: TaskComparison) -> Table:
     )
     metrics = found.scores["metrics"]
     head = ("side", "model", "seeds", *metrics, f"95 % of {metrics[0]}")
-    note = "Mean of the seeds ± their deviation; interval of the first seed over other rows of this kind."
+    note = "Mean ± standard deviation over seeds; 95 % bootstrap interval over rows, first seed."
     return Table(f"Scores on {len(found.rows):,} rows", head, rows, "ll" + "r" * (len(head) - 2), note)
 
 
@@ -64,13 +64,13 @@ def _differences(found: TaskComparison) -> Table:
             cells += [f"{test['only_a']:,}", f"{test['only_b']:,}", _p_value(test["p_value"])]
         rows.append(tuple(cells))
     name = found.sides[0].name
-    head: tuple[str, ...] = ("less that of", "difference", "95 % interval", "p")
-    note = "The interval and p take examples and, with several seeds, seeds as chance."
+    head: tuple[str, ...] = ("compared with", "difference", "95 % interval", "p")
+    note = "Interval and p account for the sampling of examples and, with several seeds, of seeds."
     if counted:
         seeds = max(len(side.facts) for side in found.sides)
         head += ("only first right", "only other right", "McNemar's p" + (" of first seeds" if seeds > 1 else ""))
-        note += " McNemar: exact, of the first seeds."
-    title = f"{found.scores['metrics'][0]} of {name}, less that of others"
+        note += " McNemar: exact test, first seeds."
+    title = f"{found.scores['metrics'][0]} of {name}, minus that of others"
     return Table(title, head, tuple(rows), "l" + "r" * (len(head) - 1), note)
 
 
@@ -79,22 +79,19 @@ def _p_value(value: float) -> str:
 
 
 def write_page(path: Path, found: TaskComparison) -> Path:
-    """Writes the page. Returns its path. ArtifactError where a file of a curve is damaged."""
+    """Writes the page and returns its path. Raises ArtifactError if the file of a curve is damaged."""
     sentences = " ".join([one["sentence"] for one in found.scores["comparisons"]] + found.notes())
+    folders = tuple((side.name, str(side.folder)) for side in found.sides)
     sections = (
         Section("Scores", (*_intervals(found), *tables(found)), sentences),
         Section("Where they differ", tuple(_examples(found))),
         Section("Learning curves", tuple(_curves(found))),
-        Section("Folders", (Table("Folders", ("side", "folder"), _folders(found), "lk"),)),
+        Section("Folders", (Table("Folders", ("side", "folder"), folders, "lk"),)),
     )
     names = [side.name for side in found.sides]
-    lede = f"The same {len(found.rows):,} rows of a task of {found.task.name}, {found.task.about()}."
-    remark = "Intervals hold the middle 95 % of what other rows of this kind would give."
+    lede = f"Scores on the same {len(found.rows):,} rows of a {found.task.name} task, {found.task.about()}."
+    remark = "Intervals are 95 % bootstrap intervals."
     return write(path, "compare.html", names=names, what="models", lede=lede, remark=remark, sections=sections)
-
-
-def _folders(found: TaskComparison) -> tuple[tuple[str, str], ...]:
-    return tuple((side.name, str(side.folder)) for side in found.sides)
 
 
 def _intervals(found: TaskComparison) -> Iterator[Element]:
@@ -110,15 +107,15 @@ def _intervals(found: TaskComparison) -> Iterator[Element]:
     differences = [(one["names"][1], one["difference"], *one["interval"]) for one in found.scores["comparisons"]]
     if differences:
         reach = max(abs(value) for one in differences for value in one[1:])
-        title = f"{found.sides[0].name} less each other"
-        note = "In the middle of the scale there is no difference."
+        title = f"{found.sides[0].name} minus each other side"
+        note = "The middle of the scale means no difference."
         yield _on_a_scale(title, differences, -reach, reach, "+", note)
 
 
 def _on_a_scale(
     title: str, rows: Sequence[tuple[str, float, float, float]], left: float, right: float, sign: str, note: str = ""
 ) -> Intervals:
-    """rows: name, figure, and the ends of its interval."""
+    """Draws intervals on one scale. rows: (name, figure, low, high)."""
     width = right - left or 1.0
     shown = []
     for number, (name, *figures) in enumerate(rows):
@@ -128,7 +125,7 @@ def _on_a_scale(
 
 
 def _examples(found: TaskComparison) -> Iterator[Element]:
-    """Rows that one side of a pair has right more often than the other, or nearer; the clearest first."""
+    """Rows that one side of a pair predicts better than the other, largest difference first."""
     means = [np.mean([merits(found.task, found.rows, one) for one in side.predictions], axis=0) for side in found.sides]
     first = found.sides[0]
     for other, mean in zip(found.sides[1:], means[1:], strict=True):
@@ -142,10 +139,10 @@ def _examples(found: TaskComparison) -> Iterator[Element]:
 
 def _better(found: TaskComparison, better: Side, worse: Side) -> str:
     if found.task.name == "regression":
-        return f"{better.name} nearer than {worse.name}"
+        return f"{better.name} closer than {worse.name}"
     if max(len(side.facts) for side in (better, worse)) > 1:
         return f"{better.name} right more often than {worse.name}"
-    return f"{better.name} right, {worse.name} not"
+    return f"{better.name} right, {worse.name} wrong"
 
 
 def _entry(found: TaskComparison, number: int, sides: Sequence[Side]) -> Entry:
@@ -157,7 +154,7 @@ def _entry(found: TaskComparison, number: int, sides: Sequence[Side]) -> Entry:
 
 
 def _shown(row: Row, prediction: Any) -> str:
-    """A target or a prediction in a few words."""
+    """A target or a prediction as short text."""
     if isinstance(prediction, dict):
         if "choice" in prediction:
             return str(row["choices"][prediction["choice"]])
@@ -175,7 +172,7 @@ def _shown(row: Row, prediction: Any) -> str:
 
 
 def _curves(found: TaskComparison) -> Iterator[Element]:
-    """Validation scores by epoch and losses by step, of the first seed of each side that was trained."""
+    """Validation scores by epoch and losses by step, for the first seed of each trained side."""
     metric = found.scores["metrics"][0]
     lines: dict[str, list[Json]] = {}
     for side in found.sides:
@@ -191,4 +188,4 @@ def _curves(found: TaskComparison) -> Iterator[Element]:
             points = [(one[x], one[y]) for one in own if one.get("kind") == kind and one.get(y) is not None]
             drawn.append(Line(side_name, [at for at, _ in points], [value for _, value in points]))
         if any(line.x for line in drawn):
-            yield curves(title, drawn, x=x, y=name, note="Of the first seed of each side.")
+            yield curves(title, drawn, x=x, y=name, note="First seed of each side.")

@@ -1,4 +1,4 @@
-"""The course of a training, from metrics.jsonl and timing.jsonl: its figures by step, pieces and seconds."""
+"""The learning curves of a training by step, pieces and seconds, from metrics.jsonl and timing.jsonl."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _MINUTE, _HOUR = 60.0, 3600.0
 
 @dataclass(frozen=True)
 class Course:
-    """Lines of a training by their kind. timing: train lines of timing.jsonl, of all sittings; may be empty."""
+    """Log lines of a training by kind. timing: train lines of timing.jsonl, over all sessions; may be empty."""
 
     train: list[Json]
     heldout: list[Json]
@@ -23,16 +23,16 @@ class Course:
 
     @classmethod
     def of(cls, metrics: Sequence[Json], timing: Sequence[Json]) -> "Course":
-        """From the lines of both files."""
+        """Builds the course from the lines of both files."""
         train, heldout = ([line for line in metrics if line["kind"] == kind] for kind in ("train", "heldout"))
         return cls(train, heldout, [line for line in timing if line["kind"] == "train"])
 
     def seconds(self, lines: Sequence[Json]) -> NDArray[np.float64] | None:
-        """Seconds of training at the step of each line, without evaluations and checkpoints; None if not measured."""
+        """Training time in seconds at each line, without evaluations and checkpoints; None if not measured."""
         return self._measured(lines, [line["seconds"] for line in self.timing])
 
     def pieces(self, lines: Sequence[Json]) -> NDArray[np.float64] | None:
-        """Pieces trained on at each line, padding not counted. Runs that did not count them measured their speed."""
+        """Pieces trained on up to each line, without padding. Runs without counts are reconstructed from speed."""
         if all("pieces" in line for line in lines):
             return np.array([line["pieces"] for line in lines], dtype=np.float64)
         return self._measured(lines, [line["seconds"] * line["pieces_per_second"] for line in self.timing])
@@ -46,7 +46,7 @@ class Course:
 
     @property
     def waiting(self) -> float | None:
-        """Share of the time in which the device waited for rows; None if not measured."""
+        """Share of the time that the device waited for rows; None if not measured."""
         timed = [line for line in self.timing if line.get("waited_seconds") is not None]
         seconds = sum(line["seconds"] for line in timed)
         return sum(line["waited_seconds"] for line in timed) / seconds if seconds else None
@@ -60,7 +60,7 @@ class Course:
 
 
 def time_axis(longest: float) -> tuple[float, str]:
-    """Seconds in the unit of an axis that reaches `longest` seconds, and the axis' label."""
+    """The time unit in seconds, and its name, for an axis up to `longest` seconds."""
     for size, name in ((_HOUR, "hours"), (_MINUTE, "minutes")):
         if longest >= 2 * size:
             return size, name

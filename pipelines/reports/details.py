@@ -14,7 +14,7 @@ _DIGEST_CHARS = 12  # enough to tell digests apart by eye
 
 
 def facts(artifact: Artifact) -> tuple[Table, ...]:
-    """Run time and machine, shown unfolded; nothing where run.json has neither."""
+    """Run time and machine, always visible; empty if run.json has neither."""
     run = artifact.run
     rows = []
     if artifact.seconds is not None:
@@ -29,7 +29,7 @@ def facts(artifact: Artifact) -> tuple[Table, ...]:
 
 
 def origins(artifact: Artifact) -> tuple[Table, ...]:
-    """Counts, settings, inputs, versions, numerics and files, folded on the page. Tables without rows are left out."""
+    """Counts, settings, inputs, versions, numerics and files, collapsed on the page. Empty tables are left out."""
     record = artifact.record
     inputs = record.get("inputs") or {}
     digests = (inputs.get("artifacts") or {}).items()
@@ -53,7 +53,7 @@ def origins(artifact: Artifact) -> tuple[Table, ...]:
 
 
 def _rows(values: Any, name: Callable[[str], str] = str) -> tuple[tuple[str, str], ...]:
-    """name: what to show for a key."""
+    """The rows of nested values. name: turns a key into its label."""
     return tuple((name(key), formatting.value(value)) for key, value in _flat(values, "")) if values else ()
 
 
@@ -79,7 +79,7 @@ def _inputs(files: Any) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _files(files: Any) -> Iterator[tuple[str, str, str]]:
-    """A row per folder, however many parts it has, and a row per file at the top."""
+    """One row per folder with all its parts, and one row per file at the top level."""
     sizes: dict[str, list[int]] = {}
     for name, file in sorted((files or {}).items()):
         folder, slash, _ = name.rpartition("/")

@@ -36,7 +36,7 @@ class _Sample:
 
 @dataclass
 class Dropped:
-    """All dropped documents, counted and sampled in one pass. Memory grows with the near-duplicate clusters alone."""
+    """All dropped documents, counted and sampled in one pass. Memory grows only with the near-duplicate clusters."""
 
     artifact: Artifact
     drops: Drops = field(default_factory=Counter)
@@ -121,7 +121,7 @@ class Dropped:
 
 
 def _draw(batch: pa.RecordBatch, column: str) -> dict[str, list[tuple[bytes, int]]]:
-    """For each value of the column, (key, row) of the 20 rows with the lowest keys, a key being the hash of the id."""
+    """For each value of the column, (key, row) of the 20 rows with the lowest keys. A key is the hash of the id."""
     drawn: dict[str, list[tuple[bytes, int]]] = {}
     values, ids = (batch.column(name).to_pylist() for name in (column, "id"))
     for row, (value, id) in enumerate(zip(values, ids, strict=True)):

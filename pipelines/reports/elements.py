@@ -1,4 +1,4 @@
-"""What a page consists of: plain records that templates/elements.html renders by their `kind`.
+"""The elements of a page: plain records that templates/elements.html renders by their `kind`.
 
 The template escapes all text in them except `Picture.svg`, which holds no text from the data.
 """
@@ -35,7 +35,7 @@ _NARROW_COLUMNS = 3  # and a matrix with more
 
 @dataclass(frozen=True)
 class Headline:
-    """A key figure, its label, and a note that qualifies it (an error, a baseline)."""
+    """A key figure, its label, and a qualifying note (an error, a baseline)."""
 
     value: str
     label: str
@@ -46,7 +46,7 @@ class Headline:
 class Bar:
     """A row of a bar chart. parts: the share of the track (0 to 1) of each colour. text: the figure at its end.
 
-    korean: the label is Korean, and is marked so for fonts and screen readers.
+    korean: the label is Korean; marked in HTML for fonts and screen readers.
     """
 
     label: str
@@ -67,7 +67,7 @@ class Bars:
 
     @property
     def wide(self) -> bool:
-        """True if it is long enough for two columns."""
+        """Whether the chart is long enough for two columns."""
         return len(self.bars) > _LONG_BARS
 
 
@@ -110,7 +110,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Table:
-    """A table. align: one letter per column, l(eft), r(ight, for numbers) or k (left, Korean text). folded: unfolds."""
+    """A table. align: a letter per column, l(eft), r(ight, for numbers) or k (left, Korean text). folded: collapsed."""
 
     kind: ClassVar[str] = "table"
     title: str
@@ -127,7 +127,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A confusion matrix: true labels by predictions. cells: (count, share of its row) each."""
+    """A confusion matrix: true labels by predictions. cells: (count, share of the row)."""
 
     kind: ClassVar[str] = "matrix"
     title: str
@@ -143,7 +143,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Code:
-    """Lines to copy; a click selects all of them."""
+    """Code to copy; a click selects all of it."""
 
     kind: ClassVar[str] = "code"
     wide: ClassVar[bool] = True
@@ -156,8 +156,8 @@ class Code:
 class Entry:
     """An example text.
 
-    head: its id. facts: (name, value) pairs below it. passage: its context, as stretches of text with their marks: any
-    of "right" (correct answer) and "given" (prediction).
+    head: its id. facts: (name, value) pairs below it. passage: its context, as stretches of text with marks: "right"
+    (correct answer), "given" (prediction), both or none.
     """
 
     head: str
@@ -168,7 +168,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Folded:
-    """Examples that unfold."""
+    """Collapsible examples."""
 
     kind: ClassVar[str] = "folded"
     title: str
@@ -178,7 +178,7 @@ class Folded:
 
 @dataclass(frozen=True)
 class Guess:
-    """A piece that a model expects in a gap, and its probability as text. right: it is the piece of the text."""
+    """A piece predicted for a gap, and its probability as text. right: whether it is the original piece."""
 
     piece: str
     share: str
@@ -187,7 +187,7 @@ class Guess:
 
 @dataclass(frozen=True)
 class Gap:
-    """A gap, the piece that belongs there, and the guesses at each evaluation, the likeliest first."""
+    """A gap: the original piece, and the guesses at each evaluation, most likely first."""
 
     piece: str
     guesses: tuple[tuple[Guess, ...], ...]
@@ -195,7 +195,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Gapped:
-    """A text with gaps and what a model expects in them. text: one stretch more than gaps. head: the evaluations."""
+    """A text with gaps and their predictions. text: one stretch more than gaps. head: evaluations."""
 
     kind: ClassVar[str] = "gapped"
     wide: ClassVar[bool] = False
@@ -211,7 +211,7 @@ Element = Bars | Code | Folded | Gapped | Intervals | Matrix | Picture | Table
 
 @dataclass(frozen=True)
 class Section:
-    """Elements under one heading. Narrow ones stand side by side where there is room."""
+    """Elements under one heading. Narrow ones stand side by side if there is room."""
 
     title: str
     elements: tuple[Element, ...]

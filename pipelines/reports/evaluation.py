@@ -1,4 +1,4 @@
-"""What pages of tasks have in common: scores on one scale, curves of trainings, calibration, groups by length."""
+"""Shared by the pages of tasks: scores on one scale, learning curves, calibration, groups by length."""
 
 import itertools
 import math
@@ -38,7 +38,7 @@ _NAMES = {
     "scratch": "not pretrained",
     "tfidf": "TF-IDF baseline",
     "majority": "majority baseline",
-    "mean": "baseline that says the mean",
+    "mean": "mean baseline",
     "dictionary": "dictionary baseline",
 }
 _COLOURS = {"pretrained": 1, "scratch": 2, "tfidf": 3}
@@ -50,7 +50,7 @@ _FOLDERS = re.compile(r"(?<![\w/])/(?:[^/\n:;,]+/)+")
 
 
 def model_name(name: str) -> str:
-    """The name of a model in scores.json, as people read it."""
+    """The display name of a model in scores.json."""
     return _NAMES.get(name, name)
 
 
@@ -59,7 +59,7 @@ def colour_of(name: str) -> int:
 
 
 def known(score: Any) -> bool:
-    """Whether a score is a number: undefined ones are None or NaN."""
+    """Whether a score is defined: undefined ones are None or NaN."""
     return isinstance(score, int | float) and math.isfinite(score)
 
 
@@ -69,7 +69,7 @@ def is_share(metric: str) -> bool:
 
 
 def score_text(metric: str, score: Any, places: int = 1) -> str:
-    """0.5124 -> 51.2 %, or 0.512 of a correlation; undefined -> a dash."""
+    """0.5124 -> 51.2 %, or 0.512 for a correlation; undefined -> a dash."""
     if not known(score):
         return formatting.decimal(None)
     return formatting.percent(score, places) if is_share(metric) else formatting.decimal(score, places + 2)
@@ -94,7 +94,7 @@ def on_one_scale(
     end: Callable[[float], str] = lambda value: formatting.percent(value, 0),
     note: str = "",
 ) -> Intervals:
-    """Scores up to 1 on a scale that begins and ends at multiples of 0.05. lowest: what a score can be."""
+    """Scores up to 1, on a scale that begins and ends at multiples of 0.05. lowest: minimum of the metric."""
     low, high = min(score.low for score in scores), max(score.high for score in scores)
     left = max(lowest, min(math.floor(20 * low) / 20, 0.95))
     right = min(1.0, max(math.ceil(20 * high) / 20, left + 0.05))
@@ -114,8 +114,8 @@ def calibration(
 ) -> Iterator[Element]:
     """Reliability diagram: mean prediction and share of outcomes in ten bins. Empty bins are left out.
 
-    probabilities: (N,) from 0 to 1; without a finite one, no diagram. outcomes: (N,) bool or 0 and 1, whether what they
-    are of happened.
+    probabilities: (N,) from 0 to 1; without a finite one, no diagram. outcomes: (N,) bool or 0 and 1, whether the event
+    occurred.
     """
     finite = np.isfinite(probabilities)
     if not finite.any():
@@ -141,7 +141,7 @@ def calibration(
 
 
 class Series(NamedTuple):
-    """What of the lines of one kind in metrics/*.jsonl is drawn. y: its unit or name, above the axis."""
+    """A quantity to draw, from the lines of one kind in metrics/*.jsonl. y: its unit or name, above the axis."""
 
     title: str
     kind: str
@@ -151,7 +151,7 @@ class Series(NamedTuple):
 
 
 def training_curves(artifact: Artifact, series: Iterable[Series], stems: Iterable[str] = ()) -> Iterator[Element]:
-    """A chart for each series with a line a training. stems: of the files drawn; none: all."""
+    """A chart per series with a line per training. stems: of the files to draw; empty: all."""
     wanted = set(stems)
     paths = [path for path in artifact.parts("metrics/*.jsonl") if not wanted or path.stem in wanted]
     runs = {run_name(path.stem): artifact.lines(f"metrics/{path.name}") for path in paths}
@@ -166,16 +166,16 @@ def training_curves(artifact: Artifact, series: Iterable[Series], stems: Iterabl
 
 
 def run_name(stem: str) -> str:
-    """A metrics file's name in words: scratch-rate-0.0005-seed-0 -> not pretrained, rate 0.0005, seed 0."""
+    """The display name of a metrics file: scratch-rate-0.0005-seed-0 -> not pretrained, rate 0.0005, seed 0."""
     name, *choices = stem.split("-rate-", 1)
-    said = (choice.replace("-batch-", ", batch ").replace("-epochs-", ", epochs ") for choice in choices)
-    return ", ".join([model_name(name), *("rate " + choice.replace("-seed-", ", seed ") for choice in said)])
+    words = (choice.replace("-batch-", ", batch ").replace("-epochs-", ", epochs ") for choice in choices)
+    return ", ".join([model_name(name), *("rate " + choice.replace("-seed-", ", seed ") for choice in words)])
 
 
 def by_length(title: str, lengths: np.ndarray, right: np.ndarray, *, what: str) -> Bars:
-    """Share of the texts that are right, for about five groups of as many texts, short to long.
+    """Share of correct texts in about five groups of equal size, short to long.
 
-    lengths: (N,) characters, at least one. right: (N,) from 0 to 1. what: the texts that are counted.
+    lengths: (N,) characters, N at least 1. right: (N,) from 0 to 1. what: word for the texts.
     """
     ends = np.unique(np.quantile(lengths, np.linspace(0, 1, _GROUPS + 1)[1:], method="higher"))
     group = np.searchsorted(ends, lengths)
@@ -186,27 +186,27 @@ def by_length(title: str, lengths: np.ndarray, right: np.ndarray, *, what: str) 
         span = formatting.count(first) if first == last else f"{formatting.count(first)}–{formatting.count(last)}"
         text = f"{formatting.percent(share)} of {formatting.count(inside.sum())}"
         bars.append(Bar(f"{span} characters", (share,), text))
-    return Bars(title, tuple(bars), note=f"Groups of about as many {what} each.")
+    return Bars(title, tuple(bars), note=f"Groups with about the same number of {what}.")
 
 
 def beginning(text: str) -> str:
-    """A text as an example shows it: long ones are cut."""
+    """A text for display in an example, truncated if long."""
     if not text.strip():
         return "(empty)"
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]} …"
 
 
 def without_folders(text: str) -> str:
-    """The text without the folders of absolute paths in it, which say nothing elsewhere: /home/me/a.csv -> a.csv."""
+    """The text with absolute paths reduced to file names: /home/me/a.csv -> a.csv."""
     return _FOLDERS.sub("", text)
 
 
 def marked(
     text: str, spans: Mapping[str, Sequence[Sequence[int]]], start: int = 0
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The text in stretches, each with the names of the spans that it is in, cut where a span begins or ends.
+    """Splits a text where spans begin or end; each stretch comes with the names of the spans that cover it.
 
-    spans: name -> half-open spans. start: the place of the text's first character.
+    spans: name -> half-open spans. start: offset of the first character of the text.
     """
     places = {place for own in spans.values() for span in own for place in span[:2]}
     bounds = [start, *sorted(place for place in places if start < place < start + len(text)), start + len(text)]
@@ -216,7 +216,7 @@ def marked(
 
 
 def chosen_stem(row: Json) -> str:
-    """The name of the metrics file of a training in scores.json (experiments.py)."""
+    """The stem of the metrics file of a training in scores.json (experiments.py)."""
     words = (("learning_rate", "rate"), ("batch_size", "batch"), ("epochs", "epochs"))
     parts = [row["name"], *(f"{word}-{row[key]:g}" for key, word in words if key in row)]
     return f"{'-'.join(parts)}-seed-{row['seed']}"

@@ -1,4 +1,4 @@
-"""Numbers as text for people."""
+"""Formatting of numbers for display."""
 
 import math
 
@@ -43,7 +43,7 @@ def percent(share: float | None, places: int = 1) -> str:
 
 
 def ratio(part: float, whole: float) -> float:
-    """part / whole; 0 where whole is 0."""
+    """part / whole; 0 if whole is 0."""
     return part / whole if whole else 0.0
 
 
@@ -83,7 +83,7 @@ def minutes(seconds: int) -> str:
 
 
 def value(thing: object) -> str:
-    """A setting, count or version of a record; whole numbers with thousands separators."""
+    """A setting, count or version of a record; integers with thousands separators."""
     if isinstance(thing, bool) or thing is None:
         return {True: "yes", False: "no", None: "none"}[thing]
     if isinstance(thing, int):

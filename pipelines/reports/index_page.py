@@ -18,15 +18,15 @@ from pipelines.stages.table import STAGES, TASK, is_task, stage_named
 
 __all__ = ["index"]
 
-_HEADLINES = 4  # on top of the page
+_HEADLINES = 4  # at the top of the page
 
 
 @dataclass(frozen=True)
 class Box:
     """A stage on the index.
 
-    state: "done", "stale" (an artifact it was made from has changed), "partial", "broken" (unreadable), "absent" or
-    "unused" (not in the recipe). words: the stage's title. why: the reason for the state.
+    state: "done", "stale" (an input has changed), "partial", "broken" (unreadable), "absent" or "unused" (not in the
+    recipe). words: the title of the stage. why: the reason for the state.
     """
 
     stage: str
@@ -83,7 +83,7 @@ def index(recipe_folder: Path, stages: Sequence[str] | None = None) -> Path:
 
 
 def _results(done: Sequence[Box]) -> list[Headline]:
-    """On top: each finished stage's first headline, named in full, with its other headlines as the note."""
+    """Top of the page: the first headline of each finished stage, named in full, with its other headlines as a note."""
     results = []
     for box in done:
         entry = stage_named(box.stage)
@@ -92,21 +92,21 @@ def _results(done: Sequence[Box]) -> list[Headline]:
             name = entry.result.replace("{}", first.label)
             notes = (first.note, *(f"{other.value} {other.label}" for other in others))
             results.append((box.stage, Headline(first.value, name, "; ".join(note for note in notes if note))))
-    if len(results) > _HEADLINES:  # the table below has those of sections [tasks.NAME]
+    if len(results) > _HEADLINES:  # results of sections [tasks.NAME] are in the table below
         results = [result for result in results if not is_task(result[0])]
     return [headline for _, headline in results]
 
 
 def _compared(recipe_folder: Path, done: Sequence[Box]) -> Table | None:
-    """The table of the tasks that are done; None without any."""
-    found = []
+    """The table of finished tasks; None if there are none."""
+    results = []
     for box in done:
         if has_result(box.stage):
-            with contextlib.suppress(ArtifactError):  # its box says what is wrong
+            with contextlib.suppress(ArtifactError):  # its box shows the error
                 artifact = Artifact.open(recipe_folder / box.stage)
                 with drawing(artifact):
-                    found.append(result_of(artifact))
-    return table(found) if found else None
+                    results.append(result_of(artifact))
+    return table(results) if results else None
 
 
 def _box(recipe_folder: Path, stage: str) -> Box:
@@ -135,7 +135,7 @@ def _title(stage: str) -> str:
 
 
 def _digest(folder: Path) -> str | None:
-    """None where there is no readable artifact."""
+    """The digest of an artifact; None if it cannot be read."""
     try:
         return str(Artifact.open(folder).record.get("digest"))
     except ArtifactError:

@@ -22,13 +22,13 @@ USE = Use(
 )
 
 _CAUSES = {
-    "unreachable": "can hardly match: no span of pieces is exactly a correct answer",
+    "unreachable": "can hardly match: no span of pieces equals a correct answer",
     "boundary": "overlaps a correct answer, off by at most three characters (학교에 for 학교)",
     "overlap": "overlaps a correct answer, off by more",
     "elsewhere": "does not overlap a correct answer",
 }
 _MARKED = "Questions with their contexts; the correct answer in green, the predicted one in red and underlined."
-_LONGEST_CHARS = 40  # the last point of the histogram: this long or longer
+_LONGEST_CHARS = 40  # last point of the histogram: this long or longer
 
 
 def headlines(artifact: Artifact) -> tuple[Headline, ...]:
@@ -93,7 +93,7 @@ def _answers(scores: Json) -> Iterator[Element]:
 
 
 def _histogram(name: str, numbers: list[int]) -> Line:
-    """Answers of each length; the last length shown includes all longer ones."""
+    """Number of answers by length; the last point includes all longer ones."""
     shown = [*numbers[:_LONGEST_CHARS], sum(numbers[_LONGEST_CHARS:])]
     shown = shown[: len(numbers)]
     return Line(name, list(range(len(shown))), shown)
@@ -107,7 +107,7 @@ def _curves(artifact: Artifact) -> Iterator[Element]:
 
 
 def _misses(scores: Json) -> Iterator[Element]:
-    """Folded by cause; the most frequent cause is open."""
+    """Missed answers by cause, with the most frequent cause expanded."""
     for place, cause in enumerate(_by_frequency(scores["by_cause"])):
         entries = []
         for miss in scores["misses"]:
@@ -120,7 +120,7 @@ def _misses(scores: Json) -> Iterator[Element]:
 
 
 def _passage(miss: Json) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The context around both answers, cut where a mark begins or ends; nothing in artifacts without snippets."""
+    """The context around both answers, as marked stretches; empty for artifacts without snippets."""
     spans = {"right": miss.get("answer_span"), "given": miss.get("prediction_span")}
     marks = {name: span for name, span in spans.items() if span}
     for number, snippet in enumerate(miss.get("snippets", ())):

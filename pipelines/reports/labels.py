@@ -1,4 +1,4 @@
-"""Keys of a record in words: `train_windows_without_answer` -> training windows without an answer."""
+"""Display names for keys of a record: `train_windows_without_answer` -> training windows without an answer."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ OBJECTIVES: Mapping[str, str] = {
     "rtd": "replaced token detection",
     "distill": "distillation",
 }
-"""What pretraining learns, as people call it; those that predict pieces come first."""
+"""Display names of the pretraining objectives; those that predict pieces come first."""
 
 _LABELS: Mapping[str, str] = {
     "auprc": "AUPRC",
@@ -62,18 +62,18 @@ _LABELS: Mapping[str, str] = {
     "unseen": "unseen test reviews",
     "validation": "validation reviews",
 }
-_NAMING = ("contaminated", "evaluation", "kept")  # followed by a name from the recipe
+_NAMING = ("contaminated", "evaluation", "kept")  # keys followed by a name from the recipe
 
 
 def predicting(figures: Mapping[str, object]) -> str:
-    """The objective among these figures of pretraining that predicts pieces: "mlm" or "clm"."""
+    """The objective in these pretraining figures that predicts pieces: "mlm" or "clm"."""
     return "clm" if "clm_loss" in figures else "mlm"
 
 
 def label(key: str) -> str:
-    """The words for a key, the parts of a dotted one joined by commas: kept.wiki -> kept, wiki.
+    """The display name of a key. Parts of a dotted key are joined by commas: kept.wiki -> kept, wiki.
 
-    A key without words of its own gets spaces for its underscores.
+    For unknown keys, underscores become spaces.
     """
     if key in _LABELS:
         return _LABELS[key]

@@ -1,4 +1,4 @@
-"""Pages of layers: a curve and a table of their scores; the texts of a labelled set in two dimensions, by layer."""
+"""Pages on layers: scores by layer as curve and table; texts of a labelled file in two dimensions, by layer."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,15 +17,15 @@ _HEADS = {"linear": "Linear heads", "mlp": "Heads with a hidden layer", "bilstm"
 
 
 def write_page(path: Path, name: str, record: Mapping[str, Any]) -> Path:
-    """Writes the page. record: as in layers.json. Returns its path."""
+    """Writes the page of scores by layer and returns its path. record: as in layers.json."""
     head = _HEADS[record["features"]["head"]]
     about = f"{head} on the {record['num_layers']} layers of a frozen encoder, and on the embeddings below them."
-    note = "The encoder stays as it is; heads learn from its vectors."
+    note = "The encoder is frozen; heads are trained on its vectors."
     return write(path, "layers.html", name=name, about=about, legend=(), blocks=list(_blocks(record)), note=note)
 
 
 def write_pictures(path: Path, name: str, record: Mapping[str, Any]) -> Path:
-    """Writes the page of a set's texts by layer. record: what looking_layers.layer_points gives. Returns its path."""
+    """Writes the page of texts by layer and returns its path. record: from looking_layers.layer_points."""
     labels = record["labels"]
     legend = [(label, number, False) for number, label in enumerate(labels[:COLOURS], start=1)]
     legend += [("others", 0, False)] if len(labels) > COLOURS else []
@@ -34,15 +34,15 @@ def write_pictures(path: Path, name: str, record: Mapping[str, Any]) -> Path:
             "Embeddings" if number == 0 else f"Layer {number}",
             np.asarray(layer["points"]),
             record["members"],
-            note=f"Nearest other text with the same label: {formatting.percent(layer['neighbours'])}.",
+            note=f"Nearest neighbour has the same label: {formatting.percent(layer['neighbours'])}.",
         )
         for number, layer in enumerate(record["layers"])
     ]
     count, way = formatting.count(len(record["members"])), {"pca": "principal components", "tsne": "t-SNE"}
-    about = f"{count} texts in each layer of {name}: the mean of their pieces' vectors, in two dimensions."
+    about = f"{count} texts in each layer of {name}: mean vectors over pieces, projected to two dimensions."
     note = (
-        f"Drawn by {way[record['way']]}. Neighbours are counted by cosine in all dimensions; labels drawn at random"
-        f" would give {formatting.percent(record['chance'])}."
+        f"Projected by {way[record['way']]}. Neighbours are by cosine in all dimensions; chance level"
+        f" {formatting.percent(record['chance'])}."
     )
     return write(path, "layers.html", name=record["set"], about=about, legend=legend, blocks=blocks, note=note)
 
@@ -57,30 +57,28 @@ def _blocks(record: Mapping[str, Any]) -> Iterator[Element]:
     for model in known:
         if model["name"] in (record["best"], *record["baselines"]) and not model["name"].isdecimal():
             lines.append(Line(model["name"], [0, record["num_layers"]], [model[metric]["mean"]] * 2, reference=True))
-    note = "Means over seeds; the band is their 95 % interval. Layer 0 is the embeddings."
+    note = "Means over seeds with their 95 % interval. Layer 0 is the embeddings."
     yield curves(f"{label} by layer", lines, x="layer", y=label, note=note)
     rows = tuple(
         (
             model["name"],
             "–" if model[metric] is None else formatting.decimal(model[metric]["mean"], 3),
-            "–" if model[metric] is None or model[metric]["low"] is None else _interval(model[metric]),
+            "–"
+            if model[metric] is None or model[metric]["low"] is None
+            else "{low:.3f} to {high:.3f}".format(**model[metric]),
             formatting.decimal(model["validation"], 3),
             formatting.count(model["seeds"]),
         )
         for model in record["models"]
     )
-    note = "Choose a layer by the column of validation: among so many, the best score on test rows is partly luck."
+    note = "Choose a layer by the validation column: the best of many test scores is partly luck."
     if record["scored_on"] == "valid":
-        note = "Scored on the validation rows, which chose the epoch: the scores flatter, the best one most."
+        note = "Scored on the validation rows, which also chose the epoch: scores are optimistic, the best one most."
     yield Table("Layers and combinations", ("layers", label, "interval", "validation", "seeds"), rows, "lrrrr", note)
 
 
 def _end(spread: Mapping[str, float | None], end: str) -> float:
-    """An end of the interval; the mean where there is a single seed."""
+    """An end of the interval; the mean if there is a single seed."""
     value = spread["mean"] if spread[end] is None else spread[end]
     assert value is not None
     return value
-
-
-def _interval(spread: Mapping[str, float]) -> str:
-    return f"{spread['low']:.3f} to {spread['high']:.3f}"

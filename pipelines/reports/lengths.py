@@ -11,13 +11,13 @@ __all__ = ["Lengths"]
 
 
 class Lengths:
-    """Collects lengths. Memory: 4 bytes per length, so the caller must bound what it adds (`record.sampled`)."""
+    """Collects lengths. Memory: 4 bytes per length, so callers must limit what they add (`record.sampled`)."""
 
     def __init__(self) -> None:
         self._arrays: dict[str, list[np.ndarray]] = {}
 
     def add(self, sources: pa.Array, values: pa.Array) -> None:
-        """sources: (N,) strings. values: (N,) whole numbers, the lengths."""
+        """Adds lengths. sources: (N,) strings. values: (N,) integers."""
         numbers = values.to_numpy(zero_copy_only=False).astype(np.int32)
         encoded = sources.dictionary_encode()
         indices = encoded.indices.to_numpy()
@@ -25,11 +25,11 @@ class Lengths:
             self._arrays.setdefault(source, []).append(numbers[indices == index])
 
     def elements(self, title: str, *, unit: str, note: str = "") -> tuple[Element, ...]:
-        """A histogram and a table of quantiles; nothing if no length was added. unit: plural, as of `add`'s values."""
+        """A histogram and a table of quantiles; empty if no length was added. unit: of the lengths, plural."""
         series = {source: np.concatenate(self._arrays[source]) for source in sorted(self._arrays)}
         if not series:
             return ()
-        note += "Each source's outline has the same area."
+        note += "All outlines have the same area."
         if len(series) > COLOURS:
             note += f" Only the first {COLOURS} sources are drawn."
         rows = []

@@ -1,4 +1,4 @@
-"""Which module draws the page of a stage."""
+"""The module that draws the page of a stage."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ __all__ = ["page_of"]
 
 
 class _Plain:
-    """The page of a stage without a module of its own: the record alone."""
+    """The default page, for stages without their own module: only the record."""
 
     def headlines(self, artifact: Artifact) -> Sequence[Headline]:
         return ()
@@ -22,6 +22,6 @@ class _Plain:
 
 
 def page_of(stage: str) -> Any:
-    """The stage's page: `headlines(artifact)`, `story(artifact)` and, where its artifact can be used, `USE`."""
+    """The page module of a stage: `headlines(artifact)`, `story(artifact)` and, if the artifact can be used, `USE`."""
     entry = stage_named(stage)
     return imported(entry.page) if entry is not None and entry.page else _Plain()

@@ -60,6 +60,8 @@ def story(artifact: Artifact) -> Story:
     scores = artifact.json("scores.json")
     predictions = _read_predictions(artifact)
     title = _title(scores["rows"])
+    accuracy = Series("Validation accuracy", "heldout", "accuracy", "accuracy", percent=True)
+    loss = Series("Training loss", "train", "loss", "nats")
     counts = [f"{formatting.count(number)} {label(name)}" for name, number in scores["counts"].items()]
     return Story(
         title=title,
@@ -67,18 +69,18 @@ def story(artifact: Artifact) -> Story:
         sections=(
             Section("Test accuracy", tuple(_accuracies(scores["rows"]))),
             Section("Confusion and calibration", tuple(_confusion(scores["confusion"], predictions))),
-            Section("Training", tuple(_curves(artifact))),
+            Section("Training", tuple(training_curves(artifact, (accuracy, loss)))),
             Section(
                 "Most confident errors",
                 tuple(_errors(predictions)),
-                "Errors of the first model above, with the probability that it gave the wrong label.",
+                "Errors of the first model above, with its probability of the wrong label.",
             ),
         ),
     )
 
 
 def _first_seeds(models: list[Json]) -> dict[str, Json]:
-    """Name -> the model of that name with the first seed."""
+    """Name -> the first-seed model of that name."""
     first: dict[str, Json] = {}
     for model in models:
         first.setdefault(model["name"], model)
@@ -143,7 +145,7 @@ def _name(model: Json) -> str:
 
 @dataclass(frozen=True)
 class _Predictions:
-    """Of the first model. errors: the most confident ones, at most 20 per label. The arrays: (N,), one per review."""
+    """Predictions of the first model. errors: most confident first, at most 20 per label. Arrays: (N,)."""
 
     errors: list[dict[str, Any]]
     labels: np.ndarray  # 0 or 1
@@ -179,11 +181,6 @@ def _confusion(counts: list[list[int]], predictions: _Predictions) -> Iterator[E
     yield from calibration(
         predictions.probability, predictions.labels, x="predicted probability of positive", y="share of positives"
     )
-
-
-def _curves(artifact: Artifact) -> Iterator[Element]:
-    accuracy = Series("Validation accuracy", "heldout", "accuracy", "accuracy", percent=True)
-    yield from training_curves(artifact, (accuracy, Series("Training loss", "train", "loss", "nats")))
 
 
 def _errors(predictions: _Predictions) -> Iterator[Element]:

@@ -21,21 +21,23 @@ def render(folder: Path) -> Path:
     """Writes `report.html` into a finished artifact's folder and returns its path.
 
     The same artifact (run.json included) gives the same bytes. Raises ArtifactError, naming the file, if the folder
-    holds no finished artifact, or if a file is unreadable or lacks what the page shows.
+    holds no finished artifact, or if a file is unreadable or incomplete.
     """
     artifact = Artifact.open(folder)
     module = page_of(artifact.stage)
     resolved = folder.resolve()
     with drawing(artifact):
         story, headlines = module.story(artifact), module.headlines(artifact)
-        # A figure of the title is no headline, too. A no-break space keeps "92.4 %" one word.
+        # A figure in the title is not repeated as a headline. A no-break space keeps "92.4 %" one word.
         in_title = [word.rstrip(",") for word in story.title.split(" ")]
         return write(
             folder / PAGE,
             "report.html",
-            aside=resolved.with_name(f".{resolved.name}.{PAGE}.tmp"),  # inside, half a page would count as an output
+            aside=resolved.with_name(
+                f".{resolved.name}.{PAGE}.tmp"
+            ),  # inside the folder, a half-written page would count as output
             artifact=artifact,
-            indexed=resolved.name == artifact.stage,  # else it is in a place of its own
+            indexed=resolved.name == artifact.stage,  # else the artifact lies outside a recipe
             headlines=[headline for headline in headlines if headline.value not in in_title],
             story=story,
             usage=usage({artifact.stage: folder}),
@@ -51,7 +53,7 @@ def write(path: Path, template: str, *, aside: Path | None = None, **values: Any
 
 
 def filled(template: str, **values: Any) -> str:
-    """A template with its values: the text of a page.
+    """Fills a template and returns the text of the page.
 
     Control and invisible characters, bidi marks included, and lone surrogates are shown as escapes.
     """

@@ -24,10 +24,10 @@ __all__ = ["COLOURS", "Line", "columns", "curves", "groups", "lengths", "scatter
 
 COLOURS = 5  # series colours in the style sheet
 
-_POINTS = 240  # longer series are averaged down: a phone has no more pixels
+_POINTS = 240  # longer series are averaged: a phone has no more pixels
 _DOTS = 1_000  # of a scatter plot
-_FEW_POINTS = 12  # up to here each point gets a marker
-_PLACE = (0.13, 0.18, 0.85, 0.71)  # of the axes in the picture: fixed, so that neighbouring charts line up
+_FEW_POINTS = 12  # up to this many, each point gets a marker
+_PLACE = (0.13, 0.18, 0.85, 0.71)  # of the axes in the picture; fixed, so that neighbouring charts line up
 _WIDE_PLACE = (0.01, 0.18, 0.98, 0.8)  # without numbers on the y axis
 _SIZE_INCHES = (4.8, 2.7)
 _INK, _MUTED, _RULE = "#0a0a01", "#0a0a02", "#0a0a03"
@@ -83,7 +83,7 @@ def curves(
 ) -> Picture | Table:
     """A line chart, or a table if no line has more than one point.
 
-    x, y: axis labels. percent: y values are shares. whole, whole_y: x and y are whole numbers. floor: where y begins.
+    x, y: axis labels. percent: y values are shares. whole, whole_y: x and y are integers. floor: lower limit of y.
     """
     measured = [line for line in lines if not line.reference]
     if all(len(line.x) < 2 for line in measured):
@@ -93,7 +93,7 @@ def curves(
             return Table(title, (x, y), tuple(row[1:] for row in rows), "rr", note)
         return Table(title, ("", x, y), rows, "lrr", note)
 
-    # Colour 0, grey, is for baselines and for the series beyond the last colour.
+    # Colour 0, grey, is for baselines and series beyond the last colour.
     numbers = iter(range(1, COLOURS + 1))
     coloured = [(line, 0 if line.reference else next(numbers, 0)) for line in lines]
 
@@ -125,7 +125,7 @@ def _figure(number: float) -> str:
 
 
 def _locator(number: int, whole: bool) -> MaxNLocator:
-    """About `number` ticks. whole: at whole numbers only, even if a single one is left."""
+    """A locator of about `number` ticks. whole: only at integers, even if that leaves one."""
     return MaxNLocator(number, integer=True, min_n_ticks=1) if whole else MaxNLocator(number)
 
 
@@ -133,7 +133,7 @@ def lengths(title: str, series: Mapping[str, np.ndarray], *, x: str, note: str =
     """Histograms of lengths on a logarithmic axis, one outline for each of the first five series.
 
     series: name -> lengths, (N,) integers; zeros are left out. All outlines have the same area, so that series of
-    different size compare; heights are densities over the logarithm and have no scale.
+    different sizes are comparable; heights are densities over the logarithm and have no scale.
     """
     shown = {name: array[array > 0] for name, array in list(series.items())[:COLOURS]}
     shown = {name: array for name, array in shown.items() if array.size}
@@ -186,7 +186,7 @@ def shares(title: str, series: Mapping[str, np.ndarray], *, x: str, note: str = 
 
 
 def columns(title: str, heights: Sequence[float], *, x: str, y: str, first: int = 0, note: str = "") -> Picture:
-    """A column chart over whole numbers. heights[i] belongs to first + i."""
+    """A column chart over integers. heights[i] belongs to first + i."""
 
     def draw(axes: Axes) -> None:
         axes.bar(np.arange(first, first + len(heights)), heights, width=0.82, color=_SERIES[0])
@@ -198,7 +198,7 @@ def columns(title: str, heights: Sequence[float], *, x: str, y: str, first: int 
 
 
 def scatter(title: str, xs: np.ndarray, ys: np.ndarray, *, x: str, y: str, note: str = "") -> Picture:
-    """Dots at (x, y), finite, with a dashed line where both are the same. Of many, some evenly chosen are drawn."""
+    """A scatter plot of finite (x, y) with a dashed diagonal. At most 1,000 evenly spaced rows are drawn."""
     shown = np.unique(np.linspace(0, len(xs) - 1, min(len(xs), _DOTS)).round().astype(int))
     ends = [float(min(xs.min(), ys.min())), float(max(xs.max(), ys.max()))]
 
@@ -219,7 +219,7 @@ def scatter(title: str, xs: np.ndarray, ys: np.ndarray, *, x: str, y: str, note:
 
 
 def groups(title: str, points: np.ndarray, members: Sequence[int], *, note: str = "") -> Picture:
-    """Dots in two dimensions without axes: (N, 2), in the colour of each one's group; from the sixth on grey."""
+    """A scatter plot of (N, 2) points without axes, coloured by group; from the sixth group on grey."""
     numbers = np.asarray(members)
 
     def draw(axes: Axes) -> None:
@@ -235,7 +235,7 @@ def groups(title: str, points: np.ndarray, members: Sequence[int], *, note: str 
 
 
 def _averaged(x: Sequence[float], y: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
-    """Means over groups of neighbouring points if there are more than 240."""
+    """Averages groups of neighbouring points if there are more than 240."""
     xs, ys = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if len(xs) <= _POINTS:
         return xs, ys
@@ -246,7 +246,7 @@ def _averaged(x: Sequence[float], y: Sequence[float]) -> tuple[np.ndarray, np.nd
 
 
 def _label_axes(axes: Axes, x: str, y: str, *, percent: bool) -> None:
-    """Labels and tick formats: x below the axis, y above the upper left corner of the chart."""
+    """Sets labels and tick formats: x below the axis, y above the upper left corner of the chart."""
     axes.set_xlabel(x)
     axes.set_title(y, loc="left", fontsize=10, color=_MUTED)
     axes.xaxis.set_minor_locator(NullLocator())

@@ -1,4 +1,4 @@
-"""The page of `pretrain`: held-out loss and accuracy against the unigram baseline, and the course of training."""
+"""The page of `pretrain`: held-out loss and accuracy against the unigram baseline, and the learning curves."""
 
 import math
 import unicodedata
@@ -20,9 +20,9 @@ from pipelines.reports.usage import Use
 __all__ = ["headlines", "story", "use"]
 
 _GAPS = (
-    "What the model expected in each gap, likeliest first, at the first, a middle and the last evaluation. The right "
-    "piece is marked; where it is not among the five likeliest, it stands below them. A slash parts the two segments "
-    "of a row."
+    "The model's predictions for each gap, most likely first, at the first, a middle and the last evaluation. The "
+    "original piece is marked, and listed below the top five if it is not among them. A slash separates the two "
+    "segments of a row."
 )
 _LETTERS = {  # final consonants as letters, ᆫ as ㄴ: alone, most fonts draw them tiny
     code: unicodedata.lookup(unicodedata.name(chr(code)).replace("JONGSEONG", "LETTER"))
@@ -33,16 +33,16 @@ _LABELS = {
     "clm": " pieces",
     "nsp": " pairs, chance level about 50 %",
     "sop": " pairs, chance level about 50 %",
-    "spans": " rows, right at both ends",
+    "spans": " rows, both ends correct",
     "rtd": " pieces, most of them original",
-    "distill": " pieces, right where the teacher's likeliest one is",
+    "distill": " pieces, correct if the teacher's top prediction is",
 }
 _LAST = 20  # held-out measurements in the table
-_STEPS_NAMED = 10  # of those without an update
+_STEPS_NAMED = 10  # steps without an update listed by number
 
 
 def use(folder: Path) -> Use | None:
-    """Filling gaps, by the model or its generator; none for a model that reads from left to right."""
+    """Usage: filling gaps with the model or its generator; None for a causal model."""
     if (read_json(folder / "model" / "config.json") or {}).get("encoder", {}).get("causal"):
         return None
     return Use(
@@ -76,7 +76,8 @@ def story(artifact: Artifact) -> Story:
     left_out = [line["step"] for line in metrics if line["kind"] == "left_out"]
     main = predicting(scores)
     gain = formatting.than_unigram(scores["unigram_loss"] - scores[f"{main}_loss"])
-    rates = [key for key in _keys(course.train) if key.split("/")[0] == "learning_rate"]
+    keys = dict.fromkeys(key for line in course.train for key in line)
+    rates = {key.partition("/")[2] or "all others": key for key in keys if key.split("/")[0] == "learning_rate"}
     return Story(
         title=f"{gain[0].upper()}{gain[1:]}",
         lede=_lede(scores, course, (artifact.record.get("settings") or {}).get("init")),
@@ -95,9 +96,7 @@ def story(artifact: Artifact) -> Story:
             Section(
                 "Learning rate and gradient norm",
                 (
-                    *_curves(
-                        "Learning rate", course, course.train, {_group(key): key for key in rates}, y="rate", floor=0
-                    ),
+                    *_curves("Learning rate", course, course.train, rates, y="rate", floor=0),
                     *_curves(
                         "Gradient norm",
                         course,
@@ -121,11 +120,11 @@ def _losses(course: Course, name: str, *, time: bool = False) -> Iterator[Elemen
 
 
 def _from_init(course: Course, scores: Json) -> Course:
-    """With the figures of the model that training began with, if it began with one, as an evaluation at step 0."""
+    """Adds the figures of the initial model, if training began with one, as an evaluation at step 0."""
     known = {key.removeprefix("init_"): value for key, value in scores.items() if key.startswith("init_")}
     if not known:
         return course
-    first = {"step": 0, "pieces": 0, "unigram_loss": scores["unigram_loss"], **known}  # of the same held-out rows
+    first = {"step": 0, "pieces": 0, "unigram_loss": scores["unigram_loss"], **known}  # from the same held-out rows
     return replace(course, heldout=[first, *course.heldout])
 
 
@@ -135,24 +134,24 @@ def _lede(scores: Json, course: Course, init: str | None) -> str:
     if scores.get("rows_of_first_epoch"):
         done.append(f"{formatting.decimal(scores['rows'] / scores['rows_of_first_epoch'])} epochs")
     after = f" after {', '.join(done)}" if done else ""
-    began = f" Training began with the weights of {init}." if init else ""
+    began = f" Training started from the weights of {init}." if init else ""
     waiting = course.waiting
     waited = "" if waiting is None else f" The device waited {formatting.percent(waiting)} of the time for rows."
     return (
         f"{'Next' if 'clm_loss' in scores else 'Masked'}-piece prediction on held-out text by a model{size}{after}. "
-        f"The unigram baseline predicts from piece frequencies alone.{began}{waited}"
+        f"The unigram baseline predicts from piece frequencies only.{began}{waited}"
     )
 
 
 def _without_update(steps: Sequence[int]) -> str:
-    """Says which steps were left out (`pretrain.on_divergence`), if any were."""
+    """A note on steps that were left out (`pretrain.on_divergence`), if any."""
     named = ", ".join(map(formatting.count, steps[:_STEPS_NAMED]))
     more = f" and {formatting.count(len(steps) - _STEPS_NAMED)} more" if len(steps) > _STEPS_NAMED else ""
-    return f"Steps left out, because their loss or gradient was not a finite number: {named}{more}." if steps else ""
+    return f"Steps left out because their loss or gradient was not finite: {named}{more}." if steps else ""
 
 
 def _spikes(course: Course) -> str:
-    """Says how many gradient norms were far above the usual, and where, if any were."""
+    """A note on spikes of the gradient norm, if any."""
     at = [line["step"] for line in course.train if line.get("spikes")]
     number = formatting.count(sum(line.get("spikes", 0) for line in course.train))
     where = f"the last at or shortly before step {formatting.count(at[-1])}" if at else ""
@@ -169,7 +168,7 @@ def _standard_error(scores: Json, objective: str) -> str:
 
 
 def _gapped(lines: list[Json]) -> Iterator[Gapped]:
-    """The samples with what the model expected in their gaps at the first, a middle and the last evaluation."""
+    """The samples with predictions for their gaps at the first, a middle and the last evaluation."""
     steps = sorted({line["step"] for line in lines})
     shown = list(dict.fromkeys(steps[place] for place in (0, len(steps) // 2, -1))) if steps else []
     by_row: dict[int, dict[int, Json]] = {}
@@ -178,20 +177,20 @@ def _gapped(lines: list[Json]) -> Iterator[Gapped]:
     for row, at in by_row.items():
         seen = [step for step in shown if step in at]
         if seen:
-            told, last = [at[step]["gaps"] for step in seen], at[seen[-1]]
+            by_step, last = [at[step]["gaps"] for step in seen], at[seen[-1]]
             yield Gapped(
                 f"{last['source']}, row {formatting.count(row)}",
                 tuple(text.translate(_LETTERS) for text in last["text"]),
                 tuple(
                     Gap(gaps[0]["piece"].translate(_LETTERS), tuple(map(_guesses, gaps)))
-                    for gaps in zip(*told, strict=True)
+                    for gaps in zip(*by_step, strict=True)
                 ),
                 tuple(f"step {formatting.count(step)}" for step in seen),
             )
 
 
 def _guesses(gap: Json) -> tuple[Guess, ...]:
-    """The likeliest pieces, and the right one behind them if it is not among them."""
+    """The most likely pieces, followed by the original one if it is not among them."""
     guesses = [*gap["guesses"]]
     if gap["piece"] not in [guess["piece"] for guess in guesses]:
         guesses.append(gap)
@@ -203,19 +202,9 @@ def _guesses(gap: Json) -> tuple[Guess, ...]:
     )
 
 
-def _keys(lines: list[Json]) -> list[str]:
-    """All keys of the lines, in order of first appearance."""
-    return list(dict.fromkeys(key for line in lines for key in line))
-
-
-def _group(key: str) -> str:
-    """learning_rate/embedding -> embedding."""
-    return key.partition("/")[2] or "all others"
-
-
 def _heldout(course: Course, scores: Json) -> Iterator[Element]:
     lines = course.heldout
-    if len(lines) < 2:  # the table has it
+    if len(lines) < 2:  # shown in the table
         return
     masks = "" if "clm_loss" in scores else "Fixed masks; every selected piece becomes [MASK]. "
     note = f"{masks}Unigram: piece frequencies of the training shards."
@@ -247,10 +236,10 @@ def _speed(course: Course) -> Iterator[Element]:
         course,
         course.train,
         {"": "padding"},
-        y="share of places",
+        y="share of positions",
         percent=True,
         floor=0,
-        note="Places that attention computed and no piece stands in.",
+        note="Positions computed by attention that hold no piece.",
     )
 
 
@@ -267,9 +256,9 @@ def _curves(
     floor: float | None = None,
     note: str = "",
 ) -> Iterator[Element]:
-    """A curve for each name and key, against pieces, or steps where they are not known; nothing without the keys.
+    """A chart with a curve per name and key, against pieces, or steps if pieces are unknown; empty without the keys.
 
-    time: against time instead. level: that of the unigram baseline.
+    time: against time instead. level: of the unigram baseline.
     """
     if time:
         places, x = course.seconds(lines), ""

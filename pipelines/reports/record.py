@@ -1,4 +1,4 @@
-"""What a page reads: an artifact's record and its data files, batch by batch, never a whole corpus."""
+"""Reads an artifact for its page: the record, and the data files batch by batch, never a whole corpus."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ from pipelines.reports import formatting
 
 __all__ = ["SAMPLED_PARTS", "Artifact", "batches", "drawing", "num_rows", "parts_note", "sampled", "stream"]
 
-SAMPLED_PARTS = 8  # read for a histogram: enough for its shape, and takes seconds at any corpus size
+SAMPLED_PARTS = 8  # read for a histogram: enough for its shape, in seconds at any corpus size
 
 _BATCH_ROWS = 4096
 _MAX_SECONDS = 1e9  # 32 years
@@ -42,10 +42,10 @@ class Artifact:
         if record is None:
             raise ArtifactError(f"{folder}: no {RECORD} in it, so there is nothing to report: run the stage first")
         if not isinstance(record.get("stage"), str):
-            raise ArtifactError(f"{folder / RECORD}: names no stage: make this artifact anew with --rebuild")
+            raise ArtifactError(f"{folder / RECORD}: names no stage: rebuild this artifact with --rebuild")
         try:
             run = read_json(folder / RUN) or {}
-        except ArtifactError:  # outside the digest: no more than the time is lost
+        except ArtifactError:  # outside the digest: only the run time is lost
             run = {}
         return cls(folder, _named(record, folder / RECORD), run)
 
@@ -87,7 +87,7 @@ class Artifact:
         return _named(objects, path)  # type: ignore[no-any-return]
 
     def each_line(self, name: str) -> Iterator[Json]:
-        """The objects of a .jsonl file one by one, for files that are large; none if there is no such file."""
+        """Streams the objects of a large .jsonl file; empty if there is no such file."""
         path = self.folder / name
         if not path.is_file():
             return
@@ -104,7 +104,7 @@ class Artifact:
 
 
 class _Object(Json):
-    """A JSON object that knows its file and its place in it: a missing key raises ArtifactError."""
+    """A JSON object that knows its file and its path in it, for the error of a missing key."""
 
     def __init__(self, values: Json, file: Path, place: str) -> None:
         super().__init__(values)
@@ -112,11 +112,11 @@ class _Object(Json):
 
     def __missing__(self, key: str) -> Any:
         name = f"{self._place}.{key}" if self._place else key
-        raise ArtifactError(f"{self._file}: no {name} in it: make this artifact anew with --rebuild")
+        raise ArtifactError(f"{self._file}: no {name} in it: rebuild this artifact with --rebuild")
 
 
 def _named(value: Any, file: Path, place: str = "") -> Any:
-    """The value with all its objects as `_Object`."""
+    """The value with all objects as `_Object`."""
     if isinstance(value, dict):
         inner = {key: _named(item, file, f"{place}.{key}" if place else key) for key, item in value.items()}
         return _Object(inner, file, place)
@@ -127,13 +127,13 @@ def _named(value: Any, file: Path, place: str = "") -> Any:
 
 @contextlib.contextmanager
 def drawing(artifact: Artifact) -> Iterator[None]:
-    """Turns errors over values that the stage would not write into an ArtifactError that names the artifact."""
+    """Turns errors from values that the stage would not write into an ArtifactError naming the artifact."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ArtifactError(
-            f"{artifact.folder}: its page cannot be drawn, because a file holds values that the stage does not write: "
-            "make this artifact anew with --rebuild, or find the place with --debug"
+            f"{artifact.folder}: its page cannot be drawn, as a file holds values that the stage does not write: "
+            "rebuild this artifact with --rebuild, or find the place with --debug"
         ) from error
 
 
@@ -160,9 +160,7 @@ def batches(parts: list[Path], columns: list[str]) -> Iterator[pa.RecordBatch]:
         file = _parquet(part)
         missing = set(columns) - set(file.schema_arrow.names)
         if missing:
-            raise ArtifactError(
-                f"{part}: no column {', '.join(sorted(missing))}: make this artifact anew with --rebuild"
-            )
+            raise ArtifactError(f"{part}: no column {', '.join(sorted(missing))}: rebuild this artifact with --rebuild")
         yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=columns)
 
 
@@ -184,9 +182,9 @@ def _parquet(part: Path) -> pq.ParquetFile:
 
 
 def _missing(path: Path) -> ArtifactError:
-    return ArtifactError(f"{path}: is missing: make this artifact anew with --rebuild")
+    return ArtifactError(f"{path}: is missing: rebuild this artifact with --rebuild")
 
 
 def _unreadable(path: Path, error: Exception) -> ArtifactError:
     first = str(error).splitlines()[0]
-    return ArtifactError(f"{path}: cannot be read ({first}): make this artifact anew with --rebuild")
+    return ArtifactError(f"{path}: cannot be read ({first}): rebuild this artifact with --rebuild")

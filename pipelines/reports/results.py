@@ -1,4 +1,4 @@
-"""The results of the tasks of a recipe: a line a task, on the index page and on model cards."""
+"""The results of the tasks of a recipe: one line per task, on the index page and in model cards."""
 
 import math
 from collections.abc import Sequence
@@ -22,12 +22,12 @@ HEAD = ("task", "metric", "score", "95 % interval", "best baseline", "rows")
 
 @dataclass(frozen=True)
 class Result:
-    """A model's score in the first metric of a task, a share or a correlation: None where it is undefined.
+    """The score of a model in the first metric of a task, a share or a correlation; None if undefined.
 
     dataset: the known set, else as task. model: as in scores.json.
-    deviation: over seeds, None for one. interval: 95 %, over examples, of the first seed; None where it is not known.
-    baseline: the name and score of the best one. scores: every metric of the first seed, the first one first. on: what
-    was scored, "test" or "validation". rows: how many that were.
+    deviation: over seeds, None for one. interval: 95 %, over examples, first seed; None if unknown. baseline: name and
+    score of the best one. scores: every metric of the first seed, the main one first. on: the rows scored, "test" or
+    "validation". rows: their number.
     """
 
     task: str
@@ -49,15 +49,15 @@ def has_result(stage: str) -> bool:
 
 
 def result_of(artifact: Artifact) -> Result:
-    """The result of a finished task. ArtifactError where its scores lack something."""
+    """The result of a finished task. Raises ArtifactError if its scores are incomplete."""
     scores = artifact.json("scores.json")
     if is_task(artifact.stage) or "models" in scores:
         return _of_task(artifact, scores)
     title = TASKS[artifact.stage].title if artifact.stage in TASKS else artifact.stage
     if "rows" in scores:
         return _of_labels(title, scores)
-    found = {"f1": scores["f1"] / 100, "exact_match": scores["exact_match"] / 100}
-    return Result(title, title, "f1", "", found["f1"], 1, None, None, None, found, "test", scores["count"])
+    shares = {"f1": scores["f1"] / 100, "exact_match": scores["exact_match"] / 100}
+    return Result(title, title, "f1", "", shares["f1"], 1, None, None, None, shares, "test", scores["count"])
 
 
 def _of_task(artifact: Artifact, scores: Json) -> Result:
@@ -65,7 +65,7 @@ def _of_task(artifact: Artifact, scores: Json) -> Result:
     settings = artifact.record.get("settings") or {}
     metric, main = scores["metrics"][0], scores["models"][0]
     summary, interval, baseline = main[metric], main.get("examples"), best_baseline(scores)
-    found = {key: value for key, value in scores["rows"][0]["scores"].items() if known(value)}
+    defined = {key: value for key, value in scores["rows"][0]["scores"].items() if known(value)}
     score = summary["mean"] if summary and known(summary["mean"]) else None
     return Result(
         task=task,
@@ -77,17 +77,17 @@ def _of_task(artifact: Artifact, scores: Json) -> Result:
         deviation=summary["deviation"] if summary and known(summary["deviation"]) else None,
         interval=(interval[0], interval[1]) if interval and all(map(known, interval)) else None,
         baseline=None if baseline is None else (baseline["name"], mean_of(scores, baseline)),
-        scores=found,
+        scores=defined,
         on="test" if scores["scored_on"] == "test" else "validation",
         rows=scores["counts"].get(scores["scored_on"], 0),
     )
 
 
 def _of_labels(title: str, scores: Json) -> Result:
-    """Of the labelled texts of nsmc, whose interval is 1.96 standard errors to each side."""
+    """The result of a classification task such as nsmc. The interval is 1.96 standard errors to each side."""
     metric = next(key for key in scores["rows"][0]["test"]["all"] if key not in ("standard_error", "count"))
     main = [row for row in scores["rows"] if row["name"] == scores["rows"][0]["name"]]
-    found = [row["test"]["all"][metric] for row in main]
+    values = [row["test"]["all"][metric] for row in main]
     first = main[0]["test"]["all"]
     reach = 1.96 * first["standard_error"] if known(first.get("standard_error")) else math.nan
     baseline = [row for row in scores["rows"] if row["name"] == "tfidf" and row is not main[0]]
@@ -96,12 +96,12 @@ def _of_labels(title: str, scores: Json) -> Result:
         dataset=title,
         metric=metric,
         model=main[0]["name"],
-        score=fmean(found),
+        score=fmean(values),
         seeds=len(main),
-        deviation=stdev(found) if len(found) > 1 else None,
-        interval=None if math.isnan(reach) else (max(0.0, found[0] - reach), min(1.0, found[0] + reach)),
+        deviation=stdev(values) if len(values) > 1 else None,
+        interval=None if math.isnan(reach) else (max(0.0, values[0] - reach), min(1.0, values[0] + reach)),
         baseline=("tfidf", baseline[0]["test"]["all"][metric]) if baseline else None,
-        scores={metric: found[0]},
+        scores={metric: values[0]},
         on="test",
         rows=first["count"],
     )
@@ -127,8 +127,8 @@ def cells(result: Result) -> tuple[str, ...]:
 
 
 def table(results: Sequence[Result]) -> Table:
-    """All tasks. A note says which scores flatter."""
-    note = "Score: mean and deviation over seeds. Interval: over other examples like these, first seed."
+    """The table of all results."""
+    note = "Score: mean and standard deviation over seeds. Interval: over examples, first seed."
     if any(result.on != "test" for result in results):
-        note += " Scores of validation rows, which also chose the epoch, flatter the model."
+        note += " Validation scores are optimistic: the same rows chose the epoch."
     return Table("Tasks", HEAD, tuple(map(cells, results)), "llrrrr", note)

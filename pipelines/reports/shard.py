@@ -18,7 +18,7 @@ __all__ = ["headlines", "story"]
 
 _TOP = 30  # pieces in the bar chart
 _RANKS = 160  # points of a curve over ranks, evenly spaced on its logarithmic axis
-_RARE = 20  # a piece seen less often is hardly learned
+_RARE = 20  # pieces seen less often are hardly learned
 
 _SPLITS = (("train", "training"), ("heldout", "held out"))
 
@@ -57,7 +57,7 @@ def story(artifact: Artifact) -> Story:
 
 
 def _split(artifact: Artifact, name: str) -> _Split:
-    """Sums over all shards. Only the offsets of the documents are read, not their ids."""
+    """Totals over all shards. Reads only the offsets of the documents, not their ids."""
     split = _Split()
     for batch in stream(artifact.parts(f"{name}/*.arrow")):
         table = pa.table({"source": batch.column("source"), "pieces": pc.list_value_length(batch.column("input_ids"))})

@@ -1,4 +1,4 @@
-"""The page of a section [tasks.NAME] or of `korbert finetune`: scores beside baselines, training, errors by kind."""
+"""The page of a section [tasks.NAME] or of `korbert finetune`: scores with baselines, training, error analysis."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -29,14 +29,14 @@ from pipelines.reports.usage import Use
 __all__ = ["best_baseline", "headlines", "mean_of", "story", "use"]
 
 _PARTS = {"train": "training rows", "valid": "validation rows", "test": "test rows"}
-_FLATTERED = (
-    "There are no test rows: the scores are those of the validation rows, which also chose the epoch, "
-    "so they flatter the models that are trained."
+_OPTIMISTIC = (
+    "There are no test rows: the scores are those of the validation rows, which also chose the epoch, so they are "
+    "optimistic for the trained models."
 )
 
 
 def use(folder: Path) -> Use:
-    """How the artifact's model is used, with an example of its kind. ArtifactError where its scores cannot be read."""
+    """How to use the artifact's model, with an example for its kind. Raises ArtifactError if scores cannot be read."""
     task = Artifact.open(folder).json("scores.json")["task"]
     given, example = "texts.txt", "'정말 재미있는 영화였다'"
     if task.get("pair"):
@@ -70,7 +70,7 @@ def story(artifact: Artifact) -> Story:
     main = scores["models"][0]["name"]
     by_kind = () if kind is None else tuple(sections_of(kind, _predicted(artifact, main)))
     seeds = f" of the first seed ({scores['rows'][0].get('seed')})" if scores["models"][0]["seeds"] > 1 else ""
-    said = f"Predictions{seeds} of the {model_name(main)} model." if main in ("pretrained", "scratch") else ""
+    source = f"Predictions{seeds} of the {model_name(main)} model." if main in ("pretrained", "scratch") else ""
     return Story(
         title=_title(artifact, scores),
         lede=_lede(scores),
@@ -79,7 +79,9 @@ def story(artifact: Artifact) -> Story:
             Section("Trainings and baselines", tuple(_rows(scores))),
             Section("Training", tuple(_curves(artifact, scores))),
             *(
-                Section(section.title, section.elements, " ".join(filter(None, (section.text, said if first else ""))))
+                Section(
+                    section.title, section.elements, " ".join(filter(None, (section.text, source if first else "")))
+                )
                 for section, first in zip(by_kind, [True, *[False] * len(by_kind)], strict=False)
             ),
             Section("Data", tuple(_data(scores))),
@@ -88,20 +90,20 @@ def story(artifact: Artifact) -> Story:
 
 
 def best_baseline(scores: Json) -> Json | None:
-    """Of `models`, the one without an encoder that scores highest in the first metric; None without any."""
+    """The model without an encoder that scores highest in the first metric, from `models`; None without any."""
     without = {row["name"] for row in scores["rows"] if row.get("seed") is None}
-    found = [model for model in scores["models"] if model["name"] in without and known(mean_of(scores, model))]
-    return max(found, key=lambda model: mean_of(scores, model), default=None)
+    baselines = [model for model in scores["models"] if model["name"] in without and known(mean_of(scores, model))]
+    return max(baselines, key=lambda model: mean_of(scores, model), default=None)
 
 
 def mean_of(scores: Json, model: Json) -> Any:
-    """Its mean over seeds in the first metric; None where it is undefined."""
+    """The mean of a model over seeds in the first metric; None if undefined."""
     summary = model[scores["metrics"][0]]
     return None if summary is None else summary["mean"]
 
 
 def interval_words(metric: str, model: Json) -> str:
-    """± 1.8 over 2 seeds; 46.2 to 55.1 % over other examples (95 % interval)."""
+    """± 1.8 over 2 seeds; 95 % interval over examples: 46.2 to 55.1 %."""
     words = [_deviation(metric, model)]
     interval = model.get("examples")
     if interval and all(map(known, interval)):
@@ -125,14 +127,14 @@ def _mean_text(metric: str, model: Json) -> str:
 
 
 def _title(artifact: Artifact, scores: Json) -> str:
-    """What is found beside the best baseline."""
+    """The difference from the best baseline, in words."""
     metric, baseline = scores["metrics"][0], best_baseline(scores)
     task = artifact.stage.removeprefix("tasks.")
-    found = [one for one in scores["comparisons"] if baseline and one["names"][1] == baseline["name"]]
-    if not found or not known(found[0]["difference"]):
+    compared = [one for one in scores["comparisons"] if baseline and one["names"][1] == baseline["name"]]
+    if not compared or not known(compared[0]["difference"]):
         return f"Fine-tuned on {task}"
-    difference, name = found[0]["difference"], model_name(baseline["name"])  # type: ignore[index]
-    if not found[0]["more_than_chance"]:
+    difference, name = compared[0]["difference"], model_name(baseline["name"])  # type: ignore[index]
+    if not compared[0]["more_than_chance"]:
         return f"{task}: no clear difference from the {name}"
     points = f"{formatting.decimal(abs(100 * difference), 1)} points"
     amount = points if is_share(metric) else formatting.decimal(abs(difference), 3)
@@ -145,15 +147,15 @@ def _lede(scores: Json) -> str:
         for part, name in _PARTS.items()
         if part in scores["counts"]
     ]
-    said = [f"{', '.join(counts)}."]
+    lines = [f"{', '.join(counts)}."]
     if scores["said"]:
-        said.insert(0, f"{_sentence(scores['said'][0])}.")
+        lines.insert(0, f"{_sentence(scores['said'][0])}.")
     if scores["scored_on"] != "test":
-        said.append(_FLATTERED)
+        lines.append(_OPTIMISTIC)
     if overlap := scores["counts"].get("test_in_train"):
         rows = "scored row has" if overlap == 1 else "scored rows have"
-        said.append(f"{formatting.count(overlap)} {rows} the same texts as a training row.")
-    return " ".join([*said, scores.get("note") or ""]).rstrip()
+        lines.append(f"{formatting.count(overlap)} {rows} the same texts as a training row.")
+    return " ".join([*lines, scores.get("note") or ""]).rstrip()
 
 
 def _sentence(text: str) -> str:
@@ -178,9 +180,9 @@ def _scores(scores: Json) -> Iterator[Element]:
         (
             over_examples,
             "over examples",
-            f"First seed, {number} rows. Whiskers: 95 % interval over other such examples.",
+            f"First seed, {number} rows. Whiskers: 95 % bootstrap interval over examples.",
         ),
-        (over_seeds, "over seeds", "Means. Whiskers: 95 % interval of the mean over other seeds."),
+        (over_seeds, "over seeds", "Means. Whiskers: 95 % interval of the mean over seeds."),
     ):
         shown = [
             Scored(
@@ -203,7 +205,7 @@ def _scores(scores: Json) -> Iterator[Element]:
 
 
 def _in_words(sentence: str, names: Sequence[str]) -> str:
-    """The sentence of a comparison with the names that the page has for both models."""
+    """The sentence of a comparison, with the display names of both models."""
     for name in names:
         sentence = sentence.replace(f"{name} (", f"{model_name(name)} (", 1)
     return _sentence(sentence) + "."
@@ -231,12 +233,12 @@ def _rows(scores: Json) -> Iterator[Element]:
     for row in scores["rows"]:
         facts = ("" if row.get(key) is None else f"{row[key]:g}" for key in chosen)
         seed = "" if row.get("seed") is None else str(row["seed"])
-        found = (score_text(metric, row["scores"].get(metric), 2) for metric in metrics)
+        values = (score_text(metric, row["scores"].get(metric), 2) for metric in metrics)
         chooser = score_text(metrics[0], row[validation], 2) if validation in row else ""
-        rows.append((model_name(row["name"]), seed, *found, chooser, *facts))
+        rows.append((model_name(row["name"]), seed, *values, chooser, *facts))
     head = ("model", "seed", *map(label, metrics), "validation", *("C" if key == "c" else label(key) for key in chosen))
-    on = "test rows, scored once a seed" if scores["scored_on"] == "test" else "validation rows"
-    note = f"Scores of the {on}. Validation: {label(metrics[0])} of the validation rows, which chose."
+    on = "test rows, scored once per seed" if scores["scored_on"] == "test" else "validation rows"
+    note = f"Scores on the {on}. Validation: {label(metrics[0])} on the validation rows, used for selection."
     yield Table("All scores", head, tuple(rows), "l" + "r" * (len(head) - 1), note)
     for model in scores["models"]:
         first = next(row for row in scores["rows"] if row["name"] == model["name"])
@@ -246,12 +248,12 @@ def _rows(scores: Json) -> Iterator[Element]:
             tried = tuple(
                 (*(f"{trial[key]:g}" for key in keys), score_text(metrics[0], trial[validation], 2)) for trial in trials
             )
-            title = f"Ways tried, {model_name(model['name'])} · {len(trials)}"
+            title = f"Hyperparameters tried, {model_name(model['name'])} · {len(trials)}"
             yield Table(title, (*map(label, keys), "validation"), tried, "r" * (len(keys) + 1), folded=True)
 
 
 def _curves(artifact: Artifact, scores: Json) -> Iterator[Element]:
-    """Curves of the trainings in the table, not of other ways that were tried."""
+    """Curves of the trainings in the table, without other hyperparameters that were tried."""
     stems = [chosen_stem(row) for row in scores["rows"] if row.get("seed") is not None and "learning_rate" in row]
     metric = scores["metrics"][0]
     series = (
@@ -264,13 +266,13 @@ def _curves(artifact: Artifact, scores: Json) -> Iterator[Element]:
 def _data(scores: Json) -> Iterator[Element]:
     lines = tuple((without_folders(line),) for line in scores["said"][1:])
     if lines:
-        yield Table("What was read", ("",), lines, "k")
+        yield Table("Files and rows read", ("",), lines, "k")
     counts = tuple((_PARTS.get(key, label(key)), formatting.count(number)) for key, number in scores["counts"].items())
     yield Table("Rows", ("", ""), counts, "lr")
 
 
 def _predicted(artifact: Artifact, name: str) -> Predicted:
-    """Each scored row, and what the first seed of that model says of it."""
+    """Each scored row, with the prediction of the first seed of that model."""
     for line in artifact.each_line("predictions.jsonl"):
         row = dict(line)
         predictions: dict[str, Sequence[Any]] = row.pop("predictions")

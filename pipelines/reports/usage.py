@@ -1,4 +1,4 @@
-"""How to use an artifact: the command and the lines of Python, with the artifact's own path."""
+"""How to use an artifact: a command and Python code, with the path of the artifact."""
 
 import json
 import shlex
@@ -14,9 +14,9 @@ __all__ = ["Use", "shown", "usage"]
 
 @dataclass(frozen=True)
 class Use:
-    """The `USE` of a page's module, or what its `use(folder)` gives.
+    """Usage of an artifact: the `USE` of a page module, or the result of its `use(folder)`.
 
-    folder: what is loaded, inside the artifact. command, python: `{}` is its path.
+    folder: what to load, inside the artifact. command, python: `{}` stands for its path.
     """
 
     folder: str
@@ -25,7 +25,7 @@ class Use:
 
 
 def shown(folder: Path) -> str:
-    """The folder as a page names it: a relative path as given, else its last three parts, artifacts/RECIPE/STAGE."""
+    """The folder for display: a relative path as given, else its last three parts, artifacts/RECIPE/STAGE."""
     return "/".join(folder.parts[-3:]) if folder.is_absolute() else folder.as_posix()
 
 

@@ -133,7 +133,7 @@ def _at_ranks(artifact: Artifact, ranks: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def _vocabulary(artifact: Artifact, coverage: Json) -> Iterator[Element]:
-    # Lengths of the pieces that stand for text, word boundary marks removed.
+    # Lengths of the pieces that stand for text, without word boundary marks.
     lengths = []
     for line in artifact.text("tokenizer/pieces.txt").split("\n"):
         number, tab, piece = line.partition("\t")
@@ -167,7 +167,7 @@ def _vocabulary(artifact: Artifact, coverage: Json) -> Iterator[Element]:
 
     for source, entries in coverage["most_split"].items():
         if source == "all" and len(coverage["most_split"]) > 2:
-            continue  # its sources are shown
+            continue  # the sources are shown one by one
         rows = tuple(
             (entry["form"], entry["tag"], formatting.count(entry["count"]), formatting.count(entry["pieces"]))
             for entry in entries[:_MOST_SPLIT]

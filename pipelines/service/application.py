@@ -42,13 +42,17 @@ def application(
     async def unknown(request: Request, error: Exception) -> Response:
         """404 for an unknown path, 405 for another method."""
         assert isinstance(error, HTTPException)
-        message = "no such path: see /docs" if error.status_code == 404 else "this path has other methods: see /docs"
+        message = (
+            "no such path: see /docs"
+            if error.status_code == 404
+            else "this method is not allowed on this path: see /docs"
+        )
         response = refused(Refusal(error.status_code, message))
         response.headers.update(error.headers or {})
         return response
 
     async def failed(request: Request, error: Exception) -> Response:
-        """A fault of ours, which the gate logs."""
+        """500 for an internal error, which the gate logs."""
         return refused(Refusal(500, "the service failed on this request"))
 
     routes = [Route(one.path, endpoint(one.handler), methods=[one.method]) for one in ROUTES]

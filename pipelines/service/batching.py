@@ -1,8 +1,8 @@
-"""The queue, and the two threads that work on it: one tokenizes, one runs batches through the models.
+"""The queue and its two threads: one tokenizes, the other runs batches through the models.
 
 A request is a job of items (texts, or rows of texts) for one operation of one model. The first thread turns each item
-into a row of pieces. Whenever the model is free, the second thread takes the rows that are ready, up to a number of
-pieces, as a batch. Operations take turns, and so do the jobs of an operation: a long list does not hold up a single
+into a row of pieces. Whenever the model is free, the second thread forms a batch of the rows that are ready, up to a
+number of pieces. Operations take turns, and so do the jobs of an operation: a long list does not hold up a single
 text.
 """
 
@@ -106,7 +106,7 @@ class Batcher:
             self._changed.notify_all()
 
     def submit(self, operation: Operation, items: Sequence[Any], chars: Sequence[int]) -> Job:
-        """A job for these items. chars: characters of each item. Refusal 429 where the queue has no room for all."""
+        """A job for these items. chars: characters of each item. Refusal 429 if the queue has no room for all."""
         with self._changed:
             if self.waiting and self.waiting + len(items) > self._limits.queue:
                 pause = min(max(1, math.ceil(self._pace * self.waiting)), _LONGEST_PAUSE)
@@ -120,7 +120,7 @@ class Batcher:
         return job
 
     def give_up(self, job: Job) -> None:
-        """Frees the places of a job that nobody waits for. A batch that is being computed is not interrupted."""
+        """Frees the queue places of an abandoned job. A batch that is being computed is not interrupted."""
         with self._changed:
             self._end(job)
         job.future.cancel()
@@ -158,7 +158,7 @@ class Batcher:
                 self._changed.notify_all()
 
     def _next_items(self) -> list[_Place] | None:
-        """The next items of one operation, some of each job in turn; may be empty. None: the thread is to end."""
+        """The next items of one operation, some of each job in turn; may be empty. None: the thread must end."""
         with self._changed:
             while not (self._ended or (self._jobs and self._ready_pieces < _AHEAD * self._limits.batch_pieces)):
                 self._changed.wait()
@@ -205,7 +205,7 @@ class Batcher:
             self._deliver(batch, answers)
 
     def _next_batch(self) -> list[_Place] | None:
-        """Rows of one operation, as many as fit a batch, without those of ended jobs. None: the thread is to end."""
+        """Rows of one operation, as many as fit into a batch, except those of ended jobs. None: the thread must end."""
         with self._changed:
             while not (self._ended or self._ready):
                 self._changed.wait()
@@ -243,10 +243,10 @@ class Batcher:
         self._settle(complete)
 
     def _fail(self, places: Sequence[_Place], error: Exception) -> None:
-        """Fails the jobs of a batch. The log has the traceback alone: the text of an error may quote a request."""
+        """Fails the jobs of a batch. Only the traceback is logged, as the text of an error may quote a request."""
         _logger.error("a batch of %d texts failed: %s", len(places), trace(error))
         jobs = list(dict.fromkeys(place.job for place in places))
-        self._settle([(job, Refusal(500, "the model failed on a batch that this request was part of")) for job in jobs])
+        self._settle([(job, Refusal(500, "the model failed on the batch of this request")) for job in jobs])
 
     def _settle(self, ended: Sequence[tuple[Job, list[Any] | Refusal]]) -> None:
         """Tells the event loop how jobs ended."""
@@ -265,7 +265,7 @@ class Batcher:
                 else:
                     job.future.set_result(result)
 
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is waiting
             ended[0][0].loop.call_soon_threadsafe(tell)
 
 

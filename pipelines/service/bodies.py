@@ -17,13 +17,16 @@ _TAGS = ("one", "many")  # of forms.py: not in the request
 
 
 async def read_form(request: Request, form: type[_F], limits: Limits) -> _F:
-    """Refusal 413 for a body that is too large, 408 for one that is too slow, 400 for invalid JSON, 422 for its fields.
+    """Reads and validates the body of a request.
 
-    ClientDisconnect where the client leaves.
+    Refusal 413 for a body that is too large, 408 for a slow one, 400 for invalid JSON, 422 for an invalid field.
+    ClientDisconnect if the client leaves.
     """
     too_large = Refusal(413, f"the body is larger than {limits.body_bytes:,} bytes: send the texts in several requests")
     announced = request.headers.get("content-length", "0")
-    if len(announced) > 18 or int(announced) > limits.body_bytes:  # the server has refused what is not a number
+    if (
+        len(announced) > 18 or int(announced) > limits.body_bytes
+    ):  # the server has already refused anything but a number
         raise too_large
     body = bytearray()
     try:
@@ -41,15 +44,9 @@ async def read_form(request: Request, form: type[_F], limits: Limits) -> _F:
         first = error.errors(include_url=False, include_input=False)[0]
         if first["type"] == "json_invalid":
             raise Refusal(400, f"the body is not JSON in UTF-8: {first['ctx']['error']}") from None
-        param = _param(first["loc"])
-        raise Refusal(422, f"{param or 'the body'}: {first['msg']}", param) from None
-
-
-def _param(place: tuple[int | str, ...]) -> str | None:
-    """("input", "many", 3) -> input[3]"""
-    found = ""
-    for position, part in enumerate(place):
-        if (position and part in _TAGS) or part in ("str", "dict[str,json-or-python[any]]"):
-            continue
-        found += f"[{part}]" if isinstance(part, int) else f".{part}" if found else part
-    return found or None
+        param = ""  # ("input", "many", 3) -> input[3]
+        for position, part in enumerate(first["loc"]):
+            if (position and part in _TAGS) or part in ("str", "dict[str,json-or-python[any]]"):
+                continue
+            param += f"[{part}]" if isinstance(part, int) else f".{part}" if param else part
+        raise Refusal(422, f"{param or 'the body'}: {first['msg']}", param or None) from None

@@ -16,11 +16,11 @@ __all__ = ["document", "page"]
 _CODES = {
     400: "The body is not JSON.",
     401: "The token is missing or wrong.",
-    403: "Another Host header, or a page of another origin.",
+    403: "The Host header names another server, or the request comes from another origin.",
     404: "No such model, or one that cannot do this.",
     408: "The body took too long.",
     413: "Too large: the body, the number of texts, or a text.",
-    422: "A field is wrong; `param` says which.",
+    422: "A field is invalid; `param` names it.",
     429: "The queue is full; Retry-After says when to try again.",
     500: "The model failed.",
     503: "The models are loading, the answer took too long, or the service is ending.",
@@ -29,11 +29,11 @@ _CODES = {
 
 @cache
 def document() -> dict[str, Any]:
-    """The document, made from the table of routes and the forms."""
+    """The OpenAPI document, built from the table of routes and the forms."""
     known: set[type[BaseModel]] = {forms.Error}
     for route in ROUTES:
         known.update(one for one in (route.form, route.answer) if isinstance(one, type))
-    _, found = models_json_schema(
+    _, schemas = models_json_schema(
         [(one, "validation") for one in sorted(known, key=lambda one: one.__name__)],
         ref_template="#/components/schemas/{model}",
     )
@@ -49,7 +49,7 @@ def document() -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            "schemas": found["$defs"],
+            "schemas": schemas["$defs"],
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{}, {"token": []}],

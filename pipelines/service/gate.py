@@ -20,7 +20,13 @@ __all__ = ["OPEN", "Gate", "Json", "may_ask", "refused"]
 
 _logger = logging.getLogger(__name__)
 
-OPEN = ("/", "/docs", "/openapi.json", "/health", "/ready")  # need no token: they tell nothing of models and texts
+OPEN = (
+    "/",
+    "/docs",
+    "/openapi.json",
+    "/health",
+    "/ready",
+)  # need no token, as they reveal nothing about models and texts
 _WHILE_ENDING = ("/health", "/ready", "/metrics")
 _HEADERS = {
     "x-content-type-options": "nosniff",
@@ -52,9 +58,9 @@ def may_ask(headers: Headers, token: str | None) -> bool:
 class Gate:
     """The application behind these checks.
 
-    hosts: accepted names in the Host header; None: any. Others are refused, as those of browsers that were led here by
-    DNS rebinding are; so are requests by pages of other origins. token: see may_ask.
-    running: accepted requests without an answer yet. ending: new ones are refused.
+    hosts: accepted names in the Host header, against DNS rebinding; None: any. Requests from pages of other origins are
+    refused as well. token: see may_ask. running: number of accepted requests without an answer yet. ending: whether new
+    requests are refused.
     """
 
     def __init__(
@@ -121,6 +127,6 @@ class Gate:
         if origin is not None and origin.partition("://")[2] != host:
             raise Refusal(403, "pages of other origins may not use this service")
         if self.ending and path not in _WHILE_ENDING:
-            raise Refusal(503, "the service is ending: ask another one", retry_after=10)
+            raise Refusal(503, "the service is shutting down: use another one", retry_after=10)
         if path not in OPEN and not may_ask(headers, self._token):
             raise Refusal(401, "the token is missing or wrong: send the header Authorization: Bearer TOKEN")

@@ -4,16 +4,16 @@ from dataclasses import dataclass
 
 __all__ = ["CHARS_A_PIECE", "Limits"]
 
-CHARS_A_PIECE = 4  # a text with more characters than that is too long without tokenizing it; Korean has about two
+CHARS_A_PIECE = 4  # a text with more characters per allowed piece is refused untokenized; Korean has about two
 
 
 @dataclass(frozen=True)
 class Limits:
-    """body_bytes, texts: of a request. pieces: of a text that a model reads as a whole (answers, tags).
+    """body_bytes, texts: per request. pieces: per text that a model reads completely (answers, tags).
 
-    batch_pieces: of a batch; a longer text is a batch of its own. queue: texts that wait or are being computed.
-    seconds: until a request has its answer. body_seconds: until its body has arrived. head_seconds: until its head has
-    arrived, and between the requests of a connection. connections: open at once; each may hold a body in memory.
+    batch_pieces: per batch; a longer text is its own batch. queue: texts waiting or being computed. seconds: time limit
+    for an answer. body_seconds: for a body to arrive. head_seconds: for a head to arrive, and between the requests of a
+    connection. connections: open at once; each may hold a body in memory.
     """
 
     body_bytes: int = 1 << 20

@@ -20,7 +20,7 @@ _PIECES = tuple(float(1 << power) for power in range(3, 16))
 
 
 class Metrics:
-    """The metrics of one service. queue: gives the number of texts that wait or are being computed."""
+    """The metrics of one service. queue: returns the number of texts waiting or being computed."""
 
     content_type = CONTENT_TYPE_PLAIN_0_0_4
 
@@ -32,14 +32,14 @@ class Metrics:
             "korbert_requests", "Requests by route and code; 499: the client left.", ["route", "code"],
             registry=self._registry,
         )  # fmt: skip
-        length = Gauge("korbert_queue_texts", "Texts that wait or are being computed.", registry=self._registry)
+        length = Gauge("korbert_queue_texts", "Texts waiting or being computed.", registry=self._registry)
         length.set_function(queue)
-        self.queue_seconds = self._seconds("queue", "From a request until its first text is tokenized.")
-        self.tokenizing_seconds = self._seconds("tokenizing", "Tokenizing some texts.")
-        self.model_seconds = self._seconds("model", "The model on one batch.")
-        self.request_seconds = self._seconds("request", "From head to answer.")
+        self.queue_seconds = self._seconds("queue", "Wait of a request until its first text is tokenized.")
+        self.tokenizing_seconds = self._seconds("tokenizing", "Tokenizing one group of texts.")
+        self.model_seconds = self._seconds("model", "Model time per batch.")
+        self.request_seconds = self._seconds("request", "Request time, from head to answer.")
         self.batch_pieces = Histogram(
-            "korbert_batch_pieces", "Pieces of a batch.", buckets=_PIECES, registry=self._registry
+            "korbert_batch_pieces", "Pieces per batch.", buckets=_PIECES, registry=self._registry
         )
 
     def _seconds(self, name: str, about: str) -> Histogram:

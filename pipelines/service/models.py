@@ -20,9 +20,9 @@ __all__ = ["load_all"]
 def load_all(
     folders: Mapping[str, Path], index: Path | None, device: str, limits: Limits
 ) -> tuple[dict[str, Served], Searcher | None]:
-    """The models by name, warmed up, and the index, which was made with the first one.
+    """Loads and warms up the models by name, and the index, which was built with the first model.
 
-    Tokenizers with equal options share a Kiwi. Raises ModelError and ArtifactError as the loaders do.
+    Tokenizers with equal options share one Kiwi. Raises the ModelError and ArtifactError of the loaders.
     """
     models: dict[str, Served] = {}
     analyzers: list[tuple[AnalyzerOptions, Analyzer]] = []

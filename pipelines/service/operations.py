@@ -26,29 +26,29 @@ from pipelines.tokenizing import token_rows
 __all__ = ["LookData", "operations_of"]
 
 LookData = Callable[[Any, str, str | None], dict[str, Any]]
-"""(model, text, pair) -> the data of the page as JSON values: pipelines.look_data."""
+"""(model, text, pair) -> data of the page as JSON values: pipelines.look_data."""
 
 
 def operations_of(model: Loaded, limits: Limits, look_data: LookData | None = None) -> dict[str, Operation]:
-    """The operations of a model by name: tokenize, embed, and those of fill, predict, answer, attention that it has."""
-    found = {"tokenize": _tokenize(model.tokenizer, limits), "embed": _embed(model)}
+    """The operations of a model by name: tokenize, embed, and as supported fill, predict, answer, attention."""
+    operations = {"tokenize": _tokenize(model.tokenizer, limits), "embed": _embed(model)}
     if isinstance(model, Filler):
-        found["fill"] = _fill(model)
+        operations["fill"] = _fill(model)
     if isinstance(model, Classifier):
-        found["predict"] = _classify(model)
+        operations["predict"] = _classify(model)
     if isinstance(model, Predictor):
-        found["predict"] = _predict(model, limits)
+        operations["predict"] = _predict(model, limits)
     if isinstance(model, Tagger):
-        found["predict"] = _tag(model, limits)
+        operations["predict"] = _tag(model, limits)
     if isinstance(model, Reader):
-        found["answer"] = _answer(model, limits)
-    if look_data is not None and not isinstance(model.model.encoder, OnnxEncoder):  # whose file has no weights
-        found["attention"] = _attention(model, look_data)
-    return found
+        operations["answer"] = _answer(model, limits)
+    if look_data is not None and not isinstance(model.model.encoder, OnnxEncoder):  # an ONNX file exposes no attention
+        operations["attention"] = _attention(model, look_data)
+    return operations
 
 
 def _tokenize(tokenizer: AnyTokenizer, limits: Limits) -> Operation:
-    """(text, whether [MASK] and the like are special tokens) -> {"pieces": [TokenRow, ..]}"""
+    """(text, whether to read special tokens such as [MASK]) -> {"pieces": [TokenRow, ..]}"""
 
     def row(item: tuple[str, bool]) -> Row:
         text, special_tokens = item
@@ -87,7 +87,7 @@ def _fill(model: Filler) -> Operation:
         text, top = item
         encoding = _encoded(model, text, None)
         if model.tokenizer.mask_id not in encoding.input_ids:
-            raise Refusal(422, "has no [MASK]: write [MASK] where a word is to be filled in")
+            raise Refusal(422, "has no [MASK]: write [MASK] in place of the word to predict")
         return Row(len(encoding), (text, encoding, top))
 
     def forward(rows: Sequence[tuple[str, Encoding, int]]) -> list[dict[str, Any]]:
@@ -112,7 +112,7 @@ def _classify(model: Classifier) -> Operation:
             )
         )
         return [
-            Refusal(422, "is no string: this model takes texts")
+            Refusal(422, "is not a string: this model takes texts")
             if place in wrong
             else Row(len(encoding := next(encodings)), encoding)
             for place in range(len(texts))
@@ -131,19 +131,19 @@ def _predict(model: Predictor, limits: Limits) -> Operation:
         except SettingsError:
             raise Refusal(422, f"cannot be read: this model takes {', '.join(kind.needs)}: {kind.about()}") from None
         texts = list(dict.fromkeys(kind.texts(given)))
-        found = {}
+        passages = {}
         for text in texts:
             if kind.reads_all:
-                found[text] = _whole(model.tokenizer, text, limits)
+                passages[text] = _whole(model.tokenizer, text, limits)
             else:
-                found[text] = Passage.of_pieces(text, first_pieces(model.tokenizer, text, kind.max_length))
-        pieces = sum(len(passage.ids) for passage in found.values())
-        return Row(pieces if kind.reads_all else min(pieces, kind.max_length), (given, found))
+                passages[text] = Passage.of_pieces(text, first_pieces(model.tokenizer, text, kind.max_length))
+        pieces = sum(len(passage.ids) for passage in passages.values())
+        return Row(pieces if kind.reads_all else min(pieces, kind.max_length), (given, passages))
 
     def forward(rows: Sequence[tuple[Any, Mapping[str, Passage]]]) -> list[dict[str, Any]]:
         passages = {text: passage for _, own in rows for text, passage in own.items()}
-        found = model.predict_encoded([given for given, _ in rows], passages)
-        return [one if isinstance(one, dict) else {"prediction": one} for one in found]
+        predictions = model.predict_encoded([given for given, _ in rows], passages)
+        return [one if isinstance(one, dict) else {"prediction": one} for one in predictions]
 
     return Operation(_each(row), forward)
 
@@ -153,7 +153,7 @@ def _tag(model: Tagger, limits: Limits) -> Operation:
 
     def row(text: Any) -> Row:
         if not isinstance(text, str):
-            raise Refusal(422, "is no string: this model takes texts")
+            raise Refusal(422, "is not a string: this model takes texts")
         passage = _whole(model.tokenizer, text, limits)
         return Row(len(passage.ids) + 2, passage)
 
@@ -165,7 +165,7 @@ def _tag(model: Tagger, limits: Limits) -> Operation:
 
 
 def _answer(model: Reader, limits: Limits) -> Operation:
-    """(question, context) -> {"answer", "start", "end", "score"}, and "no_answer_score" where there may be none."""
+    """(question, context) -> {"answer", "start", "end", "score"}, and "no_answer_score" if the model may decline."""
 
     def row(item: tuple[str, str]) -> Row:
         question, context = item
@@ -185,7 +185,7 @@ def _answer(model: Reader, limits: Limits) -> Operation:
 
 
 def _attention(model: Loaded, look_data: LookData) -> Operation:
-    """(text, pair or None) -> what look_data gives, on the model's thread: it puts hooks into the model."""
+    """(text, pair or None) -> the result of look_data; runs on the model's thread, as it adds hooks to the model."""
 
     def row(item: tuple[str, str | None]) -> Row:
         return Row(len(_encoded(model, *item)), item)
@@ -194,22 +194,22 @@ def _attention(model: Loaded, look_data: LookData) -> Operation:
 
 
 def _each(row: Callable[[Any], Row]) -> Callable[[Sequence[Any]], list[Row | Refusal]]:
-    """A tokenizer of items one by one. row: item -> its Row; may raise Refusal."""
+    """Tokenizes items one by one. row: item -> its Row; may raise Refusal."""
 
     def tokenize(items: Sequence[Any]) -> list[Row | Refusal]:
-        found: list[Row | Refusal] = []
+        rows: list[Row | Refusal] = []
         for item in items:
             try:
-                found.append(row(item))
+                rows.append(row(item))
             except Refusal as refusal:
-                found.append(refusal)
-        return found
+                rows.append(refusal)
+        return rows
 
     return tokenize
 
 
 def _encoded(model: Loaded, text: str, pair: str | None) -> Encoding:
-    """A text or pair with special tokens, which the model has to read as a whole. Refusal 413 where it is too long."""
+    """Encodes a text or pair, with special tokens, for a single pass of the model. Refusal 413 if it is too long."""
     longest: int = model.model.config.max_position_embeddings
     for one in filter(None, (text, pair)):
         _check_chars(one, longest)
@@ -220,16 +220,14 @@ def _encoded(model: Loaded, text: str, pair: str | None) -> Encoding:
 
 
 def _whole(tokenizer: AnyTokenizer, text: str, limits: Limits) -> Passage:
-    """A text that the model reads as a whole, in windows if need be. Refusal 413 where it is too long."""
+    """Encodes a text that the model reads completely, in windows if necessary. Refusal 413 if it is too long."""
     _check_chars(text, limits.pieces)
     (passage,) = encode_passages(tokenizer, [text])
     if len(passage.ids) > limits.pieces:
-        raise Refusal(413, f"has {len(passage.ids):,} pieces, the service takes {limits.pieces:,}: cut it into parts")
+        raise Refusal(413, f"has {len(passage.ids):,} pieces, the service accepts {limits.pieces:,}: split it")
     return passage
 
 
 def _check_chars(text: str, pieces: int) -> None:
     if len(text) > CHARS_A_PIECE * pieces:
-        raise Refusal(
-            413, f"has {len(text):,} characters, at most {CHARS_A_PIECE * pieces:,} are accepted: cut it into parts"
-        )
+        raise Refusal(413, f"has {len(text):,} characters, at most {CHARS_A_PIECE * pieces:,} are accepted: split it")

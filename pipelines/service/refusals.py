@@ -1,4 +1,4 @@
-"""Error responses, in OpenAI's form."""
+"""Error responses in the format of OpenAI."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ _TYPES = {401: "authentication_error", 404: "not_found_error", 429: "overloaded_
 
 
 class Refusal(Exception):
-    """An error response to a request, or for one of its texts. The text says what is wrong and what to do.
+    """An error response to a request, or for one of its texts. The message says what is wrong and what to do.
 
     status: of HTTP. param: the place in the request, such as input[3]. retry_after: seconds.
     """

@@ -1,4 +1,4 @@
-"""The handlers of all routes, and ROUTES, the table of them, which description.py reads, too."""
+"""The handlers of all routes, and the table ROUTES, from which description.py builds the documentation."""
 
 import asyncio
 import base64
@@ -53,7 +53,7 @@ async def _embeddings(service: Service, request: Request) -> Response:
 
 
 async def _vector_settings(served: Served, form: forms.Embeddings) -> VectorSettings:
-    """What the form asks for, and the model's defaults. Refusal 422 for what the model does not have."""
+    """The requested settings, else the model's defaults. Refusal 422 for settings that the model does not support."""
     given = {"layer": form.layer, "pooling": form.pooling, "size": form.dimensions}
     try:
         settings: VectorSettings = served.model.vector_settings(**{k: v for k, v in given.items() if v is not None})
@@ -68,8 +68,8 @@ async def _vector_settings(served: Served, form: forms.Embeddings) -> VectorSett
             await asyncio.to_thread(getattr, served.model, "piece_counts")  # read from a file, once
         except SettingsError:  # its text names a folder
             others = ", ".join(name for name, pooling in POOLINGS.items() if not pooling.counts)
-            lacks = f"{served.name} has no counts of pieces, which {settings.pooling} needs"
-            raise Refusal(422, f"pooling: {lacks}: take {others}", "pooling") from None
+            lacks = f"{served.name} has no piece counts, which {settings.pooling} needs"
+            raise Refusal(422, f"pooling: {lacks}: use {others}", "pooling") from None
     return settings
 
 
@@ -95,7 +95,9 @@ async def _answer(service: Service, request: Request) -> Response:
     questions, contexts = _listed(form.question), _listed(form.context)
     if isinstance(form.question, str) != isinstance(form.context, str) or len(questions) != len(contexts):
         raise Refusal(
-            422, f"context: {len(contexts)} for {len(questions)} questions: give two texts, or lists alike", "context"
+            422,
+            f"context: {len(contexts)} for {len(questions)} questions: give two texts, or two lists of the same length",
+            "context",
         )
     items = list(zip(questions, contexts, strict=True))
     return await _of_model(service, request, form, "answer", "answers no questions", items)
@@ -204,7 +206,7 @@ class Described:
 _ASKED = (400, 404, 408, 413, 422, 429, 500, 503)
 
 ROUTES = (
-    Described("POST", "/v1/embeddings", _embeddings, "Vectors of texts, in OpenAI's form.", forms.EmbeddingsAnswer,
+    Described("POST", "/v1/embeddings", _embeddings, "Vectors of texts, in OpenAI format.", forms.EmbeddingsAnswer,
               forms.Embeddings, {"input": ["신용 대출을 신청하고 싶어요", "대출 신청은 어떻게 하나요?"]}, _ASKED),
     Described("POST", "/similar", _similar, "The texts of the index that are most similar to each text.", forms.Listed,
               forms.Similar, {"input": "신용 대출을 신청하고 싶어요", "top": 3}, _ASKED),
@@ -216,7 +218,7 @@ ROUTES = (
               forms.Predicted, forms.Predict, {"input": "정말 좋은 영화"}, _ASKED),
     Described("POST", "/answer", _answer, "Answers to questions, as spans of texts.", forms.Answers, forms.Answer,
               {"question": "한글은 언제 만들어졌나?", "context": "세종은 1443년에 한글을 만들었다."}, _ASKED),
-    Described("POST", "/attention", _attention, "The data that the page shows for a text or a pair.", forms.Seen,
+    Described("POST", "/attention", _attention, "Data of the page for a text or a pair.", forms.Seen,
               forms.Attention, {"text": "신용 대출을 신청하고 싶어요"}, _ASKED),
     Described("GET", "/v1/models", _models, "Names of the models.", forms.Models),
     Described("GET", "/health", _health, "Status of the service, its models and index.", forms.Health),

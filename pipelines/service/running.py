@@ -1,4 +1,4 @@
-"""The process of the service: its address, its threads, its shutdown."""
+"""The process of the service: address, threads, shutdown."""
 
 import asyncio
 import errno
@@ -23,7 +23,9 @@ from pipelines.service.shared import Service
 
 __all__ = ["is_loopback", "run"]
 
-_SWITCH_SECONDS = 0.0005  # with Python's 5 ms the model would wait for the tokenizer at each of its hundred operations
+_SWITCH_SECONDS = (
+    0.0005  # with the default of 5 ms, the model would wait for the tokenizer at each of its hundred operations
+)
 
 
 def run(
@@ -31,11 +33,11 @@ def run(
     limits: Limits | None = None, token: str | None = None, page: Callable[[], str] | None = None,
     said: Callable[[str], None] = lambda address: None,
 ) -> None:  # fmt: skip
-    """Serves models until a signal ends it: requests in progress are answered, later ones refused.
+    """Serves models until a signal arrives; then requests in progress are answered and later ones refused.
 
-    load: gives the models, the default first, and the index of /similar; meanwhile the service says that it is loading.
-    page: gives the body of `GET /`. said: called with the address once the models are loaded. SettingsError where the
-    address cannot be bound; errors of `load` are raised.
+    load: returns the models, the default first, and the index of /similar; until then the service reports that it is
+    loading. page: returns the body of `GET /`. said: called with the address once the models are loaded. Raises
+    SettingsError if the address cannot be bound, and the errors of `load`.
     """
     limits = limits or Limits()
     listening = _bound(host, port)
@@ -65,7 +67,7 @@ def run(
 
 
 class _Server(uvicorn.Server):
-    """uvicorn that answers new requests with 503 until those in progress are done, and only then stops listening."""
+    """A uvicorn server that answers new requests with 503 until those in progress are done, and only then closes."""
 
     def __init__(self, service: Service, gate: Gate) -> None:
         configuration = uvicorn.Config(
@@ -92,7 +94,7 @@ class _Server(uvicorn.Server):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reachable from this machine alone."""
+    """Whether an address is reachable only from this machine."""
     if host == "localhost":
         return True
     try:
@@ -102,25 +104,24 @@ def is_loopback(host: str) -> bool:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """A socket that listens at the address, before anything is loaded. SettingsError where that fails."""
+    """A socket listening at the address, opened before anything is loaded. Raises SettingsError if that fails."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        # With the protocol named, asyncio sends small answers at once; else they wait 40 ms for an acknowledgement.
+        # With an explicit protocol, asyncio sets TCP_NODELAY; else small answers wait 40 ms for an acknowledgement.
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except OSError as error:
         raise SettingsError(f"--host {host}: {error.strerror or error}: give an address of this machine") from None
     try:
-        listening.setsockopt(
-            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-        )  # else a port stays taken for a minute after its service
+        # Without SO_REUSEADDR a port stays taken for a minute after its service has ended.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
         listening.listen(2_048)
     except OSError as error:
         listening.close()
         if error.errno == errno.EADDRINUSE:
             raise SettingsError(
-                f"port {port} of {host} is in use, perhaps by another service: stop it, or take another port,"
+                f"port {port} of {host} is in use, perhaps by another service: stop it, or use another port,"
                 f" as in --port {port + 1 if port < 65_535 else port - 1}"
             ) from None
-        raise SettingsError(f"{host}, port {port}: {error.strerror}: take another --host or --port") from None
+        raise SettingsError(f"{host}, port {port}: {error.strerror}: use another --host or --port") from None
     return listening

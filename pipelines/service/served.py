@@ -1,4 +1,4 @@
-"""Models under their names, and the index of /similar."""
+"""Models by name, and the index of /similar."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -33,11 +33,11 @@ class Served:
 
 
 def named(given: Sequence[str]) -> dict[str, Path]:
-    """NAME=FOLDER, or a folder, whose last part is the name (of FOLDER/model the part before). Each name once.
+    """Parses NAME=FOLDER, or a folder named by its last part (for FOLDER/model, the part before).
 
-    SettingsError for a name with other characters than letters, digits, ".", "-" and "_", and for one given twice.
+    Raises SettingsError for a name with other characters than letters, digits, ".", "-" and "_", or given twice.
     """
-    found: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
     for one in given:
         name, equals, folder = one.partition("=")
         path = Path(folder if equals else one)
@@ -45,8 +45,8 @@ def named(given: Sequence[str]) -> dict[str, Path]:
             last = path.absolute()
             name = last.parent.name if last.name == "model" else last.name
         if not _NAME.fullmatch(name):
-            raise SettingsError(f"{one}: {name!r} cannot be a model's name: give it one, as in mood={path}")
-        if name in found:
-            raise SettingsError(f"{one}: {found[name]} is named {name}, too: give one another name, as in b={path}")
-        found[name] = path
-    return found
+            raise SettingsError(f"{one}: {name!r} cannot name a model: give it a name, as in mood={path}")
+        if name in folders:
+            raise SettingsError(f"{one}: {folders[name]} is named {name}, too: rename one, as in b={path}")
+        folders[name] = path
+    return folders

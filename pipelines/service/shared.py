@@ -1,4 +1,4 @@
-"""What the handlers share: the models, the index, and waiting for the answers to a request."""
+"""State shared by the handlers: the models and the index; waits for the answers to a request."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ __all__ = ["Service"]
 class Service:
     """models: name -> model, the default first; empty while they are loading.
 
-    searcher: the index of /similar. page: gives the body of `GET /`. Either may be None. token: see may_ask.
+    searcher: the index of /similar. page: returns the body of `GET /`. Either may be None. token: see may_ask.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class Service:
         self.status = "loading"
 
     def ready(self, models: Mapping[str, Served], searcher: Searcher | None) -> None:
-        """Takes the loaded models: from now on they answer."""
+        """Installs the loaded models; from now on requests are answered."""
         self.models, self.searcher = models, searcher
         if searcher is not None:
             self.search = _search(searcher, self.limits)
@@ -43,11 +43,11 @@ class Service:
         if name is None:
             return next(iter(self.models.values()))
         if name not in self.models:
-            raise Refusal(404, f"no model has that name: there are {', '.join(self.models)}", "model")
+            raise Refusal(404, f"no model has that name: available are {', '.join(self.models)}", "model")
         return self.models[name]
 
     def operation(self, served: Served, name: str, about: str) -> Operation:
-        """The operation of a model. Refusal 404 where its kind lacks it. about: what such a model cannot do."""
+        """The operation of a model. Refusal 404 if its kind lacks it. about: what such a model cannot do."""
         if name not in served.operations:
             able = [other.name for other in self.models.values() if name in other.operations]
             others = f": name one that can: {', '.join(able)}" if able else ""
@@ -66,11 +66,13 @@ class Service:
     ) -> Job:  # fmt: skip
         """The job, once all items have answers. name: number of an item -> its place in the request.
 
-        Refusal where an item is refused, the model fails, or limits.seconds pass. ClientDisconnect where the client
-        leaves. In any case the places in the queue are freed.
+        Refusal if an item is refused, the model fails, or limits.seconds pass. ClientDisconnect if the client leaves.
+        In any case the places in the queue are freed.
         """
         job = self.batcher.submit(operation, items, chars)
-        leaving = asyncio.ensure_future(request.receive())  # after the body, the next message is its leaving
+        leaving = asyncio.ensure_future(
+            request.receive()
+        )  # after the body, the next message means that the client left
         try:
             either: list[asyncio.Future[Any]] = [job.future, leaving]
             await asyncio.wait(either, timeout=self.limits.seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -91,7 +93,7 @@ class Service:
 
 
 def _search(searcher: Searcher, limits: Limits) -> Operation:
-    """(text, top, way) -> {"hits": [hit, ..]}, on the model's thread: the index embeds the text."""
+    """(text, top, way) -> {"hits": [hit, ..]}; runs on the model's thread, as the index embeds the text."""
 
     def row(item: tuple[str, int, str]) -> Row | Refusal:
         if len(item[0]) > CHARS_A_PIECE * limits.pieces:

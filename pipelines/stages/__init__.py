@@ -1,13 +1,13 @@
-"""The stages. All that the rest of the package knows of one stands in its entry in table.py; to add one, add an entry.
+"""The stages. The rest of the package knows a stage only by its entry in table.py; to add a stage, add an entry.
 
 1. table.py: the entries, in the order in which stages run.
 2. clean.py, analyze.py, vocab.py, shard.py, pretrain.py: a module per stage, with
    `run(settings, inputs, output, runtime) -> Counts`. It reads only `inputs` and writes only below `output`, which may
    hold finished work of an interrupted run, and into the folder of encoded texts that the inputs name.
    `output/work/` and `output/checkpoints/` are its scratch folders; the runner removes them at the end.
-   Stages of tasks (nsmc, korquad) are entries of pipelines/tasks.py; those of the sections [tasks.NAME] of a recipe
-   are made by `table.task_stage`.
-3. settings.py: the sections of a recipe that join settings of several rooms. figures.py: the closing table's lines.
+   Task stages (nsmc, korquad) are entries of pipelines/tasks.py; those of recipe sections [tasks.NAME] are built by
+   `table.task_stage`.
+3. settings.py: recipe sections that combine settings of several packages. figures.py: lines of the summary table.
 """
 
 import importlib
@@ -25,9 +25,9 @@ Counts = dict[str, int | float]
 Run = Callable[..., Counts]
 """(settings, inputs, output, runtime) -> counts."""
 Finder = Callable[[Path], Path]
-"""A folder as given -> the folder itself, or the one inside that is meant (korbert.folders)."""
+"""A folder as given -> the folder itself, or the matching one inside it (korbert.folders)."""
 Figures = Callable[[Path, Mapping[str, Any]], Iterable[tuple[str, str]]]
-"""An artifact's folder and its counts -> (what, figure) of each line in the closing table."""
+"""An artifact's folder and its counts -> (name, figure) of each line in the summary table."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,9 @@ class Inputs:
     """What a stage may read.
 
     artifacts: stage name -> that stage's finished artifact. files: the role of a file in the recipe -> its files, in
-    sorted order (a source's name for `clean`, whose files may lie behind an address; "train", "test", "valid",
-    "official" for the tasks). encoded: where texts of the tasks are kept as pieces, under names that say of which texts
-    and by which tokenizer, so that another run analyses nothing, and vectors of encoders that learn nothing; None:
-    nothing is kept.
+    sorted order (a source's name for `clean`, whose files may be remote; "train", "test", "valid", "official" for the
+    tasks). encoded: cache of task texts as pieces, keyed by texts and tokenizer, and of vectors of frozen encoders;
+    None: no cache.
     """
 
     artifacts: Mapping[str, Path]
@@ -46,15 +45,15 @@ class Inputs:
     encoded: Path | None = None
 
     def folder(self, role: str, file: str) -> Path:
-        """The folder of a model or tokenizer, by a file that it has; of another folder, for its reader to refuse."""
+        """The folder of a model or tokenizer, by one of its files; without it, any folder for the loader to refuse."""
         given = self.files[role]
-        found: Path = next((path for path in given if path.name == file), given[0]).parent
-        return found
+        folder: Path = next((path for path in given if path.name == file), given[0]).parent
+        return folder
 
 
 @dataclass(frozen=True)
 class Help:
-    """What `korbert STAGE --help` says."""
+    """The text of `korbert STAGE --help`."""
 
     summary: str
     reads: str
@@ -67,27 +66,27 @@ class Help:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage, said once. Runner, recipes, commands, closing table, index and pages know stages by their entries alone.
+    """The definition of a stage. Runner, recipes, commands, summary table, index and pages use only this entry.
 
-    version: goes up when the stage's code gives other bytes. settings: the class of its section of a recipe. run:
-        does the work. Either may be named, as "module:name".
-    help: of its command. title: what it makes, on the index page.
-    reads: stages whose artifacts it is made from. unread: those of them that some settings do without.
-    libraries: those whose version shapes the bytes. more_libraries: those that some settings use besides.
+    version: raised when a change of the stage's code alters the bytes. settings: class of its recipe section. run: does
+        the work. Both may be given as "module:name".
+    help: of its command. title: description of the artifact on the index page.
+    reads: stages whose artifacts it reads. unread: those of them that it does not read under given settings.
+    libraries: those whose version affects the bytes. more_libraries: additional ones under given settings.
     trains: whether it trains (on a device) or works part by part (on workers). makes_rows: whether other processes may
-        make the rows that it trains on. spreads: whether its model can be sharded over processes.
-    optional: only run where the recipe has its section; else the defaults stand for a section that is absent.
-    patterns: role -> file pattern of what its settings have it read from outside. remote: whether those files may lie
-        behind an address. found: (settings, data folder) -> role -> files that it reads, too, and finds itself.
-    folders: role -> folder of a model or tokenizer that it goes on from, and what finds it.
-    derive: fills in what other sections of the recipe, before they are checked, decide in its own. check: raises
-        ValueError where its settings do not fit those of other stages (name -> settings, of those in the recipe).
-    page: a module with `headlines(artifact)` and `story(artifact)`; "" for the page that every artifact has.
-    result: what its first headline is called on top of the index page, `{}` being that headline's own label; "": it is
+        make its training rows. spreads: whether its model can be sharded over processes.
+    optional: only run if the recipe has its section; otherwise an absent section means the defaults.
+    patterns: role -> pattern of source files, from its settings. remote: whether those files may be remote.
+        found: (settings, data folder) -> role -> further files that it finds itself.
+    folders: role -> folder of a model or tokenizer that it starts from, and the function that locates it.
+    derive: fills in settings that depend on other sections of the recipe, before validation. check: raises ValueError
+        if its settings contradict those of other stages (name -> settings, of those in the recipe).
+    page: a module with `headlines(artifact)` and `story(artifact)`; "" for the default page.
+    result: name of its first headline at the top of the index page, `{}` standing for that headline's own label; "":
         not shown there.
-    figures: lines of the closing table. products: what -> a file of the artifact, named below that table.
+    figures: lines of the summary table. products: name -> a file of the artifact, listed below that table.
     preview: "module:function" of `--preview N`, (pipeline, N) -> None.
-    inspect: "module:function", (pipeline) -> None, that refuses, before any stage runs, what can be seen by then.
+    inspect: "module:function", (pipeline) -> None, for checks before any stage runs.
     """
 
     name: str
@@ -119,18 +118,18 @@ class Stage:
 
     @property
     def settings_class(self) -> "type[BaseModel]":
-        """The class of `settings`, loaded where it is named."""
-        found: type[BaseModel] = imported(self.settings) if isinstance(self.settings, str) else self.settings
-        return found
+        """The class of `settings`, imported if given by name."""
+        section: type[BaseModel] = imported(self.settings) if isinstance(self.settings, str) else self.settings
+        return section
 
     def reads_under(self, settings: Any) -> tuple[str, ...]:
-        """The stages that it reads under these settings; all of `reads` where there are none."""
+        """The stages that it reads under these settings; all of `reads` for None."""
         unread = () if settings is None else self.unread(settings)
         return tuple(name for name in self.reads if name not in unread)
 
 
 def imported(name: str) -> Any:
-    """The module, or the "module:attribute", of that name. Entries name them so that `korbert --help` loads none."""
+    """Imports "module" or "module:attribute". Entries use names so that `korbert --help` imports none of them."""
     module, _, attribute = name.partition(":")
-    found = importlib.import_module(module)
-    return getattr(found, attribute) if attribute else found
+    loaded = importlib.import_module(module)
+    return getattr(loaded, attribute) if attribute else loaded

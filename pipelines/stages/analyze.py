@@ -1,4 +1,4 @@
-"""analyze: documents -> sentences and morphemes, by Kiwi, once in the whole project."""
+"""analyze: documents -> sentences and morphemes (Kiwi); the only stage that analyses the corpus."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,11 +13,11 @@ from pipelines.artifacts import Json
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
 
-USER_WORDS = "user_words.tsv"  # in the artifact; what reads the morphemes needs the words
+USER_WORDS = "user_words.tsv"  # in the artifact, for later stages
 
 
 def run(settings: AnalyzeSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
-    """Writes morphemes/part-*.parquet, where Kiwi failed failed/part-*.parquet, and a copy of the user's words."""
+    """Writes morphemes/part-*.parquet, failed/part-*.parquet (if Kiwi failed on any), and a copy of the user words."""
     documents = inputs.artifacts["clean"] / "documents"
     if settings.user_words:
         settings = settings.model_copy(update={"options": options_of(settings, inputs.files)})
@@ -26,24 +26,24 @@ def run(settings: AnalyzeSettings, inputs: Inputs, output: Path, runtime: Runtim
 
 
 def options_of(settings: AnalyzeSettings, files: Mapping[str, tuple[Any, ...]]) -> AnalyzerOptions:
-    """The options of Kiwi, with the words of the recipe's file. files: the source files of the stage, by role."""
+    """The options of Kiwi, including the words of the user dictionary. files: source files of the stage, by role."""
     if not settings.user_words:
         return settings.options
     if settings.options.user_words:
-        raise SettingsError("analyze.user_words and analyze.options.user_words: give one of them")
+        raise SettingsError("analyze.user_words and analyze.options.user_words: give only one of them")
     return settings.options.model_copy(update={"user_words": read_user_words(files["user_words"][0])})
 
 
 def check_versions(analyzed: Path, record: Json, versions: Mapping[str, str], place: str) -> None:
-    """Raises ArtifactError where the morphemes are of another Kiwi than `versions`.
+    """Raises ArtifactError if the morphemes were made by another version of Kiwi than `versions`.
 
-    record: of the artifact `analyzed`. place: where those versions are, as in "is installed".
+    record: of the artifact `analyzed`. place: what those versions are, as in "is installed".
     """
     made = {name: str(record["versions"].get(name, "absent")) for name in versions}
     if others := [name for name in versions if made[name] != versions[name]]:
         before, here = (", ".join(f"{name} {of[name]}" for name in others) for of in (made, versions))
         raise ArtifactError(
-            f"{analyzed}: its morphemes are of {before}, and {here} {place}, which cuts text otherwise: install "
+            f"{analyzed}: its morphemes are from {before}, but {here} {place}, which splits text differently: install "
             f"{' '.join(f'{name}=={made[name]}' for name in others)}, or analyze again with "
             "`korbert run RECIPE --from analyze --rebuild`"
         )

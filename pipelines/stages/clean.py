@@ -1,4 +1,4 @@
-"""clean: source files -> documents worth learning from, and the dropped ones with their reasons."""
+"""clean: source files -> clean, deduplicated documents, and the dropped ones with their reasons."""
 
 from pathlib import Path
 

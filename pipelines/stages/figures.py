@@ -1,4 +1,4 @@
-"""The lines of the closing table, by stage: what each figure is, and the figure."""
+"""The lines of the summary table, by stage: (name, figure)."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ __all__ = ["analyze", "classification", "clean", "label", "pretrain", "reading",
 Lines = Iterator[tuple[str, str]]
 Counts = Mapping[str, Any]
 
-_ROWS = {"pretrained": "this model", "scratch": "the same without pretraining", "tfidf": "TF-IDF + logistic regression"}
+_ROWS = {"pretrained": "this model", "scratch": "without pretraining", "tfidf": "TF-IDF + logistic regression"}
 
 
 def clean(folder: Path, counts: Counts) -> Lines:
@@ -23,11 +23,11 @@ def analyze(folder: Path, counts: Counts) -> Lines:
 
 
 def vocab(folder: Path, counts: Counts) -> Lines:
-    yield "pieces in the vocabulary", f"{counts['size']:,}"
+    yield "vocabulary size", f"{counts['size']:,}"
     if "added" in counts:
-        yield "of them added for this text", f"{counts['added']:,}"
+        yield "pieces added for this text", f"{counts['added']:,}"
     share = _json(folder / "coverage.json")["all"]["whole_morpheme_share"]
-    yield "whole morphemes, held-out text", f"{share:.2%}"
+    yield "whole morphemes in held-out text", f"{share:.2%}"
 
 
 def shard(folder: Path, counts: Counts) -> Lines:
@@ -51,7 +51,7 @@ def pretrain(folder: Path, counts: Counts) -> Lines:
 
 
 def classification(title: str, metric: str) -> Figures:
-    """Lines of a classification task: the metric on all test texts, a line per model and seed."""
+    """Lines of a classification task: the metric on all test texts, one line per model and seed."""
 
     def lines(folder: Path, counts: Counts) -> Lines:
         for row in _json(folder / "scores.json")["rows"]:
@@ -74,7 +74,7 @@ def reading(title: str) -> Figures:
 
 
 def task(title: str) -> Figures:
-    """The lines of a section [tasks.NAME]: the first metric, mean and deviation over the seeds, a line per model."""
+    """Lines of a section [tasks.NAME]: the first metric, mean and deviation over seeds, one line per model."""
 
     def lines(folder: Path, counts: Counts) -> Lines:
         scores = _json(folder / "scores.json")
@@ -90,11 +90,11 @@ def task(title: str) -> Figures:
 
 
 def label(metric: str) -> str:
-    """A metric as people call it."""
+    """The usual name of a metric."""
     return {"macro_f1": "macro F1"}.get(metric, metric)
 
 
 def _json(path: Path) -> dict[str, Any]:
-    from pipelines.artifacts import read_json  # loads pydantic, which `korbert --help` does without
+    from pipelines.artifacts import read_json  # imports pydantic, which `korbert --help` avoids
 
     return read_json(path) or {}

@@ -1,4 +1,4 @@
-"""pretrain: shards -> a model that has learned what the recipe's objectives ask for: gaps (MLM), pairs (NSP), .."""
+"""pretrain: shards -> a model pretrained with the objectives of the recipe: MLM, NSP and others."""
 
 import math
 from pathlib import Path
@@ -49,13 +49,13 @@ if TYPE_CHECKING:
 
 
 def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
-    """Writes model/, with "rtd" generator/, metrics.jsonl, samples.jsonl and scores.json."""
+    """Writes model/, generator/ (with "rtd"), metrics.jsonl, samples.jsonl and scores.json."""
     for number, phase in enumerate(settings.phases):
         require_rows(f"pretrain.phases.{number}.batch_size", phase.batch_size)
     torch.set_num_threads(settings.threads)
     device = choose_device(runtime.device)
 
-    # The rows to learn from, those that every evaluation scores, and those whose gaps people are shown.
+    # Training rows, evaluation rows, and the samples whose predictions are shown on the report page.
     shards, tokenizer = inputs.artifacts["shard"], Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
     ids, unigram = _special_ids(tokenizer), piece_counts(shards)
     phases = training_phases(settings, shards, ids, unigram)
@@ -63,13 +63,13 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     shown = [] if "clm" in settings.objectives else choose_samples(_heldout_rows(settings, shards, ids, unigram))
     samples = Samples(output / "samples.jsonl", shown, tokenizer)
 
-    # The model before the first step: with drawn weights, Kiwi's vectors, or those of the recipe's `init`.
+    # Initialize the model: random weights, Kiwi's vectors, or the weights of the recipe's `init`.
     teacher = _teacher(inputs.folder("teacher", "config.json"), tokenizer) if settings.distill.teacher else None
     model, loss = model_and_loss(settings, tokenizer.vocab_size, teacher)
     if settings.embeddings == "kiwi" and not from_first(lambda: load_newest(output / "checkpoints") is not None):
-        # Else a whole checkpoint replaces all weights, and Kiwi would be asked for nothing.
-        found = pq.read_table(inputs.artifacts["vocab"] / "counts.parquet", columns=["form", "tag", "count"])
-        counted = zip(*(column.to_pylist() for column in found.columns), strict=True)
+        # Skipped if there is a checkpoint, as that replaces all weights.
+        table = pq.read_table(inputs.artifacts["vocab"] / "counts.parquet", columns=["form", "tag", "count"])
+        counted = zip(*(column.to_pylist() for column in table.columns), strict=True)
         take_vectors(model.encoder.token_weight, *piece_vectors(tokenizer, counted), settings.seed)
     before: dict[str, float | int] = {}
     if isinstance(model, PretrainingModel) and settings.init:
@@ -97,7 +97,7 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     if not connected().writes:
         return {}
 
-    # What came of it.
+    # Write the results.
     if isinstance(model, ReplacementModel):
         save_model(output / "model", model.detection_model(), tokenizer)
         save_model(output / "generator", model.generator_model(), tokenizer)
@@ -122,9 +122,9 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
 def model_and_loss(
     settings: PretrainStage, vocab_size: int, teacher: PretrainingModel | None = None
 ) -> tuple[PretrainingModel | ReplacementModel, Loss]:
-    """The model before the first step, and what it learns.
+    """The model before training, and its loss.
 
-    Its weights are drawn by the settings' seed, or are those of the teacher, whom "distill" needs.
+    Weights are drawn from the seed of the settings, or taken from the teacher, which "distill" needs.
     """
     config = settings.encoder.config(vocab_size)
     generator = torch.Generator().manual_seed(settings.seed)
@@ -143,7 +143,7 @@ def model_and_loss(
 
 
 def _teacher(folder: Path, tokenizer: Tokenizer) -> PretrainingModel:
-    """ModelError where it has another tokenizer than the vocab stage's, or is no pretrained model."""
+    """Loads the teacher. Raises ModelError if it is not a pretrained model or its tokenizer is not that of vocab."""
     teacher, its_tokenizer = load_model(folder, "pretraining")
     if its_tokenizer.digest != tokenizer.digest:
         raise ModelError(f"{folder}: was trained with another tokenizer than that of vocab: set vocab.tokenizer to it")
@@ -151,7 +151,7 @@ def _teacher(folder: Path, tokenizer: Tokenizer) -> PretrainingModel:
 
 
 def training_plan(settings: PretrainStage) -> TrainingPlan:
-    """How the stage trains."""
+    """The training plan of the stage."""
     return TrainingPlan(
         steps=sum(phase.steps for phase in settings.phases),
         optimizer=settings.optimizer,
@@ -164,8 +164,11 @@ def training_plan(settings: PretrainStage) -> TrainingPlan:
 
 
 def inspect(pipeline: "Pipeline") -> None:
-    """Raises ModelError where the model of the recipe's `init` has another encoder than the recipe, or that model or
-    the teacher another tokenizer than vocab, where that one is known by now."""
+    """Checks the models that pretraining starts from, before any stage runs.
+
+    Raises ModelError if the model of `init` has another encoder than the recipe, or if it or the teacher has another
+    tokenizer than vocab, as far as that is known yet.
+    """
     vocab, pretrain = (pipeline.recipe.stages[name] for name in ("vocab", "pretrain"))
     fresh = pipeline.status(vocab).state == "fresh"
     for role in pipeline.recipe.folders("pretrain"):
@@ -176,8 +179,8 @@ def inspect(pipeline: "Pipeline") -> None:
         if fresh:
             check_tokenizer(Tokenizer.load(pipeline.artifact("vocab")), Tokenizer.load(folder), folder)
         elif pipeline.recipe.folders("vocab"):
-            taken = pipeline.inputs(vocab).folder("tokenizer", RECORD)
-            check_tokenizer(Tokenizer.load(taken), Tokenizer.load(folder), folder)
+            base = pipeline.inputs(vocab).folder("tokenizer", RECORD)
+            check_tokenizer(Tokenizer.load(base), Tokenizer.load(folder), folder)
 
 
 def _special_ids(tokenizer: Tokenizer) -> SpecialIds:
@@ -192,19 +195,19 @@ def _special_ids(tokenizer: Tokenizer) -> SpecialIds:
 
 
 def _negatives(settings: PretrainStage, counts: NDArray[np.int64]) -> Negatives | None:
-    """The sampler of a sampled head. SettingsError where a sample of that size is no sample."""
+    """The sampler of a sampled head, or None. Raises SettingsError if the sample is as large as the vocabulary."""
     if settings.head.kind == "full":
         return None
     if settings.head.negatives >= len(counts):
         raise SettingsError(
             f"pretrain.head.negatives {settings.head.negatives}: the vocabulary has {len(counts)} entries: "
-            'take fewer, or kind = "full"'
+            'use fewer, or kind = "full"'
         )
     return Negatives(counts, settings.head.negatives)
 
 
 def training_phases(settings: PretrainStage, folder: Path, ids: SpecialIds, counts: NDArray[np.int64]) -> list[Phase]:
-    """The rows of each phase. folder: the shards, or others laid out as they are. counts: (V,), of piece_counts."""
+    """The rows of each phase. folder: shard artifact, or the same layout. counts: (V,), of piece_counts."""
     negatives, spans = _negatives(settings, counts), _spans(settings, ids, counts)
     files = Shards(sorted((folder / "train").glob("*.arrow")))
     return [
@@ -237,7 +240,7 @@ def _spans(settings: PretrainStage, ids: SpecialIds, counts: NDArray[np.int64]) 
 def evaluation_batches(
     settings: PretrainStage, folder: Path, ids: SpecialIds, counts: NDArray[np.int64]
 ) -> list[Batch]:
-    """Rows of the first phase's length throughout, so that all points of a curve measure one thing."""
+    """Held-out batches, in rows of the first phase's length throughout, so that points of a curve are comparable."""
     return heldout_batches(_heldout_rows(settings, folder, ids, counts), settings.heldout_rows)
 
 
@@ -257,6 +260,6 @@ def _heldout_rows(settings: PretrainStage, folder: Path, ids: SpecialIds, counts
 
 
 def piece_counts(folder: Path) -> NDArray[np.int64]:
-    """(V,) how often each piece occurs in the training shards."""
+    """(V,) number of occurrences of each piece in the training shards."""
     counts: NDArray[np.int64] = pq.read_table(folder / "pieces.parquet", columns=["count"])["count"].to_numpy()
     return counts

@@ -1,4 +1,4 @@
-"""Sections of a recipe that join settings of several rooms."""
+"""Recipe sections that combine settings of several packages."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -41,7 +41,7 @@ __all__ = [
 
 
 class HeldOut(BaseModel, frozen=True, extra="forbid"):
-    """What no vocabulary and no training sees."""
+    """Held-out documents, used by neither vocabulary nor training."""
 
     seed: int = Field(0, ge=0, description="random seed")
     heldout_share: float = Field(
@@ -50,7 +50,7 @@ class HeldOut(BaseModel, frozen=True, extra="forbid"):
 
 
 class VocabStage(VocabSettings, HeldOut, frozen=True, extra="forbid"):
-    """[vocab]: a tokenizer that is learned, or one that exists, with more words."""
+    """[vocab]: a new tokenizer, or an existing one with added words."""
 
     tokenizer: str = Field(
         "",
@@ -68,23 +68,23 @@ class VocabStage(VocabSettings, HeldOut, frozen=True, extra="forbid"):
     def _learns_or_takes(self) -> Self:
         if self.add and not self.tokenizer:
             raise ValueError(
-                f"add {self.add} adds words to a tokenizer, and none is named: set tokenizer, or raise size"
+                f"add {self.add} adds words to an existing tokenizer: set tokenizer, or raise size instead"
             )
         if given := [name for name in type(self).model_fields if name in self.model_fields_set & self._unused()]:
             raise ValueError(
-                f"{given[0]} is no setting beside tokenizer {self.tokenizer!r}, which has its own: remove it"
+                f"{given[0]} cannot be set with tokenizer {self.tokenizer!r}, which has its own: remove it"
             )
         return self
 
     @model_serializer(mode="wrap")
     def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without a tokenizer, the record is the one from before there was this setting, and keeps its digest."""
+        """Omits `tokenizer` and `add` if unset, so that records from before these settings keep their digest."""
         unused = self._unused() if self.tokenizer else {"tokenizer", "add"}
         record: dict[str, Any] = serialize(self)
         return {name: value for name, value in record.items() if name not in unused}
 
     def _unused(self) -> set[str]:
-        """Settings of learning, where nothing is learned, and of choosing words, where none are chosen."""
+        """Settings without effect: with a tokenizer, those of learning one; without `add`, those of choosing words."""
         if not self.tokenizer:
             return set()
         learning = {"size", "mark", "character_coverage", "max_piece_chars", "foreign_share"}
@@ -96,7 +96,7 @@ class ShardStage(ShardSettings, HeldOut, frozen=True, extra="forbid"):
 
 
 class Phase(BaseModel, frozen=True, extra="forbid"):
-    """A stretch of pretraining at one length."""
+    """A phase of pretraining at one length."""
 
     length: int = Field(128, ge=8, description="pieces per row, special tokens included")
     batch_size: int = Field(32, ge=1, description="rows per step")
@@ -117,13 +117,13 @@ class Phase(BaseModel, frozen=True, extra="forbid"):
 
     @model_serializer(mode="wrap")
     def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """As that of PretrainStage."""
+        """As in PretrainStage."""
         record: dict[str, Any] = serialize(self)
         return {name: value for name, value in record.items() if name != "masking_rate" or value is not None}
 
 
 class TheirConfig(BaseModel, frozen=True, extra="allow"):
-    """[pretrain.encoder.transformers]: a config of `transformers`, in its own words."""
+    """[pretrain.encoder.transformers]: a config of `transformers`, with its own keys."""
 
     model_type: str = Field(
         description="electra, deberta-v2, ..; any other entry of that config may be added, such as hidden_size"
@@ -131,14 +131,14 @@ class TheirConfig(BaseModel, frozen=True, extra="allow"):
 
 
 class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
-    """[pretrain.encoder]: an encoder whose vocabulary is not known yet."""
+    """[pretrain.encoder]: an encoder whose vocabulary size is not known yet."""
 
     architecture: Literal["bert", "modern"] = Field(
         "modern",
         description="bert: Devlin et al. 2018; modern: Warner et al. 2024; transformers: an encoder of that library",
     )
     vocab_size: int = Field(1, ge=1, le=1, exclude=True, description="not a setting: it is the tokenizer's")
-    transformers: TheirConfig | None = None  # of a TransformersSection; here, so that it is listed and refused
+    transformers: TheirConfig | None = None  # belongs to TransformersSection; listed here to be refused with a message
 
     @model_validator(mode="after")
     def _is_our_own(self) -> Self:
@@ -160,7 +160,7 @@ class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
 
 
 class TransformersSection(BaseModel, frozen=True, extra="forbid"):
-    """[pretrain.encoder] with architecture = "transformers". To check it loads that library."""
+    """[pretrain.encoder] with architecture = "transformers". Validation imports that library."""
 
     architecture: Literal["transformers"]
     transformers: TheirConfig

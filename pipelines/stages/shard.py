@@ -1,4 +1,4 @@
-"""shard: morphemes -> ids and boundaries, as Arrow streams that are opened in place."""
+"""shard: morphemes -> ids and boundaries, as memory-mapped Arrow streams."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The table of stages, in the order in which they run; and the stage that a section [tasks.NAME] of a recipe is."""
+"""The table of stages, in running order, and the stages of recipe sections [tasks.NAME]."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 __all__ = ["STAGES", "TASK", "is_task", "section_class", "stage_named", "task_stage"]
 
-TASK = "tasks."  # what the name of each stage of a section [tasks.NAME] begins with
+TASK = "tasks."  # prefix of the stage names of sections [tasks.NAME]
 
-# What such sections are, what makes their artifacts, and what draws these. The first is loaded with every recipe.
+# Settings class, run function and report page of such sections. The first is imported with every recipe.
 TASK_SECTION = "korbert.tasks.kinds:section_class"
 TASK_RUN = "pipelines.finetuning:run"
 TASK_PAGE = "pipelines.reports.task"
 
 
 def _without_pairs(section: dict[str, Any], recipe: Mapping[str, Any]) -> None:
-    """Sources of clean with `pairs = false` make no sentence pairs, unless the section says which do not."""
+    """Excludes the sources of clean with `pairs = false` from sentence pairs, unless the section lists its own."""
     clean = recipe.get("clean")
     sources = clean.get("sources") if isinstance(clean, dict) else None
     tables = [source for source in sources if isinstance(source, dict)] if isinstance(sources, list) else []
@@ -33,17 +33,17 @@ def _without_pairs(section: dict[str, Any], recipe: Mapping[str, Any]) -> None:
 
 
 def _sample_is_one(settings: Any, others: Mapping[str, Any]) -> None:
-    """Of a tokenizer that vocab takes, the number of entries is known when pretrain starts, which refuses, too."""
+    """Raises ValueError for too many negatives. The size of an existing tokenizer is checked by pretrain itself."""
     negatives, vocab = settings.head.negatives, others["vocab"]
     if settings.head.kind == "sampled" and not vocab.tokenizer and negatives >= vocab.size:
         raise ValueError(
             f"pretrain.head.negatives {negatives}: the vocabulary has at most {vocab.size} entries (vocab.size): "
-            'take fewer, or kind = "full"'
+            'use fewer, or kind = "full"'
         )
 
 
 def _stage_of(task: Task) -> Stage:
-    """A task as a stage after pretrain."""
+    """The stage of a task."""
 
     def unread(settings: Any) -> tuple[str, ...]:
         return () if getattr(settings, "encoder", None) is None else ("pretrain",)
@@ -75,7 +75,7 @@ def _stage_of(task: Task) -> Stage:
 
 
 def _fits_the_encoder(name: str, unread: Callable[[Any], tuple[str, ...]]) -> Callable[[Any, Mapping[str, Any]], None]:
-    """A check that the texts of a task fit into the encoder of pretrain, where the task has no other."""
+    """A check that the texts of a task fit into the encoder of pretrain, unless the task has its own encoder."""
 
     def check(settings: Any, others: Mapping[str, Any]) -> None:
         length = getattr(settings, "max_length", 0)
@@ -84,24 +84,24 @@ def _fits_the_encoder(name: str, unread: Callable[[Any], tuple[str, ...]]) -> Ca
             if length > positions:
                 raise ValueError(
                     f"{name}.max_length {length} is more than pretrain.encoder.max_position_embeddings {positions}: "
-                    "lower the one or raise the other"
+                    "lower the former or raise the latter"
                 )
 
     return check
 
 
 def is_task(name: str) -> bool:
-    """Whether a stage of that name is one of a section [tasks.NAME]."""
+    """Whether the name is that of a stage of a section [tasks.NAME]."""
     return re.fullmatch(re.escape(TASK) + "[a-z0-9_-]+", name) is not None
 
 
 def section_class(raw: Mapping[str, Any]) -> "type[BaseModel]":
-    """The class of a section [tasks.NAME], by what its `kind` or `set` says.
+    """The settings class of a section [tasks.NAME], chosen by its `kind` or `set`.
 
-    ValueError where that is unknown or missing; it begins with the key: "kind: no 'clasification' (did you mean ...".
+    Raises ValueError if that is unknown or missing, starting with the key: "kind: no 'clasification' (did you mean ..".
     """
-    found: type[BaseModel] = imported(TASK_SECTION)(raw)
-    return found
+    section: type[BaseModel] = imported(TASK_SECTION)(raw)
+    return section
 
 
 def _files_of_known_set(settings: Any, data: Path) -> Mapping[str, tuple[Path, ...]]:
@@ -113,10 +113,10 @@ def _files_of_known_set(settings: Any, data: Path) -> Mapping[str, tuple[Path, .
 
 
 def task_stage(name: str, settings: "str | type[BaseModel]") -> Stage:
-    """The stage tasks.NAME. It goes on from pretrain, or from the model of a folder, which its `init` names.
+    """The stage tasks.NAME. It starts from pretrain, or from the model in the folder that `init` names.
 
     settings: a class with `init` ("pretrain", "scratch", or a folder relative to the data), `precision`, `threads` and
-    `patterns()`: role -> file pattern. It may have an `encoder`, with which "scratch" needs no pretrain, and a
+    `patterns()`: role -> file pattern. It may have an `encoder`, with which "scratch" does not need pretrain, and a
     `max_length` in pieces.
     """
     title = name.removeprefix(TASK)
@@ -158,7 +158,7 @@ def task_stage(name: str, settings: "str | type[BaseModel]") -> Stage:
 
 
 def stage_named(name: str) -> Stage | None:
-    """The entry of a stage whose recipe is not at hand, such as that of an artifact; None: there is no such stage."""
+    """The entry of a stage by name, without its recipe, as for an artifact. None if there is no such stage."""
     return task_stage(name, "pydantic:BaseModel") if is_task(name) else STAGES.get(name)
 
 
@@ -171,10 +171,10 @@ STAGES: dict[str, Stage] = {
             "corpus.settings:CleanSettings",
             "pipelines.stages.clean:run",
             Help(
-                "Raw files -> documents worth learning from.",
-                "the files of [[clean.sources]] and [[clean.evaluation]]; filters, masks and duplicates are set in "
-                "[clean]",
-                "documents/, and dropped/ with the reason of each",
+                "Clean and deduplicate documents.",
+                "the files of [[clean.sources]] and [[clean.evaluation]]; filters, masking and deduplication are set "
+                "in [clean]",
+                "documents/, and dropped/ with the reason for each",
                 "korbert clean mine.toml --preview 300",
             ),
             "Cleaned documents",
@@ -191,7 +191,7 @@ STAGES: dict[str, Stage] = {
             "corpus.settings:AnalyzeSettings",
             "pipelines.stages.analyze:run",
             Help(
-                "Documents -> sentences and morphemes (Kiwi).",
+                "Split documents into sentences and morphemes (Kiwi).",
                 "the documents of clean, and the user dictionary of [analyze]",
                 "morphemes/: form, tag, span, sentence and eojeol of each",
                 "korbert analyze mine.toml --workers 8",
@@ -209,7 +209,7 @@ STAGES: dict[str, Stage] = {
             "pipelines.stages.settings:VocabStage",
             "pipelines.stages.vocab:run",
             Help(
-                "Morphemes -> vocabulary and tokenizer.",
+                "Build the vocabulary and the tokenizer.",
                 "the morphemes of analyze, and a tokenizer if vocab.tokenizer names one; the size is vocab.size",
                 "tokenizer/, counts.parquet and coverage.json",
                 "korbert vocab mine.toml --set vocab.size=16000",
@@ -230,7 +230,7 @@ STAGES: dict[str, Stage] = {
             "pipelines.stages.settings:ShardStage",
             "pipelines.stages.shard:run",
             Help(
-                "Morphemes -> ids in memory-mapped shards.",
+                "Write documents as piece ids in memory-mapped shards.",
                 "the morphemes of analyze and the tokenizer of vocab",
                 "train/*.arrow and heldout/*.arrow",
                 "korbert shard mine.toml",
@@ -247,12 +247,12 @@ STAGES: dict[str, Stage] = {
             "pipelines.stages.settings:PretrainStage",
             "pipelines.stages.pretrain:run",
             Help(
-                "Shards -> a model that has learned to fill gaps.",
+                "Pretrain an encoder.",
                 "the shards and the tokenizer; encoder, phases, masking and optimizer are set in [pretrain]",
                 "model/, metrics.jsonl, samples.jsonl and scores.json",
                 "korbert pretrain mine.toml --set pretrain.phases.0.steps=500",
             ),
-            "Masked language modelling and next sentences",
+            "Masked language modelling and next sentence prediction",
             reads=("shard", "vocab"),
             libraries=("torch", "numpy"),
             more_libraries=lambda settings: (

@@ -1,6 +1,6 @@
-"""vocab: morphemes -> counts, a tokenizer learned from them, and how well it covers text that it has not seen.
+"""vocab: morphemes -> counts, a tokenizer learned from them, and its coverage of held-out text.
 
-With vocab.tokenizer nothing is learned: that tokenizer is taken, and gains the words that the new text needs.
+With vocab.tokenizer nothing is learned: that tokenizer is extended with words for the new text.
 """
 
 import json
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 def _analyzer(analyzed: Path) -> Analyzer:
-    """What made the morphemes, so that the tokenizer makes the same of other text.
+    """The analyzer that made the morphemes, for the tokenizer to use on other text.
 
-    Raises ArtifactError where another Kiwi is installed: the tokenizer would be of neither.
+    Raises ArtifactError if another version of Kiwi is installed.
     """
     record = artifacts.read_json(analyzed / artifacts.RECORD) or {}
     settings = AnalyzeSettings.model_validate(record["settings"])
@@ -45,12 +45,12 @@ def _analyzer(analyzed: Path) -> Analyzer:
 
 
 def _whole_words(settings: VocabStage, options: AnalyzerOptions) -> tuple[str, ...]:
-    """Those of the recipe, and those that Kiwi was told of."""
+    """Words that stay whole: those of the recipe and those of the user dictionary."""
     return tuple(dict.fromkeys([*settings.words, *(word.form for word in options.user_words)]))
 
 
 def _learned(settings: VocabStage, analyzer: Analyzer, counts: Path, morphemes: Path) -> Tokenizer:
-    """A tokenizer learned from the counts of these morphemes."""
+    """Learns a tokenizer from the counts of these morphemes."""
     words = _whole_words(settings, analyzer.options)
     try:
         settings = VocabStage.model_validate(settings.model_dump() | {"words": words})
@@ -65,7 +65,7 @@ def _learned(settings: VocabStage, analyzer: Analyzer, counts: Path, morphemes: 
 
 
 def _extended(settings: VocabStage, base: Tokenizer, options: AnalyzerOptions, counts: Path) -> Tokenizer:
-    """The tokenizer with the words of the recipe, and with those that the counts choose."""
+    """The tokenizer extended with the words of the recipe and with frequent forms from the counts."""
     words = _whole_words(settings, options)
     if settings.add:
         named = extended(base, words, options)
@@ -75,22 +75,22 @@ def _extended(settings: VocabStage, base: Tokenizer, options: AnalyzerOptions, c
 
 
 def _base(inputs: Inputs, options: AnalyzerOptions) -> Tokenizer:
-    """The tokenizer of the recipe. options: of analyze.
+    """Loads the tokenizer named in the recipe. options: of analyze.
 
-    Raises SettingsError where Kiwi has other options than it had for that tokenizer.
+    Raises SettingsError if the tokenizer was made with other options of Kiwi.
     """
     folder = inputs.folder("tokenizer", RECORD)
     base = Tokenizer.load(folder)
     if difference := other_options(base.analyzer_options, options):
         raise SettingsError(
-            f"{folder}: was made with other options of Kiwi than analyze.options has here, and its pieces would not be "
-            f"those of this text: {difference}: change it in the recipe"
+            f"{folder}: was made with other options of Kiwi than analyze.options, so its pieces would not match these "
+            f"morphemes: {difference}: change it in the recipe"
         )
     return base
 
 
 def inspect(pipeline: "Pipeline") -> None:
-    """Raises ModelError or SettingsError where the tokenizer of the recipe cannot be taken."""
+    """Raises ModelError or SettingsError if the tokenizer named in the recipe cannot be used."""
     options = options_of(pipeline.recipe.section("analyze"), pipeline.sources("analyze"))
     _base(pipeline.inputs(pipeline.recipe.stages["vocab"]), options)
 
@@ -110,14 +110,14 @@ def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) ->
     if tokenizer.parts.probe is None:
         tokenizer.take_probe()
     tokenizer.save(output / "tokenizer")
-    found = coverage(morphemes, tokenizer, output, seed=seed, heldout_share=share, workers=runtime.units)
-    if not found["all"]["documents"]:
+    covered = coverage(morphemes, tokenizer, output, seed=seed, heldout_share=share, workers=runtime.units)
+    if not covered["all"]["documents"]:
         raise CorpusError(
             f"{morphemes}: none of its {counted['documents']:,} documents is held out by heldout_share {share}, "
-            "and nothing could be measured: raise it, or bring more text"
+            "so coverage cannot be measured: raise it, or add more text"
         )
-    found["used"] = usage(counts, tokenizer)
-    text = json.dumps(found, ensure_ascii=False, indent=1)
+    covered["used"] = usage(counts, tokenizer)
+    text = json.dumps(covered, ensure_ascii=False, indent=1)
     (output / "coverage.json").write_text(text + "\n", encoding="utf-8")
     added = {} if base is None else {"added": tokenizer.vocab_size - base.vocab_size}
     return {"size": tokenizer.vocab_size, **added, **counted}

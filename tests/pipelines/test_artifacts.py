@@ -108,7 +108,7 @@ def test_progress_counts_parts_and_finds_whole_checkpoints(tmp_path: Path) -> No
     assert artifacts.progress(tmp_path) is None
     (step / "parts").write_text("12\n")
     (step / "part-00000.json").write_text("{}")
-    assert artifacts.progress(tmp_path) == "read: 1 of 12 parts are done"
+    assert artifacts.progress(tmp_path) == "read: 1 of 12 parts done"
 
     training = tmp_path / "pretrain.partial"
     (training / "checkpoints" / "step-00000400").mkdir(parents=True)
@@ -205,7 +205,7 @@ def test_nothing_but_a_folder_gives_way_to_an_artifact(tmp_path: Path) -> None:
         artifacts.check_place(final, partial)
     final.unlink()
     partial.write_text("mine")
-    with pytest.raises(ArtifactError, match=r"vocab\.partial: is no folder"):
+    with pytest.raises(ArtifactError, match=r"vocab\.partial: is not a folder"):
         artifacts.check_place(final, partial)
 
 

@@ -168,7 +168,7 @@ def test_a_run_that_was_cut_off_resumes(
 def test_a_label_that_no_text_has_is_named(tmp_path: Path, inputs: Inputs) -> None:
     few = tmp_path / "few.txt"
     few.write_text("".join(f"날씨/{number}: 비가 온다\n" for number in range(40)), encoding="utf-8")
-    with pytest.raises(CorpusError, match=r"few\.txt: the headlines to learn from have no label 경제, 운동: give more"):
+    with pytest.raises(CorpusError, match=r"few\.txt: no training headlines have the label 경제, 운동: add"):
         _run(Inputs(inputs.artifacts, {**inputs.files, "train": (few,)}), tmp_path)
 
 

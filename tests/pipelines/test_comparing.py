@@ -74,7 +74,7 @@ def test_runs_are_compared_at_equal_time_and_at_equal_pieces(tmp_path: Path) -> 
         ["fast", "1.25 M", "4,000", "1,000", "finished"],
         ["slow", "1.25 M", "4,000", "500", "finished"],
     ]
-    assert found["At the last evaluation of each"] == [
+    assert found["Last evaluation of each run"] == [
         ["fast", "60", "6,000", "6.0 s", "8.400", "6.0 %"],
         ["slow", "40", "4,000", "8.0 s", "8.500", "4.0 %"],
     ]
@@ -99,7 +99,7 @@ def test_bits_a_character_compare_runs_of_different_vocabularies(tmp_path: Path)
     one = made(tmp_path / "one", loss=9.0, chars=300)
     two = made(tmp_path / "two", loss=9.1, chars=400, vocabulary=(8000, "b" * 64))
     runs = open_runs([one, two])
-    said = "These runs have vocabularies of different sizes: losses and accuracies do not compare; "
+    said = "These runs have vocabularies of different sizes: losses and accuracies are not comparable; "
     assert difference(runs) == said + "compare bits/character."
     bits = [f"{loss / math.log(2) / chars:.3f}" for loss, chars in ((8.7, 2.0), (8.6, 1.5))]
     assert shown([one, two])["At equal pieces: 4,000"] == [
@@ -108,21 +108,21 @@ def test_bits_a_character_compare_runs_of_different_vocabularies(tmp_path: Path)
     ]
     page = write_page(tmp_path / "compare.html", runs).read_text(encoding="utf-8")
     assert said in page
-    assert "MLM loss by character against time" in page
+    assert "MLM loss per character against time" in page
 
 
 def test_without_counted_characters_nothing_compares(tmp_path: Path) -> None:
     one, two = made(tmp_path / "one"), made(tmp_path / "two", vocabulary=(4000, "b" * 64), chars=None)
-    said = "These runs have different tokenizers: losses and accuracies do not compare."
+    said = "These runs have different tokenizers: losses and accuracies are not comparable."
     assert difference(open_runs([one, two])) == said
-    assert "MLM loss by character" not in write_page(tmp_path / "compare.html", open_runs([one, two])).read_text(
+    assert "MLM loss per character" not in write_page(tmp_path / "compare.html", open_runs([one, two])).read_text(
         "utf-8"
     )
 
 
 def test_other_held_out_rows_are_said(tmp_path: Path) -> None:
     one, two = made(tmp_path / "one"), made(tmp_path / "two", unigram=7.5)
-    assert difference(open_runs([one, two])).startswith("These runs were measured on different held-out rows")
+    assert difference(open_runs([one, two])).startswith("These runs were evaluated on different held-out rows")
 
 
 def test_a_run_that_goes_on_is_read_as_far_as_it_is_written(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_step_that_was_left_out_is_no_damage(tmp_path: Path) -> None:
 def test_a_run_without_times_is_compared_by_pieces(tmp_path: Path) -> None:
     one, two = made(tmp_path / "one"), made(tmp_path / "two")
     (two / "timing.jsonl").unlink()
-    assert list(shown([one, two])) == ["Runs", "At the last evaluation of each", "At equal pieces: 4,000"]
+    assert list(shown([one, two])) == ["Runs", "Last evaluation of each run", "At equal pieces: 4,000"]
     write_page(tmp_path / "compare.html", open_runs([one, two]))
 
 
@@ -173,7 +173,7 @@ def test_a_finished_run_and_its_successor_are_told_apart(tmp_path: Path) -> None
 
 def test_what_is_no_run_is_named(tmp_path: Path) -> None:
     one = made(tmp_path / "one")
-    with pytest.raises(SettingsError, match="1 run to compare: name two at least"):
+    with pytest.raises(SettingsError, match="1 run to compare: name at least two"):
         open_runs([one])
     with pytest.raises(SettingsError, match=r"one: is named twice: name different runs"):
         open_runs([one, tmp_path / "one"])
@@ -198,7 +198,7 @@ def test_damaged_lines_are_named(tmp_path: Path, name: str, line: str) -> None:
     number = len((two / name).read_text(encoding="utf-8").splitlines()) + 1
     with (two / name).open("a", encoding="utf-8") as file:
         file.write(line + "\n")
-    with pytest.raises(ArtifactError, match=rf"two/pretrain/{name}: line {number} is damaged: make this artifact anew"):
+    with pytest.raises(ArtifactError, match=rf"two/pretrain/{name}: line {number} is damaged: rebuild this artifact"):
         open_runs([one, two])
 
 

@@ -104,17 +104,17 @@ def test_the_papers_sizes_are_said_without_any_data(
 ) -> None:
     said = _said(capsys, name, "--seconds", "0", "--set", "vocab.size=30522", "--root", str(tmp_path / "none"))
     assert said["encoder and pooler"].startswith(count)
-    assert (said["steps"], said["rows a step"]) == (steps, rows)
+    assert (said["steps"], said["rows per step"]) == (steps, rows)
     assert set(said["epochs"].split()) == {"-"}
-    assert "seconds a step" not in said
+    assert "seconds per step" not in said
     assert list(tmp_path.iterdir()) == []
 
 
 def test_without_shards_rows_are_full_and_ids_made_up(recipe: Path, tmp_path: Path) -> None:
     found = planning.plan(_pipeline(recipe, tmp_path), 0.1)
     assert found.notes == (
-        "vocab is absent: 1,600 entries are what vocab.size says",
-        "shard is absent: rows are taken to be full, epochs are not known, a trial is on made-up ids",
+        "vocab is absent: using the 1,600 entries of vocab.size",
+        "shard is absent: rows are assumed to be full, epochs are unknown, the trial uses random ids",
     )
     assert [phase.row_pieces for phase in found.phases] == [64, 128]
     assert found.outlook is not None
@@ -161,7 +161,7 @@ def test_an_encoder_of_transformers_is_counted_where_it_runs(
     bert = _said(capsys, str(recipe), *given, "--seconds", "0", "--set", "pretrain.encoder.architecture=bert")
     assert said["encoder and pooler"] == bert["encoder and pooler"]
     assert said["optimizer"] == bert["optimizer"]
-    assert said["seconds a step"]
+    assert said["seconds per step"]
     million = 2 * 3 / 1e6  # a multiply-add is two, and there are three passes
     layer = 4 * 32 * 32 + 2 * 32 * 64
     assert said["encoder"] == " ".join(f"{million * (layer + 2 * length * 32):.3f}" for length in (64, 128))
@@ -237,10 +237,10 @@ def test_the_tables_say_the_forecast(recipe: Path, tmp_path: Path) -> None:
     lines = {name: " ".join(rest.split()) for name, rest in SAID.findall(said.partition("\nthe run\n")[2])}
     assert lines["training"] == "16.0 s"
     assert lines["evaluations"] == "18.0 s 3 of them"
-    assert lines["all"] == "40.0 s"
+    assert lines["total"] == "40.0 s"
     whole = {name: " ".join(rest.split()) for name, rest in SAID.findall(said)}
-    assert whole["seconds a step"] == "0.200 0.400"
-    assert whole["pieces a second"] == "2,000 1,000"
+    assert whole["seconds per step"] == "0.200 0.400"
+    assert whole["pieces per second"] == "2,000 1,000"
     assert whole["epochs"] == "0.32 0.16"
     assert "within 2 hours (" in said
 
@@ -259,7 +259,7 @@ def test_json_has_the_same_figures(recipe: Path, tmp_path: Path, capsys: pytest.
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--hours", "0"], r"--hours 0 --seconds 30: a trial says what fits: give more than 0 of both"),
+        (["--hours", "0"], r"--hours 0 --seconds 30: --hours needs a trial: give more than 0 for both"),
         (["--hours", "-3"], r"--hours -3 --seconds 30: "),
         (["--hours", "2", "--seconds", "0"], r"--hours 2 --seconds 0: "),
         (["--hours", "nan"], r"--hours nan --seconds 30: "),
@@ -278,7 +278,9 @@ def test_what_cannot_be_planned_is_refused(
 def test_a_recipe_that_does_not_pretrain_is_refused(recipe: Path, tmp_path: Path) -> None:
     path = tmp_path / "text.toml"
     path.write_text(RECIPE.partition("[pretrain]")[0], encoding="utf-8")
-    with pytest.raises(SettingsError, match=r"text\.toml: has no section \[pretrain\], and that is what is planned"):
+    with pytest.raises(
+        SettingsError, match=r"text\.toml: has no section \[pretrain\], and only pretraining is planned"
+    ):
         planning.plan(_pipeline(path, tmp_path), 0)
 
 
@@ -287,7 +289,7 @@ def test_what_does_not_fit_into_memory_is_not_tried(
 ) -> None:
     monkeypatch.setattr("pipelines.machine.memory_of", lambda device: (2**20, 2**20))
     assert planning.plan(_pipeline(recipe, tmp_path), 0).device_memory == (2**20, 2**20)
-    with pytest.raises(SettingsError, match=r"tiny\.toml: weights, gradients and optimizer take .* --seconds 0 plans"):
+    with pytest.raises(SettingsError, match=r"tiny\.toml: weights, gradients and optimizer need .* --seconds 0 plans"):
         planning.plan(_pipeline(recipe, tmp_path), 0.1)
 
 

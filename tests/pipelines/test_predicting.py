@@ -134,7 +134,12 @@ def test_tables(classifier: Classifier) -> None:
 @pytest.mark.parametrize(
     ("data", "name", "options", "said"),
     [
-        ("번호,후기\n1,좋다\n", "a.csv", {}, "a.csv: no column text among 번호, 후기: say which .* with --text"),
+        (
+            "번호,후기\n1,좋다\n",
+            "a.csv",
+            {},
+            "a.csv: no column text among 번호, 후기: name the text column with --text",
+        ),
         ("id,text\n1,좋다\n", "a.csv", {"text": "후기"}, "no column 후기 among id, text"),
         ("좋다\n", "a.txt", {"text": "후기"}, "a.txt: plain lines have no 후기: give a table or JSON lines"),
     ],

@@ -54,7 +54,7 @@ def test_count_stops_and_says_what_it_left_out(here, capsys):
     assert len(korquad.read(here / "made.json").questions) == 3
     said = capsys.readouterr().out
     assert "3 questions in made.json" in said
-    assert "2 more were made of the last part and left out: --count" in said
+    assert "2 more from the last part were left out because of --count" in said
 
 
 def test_count_stops_the_work(here, capsys, monkeypatch):
@@ -80,14 +80,14 @@ def test_a_field_of_another_name(here):
     ("arguments", "code", "said"),
     [
         (("nowhere.txt", "--output", "made.json"), 1, "nowhere.txt: no such file"),
-        (("poets.txt", "--output", "made.csv"), 2, "made.csv: ends in .csv: name a .json"),
-        (("poets.txt", "--output", "poets.txt"), 2, "poets.txt: ends in .txt"),
+        (("poets.txt", "--output", "made.csv"), 2, "made.csv: extension is .csv: use .json"),
+        (("poets.txt", "--output", "poets.txt"), 2, "poets.txt: extension is .txt"),
         (("poets.txt", "--output", "absent/made.json"), 2, "there is no folder absent"),
-        (("short.txt", "--output", "made.json"), 1, "short.txt: no question on 1 paragraphs, of which 1 are too short"),
+        (("short.txt", "--output", "made.json"), 1, "short.txt: no questions from 1 paragraphs, 1 of them too short"),
         (
             ("other.jsonl", "--output", "made.json"),
             1,
-            "none of 2 records has a text in 'text': name its field with --text",
+            "none of 2 records has text in the field 'text': name the field with --text",
         ),
         (("same.jsonl", "--output", "same.jsonl"), 2, "same.jsonl: is the file that is read"),
         (("poets.txt", "--output", "made.json", "--count", "0"), 2, "0 is not in the range"),

@@ -219,14 +219,14 @@ def test_set_changes_one_value(tmp_path: Path, change: str, read: object) -> Non
         ),
         (FOREIGN + "[nsmc]\n", ["nsmc.max_length=65"], r"nsmc\.max_length 65 is more than .* 64: lower"),
         (MINIMAL, ["vocab.size=many"], r"vocab\.size: .*not 'many'"),
-        (MINIMAL, ["size"], r"--set size: give it as section\.key=value"),
+        (MINIMAL, ["size"], r"--set size: write it as section\.key=value"),
         (MINIMAL, ["pretrain.encoder.max_position_embeddings=32"], r"a phase has length 64"),
         ("seed = \nvocab = 3", [], r"mine\.toml: is not TOML: .*line 1"),
         (MINIMAL.replace("[pretrain.optimizer]\nlearning_rate = 1e-3", ""), [], r"pretrain\.optimizer: is missing"),
         (MINIMAL + "[korquad]\nmax_length = 64\n", [], r"korquad: max_length 64 leaves"),
         (MINIMAL + "[korquad]\nmax_length = 600\n", [], r"korquad\.max_length 600 is more than .* 512: lower"),
         (MINIMAL + "[nsmc]\n", ["nsmc.max_length=600"], r"nsmc\.max_length 600 is more than .* 512: lower"),
-        ('name = "other"\n' + MINIMAL, [], r"mine\.toml: name: no such key: a recipe is named by its file"),
+        ('name = "other"\n' + MINIMAL, [], r"mine\.toml: name: no such key: a recipe is named after its file"),
         (MINIMAL, ["heldout_share=0"], r"heldout_share: .*greater than 0"),
         (MINIMAL.replace("steps = 10", "steps = 0"), [], r"pretrain\.phases\.0\.steps: .*greater than or equal to 1"),
         (MINIMAL, ["pretrain.on_divergence=go on"], r"pretrain\.on_divergence: .*'stop' or 'skip'"),
@@ -235,14 +235,14 @@ def test_set_changes_one_value(tmp_path: Path, change: str, read: object) -> Non
             ["pretrain.head.kind=sampled", "vocab.size=4096"],
             r"mine\.toml: pretrain\.head\.negatives 4096: the vocabulary has at most 4096 entries \(vocab\.size\): ",
         ),
-        (MINIMAL, ["vocab.add=9"], r"vocab: add 9 adds words to a tokenizer, and none is named: set tokenizer, or"),
+        (MINIMAL, ["vocab.add=9"], r"vocab: add 9 adds words to an existing tokenizer: set tokenizer, or"),
         (
             MINIMAL,
             ["vocab.tokenizer=x", "vocab.size=999"],
-            r"vocab: size is no setting beside tokenizer 'x', which has",
+            r"vocab: size cannot be set with tokenizer 'x', which has",
         ),
-        (MINIMAL, ["vocab.tokenizer=x", "vocab.mark=none"], r"vocab: mark is no setting beside tokenizer 'x'"),
-        (MINIMAL, ["vocab.tokenizer=x", "vocab.min_count=2"], r"vocab: min_count is no setting beside tokenizer 'x'"),
+        (MINIMAL, ["vocab.tokenizer=x", "vocab.mark=none"], r"vocab: mark cannot be set with tokenizer 'x'"),
+        (MINIMAL, ["vocab.tokenizer=x", "vocab.min_count=2"], r"vocab: min_count cannot be set with tokenizer 'x'"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, text: str, changes: list[str], said: str) -> None:
@@ -280,7 +280,7 @@ def test_a_name_that_no_folder_of_artifacts_can_have(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / given).write_text(MINIMAL, encoding="utf-8")
-    with pytest.raises(SettingsError, match="a recipe's name is that of its folder of artifacts"):
+    with pytest.raises(SettingsError, match="the artifact folder is named after the recipe"):
         recipes.load(given)
 
 
@@ -291,7 +291,7 @@ def test_a_recipe_is_found_by_its_name_too(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(SettingsError, match=r"mind: no such recipe: .* \(did you mean mine\?\)"):
         recipes.load("mind")
     (tmp_path / "demo.toml").write_text(MINIMAL, encoding="utf-8")
-    with pytest.raises(SettingsError, match=r"demo: is a shipped recipe, and demo\.toml is here: say demo\.toml"):
+    with pytest.raises(SettingsError, match=r"demo: is a shipped recipe, and demo\.toml exists, too: name demo\.toml"):
         recipes.load("demo")
     assert recipes.find("demo.toml") == Path("demo.toml")
 
@@ -324,9 +324,9 @@ def test_a_key_one_level_too_high_is_pointed_to(tmp_path: Path, change: str, mea
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("pretrain.optimizer.learning_rate=inf", "pretrain.optimizer.learning_rate: inf is no number"),
-        ("vocab.heldout_share=nan", "vocab.heldout_share: nan is no number"),
-        ("clean.part_bytes=" + "9" * 30, "clean.part_bytes: 999999999999999999999999999999 is no number"),
+        ("pretrain.optimizer.learning_rate=inf", "pretrain.optimizer.learning_rate: inf is not a number"),
+        ("vocab.heldout_share=nan", "vocab.heldout_share: nan is not a number"),
+        ("clean.part_bytes=" + "9" * 30, "clean.part_bytes: 999999999999999999999999999999 is not a number"),
         ("clean.part_bytes=" + "9" * 5000, "too many digits or brackets"),
         ("vocab.words=" + "[" * 50_000, "vocab.words"),
     ],

@@ -299,7 +299,9 @@ def test_one_file_split_by_article(root, tmp_path):
 def test_a_split_that_leaves_nothing(root, tmp_path):
     (root / "one.json").write_text(json.dumps(document(ARTICLES[:1]), ensure_ascii=False), encoding="utf-8")
     settings = KorquadSettings.model_validate({**FEW.model_dump(), "split_by_article": True})
-    with pytest.raises(SettingsError, match=r"one\.json: split_by_article leaves . questions"):
+    with pytest.raises(
+        SettingsError, match=r"one\.json: split_by_article leaves . training and . validation questions"
+    ):
         KORQUAD.run(settings, inputs(root, official="one.json"), tmp_path, runtime(root))
 
 
@@ -326,7 +328,7 @@ def test_a_model_pretrained_with_another_tokenizer(root, tmp_path, monkeypatch):
     model, _ = reading.load_model(root / "pretrain" / "model", "pretraining")
     other = type("Other", (), {"digest": "0" * 64})()
     monkeypatch.setattr(reading, "load_model", lambda *args: (model, other))
-    with pytest.raises(ModelError, match="another tokenizer than the vocab stage's: make pretrain anew"):
+    with pytest.raises(ModelError, match="another tokenizer than the vocab stage's: rebuild pretrain"):
         KORQUAD.run(SETTINGS, inputs(root), tmp_path, runtime(root))
 
 

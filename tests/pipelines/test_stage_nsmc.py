@@ -279,7 +279,7 @@ def test_more_pieces_than_the_encoder_has_positions_are_refused(tmp_path: Path, 
             {"validation_share": 1e-9},
             r"train\.txt: none of 40 reviews falls into the validation part: give more, or raise",
         ),
-        ({}, r"train\.txt: the reviews to learn from have no label 부정: give more, and some of each"),
+        ({}, r"train\.txt: no training reviews have the label 부정: add reviews of each label"),
     ],
 )
 def test_too_few_reviews_are_refused(tmp_path: Path, inputs: Inputs, changes: dict[str, Any], message: str) -> None:

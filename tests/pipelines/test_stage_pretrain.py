@@ -77,7 +77,7 @@ def test_a_sample_of_all_entries_is_none() -> None:
     """Of a vocabulary that is smaller than vocab.size, or of a tokenizer that was taken."""
     counts = np.ones(500, dtype=np.int64)
     head = {"kind": "sampled", "negatives": 500}
-    message = r"^pretrain\.head\.negatives 500: the vocabulary has 500 entries: take fewer, or kind = \"full\"$"
+    message = r"^pretrain\.head\.negatives 500: the vocabulary has 500 entries: use fewer, or kind = \"full\"$"
     with pytest.raises(SettingsError, match=message):
         _negatives(settings(head=head), counts)
     assert _negatives(settings(head={**head, "negatives": 499}), counts) is not None

@@ -35,8 +35,8 @@ def test_morphemes_of_another_kiwi_are_refused(tmp_path: Path, package: str) -> 
     morphemes = analyzed(tmp_path / "analyze", {**VERSIONS, "pyarrow": "1", package: "0.23.0"})
     (tmp_path / "out").mkdir()
     expected = (
-        f"{morphemes}: its morphemes are of {package} 0.23.0, and {package} {VERSIONS[package]} is installed, which "
-        f"cuts text otherwise: install {package}==0.23.0, or analyze again with "
+        f"{morphemes}: its morphemes are from {package} 0.23.0, but {package} {VERSIONS[package]} is installed, which "
+        f"splits text differently: install {package}==0.23.0, or analyze again with "
         "`korbert run RECIPE --from analyze --rebuild`"
     )
     with pytest.raises(ArtifactError) as refusal:
@@ -52,7 +52,9 @@ def test_the_tokenizer_is_of_the_kiwi_that_made_the_morphemes(tmp_path: Path) ->
     assert Tokenizer.load(tmp_path / "vocab" / "tokenizer").versions == VERSIONS
     other = analyzed(tmp_path / "other", {**VERSIONS, "kiwipiepy": "0.23.0"})
     inputs = Inputs({"analyze": other, "vocab": tmp_path / "vocab"}, {})
-    with pytest.raises(ArtifactError, match=r"are of kiwipiepy 0\.23\.0, and kiwipiepy \S+ is what \S+ was made with"):
+    with pytest.raises(
+        ArtifactError, match=r"are from kiwipiepy 0\.23\.0, but kiwipiepy \S+ is what \S+ was made with"
+    ):
         shard.run(ShardStage(seed=1, heldout_share=0.2), inputs, tmp_path / "out", runtime(tmp_path))
 
 
@@ -113,7 +115,7 @@ def test_morphemes_of_other_options_are_refused(tmp_path: Path, taken: Path) -> 
     with pytest.raises(SettingsError) as refusal:
         run_with(taken, other, tmp_path / "out", {})
     assert str(refusal.value) == (
-        f"{taken}: was made with other options of Kiwi than analyze.options has here, and its pieces would not be "
-        "those of this text: typos: 'basic', not 'none': change it in the recipe"
+        f"{taken}: was made with other options of Kiwi than analyze.options, so its pieces would not match "
+        "these morphemes: typos: 'basic', not 'none': change it in the recipe"
     )
     assert list((tmp_path / "out").iterdir()) == []

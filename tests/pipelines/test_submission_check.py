@@ -138,9 +138,9 @@ def test_other_files_are_found(bundle: Callable[[str], Path], asked: Path, tmp_p
         "os.makedirs(os.path.expanduser('~/.cache/x')); open(sys.argv[1], 'a').write(' ')\n"
         "import tempfile; tempfile.TemporaryFile().close()\n"  # is gone again
     )
-    with pytest.raises(ModelError, match="would fail before a judge") as told:
+    with pytest.raises(ModelError, match="would fail in the competition") as told:
         check(folder, asked)
-    found = re.findall(r"predict\.py: wrote or removed (\S+): let it write its answers alone", str(told.value))
+    found = re.findall(r"predict\.py: wrote or removed (\S+): write only the answers", str(told.value))
     assert found == ["home/.cache", "home/.cache/x", "work/log.txt", "work/questions.json", str(outside)]
     assert "predict.py: and 1 more" in str(told.value)
 
@@ -149,7 +149,7 @@ def test_other_files_are_found(bundle: Callable[[str], Path], asked: Path, tmp_p
     ("code", "said"),
     [
         ("del answers['가']", "1 of 2 ids, such as '가', without an answer: answer every question"),
-        ("answers['나'] = ''", "1 of 2 ids, such as '나', that nobody asked"),
+        ("answers['나'] = ''", "1 of 2 ids, such as '나', not among the questions"),
         ("answers['가'] = 3", "1 of 2 ids, such as '가', with a int as the answer: write strings"),
         ("answers['가'] = None", "such as '가', with a NoneType as the answer"),
         ("answers = list(answers)", "is a list: write one object of question id and answer"),
@@ -181,9 +181,9 @@ def test_no_answers_at_all(bundle: Callable[[str], Path], asked: Path) -> None:
 
 
 def test_a_crash_is_told_in_its_own_words(bundle: Callable[[str], Path], asked: Path) -> None:
-    with pytest.raises(ModelError, match=r"ended with exit code 1: mend what it said: .*RuntimeError: 모델이 없다"):
+    with pytest.raises(ModelError, match=r"ended with exit code 1: fix the error: .*RuntimeError: 모델이 없다"):
         check(bundle("raise RuntimeError('모델이 없다')"), asked)
-    with pytest.raises(ModelError, match="ended with exit code 3: mend what it said: nothing"):
+    with pytest.raises(ModelError, match="ended with exit code 3: fix the error: no output"):
         check(bundle("sys.exit(3)"), asked)
     with pytest.raises(ModelError, match="was killed by SIGSEGV"):
         check(bundle("import signal; os.kill(os.getpid(), signal.SIGSEGV)"), asked)
@@ -198,7 +198,7 @@ def test_what_never_ends_is_ended_with_all_it_started(
         f"open({str(note)!r}, 'w').write(str(subprocess.Popen(['sleep', '600']).pid))\n"
         "while True: time.sleep(1)\n"
     )
-    with pytest.raises(ModelError, match=r"was not done after 3\.0.s and was ended: .* allow more with --time-limit"):
+    with pytest.raises(ModelError, match=r"was stopped after 3\.0.s: .* allow more with --time-limit"):
         check(folder, asked, limit_seconds=3)
     state = Path("/proc", note.read_text(encoding="utf-8"), "stat")
     assert not state.exists() or state.read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z"
@@ -216,8 +216,8 @@ def test_other_libraries_than_those_pinned_are_noted(bundle: Callable[[str], Pat
     folder = bundle("")
     (folder / "requirements.txt").write_text("torch==0.1\nnowhere==2\n", encoding="utf-8")
     notes = [note for note in check(folder, asked).notes if "requirements.txt" in note]
-    assert notes[0].startswith("requirements.txt: torch 0.1, but this run had ")
-    assert notes[1] == "requirements.txt: nowhere 2, but this run had absent"
+    assert notes[0].startswith("requirements.txt: torch 0.1, but this run used ")
+    assert notes[1] == "requirements.txt: nowhere 2, but this run used absent"
 
 
 def test_commands_of_a_worksheet(bundle: Callable[[str], Path]) -> None:

@@ -155,12 +155,14 @@ def test_other_rows_are_refused_with_the_first(tmp_path: Path) -> None:
     two = made(tmp_path / "two", [*changed, {"text": "더", "label": "a"}], {"pretrained": [labels(TWO + "a")]})
     said = (
         r"two/predictions\.jsonl: lacks 1 of the 40 rows of .*one/predictions\.jsonl and has 2 others; "
-        r'the first is line 5 of .*one/predictions\.jsonl: \{"label": "a", "text": "글 4"\}: score both on'
+        r'the first difference is line 5 of .*one/predictions\.jsonl: \{"label": "a", "text": "글 4"\}: score both on'
     )
     with pytest.raises(ArtifactError, match=said):
         compare_tasks([one, two])
     more = made(tmp_path / "more", [*ROWS, {"text": "더", "label": "a"}], {"pretrained": [labels(TWO + "a")]})
-    with pytest.raises(ArtifactError, match=r"has 1 others; the first is line 41 of .*more/predictions\.jsonl"):
+    with pytest.raises(
+        ArtifactError, match=r"has 1 others; the first difference is line 41 of .*more/predictions\.jsonl"
+    ):
         compare_tasks([one, more])
 
 
@@ -192,7 +194,9 @@ def test_other_models_than_the_first(tmp_path: Path) -> None:
 def test_tasks_that_are_not_alike_are_refused(tmp_path: Path, more: dict[str, Any], said: str) -> None:
     one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)]})
     two = made(tmp_path / "two", ROWS, {"pretrained": [labels(TWO)]}, **more)
-    with pytest.raises(SettingsError, match=f"one, .*two: are not of one task: {said}: compare artifacts of one task"):
+    with pytest.raises(
+        SettingsError, match=f"one, .*two: have different tasks: {said}: compare artifacts of the same task"
+    ):
         compare_tasks([one, two])
 
 
@@ -216,7 +220,7 @@ def test_labels_of_all_sides_count(tmp_path: Path) -> None:
         (
             "scores.json",
             '{"task": {"kind": "choice"}, "rows": [{"name": "pretrained"}]}',
-            "task.metrics: Field required: make this artifact anew with --rebuild",
+            "task.metrics: Field required: rebuild this artifact with --rebuild",
         ),
     ],
 )
@@ -268,8 +272,8 @@ def test_numbers_are_compared_and_shown(tmp_path: Path) -> None:
     assert drawn[1]["pearson"]["mean"] == pytest.approx(stats.pearsonr(true, far).statistic)
     assert "mcnemar" not in found.scores["comparisons"][0]
     page = write_page(tmp_path / "compare.html", found).read_text(encoding="utf-8")
-    assert "one nearer than two · 20 of 20 rows" in page
-    assert "two nearer" not in page
+    assert "one closer than two · 20 of 20 rows" in page
+    assert "two closer" not in page
 
 
 def test_the_page_has_examples_of_each_side_and_escapes_texts(tmp_path: Path) -> None:
@@ -277,8 +281,8 @@ def test_the_page_has_examples_of_each_side_and_escapes_texts(tmp_path: Path) ->
     one = made(tmp_path / "one", rows, {"pretrained": [labels(ONE)]})
     two = made(tmp_path / "두<i>", rows, {"pretrained": [labels(TWO)]})
     page = write_page(tmp_path / "compare.html", compare_tasks([one, two])).read_text(encoding="utf-8")
-    assert "one right, 두&lt;i&gt; not · 12 of 40 rows" in page
-    assert "두&lt;i&gt; right, one not · 2 of 40 rows" in page
+    assert "one right, 두&lt;i&gt; wrong · 12 of 40 rows" in page
+    assert "두&lt;i&gt; right, one wrong · 2 of 40 rows" in page
     assert "&lt;b&gt;글" in page
     assert "<b>글" not in page
     assert "a 90.0" in page
@@ -291,7 +295,7 @@ def test_scores_of_validation_rows_are_said(tmp_path: Path) -> None:
     scores = json.loads((two / "scores.json").read_text(encoding="utf-8"))
     (two / "scores.json").write_text(json.dumps({**scores, "scored_on": "valid"}), encoding="utf-8")
     assert compare_tasks([one, two]).notes() == [
-        "two: scored on validation rows, which chose its epoch: it may score lower elsewhere"
+        "two: scored on validation rows, which also chose its epoch: its score is optimistic"
     ]
 
 

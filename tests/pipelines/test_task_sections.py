@@ -110,10 +110,10 @@ def test_a_recipe_of_tasks_alone_has_no_other_stage(folder: Path) -> None:
         (OWN, ["vocabs.size=2"], "mine.toml: vocabs: no such key (did you mean vocab?)"),
         ("tasks = 3\n", [], "mine.toml: tasks: holds 3: write each task as a table, [tasks.NAME]"),
         ('[tasks]\nkind = "mood"\n', [], "mine.toml: tasks.kind: holds 'mood': write it as a table, [tasks.kind]"),
-        ('[tasks."a.b"]\n', [], "mine.toml: tasks: 'a.b' is no name of a task"),
-        ("[tasks.Mood]\n", [], "mine.toml: tasks: 'Mood' is no name of a task"),
-        ('[tasks."감정"]\n', [], "mine.toml: tasks: '감정' is no name of a task"),
-        ('[tasks."../x"]\n', [], "mine.toml: tasks: '../x' is no name of a task"),
+        ('[tasks."a.b"]\n', [], "mine.toml: tasks: 'a.b' is not a task name"),
+        ("[tasks.Mood]\n", [], "mine.toml: tasks: 'Mood' is not a task name"),
+        ('[tasks."감정"]\n', [], "mine.toml: tasks: '감정' is not a task name"),
+        ('[tasks."../x"]\n', [], "mine.toml: tasks: '../x' is not a task name"),
         (MINIMAL + MOOD, ["tasks.mood.max_length=600"], "mine.toml: tasks.mood.max_length 600 is more than pretrain."),
     ],
 )
@@ -287,7 +287,7 @@ def test_drift_is_refused_with_the_command_that_was_typed(folder: Path) -> None:
     place = Path("mine")
     _make(_alone(place))
     said = (
-        "mine: is not what korbert finetune would make: epochs: 2 here, 1 in the artifact: make it anew with "
+        "mine: is not what korbert finetune would make: epochs: 2 here, 1 in the artifact: rebuild it with "
         "`korbert finetune model --output mine --rebuild`, or choose another --output"
     )
     with pytest.raises(ArtifactError, match=re.escape(said)):
@@ -304,7 +304,7 @@ def test_files_of_others_are_never_removed(folder: Path, name: str) -> None:
     with pytest.raises(ArtifactError, match=rf"{name}: holds files that the run would remove: move them away, or"):
         _alone(Path("mine"))
     (folder / "thesis").touch()
-    with pytest.raises(ArtifactError, match=r"thesis: is no folder, .* choose another --output"):
+    with pytest.raises(ArtifactError, match=r"thesis: is not a folder, .* choose another --output"):
         _alone(Path("thesis"))
 
 

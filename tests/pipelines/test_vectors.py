@@ -186,7 +186,7 @@ def test_correction_and_counts(
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["--output", "x.csv"], "x.csv: is written as its name ends: take .npy or .parquet"),
+        (["--output", "x.csv"], "x.csv: the extension chooses the format: use .npy or .parquet"),
         (["--output", "nowhere/x.npy"], "nowhere/x.npy: there is no folder nowhere"),
         (["--output", "x.npy", "--parts", "piece"], "--parts: writes JSON lines only: leave --output out"),
         (["--layer", "7"], r"layer 7: the encoder has layers 0 (its embeddings) to 2, -1 being the last"),

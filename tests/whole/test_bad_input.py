@@ -88,7 +88,13 @@ BAD = {
         2,
         ("tiny.toml: korquad.max_query_peices: no such key", "did you mean max_query_pieces?"),
     ),
-    "no TOML": ("clean", _in_recipe("[clean]", "[clean"), (), 2, ("tiny.toml: is not TOML: ", "line", "mend it there")),
+    "no TOML": (
+        "clean",
+        _in_recipe("[clean]", "[clean"),
+        (),
+        2,
+        ("tiny.toml: is not TOML: ", "line", "correct it there"),
+    ),
     **{
         f"{suffix} cut in frame {frame}": (
             "clean",

@@ -160,7 +160,7 @@ def test_a_signal_to_one_rank_stops_all_at_one_step(straight: Whole, many: Many)
 def test_an_error_of_one_rank_is_told_once(many: Many) -> None:
     done = replace(many, fault=("error-3", "1")).ended()
     assert said(done) == [
-        "korbert: of 2 processes, rank 1 fails:",
+        "korbert: of 2 processes, rank 1 failed:",
         "korbert: /far/away: No space left on device: make room, then run the same command: it resumes",
     ]
 
@@ -222,7 +222,7 @@ def test_plans_and_comparisons_are_printed_once(data: Path, tmp_path: Path, free
         (run / "metrics.jsonl").write_text(f"{json.dumps(heldout)}\n")
     compared = subprocess.run(many.torchrun("compare", *map(str, runs)), capture_output=True, text=True)
     assert compared.returncode == 0, compared.stderr
-    assert compared.stdout.count("At the last evaluation") == 1, compared.stdout
+    assert compared.stdout.count("Last evaluation of each run") == 1, compared.stdout
 
 
 def test_a_rank_that_never_comes_is_named(many: Many) -> None:

@@ -164,7 +164,7 @@ def _alive(group: int) -> list[str]:
 @pytest.mark.parametrize(("number", "how"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "ended by SIGTERM")])
 @pytest.mark.parametrize(
     ("stage", "ready", "told"),
-    [("analyze", _has_part, "parts are done"), ("pretrain", _has_checkpoint, "is saved")],
+    [("analyze", _has_part, "parts done"), ("pretrain", _has_checkpoint, "is saved")],
     ids=["analyze", "pretrain"],
 )
 def test_both_signals_say_that_it_can_go_on(

@@ -1,4 +1,4 @@
-"""What the page of a task shows of its predictions, a module a kind, each with `sections(kind, predicted)`."""
+"""Sections on predictions for the page of a task: one module per kind, each with `sections(kind, predicted)`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from pipelines.reports.kinds import choice, classification, regression, several,
 __all__ = ["Predicted", "sections_of"]
 
 Predicted = Iterable[tuple[dict[str, Any], Any]]
-"""Each scored row, and what is predicted for it."""
+"""Each scored row with its prediction."""
 
 _KINDS: Mapping[str, Callable[[Any, Predicted], Iterator[Section]]] = {
     "choice": choice.sections,
@@ -20,7 +20,7 @@ _KINDS: Mapping[str, Callable[[Any, Predicted], Iterator[Section]]] = {
 
 
 def sections_of(kind: Any, predicted: Predicted) -> Iterator[Section]:
-    """The sections of a kind of task (korbert/tasks/kinds); none for a kind that has none here."""
+    """The sections for a kind of task (korbert/tasks/kinds); empty for other kinds."""
     if getattr(kind, "several", False):
         yield from several.sections(kind, predicted)
     elif kind.name in _KINDS:

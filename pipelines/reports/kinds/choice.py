@@ -1,4 +1,4 @@
-"""The right one of several choices: accuracy by its place, calibration, errors."""
+"""Multiple choice: accuracy by position of the right choice, calibration, errors."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -38,9 +38,9 @@ def sections(kind: Any, predicted: Iterable[tuple[dict[str, Any], Any]]) -> Iter
 
     right = np.array(truths) == np.array(givens)
     elements: list[Element] = [_by_place(np.array(truths), np.array(givens))]
-    elements += calibration(shares, right, x="probability of the predicted choice", y="share that is right")
+    elements += calibration(shares, right, x="probability of the predicted choice", y="share correct")
     elements.append(by_length("Accuracy by length", np.array(lengths), right, what="rows"))
-    yield Section("Places, calibration and length", tuple(elements))
+    yield Section("Position, calibration and length", tuple(elements))
     if errors:
         errors.sort(key=lambda error: -np.nan_to_num(error[0]))
         shown = tuple(entry for _, entry in errors[:_ERRORS])
@@ -54,7 +54,7 @@ def _by_place(truths: np.ndarray, givens: np.ndarray) -> Bars:
         own = truths == place
         share = float((givens[own] == place).mean()) if own.any() else None
         taken = formatting.percent(float((givens == place).mean()))
-        text = f"{formatting.percent(share)} of {formatting.count(own.sum())}; taken {taken}"
+        text = f"{formatting.percent(share)} of {formatting.count(own.sum())}; predicted {taken}"
         bars.append(Bar(f"choice {place + 1}", (share or 0.0,), text))
-    note = "Accuracy where that choice is the right one; how often the model takes that place of all."
-    return Bars("Accuracy by place of the right choice", tuple(bars), note=note)
+    note = "Accuracy if that choice is right; how often the model predicts it, over all rows."
+    return Bars("Accuracy by position of the right choice", tuple(bars), note=note)

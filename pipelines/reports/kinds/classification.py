@@ -1,4 +1,4 @@
-"""One label a text: confusion with examples, calibration, scores by label and by length, most confident errors."""
+"""One label per text: confusion with examples, calibration, scores by label and length, most confident errors."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -12,14 +12,14 @@ from pipelines.reports.evaluation import beginning, by_length, calibration
 __all__ = ["sections"]
 
 _MATRIX_LABELS = 10  # with more, the most frequent confusions are listed
-_CELLS = 20  # most frequent confusions that have examples
+_CELLS = 20  # most frequent confusions shown with examples
 _EXAMPLES = 5  # of each
 _ERRORS = 20
 _UNFOLDED = 20  # rows of a table
 
 
 class _Error(NamedTuple):
-    """truth, given: places of labels. share: probability of the wrong label."""
+    """truth, given: indices of labels. share: probability of the wrong label."""
 
     share: float
     truth: int
@@ -28,7 +28,7 @@ class _Error(NamedTuple):
 
 
 def sections(kind: Any, predicted: Iterable[tuple[dict[str, Any], Any]]) -> Iterator[Section]:
-    """The rows are seen once and only their numbers are kept, with the errors that are shown."""
+    """Reads the rows once, and keeps only their numbers and the errors."""
     places = {label: place for place, label in enumerate(kind.labels)}
     counts = np.zeros((len(places), len(places)), dtype=np.int64)
     lengths: list[int] = []
@@ -50,7 +50,7 @@ def sections(kind: Any, predicted: Iterable[tuple[dict[str, Any], Any]]) -> Iter
     errors.sort(key=lambda error: (-np.nan_to_num(error.share), error.text))
 
     yield Section("Confusion", tuple(_confusion(kind.labels, counts, errors)))
-    more: list[Element] = [*calibration(shares, right, x="probability of the predicted label", y="share that is right")]
+    more: list[Element] = [*calibration(shares, right, x="probability of the predicted label", y="share correct")]
     more.append(by_length("Accuracy by length", np.array(lengths), np.array(right), what="texts"))
     yield Section("Calibration and length", tuple(more))
     yield Section("Labels", (_labels(kind.labels, counts),))
@@ -74,7 +74,7 @@ def _confusion(labels: Sequence[str], counts: np.ndarray, errors: Sequence[_Erro
             (labels[truth], labels[given], formatting.count(number), formatting.percent(number / counts[truth].sum()))
             for number, truth, given in wrong[:_CELLS]
         )
-        yield Table("Most frequent confusions", ("true label", "predicted", "rows", "of the label"), rows, "kkrr")
+        yield Table("Most frequent confusions", ("true label", "predicted", "rows", "share of label"), rows, "kkrr")
     for number, truth, given in wrong[:_CELLS]:
         own = [error for error in errors if (error.truth, error.given) == (truth, given)][:_EXAMPLES]
         some = f", {len(own)} shown" if len(own) < number else ""

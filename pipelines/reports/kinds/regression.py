@@ -1,4 +1,4 @@
-"""A number a text: target against prediction, errors by size of the target and by length, largest errors."""
+"""One number per text: target against prediction, errors by target and by length, largest errors."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -17,12 +17,12 @@ _GROUPS = 5
 
 
 def sections(kind: Any, predicted: Iterable[tuple[dict[str, Any], Any]]) -> Iterator[Section]:
-    found = [(kind.target(row), prediction, kind.texts(row)) for row, prediction in predicted]
-    found = [one for one in found if np.isfinite(one[1])]
-    if not found:
+    rows = [(kind.target(row), prediction, kind.texts(row)) for row, prediction in predicted]
+    rows = [row for row in rows if np.isfinite(row[1])]
+    if not rows:
         return
-    targets, predictions = (np.array([one[side] for one in found], dtype=float) for side in (0, 1))
-    lengths = np.array([sum(map(len, texts)) for *_, texts in found])
+    targets, predictions = (np.array([row[side] for row in rows], dtype=float) for side in (0, 1))
+    lengths = np.array([sum(map(len, texts)) for *_, texts in rows])
     elements: list[Element] = [
         scatter(
             "Prediction against target",
@@ -30,7 +30,7 @@ def sections(kind: Any, predicted: Iterable[tuple[dict[str, Any], Any]]) -> Iter
             predictions,
             x="target",
             y="prediction",
-            note="On the dashed line, both are the same. Each dot is a row.",
+            note="On the dashed line, both are equal. Each dot is a row.",
         ),
         _errors_by("Error by target", targets, predictions - targets, "target", 1),
         _errors_by("Error by length", lengths, predictions - targets, "characters", 0),
@@ -39,15 +39,15 @@ def sections(kind: Any, predicted: Iterable[tuple[dict[str, Any], Any]]) -> Iter
     order = np.argsort(-abs(predictions - targets), kind="stable")[:_ERRORS]
     entries = []
     for number in order.tolist():
-        target, prediction, texts = found[number]
+        target, prediction, texts = rows[number]
         facts = (("target", formatting.decimal(target)), ("predicted", formatting.decimal(prediction)))
         entries.append(Entry("", "\n".join(map(beginning, texts)), facts))
-    title = f"{len(entries)} of {len(found):,} rows"
+    title = f"{len(entries)} of {len(rows):,} rows"
     yield Section("Largest errors", (Folded(title, tuple(entries), open=True),))
 
 
 def _errors_by(title: str, values: np.ndarray, errors: np.ndarray, what: str, places: int) -> Table:
-    """Mean absolute error, and mean error, for about five groups of as many rows by those values."""
+    """Mean absolute error and mean error in about five groups of equal size, ordered by `values`."""
     ends = np.unique(np.quantile(values, np.linspace(0, 1, _GROUPS + 1)[1:], method="higher"))
     group = np.searchsorted(ends, values)
     rows = []

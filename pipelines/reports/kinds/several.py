@@ -1,4 +1,4 @@
-"""Several labels a text: F1 by label, calibration, rows that are wholly right by length, most wrong rows."""
+"""Several labels per text: F1 by label, calibration, exact matches by length, texts with most errors."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -24,8 +24,8 @@ def sections(kind: Any, predicted: Iterable[tuple[dict[str, Any], Any]]) -> Iter
     errors: list[tuple[int, Entry]] = []
     for row, prediction in predicted:
         targets, labels = set(kind.target(row)), set(prediction["labels"])
-        own, found = (np.array([label in side for label in kind.labels]) for side in (targets, labels))
-        right, given, true = right + (own & found), given + found, true + own
+        own, chosen = (np.array([label in side for label in kind.labels]) for side in (targets, labels))
+        right, given, true = right + (own & chosen), given + chosen, true + own
         texts = kind.texts(row)
         lengths.append(sum(map(len, texts)))
         exact.append(targets == labels)
@@ -44,12 +44,14 @@ def sections(kind: Any, predicted: Iterable[tuple[dict[str, Any], Any]]) -> Iter
     yield Section("F1 by label", (_by_label(kind.labels, f1s, right, given, true),))
     probabilities, happened = np.concatenate(shares), np.concatenate(there)
     more: list[Element] = [*calibration(probabilities, happened, x="probability of a label", y="share that is true")]
-    more.append(by_length("All labels right, by length", np.array(lengths), np.array(exact), what="texts"))
+    more.append(by_length("All labels correct, by length", np.array(lengths), np.array(exact), what="texts"))
     yield Section("Calibration and length", tuple(more))
     if errors:
         errors.sort(key=lambda error: -error[0])
         shown = tuple(entry for _, entry in errors[:_ERRORS])
-        yield Section("Texts with most wrong labels", (Folded(f"{len(shown)} of {len(errors):,}", shown, open=True),))
+        yield Section(
+            "Texts with the most wrong labels", (Folded(f"{len(shown)} of {len(errors):,}", shown, open=True),)
+        )
 
 
 def _by_label(labels: Any, f1s: Any, right: np.ndarray, given: np.ndarray, true: np.ndarray) -> Element:
@@ -65,7 +67,7 @@ def _by_label(labels: Any, f1s: Any, right: np.ndarray, given: np.ndarray, true:
             )
             for place in order
         )
-        return Bars(title, bars, note="F1, most frequent label first. A dash: neither true nor predicted anywhere.")
+        return Bars(title, bars, note="F1, most frequent label first. A dash: never true nor predicted.")
     rows = tuple(
         (
             labels[place],

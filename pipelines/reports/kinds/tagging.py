@@ -1,4 +1,4 @@
-"""Labels of spans or words: scores of each label, errors by cause, and the errors in their texts."""
+"""Labels of spans or words: scores by label, errors by cause, and errors in context."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,10 +17,10 @@ _CONFUSIONS = 10
 _WINDOW_CHARS = 300  # of a long text, around its first error
 _UNFOLDED = 20  # rows of a table
 _CAUSES = {
-    "missed": "nothing is predicted where a span is",
-    "invented": "a span is predicted where none is",
+    "missed": "no prediction overlaps the true span",
+    "invented": "the prediction overlaps no true span",
     "other label": "the right span with another label",
-    "other ends": "a predicted span overlaps a true one and ends or begins elsewhere",
+    "other ends": "the prediction overlaps a true span, but begins or ends elsewhere",
 }
 
 Span = tuple[int, int, str]
@@ -80,13 +80,13 @@ def _table(labels: Sequence[str], totals: np.ndarray, spans: bool) -> Table:
         )
         rows.append((labels[place], *map(formatting.percent, scores), formatting.count(true), formatting.count(given)))
     head = ("label", "precision", "recall", "F1", "spans" if spans else "words", "predicted")
-    note = "A span is right with both ends and its label." if spans else ""
+    note = "A span is correct if both ends and the label are." if spans else ""
     title = f"Scores of {len(rows):,} labels"
     return Table(title, head, tuple(rows), "krrrrr", note, folded=len(rows) > _UNFOLDED)
 
 
 def _places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """Where the words of a text stand in it, one after another."""
+    """The spans of the words in a text, in order."""
     places: list[tuple[int, int]] = []
     for word in words:
         start = text.index(word, places[-1][1] if places else 0)
@@ -95,7 +95,7 @@ def _places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _faults(true: Sequence[Span], given: Sequence[Span]) -> Iterator[tuple[str, Span | None, Span | None]]:
-    """Cause, the true span and the predicted one, by place in the text. Each span is in one fault at most."""
+    """Yields (cause, true span, predicted span). Each span is part of one fault at most."""
     wrong = [span for span in given if span not in set(true)]
     for span in true:
         if span in set(given):
@@ -112,7 +112,7 @@ def _faults(true: Sequence[Span], given: Sequence[Span]) -> Iterator[tuple[str, 
 
 
 def _entry(text: str, sides: Sequence[Sequence[Span]], faults: Sequence[Any]) -> Entry:
-    """The part of the text around the first fault, with the spans of both sides."""
+    """The text around the first fault, with true and predicted spans."""
     first = min(span[0] for _, *both in faults for span in both if span)
     start = max(0, first - _WINDOW_CHARS // 2) if len(text) > _WINDOW_CHARS else 0
     shown = text[start : start + _WINDOW_CHARS]

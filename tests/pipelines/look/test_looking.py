@@ -160,7 +160,7 @@ def test_without_captum_the_page_says_what_to_install(classifier: Classifier, mo
 
 def test_somebody_who_waits_is_not_kept_waiting_for_the_label_of_a_long_text(classifier: Classifier) -> None:
     data = look_data(classifier, TEXT * 10)
-    assert "takes long: korbert look shows it" in data["missing"]["label"]
+    assert "takes long: use korbert look" in data["missing"]["label"]
     assert look_data(classifier, TEXT)["label"]["names"] == (classifier.predict(TEXT)["label"],)
 
 

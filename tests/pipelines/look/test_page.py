@@ -74,7 +74,7 @@ def test_every_room_on_a_phone_and_a_desk_by_day_and_by_night(
     one = window(width=width, scheme=scheme)
     tab = one.open(on_disk)
     assert tab.locator("#texts").inner_text().split("\n") == [f"A{TEXT}", f"B{PAIR}"]
-    assert "not reasons" in tab.locator("#room").inner_text()
+    assert "do not explain" in tab.locator("#room").inner_text()
     assert tab.get_by_role("tab").all_inner_texts() == [name.capitalize() for name in ROOMS]
     for name in ROOMS:
         tab.get_by_role("tab", name=name.capitalize()).click()
@@ -126,15 +126,15 @@ def test_from_one_unit_the_page_says_what_it_takes(window: NewWindow, on_disk: s
     readout = tab.locator(".readout")
     best = int(weights[place].argmax())
     assert readout.inner_text().startswith(
-        f"친구를 takes most from {labels[best]}\u00a0{round(100 * weights[place, best])}"
+        f"친구를 attends most to {labels[best]}\u00a0{round(100 * weights[place, best])}"
     )
     assert best > labels.index("[SEP]")
     tab.get_by_role("radio", name="Within each").click()
     tab.get_by_role("button", name="친구를").focus()
     best = int(weights[place, : labels.index("[SEP]") + 1].argmax())
-    assert readout.inner_text().startswith(f"친구를 takes most from {labels[best]}\u00a0")
+    assert readout.inner_text().startswith(f"친구를 attends most to {labels[best]}\u00a0")
     tab.locator(".units.to span").nth(place).hover()
-    assert readout.inner_text().startswith("친구를 gives most to")
+    assert readout.inner_text().startswith("친구를 is attended to most by")
 
 
 def test_all_by_keyboard(window: NewWindow, on_disk: str) -> None:

@@ -291,7 +291,7 @@ def test_pretrain_draws_what_it_measured(maker):
 def test_pretrain_shows_what_it_began_with(maker):
     _extended(maker, "metrics.jsonl", lambda line: {"pieces": 500 * line["step"]})
     plain = pretrain.story(maker.open("pretrain"))
-    assert "began" not in plain.lede
+    assert "Training started" not in plain.lede
     assert "before" not in pretrain.headlines(maker.open("pretrain"))[0].note
     folder = maker.recipe / "pretrain"
     _change(folder / "scores.json", init_mlm_loss=9.25, init_mlm_accuracy=0.04, init_nsp_loss=None)
@@ -301,7 +301,7 @@ def test_pretrain_shows_what_it_began_with(maker):
     artifact = maker.open("pretrain")
     story = pretrain.story(artifact)
     elements = _elements(story)
-    assert story.lede.endswith(" Training began with the weights of before/<pretrain>.")
+    assert story.lede.endswith(" Training started from the weights of before/<pretrain>.")
     assert pretrain.headlines(artifact)[0].note == "unigram 7.31, before training 9.25"
     first, *others = elements["All measurements"].rows
     assert others == list(_elements(plain)["All measurements"].rows)
@@ -326,7 +326,7 @@ def test_pretrain_says_where_it_was_in_trouble(maker):
         left_out = [{"kind": "left_out", "step": 1205 + 10 * place} for place in range(number)]
         maker.write_lines(path, [*lines, *left_out])
         assert sections()["Training loss"].text == (
-            f"Steps left out, because their loss or gradient was not a finite number: {named}."
+            f"Steps left out because their loss or gradient was not finite: {named}."
         )
     assert norms() == (
         "Norms above ten times the mean of the interval before: 4, the last at or shortly before step 1,500."

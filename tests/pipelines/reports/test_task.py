@@ -180,7 +180,9 @@ def test_the_largest_errors_of_numbers_come_first_and_nan_is_left_out(tmp_path):
 
 def test_choices_are_scored_by_the_place_of_the_right_one(tmp_path):
     kind, rows, models = KINDS["choice"]()
-    bars = _elements(write_task(tmp_path, "copa", (kind, rows, models)))["Accuracy by place of the right choice"].bars
+    bars = _elements(write_task(tmp_path, "copa", (kind, rows, models)))[
+        "Accuracy by position of the right choice"
+    ].bars
     right = np.array([int(row["label"]) for row in rows])
     given = np.array([one["choice"] for one in models["pretrained"][0]])
     assert [bar.parts[0] for bar in bars[:2]] == pytest.approx([(given[right == n] == n).mean() for n in (0, 1)])
@@ -194,13 +196,13 @@ def test_what_must_be_known_is_said_at_the_top(tmp_path):
     assert lede.startswith(
         "Classification: one of 3 labels (긍정, 부정, 중립 <i>) for a text. 100 training rows, 10 valid"
     )
-    assert "they flatter the models" in lede
+    assert "optimistic for the trained models" in lede
     assert "3 scored rows have the same texts as a training row." in lede
     assert lede.endswith("<b>한 번</b>.")
     page = render(folder).read_text(encoding="utf-8")
     assert "&lt;b&gt;한 번&lt;/b&gt;" in page
     assert "macro F1 (validation), pretrained" in page
-    assert _elements(folder)["What was read"].rows == (("train.csv: 100 rows",), ("10 rows are held out",))
+    assert _elements(folder)["Files and rows read"].rows == (("train.csv: 100 rows",), ("10 rows are held out",))
 
 
 def test_undefined_scores_have_dashes(tmp_path):
@@ -255,7 +257,7 @@ def test_a_damaged_line_of_predictions_is_named(tmp_path):
     folder = write_task(tmp_path, "mood", labelled())
     with (folder / "predictions.jsonl").open("a") as file:
         file.write("{\n")
-    with pytest.raises(ArtifactError, match=r"predictions\.jsonl: cannot be read \(line 61: .*make this artifact anew"):
+    with pytest.raises(ArtifactError, match=r"predictions\.jsonl: cannot be read \(line 61: .*rebuild this artifact"):
         render(folder)
 
 
@@ -278,7 +280,7 @@ def test_curves_are_those_of_the_chosen_way_and_the_others_stand_in_a_folded_tab
     assert [name for name, *_ in elements["Validation macro F1"].legend] == [
         "pretrained, rate 0.0003, seed 0", "pretrained, rate 0.0003, seed 1", "not pretrained, rate 0.0003, seed 0"
     ]  # fmt: skip
-    tried = elements["Ways tried, pretrained · 2"]
+    tried = elements["Hyperparameters tried, pretrained · 2"]
     assert tried.folded
     assert [row[0] for row in tried.rows] == ["0.0003", "1e-05"]
 

@@ -124,7 +124,7 @@ def test_an_error_fails_its_batch_alone(toy: Toy, caplog: pytest.LogCaptureFixtu
         toy.open.set()
         assert await blocking.future == [2]
         for job in (wrong, beside):
-            with pytest.raises(Refusal, match="the model failed on a batch") as caught:
+            with pytest.raises(Refusal, match="the model failed on the batch") as caught:
                 await job.future
             assert caught.value.status == 500
         assert await later.future == [28]

@@ -51,7 +51,7 @@ def test_what_runs_is_answered_and_what_is_new_refused() -> None:
             time.sleep(0.01)
         refused = service.ask("/v1/embeddings", {"input": "글"})
         assert (refused.code, refused.headers["retry-after"], refused.headers["connection"]) == (503, "10", "close")
-        assert "the service is ending" in refused.error["message"]
+        assert "the service is shutting down" in refused.error["message"]
         assert service.ask("/ready").code == 503
         assert running.result().code == 200
         assert service.process.wait(timeout=60) != 0
@@ -96,7 +96,7 @@ def test_two_on_one_port(free_port: int, models: dict[str, Path]) -> None:
         done = _korbert("serve", str(models["vectors"]), "--port", str(free_port))
     assert done.returncode == 2
     assert done.stderr == (
-        f"korbert: port {free_port} of 127.0.0.1 is in use, perhaps by another service: stop it, or take another"
+        f"korbert: port {free_port} of 127.0.0.1 is in use, perhaps by another service: stop it, or use another"
         f" port, as in --port {free_port + 1}\n"
     )
 
@@ -183,7 +183,7 @@ def test_without_its_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 def test_an_address_that_is_not_ours() -> None:
     done = _korbert("serve", "model", "--host", "192.0.2.1", "--insecure")
     assert done.returncode == 2
-    assert re.match(r"korbert: 192\.0\.2\.1, port 8000: .*: take another --host or --port", done.stderr)
+    assert re.match(r"korbert: 192\.0\.2\.1, port 8000: .*: use another --host or --port", done.stderr)
 
 
 def test_names_of_models(tmp_path: Path) -> None:
@@ -192,9 +192,9 @@ def test_names_of_models(tmp_path: Path) -> None:
     }  # fmt: skip
     assert CliRunner().invoke(cli, ["serve"]).exit_code == 2
     for given, message in (
-        (["a/b", "c/b"], "c/b: a/b is named b, too: give one another name, as in b=c/b"),
-        (["=a"], "'' cannot be a model's name"),
-        (["a b=c"], "'a b' cannot be a model's name"),
+        (["a/b", "c/b"], "c/b: a/b is named b, too: rename one, as in b=c/b"),
+        (["=a"], "'' cannot name a model"),
+        (["a b=c"], "'a b' cannot name a model"),
     ):
         with pytest.raises(Exception, match=re.escape(message)):
             named(given)

@@ -82,7 +82,7 @@ def test_the_client_of_openai_without_a_form_and_with_fewer_numbers(
 
 
 def test_the_client_of_openai_understands_errors(client: openai.OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError, match="no model has that name: there are vectors, gaps"):
+    with pytest.raises(openai.NotFoundError, match="no model has that name: available are vectors, gaps"):
         client.embeddings.create(model="text-embedding-3-small", input="글")
     with pytest.raises(openai.UnprocessableEntityError, match="dimensions: 17, the vectors of vectors have 16"):
         client.embeddings.create(model="vectors", input="글", dimensions=17)
@@ -117,7 +117,7 @@ def test_layer_and_pooling_are_those_of_embed(
     reply = service.ask("/v1/embeddings", {"input": TEXTS, "model": name, **asked})
     if asked.get("pooling") == "idf" and name != "gaps":  # whose folder alone has counts of pieces
         assert (reply.code, reply.error["param"]) == (422, "pooling")
-        expected = f"pooling: {name} has no counts of pieces, which idf needs: take mean, first, max, mean-max"
+        expected = f"pooling: {name} has no piece counts, which idf needs: use mean, first, max, mean-max"
         assert reply.error["message"] == expected
         return
     found = np.array([one["embedding"] for one in reply.json["data"]])
@@ -198,7 +198,7 @@ def test_pieces_are_those_of_the_tokenizer(service: Started, loaded: dict[str, A
         ("/v1/embeddings", {"input": "글", "layer": [1, 1]}, 422, "layer", "name each layer once"),
         ("/v1/embeddings", {"input": "글", "pooling": "cls"}, 422, "pooling", "'first', 'max', 'mean-max', 'idf' or"),
         ("/v1/embeddings", {"input": "글", "pooling": "mean-max", "dimensions": 33}, 422, "dimensions", "have 32"),
-        ("/v1/embeddings", {"input": "글", "model": "no"}, 404, "model", "there are vectors, gaps"),
+        ("/v1/embeddings", {"input": "글", "model": "no"}, 404, "model", "available are vectors, gaps"),
         ("/v1/embeddings", {"input": ["글"] * 2_049}, 413, "input", "2,049 texts, at most 2,048"),
         ("/v1/embeddings", b" " * 1_048_577, 413, None, "larger than 1,048,576 bytes"),
         ("/fill", {"input": ["[MASK]", "글"], "model": "gaps"}, 422, "input[1]", "has no .MASK."),
@@ -207,14 +207,14 @@ def test_pieces_are_those_of_the_tokenizer(service: Started, loaded: dict[str, A
         ("/fill", {"input": "[MASK]"}, 404, "model", "fills no gaps: name one that can: gaps"),
         ("/fill", {"input": "[MASK]", "top": True}, 422, "top", "valid integer"),
         ("/predict", {"input": [{"text": "글"}], "model": "pairs"}, 422, "input[0]", "takes text, pair"),
-        ("/predict", {"input": ["글", {"text": "글"}], "model": "mood"}, 422, "input[1]", "is no string"),
+        ("/predict", {"input": ["글", {"text": "글"}], "model": "mood"}, 422, "input[1]", "is not a string"),
         ("/predict", {"input": "가 " * 9_000, "model": "names"}, 413, "input", "has 18,000 characters, at most 16,384"),
-        ("/answer", {"question": "?", "context": ["글"]}, 422, "context", "give two texts, or lists alike"),
+        ("/answer", {"question": "?", "context": ["글"]}, 422, "context", "give two texts, or two lists"),
         ("/answer", {"question": ["?"], "context": ["글", "글"]}, 422, "context", "2 for 1 questions"),
         ("/answer", {"question": "?", "context": "1" * 16_000, "model": "answers"}, 413, "context", "pieces"),
         ("/similar", {"input": "글"}, 404, None, "start it with --index"),
         ("/nowhere", None, 404, None, "no such path"),
-        ("/fill", None, 405, None, "this path has other methods"),
+        ("/fill", None, 405, None, "this method is not allowed on this path"),
         ("/fill/", {}, 404, None, "no such path"),
     ],
 )  # fmt: skip

@@ -8,8 +8,8 @@ function attentionRoom(data) {
   const side = el("div", { class: "overview" },
     el("h2", { text: "All heads" }),
     thumbnails(data),
-    el("p", { class: "note", text: "A row of a head says how much one piece takes from each other one: the stronger the"
-      + " colour, the more. Weights show where a head looks. They are not reasons for what the model answers." }));
+    el("p", { class: "note", text: "Each row of a head shows how much one piece attends to the others; a stronger colour is a"
+      + " larger weight. Attention weights do not explain the output of the model." }));
   const controls = el("div", { class: "controls" },
     choice("Units", UNITS, state.unit, (unit) => change({ unit })),
     choice("Drawing", [["lines", "Lines"], ["matrix", "Matrix"]], state.view, (view) => change({ view })));
@@ -179,20 +179,20 @@ function threads(context, head, width, from, to) {
 function sentence(head, from, to) {
   const strong = (unit) => el("b", { lang: "ko", text: head.labels[unit] });
   if (from === null && to === null) {
-    return ["Point at a unit, or go there with Tab and the arrow keys; Enter keeps it. Beside: the mean over all."];
+    return ["Point at a unit, or go there with Tab and the arrow keys; Enter selects it. Beside: the mean over all."];
   }
   const pairs = head.labels.map((_, unit) => (from !== null ? [from, unit] : [unit, to]));
   const best = pairs.filter(([row, column]) => head.allowed(row, column))
     .map(([row, column]) => [from !== null ? column : row, head.weights[row * head.count + column]])
     .sort((a, b) => b[1] - a[1]).slice(0, 3);
   const list = best.flatMap(([unit, share], place) => [place ? ", " : "", strong(unit), `\u00a0${percent(share)}`]);
-  return [strong(from ?? to), from !== null ? " takes most from " : " gives most to ", ...list];
+  return [strong(from ?? to), from !== null ? " attends most to " : " is attended to most by ", ...list];
 }
 
 /** What rollout and label mean. */
 function keyOf(data) {
-  const rolled = "Rollout: what reaches a unit of this layer through all layers below, half of each going on unchanged"
-    + " (Abnar and Zuidema 2020).";
+  const rolled = "Rollout: attention to the input through all layers up to this one, with half of each layer passed on"
+    + " unchanged (Abnar and Zuidema 2020).";
   const key = el("div", { class: "note" }, el("p", { text: rolled }));
   if (data.missing.label) key.append(el("p", { text: data.missing.label }));
   if (!data.label) return key;

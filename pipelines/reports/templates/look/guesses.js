@@ -8,14 +8,14 @@ function guessesRoom(data) {
   const chosen = places.includes(state.mask) ? state.mask : null;
   if (chosen !== null) askFor(data, chosen);
   const about = data.guesses
-    ? "Each piece was masked alone, the rest of its word left as it is. The redder, the less the model expected what"
-      + " stands there."
-    : "A mask takes the place of the characters of a piece; the text is then cut into pieces anew.";
+    ? "Each piece was masked alone, with the rest of its word unchanged. The redder a piece, the less the model"
+      + " expected it."
+    : "A mask replaces the characters of a piece; the text is then tokenized again.";
   const panel = el("div", { class: "guess-panel", "aria-live": "polite" }, chosen === null
-    ? el("p", { class: "note", text: "Choose a piece: it is masked, and the model guesses." })
+    ? el("p", { class: "note", text: "Choose a piece to mask it and see the model's guesses." })
     : guessesAt(labels[chosen], knownAt(data, chosen)));
   const room = el("div", {}, el("p", { class: "note", text: about }), maskable(data, places, chosen), panel);
-  if (data.guesses) room.append(el("h2", { class: "next", text: "All places" }), allPlaces(data, labels, places));
+  if (data.guesses) room.append(el("h2", { class: "next", text: "All positions" }), allPlaces(data, labels, places));
   return room;
 }
 
@@ -57,7 +57,7 @@ function guessesAt(label, found) {
   });
   const own = found.own ?? null;
   const name = () => el("b", { lang: "ko", text: label });
-  return el("figure", {}, el("figcaption", {}, "In the place of ", name()), el("ol", { class: "rows" }, ...rows),
+  return el("figure", {}, el("figcaption", {}, "In place of ", name()), el("ol", { class: "rows" }, ...rows),
     own === null ? null : el("p", { class: "note" }, name(), ` itself has ${percent(own)}.`));
 }
 

@@ -10,7 +10,7 @@ function matrixOf(data) {
 
   function say(from, to) {
     const name = (unit) => el("b", { lang: "ko", text: labels[unit] });
-    if (from === null) readout.replaceChildren("A row looks, a column is looked at. A click keeps the row.");
+    if (from === null) readout.replaceChildren("Rows attend to columns. Click to keep a row.");
     else if (to === null) readout.replaceChildren(...sentence(head, from, null));
     else readout.replaceChildren(name(from), ` takes ${percent(weights[from * count + to])} from `, name(to));
   }

@@ -28,7 +28,7 @@ function neuronsRoom(data) {
     menu("To", labels, to, (piece) => change({ to: piece })));
   const name = (piece) => el("b", { lang: "ko", text: labels[piece] });
   const pair = el("figure", { class: "wide neurons" },
-    el("figcaption", {}, name(from), " looks at ", name(to)),
+    el("figcaption", {}, name(from), " attends to ", name(to)),
     spectrum("query", query), spectrum("key", offers[to]), spectrum("product", products[to]),
     el("p", { class: "sum" }, `The products sum to ${decimal(dot(to))}; divided by √${size}, `
       + `${decimal(dot(to) / Math.sqrt(size))}. The softmax over all pieces makes it `,
@@ -54,9 +54,9 @@ function neuronsRoom(data) {
         el("i", { "--share": `${100 * weights[piece]}%` })));
   }
   arrows(table, "button", () => {});
-  const about = "A weight is made of one number per dimension: what the piece that looks asks for (its query), times"
-    + " what the other offers (its key).";
-  const title = el("h2", { class: "next", text: "The same query on all pieces" });
+  const about = "The score of a pair is the sum, over dimensions, of the query of the attending piece times the key of the"
+    + " other one.";
+  const title = el("h2", { class: "next", text: "The same query against all pieces" });
   return el("div", {}, el("p", { class: "note", text: about }), controls, pair, title, table);
 }
 

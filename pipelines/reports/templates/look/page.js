@@ -53,7 +53,7 @@ async function learn() {
     look();
   };
   $("examples").hidden = Boolean(state.text);
-  $("examples").replaceChildren("Or one of these: ", ...(reads ? QUESTIONS : EXAMPLES).map(([text, pair]) =>
+  $("examples").replaceChildren("Or try one of these: ", ...(reads ? QUESTIONS : EXAMPLES).map(([text, pair]) =>
     el("button", { type: "button", lang: "ko", text: pair ? `${text} / ${pair}` : text, onclick: take(text, pair) })));
 }
 

@@ -30,7 +30,7 @@ function heatOf(data, head, from, readout, narrow) {
         context.fillRect(left, 0, inner, 2);
       }
     });
-  }, { class: "heat", role: "img", "aria-label": "what each unit is given in all layers and heads" });
+  }, { class: "heat", role: "img", "aria-label": "attention to each unit in all layers and heads" });
 
   const at = (event) => {
     const box = drawn.getBoundingClientRect();

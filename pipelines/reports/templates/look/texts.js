@@ -78,7 +78,7 @@ function vectorsRoom(data) {
     more.append(el("figure", {},
       el("figcaption", { text: "Cosine between both texts" }),
       el("ul", { class: "rows" }, ...rows),
-      el("p", { class: "note", text: "Compare ranks, not values: texts of an untuned model are all near one another." })));
+      el("p", { class: "note", text: "Compare ranks, not values: without fine-tuning, all texts are close to each other." })));
   }
   data.vectors.between_layers.forEach((cosines, text) => {
     const head = [["", ""], ...cosines.map((_, layer) => ["r", layer])];
@@ -98,8 +98,8 @@ const shaded = (number, most, places) => el("td", { class: "r", text: decimal(nu
 // ---- similar sentences and reading --------------------------------------------------------------------------------
 
 function similarRoom(data) {
-  const about = "The texts of the index nearest to the text, by vectors (cosine) and by words (BM25), with the rank in"
-    + " each; the score joins both ranks.";
+  const about = "The most similar texts of the index, by vectors (cosine) and by words (BM25), with the rank in each; the"
+    + " score combines both ranks.";
   const fact = (name, value) => el("div", {}, el("dt", { text: name }), el("dd", { text: value }));
   const figure = (name, value, places, rank) => {
     if (value === null || value === undefined) return null;
