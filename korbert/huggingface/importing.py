@@ -45,7 +45,7 @@ def import_folder(folder: str | Path, target: str | Path) -> Imported:
     """
     folder, target = Path(folder), Path(target)
     if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
-        raise SettingsError(f"{target}: is there already and not empty: name a new folder")
+        raise SettingsError(f"{target}: already exists and is not empty: name a new folder")
     config = read_folder(folder)
     tokenizer = TransformersTokenizer.of_folder(folder)
     limit = tokenizer.max_length or config.max_position_embeddings

@@ -87,7 +87,7 @@ class TextEncoder(Generic[_M]):
         settings = VectorSettings.of({**self.vector_defaults, **asked})
         last = self.model.config.num_hidden_layers
         if settings.places(last) != (last,) and isinstance(self.model.encoder, OnnxEncoder):
-            raise SettingsError("layer: an encoder in an ONNX file has its last layer alone: omit layer")
+            raise SettingsError("layer: an encoder in an ONNX file has only its last layer: omit layer")
         return settings
 
     def width(self, settings: VectorSettings) -> int:

@@ -155,7 +155,7 @@ def test_pickles_are_refused_with_the_command_that_converts_them(copy: Path, tmp
 def test_broken_files_are_refused(copy: Path, tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "note").write_text("mine", encoding="utf-8")
-    with pytest.raises(SettingsError, match="full: is there already and not empty: name a new folder"):
+    with pytest.raises(SettingsError, match="full: already exists and is not empty: name a new folder"):
         import_folder(copy, tmp_path / "full")
     weights = copy / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:200])
@@ -216,7 +216,7 @@ def test_the_command_says_what_it_imported(foreign: Folder, tmp_path: Path, caps
     assert said[5].endswith("unknown)")
     assert said[6] == str(target)
     assert cli.run_command(["import", str(foreign("electra")), str(target)]) == 2
-    assert "is there already and not empty" in capsys.readouterr().err
+    assert "already exists and is not empty" in capsys.readouterr().err
     assert cli.run_command(["tokenize", str(target), "학교에 간다"]) == 0
     assert "학교" in capsys.readouterr().out
 

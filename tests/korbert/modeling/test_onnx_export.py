@@ -145,7 +145,7 @@ def test_what_needs_weights_or_other_layers_is_refused(
 ) -> None:
     fast = folders[1]
     loaded = korbert.load(fast, "cpu")
-    with pytest.raises(SettingsError, match="has its last layer alone: omit layer"):
+    with pytest.raises(SettingsError, match="has only its last layer: omit layer"):
         loaded.embed("가", layer=1)
     plain = saved(ClassificationModel, tiny_tokenizer, tmp_path / "plain")
     export_onnx(plain, tmp_path / "plainer")
