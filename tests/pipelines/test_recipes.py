@@ -203,7 +203,7 @@ def test_set_changes_one_value(tmp_path: Path, change: str, read: object) -> Non
         (
             FOREIGN,
             ["pretrain.encoder.transformers.model_type=gpt2"],
-            r"encoder: transformers: model_type 'gpt2' is none",
+            r"encoder: transformers: model_type 'gpt2' is not supported",
         ),
         (
             FOREIGN,

@@ -110,7 +110,7 @@ def test_the_command_says_what_differs(
     assert run_command(["export", str(folders[0]), str(tmp_path / "new"), "--onnx"]) == 1
     assert "already exists" in capsys.readouterr().err
     assert run_command(["export", str(folders[0]), str(tmp_path / "more"), "--bits", "8"]) == 2
-    assert "--bits is an option of --onnx" in capsys.readouterr().err
+    assert "--bits needs --onnx" in capsys.readouterr().err
 
 
 def test_the_file_names_no_place_of_this_machine(folders: tuple[Path, Path]) -> None:
