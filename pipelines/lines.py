@@ -11,7 +11,7 @@ from korbert.errors import CorpusError, SettingsError
 __all__ = ["LONGEST", "Line", "as_json", "batches", "checked", "decoded", "texts"]
 
 LONGEST = 1 << 20  # bytes of a line; the rest is skipped
-_BATCH_LINES, _BATCH_BYTES = 2_048, 1 << 20
+_BATCH_LINES, _BATCH_BYTES = 8_192, 1 << 20
 _CHUNK = 1 << 16
 _BOM = codecs.BOM_UTF8
 

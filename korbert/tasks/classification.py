@@ -33,7 +33,7 @@ from korbert.vectors.encoder import TextEncoder
 __all__ = ["Classifier", "Prediction", "classification_loss", "finetune", "probabilities"]
 
 _SCORING_BATCH_SIZE = 256
-_TEXTS_AT_ONCE = 4_096  # texts whose pieces are in memory at a time
+_TEXTS_AT_ONCE = 8_192  # texts whose pieces are in memory at a time
 
 
 class Prediction(TypedDict):

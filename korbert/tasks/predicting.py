@@ -20,7 +20,7 @@ from korbert.vectors.encoder import TextEncoder
 
 __all__ = ["Predictor"]
 
-_ROWS_AT_ONCE = 4_096  # rows whose pieces are in memory at a time
+_ROWS_AT_ONCE = 8_192  # rows whose pieces are in memory at a time
 
 
 class Predictor(TextEncoder[Model]):
