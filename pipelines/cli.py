@@ -34,9 +34,10 @@ def run_command(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     with raised_signals() as arrived:
         try:
-            _run_beside_rank_0(arguments) if is_silent() else cli.main(
-                arguments, prog_name="korbert", standalone_mode=False
-            )
+            if is_silent():
+                _run_beside_rank_0(arguments)
+            else:
+                cli.main(arguments, prog_name="korbert", standalone_mode=False)
         except EndedElsewhere as error:
             return error.exit_code
         except click.exceptions.Exit as leave:

@@ -21,7 +21,7 @@ from korbert.processor import cores
 from korbert.tasks.best_epoch import Best
 from korbert.tasks.classification_settings import ClassificationSettings
 from korbert.tasks.examples import Examples
-from korbert.tasks.learning import Scoring, model_inputs, outputs
+from korbert.tasks.learning import ROWS_AT_ONCE, Scoring, model_inputs, outputs
 from korbert.tasks.learning import finetune as learn
 from korbert.tasks.learning_settings import Way
 from korbert.tasks.metrics import METRICS, Metric, confusion
@@ -33,7 +33,6 @@ from korbert.vectors.encoder import TextEncoder
 __all__ = ["Classifier", "Prediction", "classification_loss", "finetune", "probabilities"]
 
 _SCORING_BATCH_SIZE = 256
-_TEXTS_AT_ONCE = 8_192  # texts whose pieces are in memory at a time
 
 
 class Prediction(TypedDict):
@@ -123,8 +122,8 @@ class Classifier(TextEncoder[ClassificationModel]):
         """
         given, single = as_texts(texts, "texts")
         predictions: list[Prediction] = []
-        for start in range(0, len(given), _TEXTS_AT_ONCE):
-            part = given[start : start + _TEXTS_AT_ONCE]
+        for start in range(0, len(given), ROWS_AT_ONCE):
+            part = given[start : start + ROWS_AT_ONCE]
             # Kiwi's threads pay off only for many texts, as each start loads its model again.
             workers = cores() if len(part) >= _SCORING_BATCH_SIZE else 0
             encodings = self.tokenizer.encode_batch(part, max_length=self.max_length, workers=workers)

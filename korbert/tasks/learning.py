@@ -31,10 +31,11 @@ from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
 from korbert.training.settings import OptimizerSettings, PrecisionName
 from korbert.world import connected, from_first, greatest
 
-__all__ = ["Measure", "Scoring", "finetune", "model_inputs", "outputs", "scored"]
+__all__ = ["ROWS_AT_ONCE", "Measure", "Scoring", "finetune", "model_inputs", "outputs", "scored"]
 
 _logger = logging.getLogger(__name__)
 
+ROWS_AT_ONCE = 8_192  # whose pieces a predictor holds in memory; more rows give batches of more similar lengths
 _RELEASE_EVERY = 16  # batches; see memory_kept
 
 Measure = Callable[[nn.Module], tuple[float, dict[str, float]]]

@@ -13,14 +13,13 @@ from korbert.processor import cores
 from korbert.tasks.files import Row
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.base import Encoded, Kind, Prediction
+from korbert.tasks.learning import ROWS_AT_ONCE
 from korbert.tasks.passages import encode_passages
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import choose_device
 from korbert.vectors.encoder import TextEncoder
 
 __all__ = ["Predictor"]
-
-_ROWS_AT_ONCE = 8_192  # rows whose pieces are in memory at a time
 
 
 class Predictor(TextEncoder[Model]):
@@ -60,8 +59,8 @@ class Predictor(TextEncoder[Model]):
     def predict_rows(self, rows: Sequence[Row]) -> list[Prediction]:
         """Predicts each row by role; targets may be absent. ValueError for a row without its texts."""
         predictions: list[Prediction] = []
-        for start in range(0, len(rows), _ROWS_AT_ONCE):
-            predictions += self._predict(rows[start : start + _ROWS_AT_ONCE])
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            predictions += self._predict(rows[start : start + ROWS_AT_ONCE])
         return predictions
 
     def row(self, given: Any, place: str = "") -> Row:

@@ -33,9 +33,8 @@ def render(folder: Path) -> Path:
         return write(
             folder / PAGE,
             "report.html",
-            aside=resolved.with_name(
-                f".{resolved.name}.{PAGE}.tmp"
-            ),  # inside the folder, a half-written page would count as output
+            # Inside the folder, a half-written page would count as output.
+            aside=resolved.with_name(f".{resolved.name}.{PAGE}.tmp"),
             artifact=artifact,
             indexed=resolved.name == artifact.stage,  # else the artifact lies outside a recipe
             headlines=[headline for headline in headlines if headline.value not in in_title],
