@@ -4,9 +4,19 @@ from pathlib import Path
 
 from korbert.errors import ModelError
 
-__all__ = ["BOX", "model_folder", "tokenizer_folder"]
+__all__ = ["bundled", "model_folder", "models_in_the_box", "tokenizer_folder"]
 
-BOX = Path(__file__).parent / "box"  # bundled models, packed (korbert.modeling.packing)
+_BOX = Path(__file__).parent / "box"  # bundled models, packed (korbert.modeling.packing); README.md is their card
+
+
+def models_in_the_box() -> list[str]:
+    """Names of the models that come with korbert."""
+    return sorted(path.parent.name for path in _BOX.glob("*/config.json"))
+
+
+def bundled(name: str | Path) -> Path | None:
+    """The folder of the bundled model of this name; None if there is none."""
+    return _BOX / name if str(name) in models_in_the_box() else None
 
 
 def model_folder(given: str | Path) -> Path:
@@ -27,8 +37,8 @@ def tokenizer_folder(given: str | Path) -> Path:
 
 
 def _find(given: Path, below: tuple[str, ...], file: str, kind: str) -> Path:
-    if len(given.parts) == 1 and not given.exists() and (BOX / given / "config.json").is_file():
-        given = BOX / given
+    if not given.exists():
+        given = bundled(given) or given
     for place in below:
         if (given / place / file).is_file():
             return given / place

@@ -7,6 +7,7 @@ from corpus.readers.files import find_files, is_address, remote_version
 from corpus.readers.records import File
 from korbert.durable import sha256_of
 from korbert.errors import ArtifactError, CorpusError, ModelError
+from korbert.folders import bundled
 from pipelines import artifacts
 from pipelines.artifacts import Json
 from pipelines.recipes import Recipe
@@ -93,7 +94,8 @@ class Sources:
         """The files in the folder of a model or tokenizer. Raises CorpusError if there are none."""
         place = f"{self._recipe.given}: {stage}.{role}"
         try:
-            folder = find(self._data / given)
+            below = self._data / given
+            folder = find(below if below.exists() else bundled(given) or below)
         except ModelError as error:
             raise CorpusError(f"{place}: {error}") from error
         if folder.resolve().is_relative_to(self._folder.resolve()):

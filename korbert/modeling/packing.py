@@ -1,4 +1,4 @@
-"""Packed model folders: 16-bit weights, 8-bit embeddings, and no copy of tensors that a base folder holds.
+"""Packed model folders: 8-bit matrices, the rest in 16 bits, and no copy of tensors that a base folder holds.
 
 A packed folder is read like any other (storage.load_model); in memory its weights are float32.
 """
@@ -18,7 +18,7 @@ from korbert.vectors.counts import PieceCounts
 
 __all__ = ["pack", "packed"]
 
-_LARGE = 1 << 20  # matrices of at least this many numbers are stored in 8 bits: the embeddings
+_LARGE = 1 << 16  # matrices of at least this many numbers are stored in 8 bits
 
 
 def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

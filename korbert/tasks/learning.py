@@ -111,7 +111,7 @@ def _prepared(model: nn.Module, settings: How, way: Way, seed: int) -> Optimizer
     """Adds adapters and freezes layers as configured; returns the optimizer settings."""
     if settings.lora:
         add_adapters(model, settings.lora, seed)
-    if settings.frozen_layers:
+    if settings.frozen_layers or settings.frozen_embeddings:
         freeze(model, settings.frozen_layers)
     optimizer = settings.optimizer(way.learning_rate)
     if settings.layer_decay < 1:

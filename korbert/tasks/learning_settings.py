@@ -29,6 +29,8 @@ class How(Protocol):
     @property
     def frozen_layers(self) -> int: ...
     @property
+    def frozen_embeddings(self) -> bool: ...
+    @property
     def lora(self) -> int: ...
     @property
     def precision(self) -> PrecisionName: ...
@@ -75,6 +77,9 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
     )
     frozen_layers: int = Field(
         0, ge=-1, description="number of lowest layers to freeze, with the embeddings; -1: the whole encoder"
+    )
+    frozen_embeddings: bool = Field(
+        False, description="freeze the embeddings alone: the model packs small beside its base (korbert pack)"
     )
     lora: int = Field(
         0,

@@ -104,6 +104,9 @@ class ReadingTaskSettings(WindowSettings, frozen=True, extra="forbid"):
         True,
         description="add an embedding to pieces that occur in both texts; transformers cannot load such a model",
     )
+    frozen_embeddings: bool = Field(
+        False, description="freeze the embeddings: the model packs small beside its base (korbert pack)"
+    )
     seed: int = Field(0, ge=0, description="random seed of window order, dropout and new weights")
     log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")
     checkpoint_every: int = Field(200, ge=1, description="steps between checkpoints")
@@ -124,9 +127,10 @@ class ReadingTaskSettings(WindowSettings, frozen=True, extra="forbid"):
 
     @model_serializer(mode="wrap")
     def _without_what_is_off(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omits the warm-up settings if unused, so that older artifacts keep their digests."""
+        """Omits settings of later versions if unused, so that older artifacts keep their digests."""
         fields: dict[str, Any] = written(self)
         off = () if self.warm_up else ("warm_up", "warm_up_epochs")
+        off += () if self.frozen_embeddings else ("frozen_embeddings",)
         return {name: value for name, value in fields.items() if name not in off}
 
     def reading(self) -> ReadingSettings:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from korbert.errors import SettingsError
-from korbert.folders import BOX
+from korbert.folders import models_in_the_box
 from korbert.interruption import Interrupted
 from pipelines.commands import options
 
@@ -79,21 +79,18 @@ def serve(
     """Serve models over HTTP.
 
     Endpoints return embeddings, pieces, filled masks, predictions and answers. MODEL is a folder with a model. Requests
-    select it by NAME, by default the last part of its path; the first model answers requests without a name. `POST
-    /v1/embeddings` follows OpenAI's API; /docs lists all endpoints. Ctrl-C or SIGTERM stops the server after pending
-    requests are answered.
+    select it by NAME, by default the last part of its path; the first model answers requests without a name. Without
+    MODEL, the bundled models are served. `POST /v1/embeddings` follows OpenAI's API; /docs lists all endpoints. Ctrl-C
+    or SIGTERM stops the server after pending requests are answered.
 
     \b
     Examples:
+      korbert serve
       korbert serve artifacts/small/pretrain
       korbert serve mood=models/mood answers=artifacts/small/korquad --port 9000
     """
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         raise SettingsError(f"serve needs {', '.join(missing)}: pip install 'korbert[serve]'")
-    boxed = sorted(path.name for path in BOX.iterdir()) if BOX.is_dir() else []
-    given = models or tuple(boxed)
-    if not given:
-        raise click.UsageError("give a MODEL: a folder with a model, such as artifacts/demo/pretrain")
     from pipelines.looking import page
     from pipelines.service.limits import Limits
     from pipelines.service.running import is_loopback, run
@@ -103,7 +100,7 @@ def serve(
         raise click.UsageError(
             f"--host {host} admits other machines: give a --token that they must send, or --insecure"
         )
-    folders = named(given)
+    folders = named(models or tuple(models_in_the_box()))
     limits = Limits(body_bytes, texts, pieces, batch_pieces, queue, seconds)
 
     def load() -> "tuple[Mapping[str, Served], Searcher | None]":

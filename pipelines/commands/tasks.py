@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from korbert.errors import SettingsError
+from korbert.folders import bundled
 from korbert.processor import cores
 from korbert.tasks.files.form import FORMS
 from korbert.tasks.kinds import KINDS
@@ -150,7 +151,7 @@ def _pipeline(
     if bool(set_) == bool(train):
         raise click.UsageError("give either --train FILE or --task NAME")
     columns = _by_role(text, pair, label, others)
-    section: dict[str, Any] = {"init": str(model.absolute())}
+    section: dict[str, Any] = {"init": str(model.absolute() if model.exists() or not bundled(model) else model)}
     if train is None:
         if data is None:
             raise click.UsageError("--task needs --data: the folder with the files of the set")

@@ -196,10 +196,11 @@ def test_training_stops_where_validation_gets_no_better(learn: Callable[..., Pat
     assert epochs == [1, 2, 3]  # nothing changes, so the first is the best
 
 
-@pytest.mark.parametrize("frozen", [0, 1, -1])
-def test_lower_layers_learn_less_or_not_at_all(learn: Callable[..., Path], start: Path, frozen: int) -> None:
+@pytest.mark.parametrize("frozen", [0, "embeddings", 1, -1])
+def test_lower_layers_learn_less_or_not_at_all(learn: Callable[..., Path], start: Path, frozen: int | str) -> None:
     rows = list(map(list, zip(TEXTS, MOODS, strict=True)))
-    folder = learn("classification", ["text", "label"], rows, epochs=1, layer_decay=0.01, frozen_layers=frozen)
+    what = {"frozen_embeddings": True} if frozen == "embeddings" else {"frozen_layers": frozen}
+    folder = learn("classification", ["text", "label"], rows, epochs=1, layer_decay=0.01, **what)
     before, after = load_model(start)[0].state_dict(), load_model(folder)[0].state_dict()
 
     def moved(part: str) -> float:
@@ -211,7 +212,8 @@ def test_lower_layers_learn_less_or_not_at_all(learn: Callable[..., Path], start
     if frozen == 0:
         assert 0 < 10 * steps[0] < steps[1] < steps[2] / 10
     else:
-        assert [step > 0 for step in steps] == {1: [False, False, True], -1: [False, False, False]}[frozen]
+        layers = {"embeddings": [True, True], 1: [False, True], -1: [False, False]}[frozen]
+        assert [step > 0 for step in steps] == [False, *layers]
 
 
 def test_a_label_can_be_left_out_of_micro_f1(learn: Callable[..., Path]) -> None:

@@ -130,7 +130,7 @@ def test_a_name_is_that_of_a_model_in_the_box(
     models: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pack(models[0], tmp_path / "box" / "toy-mini")
-    monkeypatch.setattr(folders, "BOX", tmp_path / "box")
+    monkeypatch.setattr(folders, "_BOX", tmp_path / "box")
     monkeypatch.chdir(tmp_path)
     assert len(korbert.load("toy-mini").fill("오늘 [MASK] 좋다")[0]) == 5
     (tmp_path / "toy-mini").mkdir()  # a folder here goes before
