@@ -4,7 +4,14 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Annotated, Any, NamedTuple, Protocol, Self
 
-from pydantic import BaseModel, BeforeValidator, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
@@ -107,6 +114,12 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
         if self.lora and self.frozen_layers == -1:
             raise ValueError(f"lora {self.lora} with frozen_layers -1: no adapter would learn: leave one of them out")
         return self
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_off(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Omits settings of later versions if unused, so that older artifacts keep their digests."""
+        record: dict[str, Any] = serialize(self)
+        return {name: value for name, value in record.items() if name != "frozen_embeddings" or value}
 
     def ways(self) -> Iterator[Way]:
         """All combinations to try."""

@@ -95,9 +95,9 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
         return self
 
     @model_serializer(mode="wrap")
-    def _without_no_limit(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omits train_rows if unset, so that older records keep their digests."""
-        record: dict[str, Any] = serialize(self)
+    def _without_what_is_off(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Also omits train_rows."""
+        record = super()._without_what_is_off(serialize)
         return {name: value for name, value in record.items() if name != "train_rows" or value is not None}
 
     def patterns(self) -> dict[str, str]:

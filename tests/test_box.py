@@ -1,0 +1,113 @@
+"""The models that come with korbert: their size, what they answer, and how well, on real data."""
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import korbert
+from korbert import folders
+from korbert.modeling import load_model
+from korbert.tasks import korquad
+from korbert.vectors.occurrences import distances
+from pipelines.cli import run_command
+from tests.pipelines.service.started import started
+
+ROOT = Path(__file__).resolve().parent.parent
+BOX = ROOT / "korbert" / "box"
+NAMES = ["korbert-mini", "korbert-mini-korquad", "korbert-mini-nsmc"]
+
+_CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+REVIEWS_RIGHT = 880  # of 1,000
+QUESTIONS_F1 = 50.0  # of 100 questions
+_NUMBER = re.compile(r"\d+\.\d+")
+
+
+def test_the_box_is_small() -> None:
+    assert folders.models_in_the_box() == NAMES
+    assert sum(file.stat().st_size for file in BOX.rglob("*") if file.is_file()) <= 48e6
+
+
+def test_tuned_models_share_the_embeddings_of_their_base() -> None:
+    base, *tuned = (load_model(BOX / name)[0] for name in NAMES)
+    for model in tuned:
+        assert model.encoder.token_weight.equal(base.encoder.token_weight)  # type: ignore[union-attr]
+
+
+def test_the_readmes_show_what_the_box_answers(tmp_path: Path) -> None:
+    shown, korean = (
+        "".join(_CONSOLE.findall((ROOT / page).read_text("utf-8"))) for page in ("README.md", "README.ko.md")
+    )
+    assert shown == korean
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    examples = [one.split("\n", 1) for one in shown.split("$ ")[1:]]
+    assert len(examples) >= 3
+    for command, printed in examples:
+        run = subprocess.run(
+            command, shell=True, cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True
+        )
+        assert _NUMBER.split(run.stdout) == _NUMBER.split(printed), run.stderr
+        numbers, expected = (list(map(float, _NUMBER.findall(text))) for text in (run.stdout, printed))
+        assert numbers == pytest.approx(expected, abs=2e-3)
+
+
+def test_reviews_of_nsmc(korbert_data: Path) -> None:
+    lines = (korbert_data / "nsmc" / "ratings_test.txt").read_text("utf-8").splitlines()[1::50]
+    rows = [line.split("\t") for line in lines]
+    found = korbert.load("korbert-mini-nsmc").predict([text for _, text, _ in rows])
+    right = sum(one["label"] == label for one, (_, _, label) in zip(found, rows, strict=True))
+    assert len(rows) == 1_000
+    assert right == pytest.approx(REVIEWS_RIGHT, abs=3)
+
+
+def test_questions_of_korquad(korbert_data: Path) -> None:
+    """On articles that the model was not trained on."""
+    _, valid = korquad.split_by_article(korquad.read(korbert_data / "korquad1" / "KorQuAD_v1.0_dev.json"))
+    asked = valid.questions[:: len(valid.questions) // 100][:100]
+    found = korbert.load("korbert-mini-korquad").answer(
+        [valid.contexts[one.context] for one in asked], [one.text for one in asked]
+    )
+    f1 = [korquad.f1(one.answer, [gold.text for gold in ask.answers]) for one, ask in zip(found, asked, strict=True)]
+    assert 100 * statistics.mean(f1) == pytest.approx(QUESTIONS_F1, abs=1)
+
+
+def test_sentences_about_love() -> None:
+    """사랑 has nearly the same vector in the first two, and another in the third, which is about the word."""
+    texts = ["나는 너를 사랑해", "나는 너를 사랑했다", "사랑 누가 말했나"]
+    found = korbert.load("korbert-mini").occurrences("사랑", texts)
+    apart = distances(found)
+    assert len(found) == 3
+    assert apart[0, 1] < apart[0, 2] / 2
+
+
+def test_a_csv_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KORBERT_DATA", raising=False)
+    rows = [
+        f"{text} {number},{label}"
+        for number in range(8)
+        for text, label in (("정말 재미있다", "좋음"), ("시간이 아깝다", "나쁨"))
+    ]
+    (tmp_path / "my.csv").write_text("\n".join(["문장,감정", *rows]), encoding="utf-8")
+    words = "finetune korbert-mini --train my.csv --text 문장 --label 감정 --output mood"
+    assert run_command(words.split()) == 0
+    record = json.loads((tmp_path / "mood" / "stage.json").read_text())
+    assert record["settings"]["init"] == "korbert-mini"
+    assert korbert.load("mood").predict("정말 재미있다")["label"] == "좋음"
+
+
+def test_serve_alone_serves_the_box() -> None:
+    with started() as service:
+        assert all(name in service.said for name in NAMES)
+        while service.ask("/ready").code == 503:
+            time.sleep(0.1)
+        vectors = service.ask("/v1/embeddings", {"model": "korbert-mini", "input": "신용 대출을 신청하고 싶어요"})
+        assert len(vectors.json["data"][0]["embedding"]) == 256
+        mood = service.ask("/predict", {"model": "korbert-mini-nsmc", "input": "정말 재미있다"})
+        assert mood.code == 200
