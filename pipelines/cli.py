@@ -20,7 +20,7 @@ from pipelines.stages.table import STAGES
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SECONDS_FOR_FIRST = 10  # time for torchrun to end the other ranks after rank 0 has failed
-_NOTHING_LOST = "finished work is kept; the same command resumes"
+_RESUMING = {"embed", "finetune", "index", "run", "tasks", *STAGES}  # commands that keep finished work
 
 
 def main() -> NoReturn:
@@ -48,7 +48,7 @@ def run_command(arguments: list[str]) -> int:
         except (KeyboardInterrupt, Exception) as error:
             cause = (error.__cause__ or error) if isinstance(error, click.Abort) else error
             if (number := arrived()) or isinstance(cause, KeyboardInterrupt | click.Abort):
-                return _leave_interrupted(cause, number or signal.SIGINT)
+                return _leave_interrupted(cause, number or signal.SIGINT, arguments[0] if arguments else "")
             if isinstance(cause, BrokenPipeError):
                 sys.stderr.close()  # keeps Python from complaining about standard output at exit
                 return 1
@@ -78,14 +78,19 @@ def _run_beside_rank_0(arguments: list[str]) -> None:
         raise
 
 
-def _leave_interrupted(error: BaseException, number: signal.Signals) -> int:
+def _leave_interrupted(error: BaseException, number: signal.Signals, command: str) -> int:
     """Reports the signal and returns the exit code that shells use: 130 after Ctrl-C, 143 after SIGTERM."""
     if is_silent():
         return 128 + number
     number, saved = (error.number, error.saved) if isinstance(error, Interrupted) else (number, "")
     how = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
-    kept = f"{saved}; the same command resumes there" if saved else _NOTHING_LOST
-    click.echo(f"korbert: {how}: {kept}", err=True)
+    if saved:
+        what = f"{saved}; the same command resumes there"
+    elif command in _RESUMING:
+        what = "finished work is kept; the same command resumes"
+    else:
+        what = "the same command starts over"
+    click.echo(f"korbert: {how}: {what}", err=True)
     return 128 + number
 
 

@@ -54,11 +54,17 @@ def test_an_end_of_file_is_no_ctrl_c(monkeypatch: pytest.MonkeyPatch, capsys: py
     ("number", "code", "said"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM")]
 )
 @pytest.mark.parametrize("turned", [False, True], ids=["as it is", "turned into an error by a library"])
+@pytest.mark.parametrize(
+    ("command", "then"),
+    [("run", "finished work is kept; the same command resumes"), ("status", "the same command starts over")],
+)
 def test_a_signal_gives_its_code_whatever_a_library_makes_of_it(
     number: signal.Signals,
     code: int,
     said: str,
     turned: bool,
+    command: str,
+    then: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -73,13 +79,11 @@ def test_a_signal_gives_its_code_whatever_a_library_makes_of_it(
     monkeypatch.setattr("pipelines.recipes.load", ended)
     before = signal.signal(signal.SIGINT, signal.default_int_handler), signal.getsignal(signal.SIGTERM)
     try:
-        assert cli.run_command(["status", "demo"]) == code
+        assert cli.run_command([command, "demo"]) == code
         assert signal.getsignal(signal.SIGTERM) == before[1]
     finally:
         signal.signal(signal.SIGINT, before[0])
-    assert capsys.readouterr().err.splitlines()[-1] == (
-        f"korbert: {said}: finished work is kept; the same command resumes"
-    )
+    assert capsys.readouterr().err.splitlines()[-1] == f"korbert: {said}: {then}"
 
 
 def test_text_of_others_in_an_error_moves_no_cursor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
