@@ -58,7 +58,7 @@ def answers(model: str, data: Path, count: int) -> tuple[float, float]:
     found = korbert.load(model).answer(contexts, [one.text for one in asked])
     golds = [[gold.text for gold in one.answers] for one in asked]
     return tuple(
-        100 * statistics.fmean(score(one.answer, gold) for one, gold in zip(found, golds, strict=True))
+        100 * statistics.fmean(score(one["answer"], gold) for one, gold in zip(found, golds, strict=True))
         for score in (korquad.exact_match, korquad.f1)
     )
 
