@@ -288,8 +288,8 @@ def test_a_recipe_is_found_by_its_name_too(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     _write(tmp_path, MINIMAL)
     assert recipes.load("mine").name == "mine"
-    with pytest.raises(SettingsError, match=r"mind: no such recipe: .* \(did you mean mine\?\)"):
-        recipes.load("mind")
+    with pytest.raises(SettingsError, match=r"mime: no such recipe: .* \(did you mean mine\?\)"):
+        recipes.load("mime")
     (tmp_path / "demo.toml").write_text(MINIMAL, encoding="utf-8")
     with pytest.raises(SettingsError, match=r"demo: is a shipped recipe, and demo\.toml exists, too: name demo\.toml"):
         recipes.load("demo")
