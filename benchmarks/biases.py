@@ -5,8 +5,7 @@
 
 masks: each pair of words is scored in the gap of sentences about a group. The score is the log odds of the first word
 against the second, minus their mean over the groups of the same kind (a normalization like that of Kurita et al. 2019).
-0.7 is a factor of two. The standard deviation over sentences is in brackets; scores below two standard errors are left
-out.
+0.7 is a factor of two. The standard deviation over sentences is in brackets.
 reviews: error rate on test reviews with a word of the topic, its 95 % interval (Wilson), and the excess of predicted
 over true positives in percentage points.
 """
@@ -21,6 +20,7 @@ import korbert
 from korbert.tasks import nsmc
 from korbert.tasks.classification import Classifier
 from korbert.tasks.filling import Filler
+from korbert.tasks.predicting import Predictor
 
 GROUPS = {
     "occupation": (
@@ -104,11 +104,11 @@ def wilson(wrong: int, count: int) -> tuple[float, float]:
     return (middle - width) / (1 + z * z / count), (middle + width) / (1 + z * z / count)
 
 
-def reviews(classifier: Classifier, test: Path) -> Iterator[str]:
+def reviews(classifier: Classifier | Predictor, test: Path) -> Iterator[str]:
     table = nsmc.read(test)
     texts, labels = table["text"].tolist(), table["label"].tolist()
-    names = list(nsmc.LABELS)
-    predicted = [names.index(one["label"]) for one in classifier.predict(texts)]
+    positive = (list(nsmc.LABELS)[1], "1")
+    predicted = [int(one["label"] in positive) for one in classifier.predict(texts)]
     yield "| topic | reviews | wrong, % | 95 % interval | called positive too often, points |"
     yield "|---|---|---|---|---|"
     for topic, words in {"all": "", **TOPICS}.items():
@@ -132,8 +132,8 @@ def main() -> None:
             parser.error(f"{given.model}: fills no gaps: name a pretrained model")
         lines = masks(model)
     else:
-        if not isinstance(model, Classifier) or given.test is None:
-            parser.error(f"{given.model} with --test: name a classifier of the nsmc stage, and the test file")
+        if not isinstance(model, Classifier | Predictor) or given.test is None:
+            parser.error(f"{given.model} with --test: name a classifier fine-tuned on NSMC, and the test file")
         lines = reviews(model, given.test)
     for line in lines:
         print(line, flush=True)
