@@ -129,7 +129,7 @@ class ReadingTaskSettings(WindowSettings, frozen=True, extra="forbid"):
     def _without_what_is_off(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Omits settings of later versions if unused, so that older artifacts keep their digests."""
         fields: dict[str, Any] = written(self)
-        off = () if self.warm_up else ("warm_up", "warm_up_epochs")
+        off: tuple[str, ...] = () if self.warm_up else ("warm_up", "warm_up_epochs")
         off += () if self.frozen_embeddings else ("frozen_embeddings",)
         return {name: value for name, value in fields.items() if name not in off}
 

@@ -26,8 +26,6 @@ from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy import sparse
-from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
 from korbert.errors import CorpusError
 
@@ -69,6 +67,8 @@ def tfidf_features(train: Inputs, *others: Inputs) -> list[Matrix]:
     One row per text or pair; for Choices, one row per choice, all choices of the first text first. CorpusError if no
     two training texts share a morpheme.
     """
+    from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer  # a second, and models need none
+
     counter = CountVectorizer(analyzer=_grams, min_df=2, dtype=np.float64)
     weighting = TfidfTransformer(sublinear_tf=True)
     try:
@@ -103,6 +103,8 @@ def _all_texts(inputs: Inputs) -> Texts:
 
 
 def _side_by_side(first: Matrix, second: Matrix) -> Matrix:
+    from scipy import sparse
+
     cosine = sparse.csr_matrix(first.multiply(second).sum(axis=1))
     return sparse.hstack([first, second, abs(first - second), cosine], format="csr")
 
