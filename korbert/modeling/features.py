@@ -119,7 +119,7 @@ class FeatureModel(nn.Module):
 
     def _read_both_ways(self, vectors: Tensor, lengths: Sequence[int]) -> Tensor:
         """Runs the BiLSTM: (B, T, D) -> (B, T, 2 x width), 0 at padding. In float32: not all CPUs have a bf16 LSTM."""
-        packed = pack_padded_sequence(vectors, torch.tensor(lengths), batch_first=True, enforce_sorted=False)
+        packed = pack_padded_sequence(vectors.float(), torch.tensor(lengths), batch_first=True, enforce_sorted=False)
         with torch.autocast(vectors.device.type, enabled=False):
             output, _ = self.lstm(packed)
         states: Tensor = pad_packed_sequence(output, batch_first=True, total_length=vectors.shape[1])[0]
