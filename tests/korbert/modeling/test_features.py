@@ -1,6 +1,7 @@
 """Heads on chosen layers: which layers words mean, and what a head computes of them."""
 
 import math
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,7 @@ def test_what_comes_out_is_saved_and_needs_no_padding(
     assert torch.allclose(scores[1:2] if pooling else scores[1:2, :4], alone, atol=1e-5)
     save_model(tmp_path / "model", model, tiny_tokenizer)
     loaded, _ = load_model(tmp_path / "model")
+    loaded = deepcopy(loaded)  # a copy: where a mapped file's weights lie decides how some processors round
     with torch.no_grad():
         assert torch.equal(loaded(**_batch()), scores)
     with pytest.raises(ModelError, match="a head on features, which nothing in transformers computes"):

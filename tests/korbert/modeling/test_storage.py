@@ -2,6 +2,7 @@ import hashlib
 import json
 import random
 import shutil
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,7 @@ def test_what_is_written_is_read_back(tiny_tokenizer: Tokenizer, tmp_path: Path,
         assert again.config == model.config
         assert again.head_settings() == model.head_settings()
         assert tokenizer.digest == tiny_tokenizer.digest
+        again = deepcopy(again)  # a copy: where a mapped file's weights lie decides how some processors round
         torch.testing.assert_close(again(IDS), model(IDS), atol=0, rtol=0)
 
 

@@ -190,7 +190,6 @@ def test_names_of_models(tmp_path: Path) -> None:
     assert named(["a/b", "c=d/e", "f/model", "g/"]) == {
         "b": Path("a/b"), "c": Path("d/e"), "f": Path("f/model"), "g": Path("g"),
     }  # fmt: skip
-    assert CliRunner().invoke(cli, ["serve"]).exit_code == 2
     for given, message in (
         (["a/b", "c/b"], "c/b: a/b is named b, too: rename one, as in b=c/b"),
         (["=a"], "'' cannot name a model"),
