@@ -14,7 +14,7 @@ import pytest
 import korbert
 from korbert import folders
 from korbert.modeling import load_model
-from korbert.tasks import korquad
+from korbert.tasks import korquad, nsmc
 from korbert.vectors.occurrences import distances
 from pipelines.cli import run_command
 from tests.pipelines.service.started import started
@@ -23,9 +23,10 @@ ROOT = Path(__file__).resolve().parent.parent
 BOX = ROOT / "korbert" / "box"
 NAMES = ["korbert-mini", "korbert-mini-korquad", "korbert-mini-nsmc"]
 
-_CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 REVIEWS_RIGHT = 882  # of 1,000
 QUESTIONS_F1 = 58.1  # of 100 questions
+
+_CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NUMBER = re.compile(r"\d+\.\d+")
 
 
@@ -58,10 +59,9 @@ def test_the_readmes_show_what_the_box_answers(tmp_path: Path) -> None:
 
 
 def test_reviews_of_nsmc(korbert_data: Path) -> None:
-    lines = (korbert_data / "nsmc" / "ratings_test.txt").read_text("utf-8").splitlines()[1::50]
-    rows = [line.split("\t") for line in lines]
-    found = korbert.load("korbert-mini-nsmc").predict([text for _, text, _ in rows])
-    right = sum(one["label"] == label for one, (_, _, label) in zip(found, rows, strict=True))
+    rows = nsmc.read(korbert_data / "nsmc" / "ratings_test.txt")[::50]
+    found = korbert.load("korbert-mini-nsmc").predict(rows["text"].tolist())
+    right = sum(int(one["label"]) == label for one, label in zip(found, rows["label"], strict=True))
     assert len(rows) == 1_000
     assert right == pytest.approx(REVIEWS_RIGHT, abs=3)
 

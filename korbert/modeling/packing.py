@@ -1,4 +1,4 @@
-"""Packed model folders: 8-bit matrices, the rest in 16 bits, and no copy of tensors that a base folder holds.
+"""Packed model folders: large matrices in 8 bits, the rest in 16, and no copy of tensors that a base folder holds.
 
 A packed folder is read like any other (storage.load_model); in memory its weights are float32.
 """

@@ -2,16 +2,10 @@
 
 from collections.abc import Iterator
 from itertools import product
+from operator import not_
 from typing import Annotated, Any, NamedTuple, Protocol, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
@@ -86,7 +80,9 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
         0, ge=-1, description="number of lowest layers to freeze, with the embeddings; -1: the whole encoder"
     )
     frozen_embeddings: bool = Field(
-        False, description="freeze the embeddings alone: the model packs small beside its base (korbert pack)"
+        False,
+        description="freeze the embeddings alone: the model packs small beside its base (korbert pack)",
+        exclude_if=not_,  # so that records from before this setting keep their digests
     )
     lora: int = Field(
         0,
@@ -114,12 +110,6 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
         if self.lora and self.frozen_layers == -1:
             raise ValueError(f"lora {self.lora} with frozen_layers -1: no adapter would learn: leave one of them out")
         return self
-
-    @model_serializer(mode="wrap")
-    def _without_what_is_off(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omits settings of later versions if unused, so that older artifacts keep their digests."""
-        record: dict[str, Any] = serialize(self)
-        return {name: value for name, value in record.items() if name != "frozen_embeddings" or value}
 
     def ways(self) -> Iterator[Way]:
         """All combinations to try."""

@@ -1,6 +1,7 @@
 """Settings of reading comprehension: windows, answer selection and training."""
 
 from collections.abc import Mapping
+from operator import not_
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
@@ -105,7 +106,9 @@ class ReadingTaskSettings(WindowSettings, frozen=True, extra="forbid"):
         description="add an embedding to pieces that occur in both texts; transformers cannot load such a model",
     )
     frozen_embeddings: bool = Field(
-        False, description="freeze the embeddings: the model packs small beside its base (korbert pack)"
+        False,
+        description="freeze the embeddings: the model packs small beside its base (korbert pack)",
+        exclude_if=not_,  # so that records from before this setting keep their digests
     )
     seed: int = Field(0, ge=0, description="random seed of window order, dropout and new weights")
     log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")
@@ -127,10 +130,9 @@ class ReadingTaskSettings(WindowSettings, frozen=True, extra="forbid"):
 
     @model_serializer(mode="wrap")
     def _without_what_is_off(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omits settings of later versions if unused, so that older artifacts keep their digests."""
+        """Omits the warm-up settings if unused, so that older artifacts keep their digests."""
         fields: dict[str, Any] = written(self)
-        off: tuple[str, ...] = () if self.warm_up else ("warm_up", "warm_up_epochs")
-        off += () if self.frozen_embeddings else ("frozen_embeddings",)
+        off = () if self.warm_up else ("warm_up", "warm_up_epochs")
         return {name: value for name, value in fields.items() if name not in off}
 
     def reading(self) -> ReadingSettings:

@@ -262,7 +262,7 @@ def import_(folder: Path, target: Path, debug: bool) -> None:
 @options.accept_kiwi
 @options.debug
 def pack(model: Path, folder: Path, base: Path | None, debug: bool) -> None:
-    """Compress MODEL: matrices in 8 bits, the rest in 16.
+    """Compress MODEL: large matrices in 8 bits, the rest in 16.
 
     FOLDER is created and used like any other model; in memory, weights are 32-bit again. A fine-tuned model with frozen
     embeddings (frozen_embeddings) takes a tenth of the space with the pretrained model as its base.

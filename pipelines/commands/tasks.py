@@ -151,7 +151,7 @@ def _pipeline(
     if bool(set_) == bool(train):
         raise click.UsageError("give either --train FILE or --task NAME")
     columns = _by_role(text, pair, label, others)
-    section: dict[str, Any] = {"init": str(model.absolute() if model.exists() or not bundled(model) else model)}
+    section: dict[str, Any] = {"init": str(model if bundled(model) and not model.exists() else model.absolute())}
     if train is None:
         if data is None:
             raise click.UsageError("--task needs --data: the folder with the files of the set")

@@ -1,9 +1,10 @@
 """Task sections of a recipe, one class per kind: data, training, and settings of the kind. Imports no torch."""
 
 from collections.abc import Mapping
+from operator import not_
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from korbert.modeling.feature_settings import FeatureSettings
 from korbert.tasks.files.form import Form
@@ -45,6 +46,7 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
         None,
         ge=2,
         description="maximum training rows, including validation rows, chosen by hash of their text; none: all",
+        exclude_if=not_,  # so that records from before this setting keep their digests
     )
     metrics: tuple[str, ...] = Field(
         (), description="metrics; the first selects epoch and learning rate; []: those of the kind"
@@ -93,12 +95,6 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
         if self.set and (self.valid or self.test or self.columns):
             raise ValueError(f"set {self.set!r} has its own files: leave valid, test and columns out")
         return self
-
-    @model_serializer(mode="wrap")
-    def _without_what_is_off(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Also omits train_rows."""
-        record = super()._without_what_is_off(serialize)
-        return {name: value for name, value in record.items() if name != "train_rows" or value is not None}
 
     def patterns(self) -> dict[str, str]:
         """Role -> pattern of the files that the task reads, relative to the data folder."""
