@@ -1,25 +1,16 @@
 """The configuration of an encoder. Imports no torch."""
 
 from collections.abc import Mapping
+from operator import not_
 from typing import Any, Literal, Self, TypeVar
 
-from pydantic import (
-    BaseModel,
-    Field,
-    SerializerFunctionWrapHandler,
-    ValidationError,
-    model_serializer,
-    model_validator,
-)
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from korbert.errors import ModelError
 
 __all__ = ["BOUNDARY_LEVELS", "AnyConfig", "EncoderConfig", "TransformersConfig", "parse_config"]
 
 BOUNDARY_LEVELS = 4  # none, or a morpheme, an eojeol or a sentence begins (korbert.tokenization.encoding)
-
-# Settings added later, and their defaults.
-_LATER: Mapping[str, Any] = {"causal": False, "layer_groups": None, "overlap_embedding": False}
 
 _BERT_DEFAULTS: Mapping[str, Any] = {
     "type_vocab_size": 2,
@@ -30,7 +21,8 @@ _BERT_DEFAULTS: Mapping[str, Any] = {
 
 
 class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
-    """Sizes of an encoder. Names follow Hugging Face.
+    """Sizes of an encoder. Names follow Hugging Face. Settings with `exclude_if` were added later: at their defaults,
+    records and model folders keep their bytes.
 
     `bert` is the encoder of Devlin et al. 2018 (learned positions, post-norm, GELU, biases); `modern` is that of Warner
     et al. 2024 (rotary positions, pre-norm, GeGLU, no biases). Defaults depend on the architecture: those below are
@@ -52,6 +44,7 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
         None,
         ge=1,
         description="number of groups of adjacent layers that share weights (ALBERT: 1); none: no sharing",
+        exclude_if=not_,
     )
     num_attention_heads: int = Field(ge=1, description="attention heads per layer; must divide hidden_size")
     intermediate_size: int = Field(
@@ -91,12 +84,15 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
     causal: bool = Field(
         False,
         description="causal attention: each piece attends only to itself and earlier ones; required by clm",
+        exclude_if=not_,
     )
     boundary_embedding: bool = Field(
         False, description="add an embedding of the boundary at each piece (none, morpheme, eojeol, sentence)"
     )
     overlap_embedding: bool = Field(
-        False, description="for text pairs, add an embedding to pieces that also occur in the other text"
+        False,
+        description="for text pairs, add an embedding to pieces that also occur in the other text",
+        exclude_if=not_,
     )
 
     @model_validator(mode="before")
@@ -126,12 +122,6 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
         if self.pad_token_id >= self.vocab_size:
             raise ValueError(f"pad_token_id {self.pad_token_id} is not an id in a vocabulary of {self.vocab_size}")
         return self
-
-    @model_serializer(mode="wrap")
-    def _as_older_versions(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omits later settings at their defaults, so that records and model folders keep their bytes."""
-        record: dict[str, Any] = serialize(self)
-        return {name: value for name, value in record.items() if name not in _LATER or value != _LATER[name]}
 
     @classmethod
     def parse(cls, values: object) -> Self:

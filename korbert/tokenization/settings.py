@@ -3,9 +3,10 @@
 import re
 import unicodedata
 from collections import Counter
-from typing import Any, Literal, Self
+from operator import not_
+from typing import Literal, Self
 
-from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 __all__ = ["AnalyzerOptions", "Mark", "UserWord", "VocabularySettings", "is_form"]
 
@@ -17,7 +18,6 @@ Typos = Literal[
 Dialect = Literal[
     "gyeonggi", "chungcheong", "gangwon", "gyeongsang", "jeolla", "jeju", "hwanghae", "hamgyeong", "pyeongan", "archaic"
 ]
-_FEW_HAVE = ("typos", "space_tolerance", "dialects", "user_words")
 
 _SMALLEST = 128 + 256 + 1  # special and reserved entries, bytes, and at least one piece
 
@@ -59,7 +59,10 @@ def _check_form(form: str) -> None:
 
 
 class AnalyzerOptions(BaseModel, frozen=True, extra="forbid"):
-    """How Kiwi cuts text into morphemes. Every change gives other forms, so a vocabulary belongs to its options."""
+    """How Kiwi cuts text into morphemes. Every change gives other forms, so a vocabulary belongs to its options.
+
+    Rare options are not recorded at their defaults (`exclude_if`), so that records without them keep their digests.
+    """
 
     model_type: Literal["cong", "cong-global"] = Field(
         "cong", description="Kiwi's language model; cong-global takes 3 times as long"
@@ -71,23 +74,20 @@ class AnalyzerOptions(BaseModel, frozen=True, extra="forbid"):
     integrate_allomorph: bool = Field(True, description="unify allomorphs: 았 and 었, 아 and 어")
     split_complex: bool = Field(False, description="split compound morphemes")
     z_coda: bool = Field(True, description="analyse a consonant added to an ending (갔엌) as a morpheme of its own")
-    typos: Typos = Field("none", description="typos that Kiwi corrects (외않되 is 왜 + 안 + 되); analysis takes longer")
-    space_tolerance: int = Field(0, ge=0, description="surplus spaces allowed inside a morpheme (맛 있다 is 맛있 + 다)")
+    typos: Typos = Field(
+        "none",
+        description="typos that Kiwi corrects (외않되 is 왜 + 안 + 되); analysis takes longer",
+        exclude_if="none".__eq__,
+    )
+    space_tolerance: int = Field(
+        0, ge=0, description="surplus spaces allowed inside a morpheme (맛 있다 is 맛있 + 다)", exclude_if=not_
+    )
     dialects: tuple[Dialect, ...] = Field(
-        (), description="dialects for Kiwi to recognize; analysis takes longer and 4 GB of memory"
+        (), description="dialects for Kiwi to recognize; analysis takes longer and 4 GB of memory", exclude_if=not_
     )
     user_words: tuple[UserWord, ...] = Field(
-        (), description="words added to Kiwi's dictionary, read from analyze.user_words"
+        (), description="words added to Kiwi's dictionary, read from analyze.user_words", exclude_if=not_
     )
-
-    @model_serializer(mode="wrap")
-    def _without_what_few_have(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Rare options with their default are left out, so that records without them keep their digest."""
-        record: dict[str, Any] = serialize(self)
-        usual = {name: type(self).model_fields[name].get_default() for name in _FEW_HAVE}
-        return {
-            name: value for name, value in record.items() if name not in usual or getattr(self, name) != usual[name]
-        }
 
 
 class VocabularySettings(BaseModel, frozen=True, extra="forbid"):

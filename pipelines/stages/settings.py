@@ -1,6 +1,7 @@
 """Recipe sections that combine settings of several packages."""
 
 from collections.abc import Mapping
+from operator import not_
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -109,17 +110,12 @@ class Phase(BaseModel, frozen=True, extra="forbid"):
         gt=0,
         lt=1,
         description="masking rate of this phase; none: masking.rate",
+        exclude_if=not_,  # so that records from before this setting keep their digests
     )
     fill: bool = Field(
         False,
         description="pack several examples into each row; attention and positions stay within an example",
     )
-
-    @model_serializer(mode="wrap")
-    def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """As in PretrainStage."""
-        record: dict[str, Any] = serialize(self)
-        return {name: value for name, value in record.items() if name != "masking_rate" or value is not None}
 
 
 class TheirConfig(BaseModel, frozen=True, extra="allow"):
@@ -138,7 +134,7 @@ class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
         description="bert: Devlin et al. 2018; modern: Warner et al. 2024; transformers: an encoder of that library",
     )
     vocab_size: int = Field(1, ge=1, le=1, exclude=True, description="not a setting: it is the tokenizer's")
-    transformers: TheirConfig | None = None  # belongs to TransformersSection; listed here to be refused with a message
+    transformers: TheirConfig | None = Field(None, exclude_if=not_)  # TransformersSection's; listed to be refused
 
     @model_validator(mode="after")
     def _is_our_own(self) -> Self:
@@ -148,11 +144,6 @@ class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
                 " remove the table"
             )
         return self
-
-    @model_serializer(mode="wrap")
-    def _as_older_versions(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        record = super()._as_older_versions(serialize)
-        return {name: value for name, value in record.items() if name != "transformers"}
 
     def config(self, vocab_size: int) -> EncoderConfig:
         """The encoder over a vocabulary of that size."""
@@ -223,6 +214,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     embeddings: Literal["drawn", "kiwi"] = Field(
         "drawn",
         description="initial piece embeddings; drawn: random; kiwi: Kiwi's own vectors of the morphemes that it knows",
+        exclude_if="drawn".__eq__,  # this and `shares`: so that older records keep their digests
     )
     encoder: Annotated[EncoderSection | TransformersSection, WrapValidator(_encoder_section)]
     phases: tuple[Phase, ...] = Field(
@@ -231,6 +223,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     shares: dict[str, float] = Field(
         {},
         description="source -> share of the training rows, 0 to 1; others share the rest; {}: every row once",
+        exclude_if=not_,
     )
     objectives: tuple[ObjectiveName, ...] = Field(
         ("mlm", "nsp"),
@@ -299,8 +292,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
 
     @model_serializer(mode="wrap")
     def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omits newer settings that are unused, so that older records keep their digest."""
+        """Omits the tables of objectives that are not trained, so that older records keep their digest."""
         record: dict[str, Any] = serialize(self)
-        unused = {"spans", "rtd", "distill"} - set(self.objectives) | (set() if self.shares else {"shares"})
-        unused |= {"embeddings"} if self.embeddings == "drawn" else set()
+        unused = {"spans", "rtd", "distill"} - set(self.objectives)
         return {name: value for name, value in record.items() if name not in unused}
