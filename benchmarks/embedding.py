@@ -1,12 +1,13 @@
 """`embed` next to sentence-transformers on our export of the same model, in one process, in turn.
 
     korbert export MODEL EXPORT
-    python benchmarks/embedding.py MODEL EXPORT --data DATA [--threads 2] [--rounds 3]
+    korbert export MODEL ONNX --onnx --bits 8
+    python benchmarks/embedding.py MODEL EXPORT [ONNX] --data DATA [--threads 2] [--rounds 3]
 
 Texts are the first 20,000 test reviews of NSMC, and the first 5,000 paragraphs of Wikipedia with 100 characters or
 more. Both get the texts in the order of the files, with the same number of threads and their own batch sizes (64 and
-32); sentence-transformers tokenizes with the exported tokenizer. Prints texts a second and their ratio, and the largest
-difference between vectors.
+32); sentence-transformers tokenizes with the exported tokenizer. Ours runs in fp32, in bf16 (needs a processor with its
+instructions), and with ONNX as 8-bit ONNX file. Prints texts a second, ratios, and how far the vectors differ.
 """
 
 import argparse
@@ -42,6 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path)
     parser.add_argument("export", type=Path)
+    parser.add_argument("onnx", type=Path, nargs="?")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--reviews", type=int, default=20_000)
     parser.add_argument("--paragraphs", type=int, default=5_000)
@@ -49,23 +51,34 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
-    ours: Any = korbert.load(given.model)
     theirs = SentenceTransformer(str(given.export), trust_remote_code=True, device="cpu")
+    ours: dict[str, Any] = {"fp32": korbert.load(given.model), "bf16": korbert.load(given.model, precision="bf16")}
+    if given.onnx:
+        ours["8 bits"] = korbert.load(given.onnx)
     texts = {
         "reviews": nsmc.read(given.data / "nsmc" / "ratings_test.txt")["text"].tolist()[: given.reviews],
         "paragraphs": list(islice(paragraphs(given.data), given.paragraphs)),
     }
     few = list(chain.from_iterable(some[:50] for some in texts.values()))
-    apart = np.abs(ours.embed(few) - theirs.encode(few)).max()
-    print(f"largest difference between vectors of {len(few)} texts: {apart:.1e}")
-    print("| texts | korbert, texts/s | sentence-transformers, texts/s | ratio |\n|---|---|---|---|")
-    for name, some in texts.items():
-        ratios = []
+    print(f"of {len(few)} texts, from the vectors of sentence-transformers: largest difference, least cosine")
+    expected = theirs.encode(few)
+    for name, model in ours.items():
+        found = model.embed(few)
+        cosines = (found * expected).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(expected, axis=1)
+        print(f"{name}: {np.abs(found - expected).max():.1e}, {cosines.min():.6f}")
+    print(f"\n| texts | sentence-transformers, texts/s | {' | '.join(f'korbert, {name} | ratio' for name in ours)} |")
+    print("|---|---|" + "---|---|" * len(ours))
+    for kind, some in texts.items():
+        ratios: dict[str, list[float]] = {name: [] for name in ours}
         for _ in range(given.rounds):
-            first, second = speed(ours.embed, some), speed(theirs.encode, some)
-            ratios.append(first / second)
-            print(f"| {len(some):,} {name} | {first:,.0f} | {second:,.0f} | {ratios[-1]:.2f} |", flush=True)
-        print(f"median ratio {statistics.median(ratios):.2f} (bar: 3)")
+            base, cells = speed(theirs.encode, some), []
+            for name, model in ours.items():
+                found_speed = speed(model.embed, some)
+                ratios[name].append(found_speed / base)
+                cells.append(f"{found_speed:,.0f} | {ratios[name][-1]:.2f}")
+            print(f"| {len(some):,} {kind} | {base:,.0f} | {' | '.join(cells)} |", flush=True)
+        medians = ", ".join(f"{name} {statistics.median(found):.2f}" for name, found in ratios.items())
+        print(f"median ratios: {medians} (bar: 3)")
 
 
 if __name__ == "__main__":

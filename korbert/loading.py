@@ -1,5 +1,6 @@
 """Loads a trained model for inference."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,33 +11,38 @@ from korbert.tasks.filling import Filler
 from korbert.tasks.predicting import Predictor
 from korbert.tasks.reading import Reader
 from korbert.tasks.tagging.tagger import Tagger
+from korbert.training.devices import choose_precision
+from korbert.training.settings import PrecisionName
 from korbert.vectors.encoder import TextEncoder
 
 __all__ = ["Loaded", "load"]
 
 Loaded = Filler | Classifier | Reader | Tagger | Embedder | Predictor | TextEncoder[Any]
 
+_CLASSES: Mapping[str, type[TextEncoder[Any]]] = {
+    "reading": Reader,
+    "tagging": Tagger,
+    "embedding": Embedder,
+    "classification": Classifier,
+    "encoder": TextEncoder,
+    "detection": TextEncoder,
+}
 
-def load(folder: str | Path, device: str = "auto") -> Loaded:
+
+def load(folder: str | Path, device: str = "auto", precision: PrecisionName = "fp32") -> Loaded:
     """The model in a folder: a Filler (.fill), a Classifier (.predict), a Reader (.answer), a Tagger (.tag) or an
     Embedder (.similarity); of `korbert finetune` also a Predictor (.predict). All are a TextEncoder (.embed), and an
     encoder without a head, or one of rtd, is nothing more.
 
-    folder: an artifact that has a model, or its `model/`. device: "auto", "cpu" or "cuda".
-    Raises ModelError if the folder holds no model, or a tokenizer other than the one of training.
+    folder: an artifact that has a model, or its `model/`. device: "auto", "cpu" or "cuda". precision: of
+    TextEncoder.precision: "fp32", "bf16", or "auto", whichever is faster here.
+    Raises ModelError if the folder holds no model, or a tokenizer other than the one of training, SettingsError for
+    bf16 on hardware without bf16 instructions.
     """
     config = read_config(folder)
-    kind = config["kind"]
-    if kind == "reading":
-        return Reader.load(folder, device)
-    if kind == "tagging":
-        return Tagger.load(folder, device)
-    if kind == "embedding":
-        return Embedder.load(folder, device)
-    if "kind" in config["task"]:
-        return Predictor.load(folder, device)
-    if kind == "classification":
-        return Classifier.load(folder, device)
-    if kind in ("encoder", "detection"):
-        return TextEncoder.load(folder, device)
-    return Filler.load(folder, device)
+    loaded_by = _CLASSES.get(config["kind"], Filler)
+    if "kind" in config["task"] and not issubclass(loaded_by, Reader | Tagger | Embedder):
+        loaded_by = Predictor
+    loaded: Loaded = loaded_by.load(folder, device)
+    loaded.precision = choose_precision(loaded.device, precision)
+    return loaded

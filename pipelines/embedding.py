@@ -52,7 +52,7 @@ class Embedding:
     def digest(self) -> "hashlib._Hash":
         """Digest of everything that determines the vectors, except the texts."""
         settings = self.model.vector_settings(**self.asked).model_dump_json()
-        digest = hashlib.sha256(f"{self.model.digest} {settings}".encode())
+        digest = hashlib.sha256(f"{self.model.digest} {settings} {self.model.precision}".encode())
         if self.counts is not None:
             digest.update(self.counts.frequencies.tobytes())
             digest.update(f"{self.counts.documents} {self.counts.mean_length}".encode())

@@ -7,14 +7,17 @@ import statistics
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import korbert
 from korbert import folders
 from korbert.modeling import load_model
 from korbert.tasks import korquad, nsmc
+from korbert.training import devices
 from korbert.vectors.occurrences import distances
 from pipelines.cli import run_command
 from tests.pipelines.service.started import started
@@ -84,6 +87,33 @@ def test_sentences_about_love() -> None:
     apart = distances(found)
     assert len(found) == 3
     assert apart[0, 1] < apart[0, 2] / 2
+
+
+def test_bf16_gives_nearly_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "_has_bf16", lambda device: True)  # PyTorch does without the instructions, slowly
+    texts = ["정말 재미있는 영화", "시간이 아깝다", "세종은 1443년에 한글을 만들었다."] * 4
+    mini, reviews, reader = (partial(korbert.load, name) for name in ("korbert-mini", NAMES[2], NAMES[1]))
+
+    exact, rounded = (mini(precision=precision).embed(texts) for precision in ("fp32", "bf16"))
+    assert 1e-4 < np.abs(exact - rounded).max() < 0.05
+    (tmp_path / "texts.txt").write_text("\n".join(texts), encoding="utf-8")
+    command = "embed korbert-mini texts.txt --output vectors.npy --precision bf16"
+    monkeypatch.chdir(tmp_path)
+    assert run_command(command.split()) == 0
+    np.testing.assert_allclose(np.load("vectors.npy"), rounded, atol=0.02)
+
+    exact, rounded = (
+        np.array([list(one["probabilities"].values()) for one in reviews(precision=precision).predict(texts)])
+        for precision in ("fp32", "bf16")
+    )
+    assert 1e-6 < np.abs(exact - rounded).max() < 0.05
+
+    exact, rounded = (
+        reader(precision=precision).answer([texts[2]], ["한글은 언제 만들어졌는가?"])[0]
+        for precision in ("fp32", "bf16")
+    )
+    assert exact["answer"] == rounded["answer"]
+    assert 0 < abs(exact["score"] - rounded["score"]) < 0.1
 
 
 def test_a_csv_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,7 +134,7 @@ class Classifier(TextEncoder[ClassificationModel]):
         """Predictions for texts already encoded, of at most max_length pieces."""
         rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
         examples = Examples.of_rows(rows, [0] * len(encodings), self.tokenizer.pad_id)
-        shares = probabilities(self.model, examples, device=next(self.model.parameters()).device)
+        shares = probabilities(self.model, examples, **self.scoring)
         if not np.isfinite(shares).all():
             raise ModelError(f"{self.name}: its scores are not finite: train it again with a lower learning_rate")
         return [

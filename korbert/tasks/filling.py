@@ -93,7 +93,7 @@ class Filler(TextEncoder[PretrainingModel]):
         batch = pad_batch(encodings, self.tokenizer.pad_id)
         rows, places = np.nonzero(batch["input_ids"] == self.tokenizer.mask_id)
         inputs = ("input_ids", "attention_mask", "boundaries")
-        device = next(self.model.parameters()).device
+        device = self.device
         with torch.inference_mode():
             hidden = self.model.encoder(**{name: torch.from_numpy(batch[name]).to(device) for name in inputs})
             probabilities = self.model.mlm_head(hidden[rows, places]).float().softmax(-1).cpu()  # (gaps of all, V)
@@ -126,7 +126,7 @@ class Filler(TextEncoder[PretrainingModel]):
         longest = self.model.config.max_position_embeddings
         if len(encoding) > longest:
             raise ModelError(f"the text has {len(encoding):,} pieces, the model reads {longest:,}: shorten it")
-        device = next(self.model.parameters()).device
+        device = self.device
         columns = [encoding.input_ids, encoding.token_type_ids, encoding.boundaries]
         ids, segments, boundaries = (torch.tensor([column], device=device) for column in columns)
         places = [place for place, special in enumerate(encoding.special_tokens_mask) if not special]

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import torch
 
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling import Model, load_model, read_config
@@ -85,8 +84,7 @@ class Predictor(TextEncoder[Model]):
     def predict_encoded(self, rows: Sequence[Row], passages: Encoded) -> list[Prediction]:
         """Predicts rows whose texts are already encoded. passages: for every text of the rows."""
         prepared = self.kind.prepare(rows, passages, self.tokenizer)
-        device: torch.device = next(self.model.parameters()).device
-        predictions = self.kind.predict(self.model, prepared, device=device)
+        predictions = self.kind.predict(self.model, prepared, **self.scoring)
         if not all(map(_is_finite, predictions)):
             raise ModelError(f"{self.name}: its scores are not finite: train it again with a lower learning_rate")
         return predictions

@@ -25,7 +25,7 @@ from korbert.tasks.reading_settings import ReadingSettings
 from korbert.tasks.texts import as_texts
 from korbert.tasks.windows import Scored, Window, choice_logits, collate, cut_windows
 from korbert.tokenization import AnyTokenizer
-from korbert.training.devices import choose_device, moved
+from korbert.training.devices import autocast, choose_device, moved
 from korbert.vectors.encoder import TextEncoder
 
 __all__ = ["Candidate", "Found", "Reader", "Reading", "found_in", "question_pairs"]
@@ -176,14 +176,14 @@ class Reader(TextEncoder[ReadingModel]):
     def _scored(self, windows: Sequence[Window]) -> Iterator[Scored]:
         """The scores of each window, longest window first."""
         self.model.eval()
-        device = next(self.model.parameters()).device
         by_length = sorted(windows, key=lambda window: window.first - window.last)  # little padding
         long = len(windows) > self.batch_size
         with track("answer", len(windows), "windows") if long else nullcontext(lambda count: None) as advance:
             for i in range(0, len(by_length), self.batch_size):
                 chosen = by_length[i : i + self.batch_size]
                 batch = collate(chosen, self.tokenizer, self.settings)
-                logits = choice_logits(self.model, moved(batch, device))
+                with autocast(self.device, self.precision):
+                    logits = choice_logits(self.model, moved(batch, self.device))
                 start, end = (torch.log_softmax(part.double(), dim=-1).cpu().numpy() for part in logits)
                 if np.isnan(start).any() or np.isnan(end).any():
                     raise ModelError(

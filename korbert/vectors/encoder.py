@@ -18,11 +18,12 @@ from korbert.modeling import Model, load_model
 from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.processor import cores
 from korbert.tasks.examples import Examples
-from korbert.tasks.learning import model_inputs, outputs
+from korbert.tasks.learning import Scoring, model_inputs, outputs
 from korbert.tasks.passages import MANY_TEXTS
 from korbert.tasks.texts import as_texts
 from korbert.tokenization import AnyTokenizer, Encoding
 from korbert.training.devices import Batch, choose_device
+from korbert.training.settings import PrecisionName
 from korbert.vectors.correction import Correction
 from korbert.vectors.counts import PieceCounts
 from korbert.vectors.pooling import POOLINGS, weights_of
@@ -53,10 +54,12 @@ class TextEncoder(Generic[_M]):
         0.93
 
     max_length: pieces of a text, special tokens included; the rest is cut off. None: the model's positions.
-    name: of the model in errors; `load` sets it to the folder.
+    name: of the model in errors; `load` sets it to the folder. precision: of the matrix products where many texts are
+    processed at once; one text to fill or look at is always processed in fp32.
     """
 
     name = "the model"
+    precision: PrecisionName = "fp32"
 
     def __init__(self, model: _M, tokenizer: AnyTokenizer, max_length: int | None = None) -> None:
         self.model: _M = model
@@ -71,6 +74,17 @@ class TextEncoder(Generic[_M]):
         encoder = cls(model, tokenizer)  # type: ignore[arg-type]
         encoder.name = str(folder)
         return encoder
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the model."""
+        found: torch.device = next(self.model.parameters()).device
+        return found
+
+    @property
+    def scoring(self) -> Scoring:
+        """The device, and the precision for many texts."""
+        return {"device": self.device, "precision": self.precision}
 
     @property
     def max_length(self) -> int:
@@ -158,8 +172,7 @@ class TextEncoder(Generic[_M]):
         if encodings:
             rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
             examples = Examples.of_rows(rows, [0] * len(encodings), self.tokenizer.pad_id)
-            device = next(self.model.parameters()).device
-            vectors = outputs(self.model, examples, vector_of, device=device, batch_size=batch_size)
+            vectors = outputs(self.model, examples, vector_of, batch_size, **self.scoring)
         else:
             vectors = np.zeros((0, self.width(settings)), np.float32)
         if not np.isfinite(vectors).all():

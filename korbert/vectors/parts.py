@@ -66,7 +66,7 @@ def vectors_of_pieces(model: Any, encodings: Sequence[Encoding], settings: Vecto
     from korbert.vectors.encoder import hidden_of
 
     places = settings.places(model.model.config.num_hidden_layers)
-    device = next(model.model.parameters()).device
+    device = model.device
     rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
     examples = Examples.of_rows(rows, [0] * len(encodings), model.tokenizer.pad_id)
     found: list[NDArray[np.float32]] = [np.zeros(0, np.float32)] * len(encodings)

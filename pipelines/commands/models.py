@@ -14,6 +14,7 @@ from korbert.terminal import printable
 from pipelines.commands import options
 
 if TYPE_CHECKING:
+    from korbert.training.settings import PrecisionName
     from pipelines.records import Format
 
 __all__ = ["COMMANDS"]
@@ -112,9 +113,12 @@ def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None
 @click.option("--format", "form", type=click.Choice(["auto", "lines", "jsonl", "csv", "tsv"]), default="auto",
               show_default=True, help="Format of INPUT; auto: by file name, else by the first line.")  # fmt: skip
 @options.device
+@options.precision
 @options.accept_kiwi
 @options.debug
-def predict(model: Path, input: Any, text: str | None, form: "Format", device: str, debug: bool) -> None:
+def predict(
+    model: Path, input: Any, text: str | None, form: "Format", device: str, precision: "PrecisionName", debug: bool
+) -> None:
     """Run MODEL on the texts of INPUT; write JSON lines.
 
     INPUT is standard input by default; results keep its order. A classifier reads one text per line, JSON lines of
@@ -131,7 +135,7 @@ def predict(model: Path, input: Any, text: str | None, form: "Format", device: s
 
     options.show_progress()
     lines = failed = 0
-    loaded = korbert.load(model, device=device)
+    loaded = korbert.load(model, device, precision)
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:
         for results in predict_lines(loaded, input, input.name, form=form, text=text):
             if results:  # blank lines give none

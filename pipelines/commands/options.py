@@ -18,6 +18,7 @@ __all__ = [
     "debug",
     "device",
     "place",
+    "precision",
     "row_workers",
     "sharding",
     "show_progress",
@@ -69,6 +70,10 @@ debug = click.option("--debug", is_flag=True, help="Show the traceback of an err
 device = click.option(
     "--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True, help="Device to run on."
 )
+precision = click.option(
+    "--precision", type=click.Choice(["fp32", "bf16", "auto"]), default="fp32", show_default=True,
+    help="Precision of the model; bf16 rounds vectors and scores to about 3 digits; auto: bf16 where it is faster.",
+)  # fmt: skip
 sharding = click.option(
     "--sharding", type=click.Choice(["ddp", "fsdp"]), default="ddp", show_default=True,
     help="pretrain under torchrun: replicate the model in each process (ddp), or shard it (fsdp).",

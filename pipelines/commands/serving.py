@@ -14,6 +14,7 @@ from korbert.interruption import Interrupted
 from pipelines.commands import options
 
 if TYPE_CHECKING:
+    from korbert.training.settings import PrecisionName
     from pipelines.service.served import Searcher, Served
 
 __all__ = ["COMMANDS"]
@@ -69,12 +70,13 @@ _NEEDED = ("starlette", "uvicorn", "prometheus_client")
     help="Time limit of a request, in seconds.",
 )
 @options.device
+@options.precision
 @options.accept_kiwi
 @options.debug
 def serve(
     models: tuple[str, ...], index: Path | None, host: str, port: int, token: str | None, insecure: bool,
     body_bytes: int, texts: int, pieces: int, batch_pieces: int, queue: int, seconds: float, device: str,
-    debug: bool,
+    precision: "PrecisionName", debug: bool,
 ) -> None:  # fmt: skip
     """Serve models over HTTP.
 
@@ -106,7 +108,7 @@ def serve(
     def load() -> "tuple[Mapping[str, Served], Searcher | None]":
         from pipelines.service.models import load_all  # imports PyTorch: after the server is listening
 
-        return load_all(folders, index, device, limits)
+        return load_all(folders, index, device, precision, limits)
 
     def said(address: str) -> None:
         click.echo(f"korbert: serving {', '.join(folders)} at {address}")

@@ -46,6 +46,7 @@ vectors = options.together(
     click.option("--counts", type=_PATH, help="counts.parquet for idf and bm25 pooling.  [default: the model's]"),
     click.option("--correct", type=click.Choice(get_args(CorrectionName)),
                  help="Remove the common component of the vectors, or whiten them."),
+    options.precision,
     click.option("--fit-on", type=_PATH, help="File of texts on which to fit --correct.  [default: the input]"),
 )  # fmt: skip
 records = options.together(
@@ -88,7 +89,8 @@ def embedding_of(
     from korbert.vectors.index import search_settings
     from pipelines.embedding import Embedding, fit_correction
 
-    loaded, asked, way, fit_on = korbert.load(model, device=device), asked_for(given), given["correct"], given["fit_on"]
+    loaded = korbert.load(model, device, given["precision"])
+    asked, way, fit_on = asked_for(given), given["correct"], given["fit_on"]
     pooling = asked.get("pooling") or loaded.vector_defaults.get("pooling") or ("bm25" if search else "mean")
     if given["counts"] and not POOLINGS[pooling].counts:
         raise SettingsError("--counts: is for --pooling idf or bm25: leave it out, or choose one of them")

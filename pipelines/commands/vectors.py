@@ -142,7 +142,7 @@ def index(
         raise SettingsError("neither CORPUS nor --remove is given: name texts to add, or ids to remove")
     way = given["correct"]
     if (output / "index.json").exists():
-        own = korbert.load(model, device=device)
+        own = korbert.load(model, device, given["precision"])
         made = Index.create(
             output, own, **vector_options.asked_for(given)
         )  # refuses settings other than those of the index
@@ -206,7 +206,7 @@ def similar(
             if of_new := [name for name in ("counts", "correct", "fit_on") if given[name]]:
                 option = of_new[0].replace("_", "-")
                 raise SettingsError(f"--{option}: {corpus} was built with its own: leave the option out")
-            loaded = korbert.load(model, device=device)
+            loaded = korbert.load(model, device, given["precision"])
             made = Index.load(corpus, loaded)
             Index.create(
                 corpus, loaded, **vector_options.asked_for(given)

@@ -7,6 +7,7 @@ from typing import Any
 import korbert
 from korbert.tasks.reading import Reader
 from korbert.tokenization import Analyzer, AnalyzerOptions, Tokenizer
+from korbert.training.settings import PrecisionName
 from korbert.vectors import Index
 from pipelines.look_data import look_data
 from pipelines.service.batching import Row
@@ -18,7 +19,7 @@ __all__ = ["load_all"]
 
 
 def load_all(
-    folders: Mapping[str, Path], index: Path | None, device: str, limits: Limits
+    folders: Mapping[str, Path], index: Path | None, device: str, precision: PrecisionName, limits: Limits
 ) -> tuple[dict[str, Served], Searcher | None]:
     """Loads and warms up the models by name, and the index, which was built with the first model.
 
@@ -27,7 +28,7 @@ def load_all(
     models: dict[str, Served] = {}
     analyzers: list[tuple[AnalyzerOptions, Analyzer]] = []
     for name, folder in folders.items():
-        model = korbert.load(folder, device)
+        model = korbert.load(folder, device, precision)
         network: Any = model.model
         # The weights are mapped from the file: writing to it in place would change the model, or crash the process.
         for tensor in (*network.parameters(), *network.buffers()):

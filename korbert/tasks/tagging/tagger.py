@@ -188,7 +188,7 @@ class Tagger(TextEncoder[TaggingModel]):
         examples, windows = make_examples(
             passages, None, self.tokenizer, max_length=self.max_length, stride=self.stride
         )
-        scores = log_probabilities(self.model, examples, device=next(self.model.parameters()).device)
+        scores = log_probabilities(self.model, examples, **self.scoring)
         if np.isnan(scores).any():
             raise ModelError(f"{self.name}: its scores are not finite: train it again with a lower learning_rate")
         return list(by_text(scores, examples, windows))

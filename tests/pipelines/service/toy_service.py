@@ -59,7 +59,7 @@ def main() -> None:
             from pipelines.service.models import load_all
 
             folders = {name: Path(folder) for name, folder in how["models"].items()}
-            models, _ = load_all(folders, None, "cpu", limits)
+            models, _ = load_all(folders, None, "cpu", "fp32", limits)
             return with_attention(models, limits), Searcher()
         if how.get("broken"):
             raise ValueError(how["broken"])
