@@ -214,7 +214,13 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     embeddings: Literal["drawn", "kiwi"] = Field(
         "drawn",
         description="initial piece embeddings; drawn: random; kiwi: Kiwi's own vectors of the morphemes that it knows",
-        exclude_if="drawn".__eq__,  # this and `shares`: so that older records keep their digests
+        exclude_if="drawn".__eq__,  # here and below: so that older records keep their digests
+    )
+    frozen_embeddings: bool = Field(
+        False,
+        description="freeze the embeddings, which come from init or from Kiwi: steps are faster, and a model continued "
+        "from a packed one packs small beside it",
+        exclude_if=not_,
     )
     encoder: Annotated[EncoderSection | TransformersSection, WrapValidator(_encoder_section)]
     phases: tuple[Phase, ...] = Field(
@@ -282,6 +288,10 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
             raise ValueError(
                 "embeddings = 'kiwi' beside init or a teacher's weights: leave it out, they have their own"
             )
+        if self.frozen_embeddings and (not self.init and self.embeddings == "drawn"):
+            raise ValueError("frozen_embeddings would freeze random ones: set init, or embeddings = 'kiwi'")
+        if self.frozen_embeddings and "rtd" in self.objectives:
+            raise ValueError("frozen_embeddings: rtd learns its embeddings: leave one of them out")
         if self.init and "rtd" in self.objectives:
             raise ValueError("init has weights for neither generator nor detector: leave it out with rtd")
         if ("distill" in self.objectives) != bool(self.distill.teacher):

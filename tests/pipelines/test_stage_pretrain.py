@@ -65,6 +65,8 @@ def test_objectives_that_fit_together(objectives: list[str], causal: bool) -> No
         (["clm", "nsp"], {}, "do not go together"),
         (["clm"], {}, "clm needs an encoder that reads from left to right"),
         (["mlm"], {"init": "a", "embeddings": "kiwi"}, "they have their own"),
+        (["mlm"], {"frozen_embeddings": True}, "would freeze random ones"),
+        (["rtd"], {"frozen_embeddings": True, "embeddings": "kiwi"}, "rtd learns its embeddings"),
         (["rtd"], {"init": "a"}, "init has weights for neither generator nor detector"),
     ],
 )
@@ -89,30 +91,50 @@ def test_the_plan_says_what_is_done_about_numbers_that_are_none() -> None:
     assert training_plan(settings(on_divergence="skip")).on_divergence == "skip"
 
 
-def test_a_resumed_run_asks_kiwi_for_no_vectors(
-    tiny_tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A checkpoint has all weights; where each is damaged, the run begins anew, and with Kiwi's vectors."""
-    inputs = Inputs({name: tmp_path / name for name in ("vocab", "shard")}, {})
+@pytest.fixture
+def inputs(tiny_tokenizer: Tokenizer, tmp_path: Path) -> Inputs:
+    """A tokenizer, counts of three words, and made-up rows."""
     tiny_tokenizer.save(tmp_path / "vocab" / "tokenizer")
     counts = pa.table({"form": ["영화", "재미", "학교"], "tag": ["NNG"] * 3, "count": [30, 20, 10]})
     pq.write_table(counts, tmp_path / "vocab" / "counts.parquet")
     write_made_up(tmp_path / "shard", pretrain._special_ids(tiny_tokenizer), seed=1)
-    given = settings(embeddings="kiwi", phases=[{"length": 48, "batch_size": 4, "steps": 2}], precision="fp32",
-                     threads=1, heldout_rows=8)  # fmt: skip
+    return Inputs({name: tmp_path / name for name in ("vocab", "shard")}, {})
+
+
+def trained(inputs: Inputs, output: Path, **given: Any) -> Any:
+    """The encoder after two steps."""
+    run = settings(**{"phases": [{"length": 48, "batch_size": 4, "steps": 2}], "precision": "fp32", "threads": 1,
+                      "heldout_rows": 8, **given})  # fmt: skip
+    pretrain.run(run, inputs, output, Runtime(output.parent, output.parent, workers=1, device="cpu"))
+    return load_model(output / "model")[0].encoder
+
+
+def test_a_resumed_run_asks_kiwi_for_no_vectors(
+    inputs: Inputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint has all weights; where each is damaged, the run begins anew, and with Kiwi's vectors."""
     asked = []
     real = pretrain.piece_vectors
     monkeypatch.setattr(pretrain, "piece_vectors", lambda *arguments: (asked.append(1), real(*arguments))[1])
-
-    def trained() -> Any:
-        pretrain.run(given, inputs, tmp_path / "out", Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
-        return load_model(tmp_path / "out" / "model")[0].encoder.token_weight
-
-    first = trained()
+    first = trained(inputs, tmp_path / "out", embeddings="kiwi").token_weight
     assert len(asked) == 1
-    assert trained().equal(first)
+    assert trained(inputs, tmp_path / "out", embeddings="kiwi").token_weight.equal(first)
     assert len(asked) == 1
     for path in (tmp_path / "out" / "checkpoints").glob("*/state.safetensors"):
         path.write_bytes(path.read_bytes()[:-1])
-    assert trained().equal(first)
+    assert trained(inputs, tmp_path / "out", embeddings="kiwi").token_weight.equal(first)
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize("head", [{"kind": "full"}, {"kind": "sampled", "negatives": 100}])
+def test_frozen_embeddings_stay_and_layers_learn(inputs: Inputs, tmp_path: Path, head: dict[str, Any]) -> None:
+    step = {"embeddings": "kiwi", "head": head, "phases": [{"length": 48, "batch_size": 4, "steps": 1}]}
+    first, last = (
+        trained(inputs, tmp_path / str(rate), frozen_embeddings=True, optimizer={"learning_rate": rate}, **step)
+        for rate in (1e-9, 1e-2)
+    )
+    changed = {name for name, tensor in last.state_dict().items() if not tensor.equal(first.state_dict()[name])}
+    layers = {name for name in last.state_dict() if name.startswith(("layers.", "final_norm."))}
+    assert changed
+    assert changed <= layers
+    assert not trained(inputs, tmp_path / "learned", **step).token_weight.equal(first.token_weight)
