@@ -233,7 +233,7 @@ def main() -> None:
     parser.add_argument("--queue", type=int, default=64, help="of the service that gets too much")
     parser.add_argument("--own", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    given.model = given.model.absolute()
+    given.model = given.model.absolute() if given.model.exists() else given.model  # else one in the box
     if given.own:
         own(given.model)
         return

@@ -94,6 +94,7 @@ def serve(
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         raise SettingsError(f"serve needs {', '.join(missing)}: pip install 'korbert[serve]'")
     from pipelines.looking import page
+    from pipelines.service.analysis import analysis_process
     from pipelines.service.limits import Limits
     from pipelines.service.running import is_loopback, run
     from pipelines.service.served import named
@@ -108,13 +109,14 @@ def serve(
     def load() -> "tuple[Mapping[str, Served], Searcher | None]":
         from pipelines.service.models import load_all  # imports PyTorch: after the server is listening
 
-        return load_all(folders, index, device, precision, limits)
+        return load_all(folders, index, device, precision, limits, process)
 
     def said(address: str) -> None:
         click.echo(f"korbert: serving {', '.join(folders)} at {address}")
 
     try:
-        run(load, host, port, limits=limits, token=token or None, page=lambda: page(None), said=said)
+        with analysis_process(folders.values()) as process:
+            run(load, host, port, limits=limits, token=token or None, page=lambda: page(None), said=said)
     except Interrupted as signal:
         click.echo(f"korbert: ended by {signal.number.name}", err=True)
         sys.exit(128 + signal.number)

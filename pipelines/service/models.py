@@ -6,10 +6,11 @@ from typing import Any
 
 import korbert
 from korbert.tasks.reading import Reader
-from korbert.tokenization import Analyzer, AnalyzerOptions, Tokenizer
+from korbert.tokenization import Tokenizer
 from korbert.training.settings import PrecisionName
 from korbert.vectors import Index
 from pipelines.look_data import look_data
+from pipelines.service.analysis import AnalysisProcess, RemoteAnalyzer
 from pipelines.service.batching import Row
 from pipelines.service.limits import Limits
 from pipelines.service.operations import operations_of
@@ -19,14 +20,18 @@ __all__ = ["load_all"]
 
 
 def load_all(
-    folders: Mapping[str, Path], index: Path | None, device: str, precision: PrecisionName, limits: Limits
+    folders: Mapping[str, Path],
+    index: Path | None,
+    device: str,
+    precision: PrecisionName,
+    limits: Limits,
+    process: AnalysisProcess,
 ) -> tuple[dict[str, Served], Searcher | None]:
     """Loads and warms up the models by name, and the index, which was built with the first model.
 
-    Tokenizers with equal options share one Kiwi. Raises the ModelError and ArtifactError of the loaders.
+    process: where Kiwi runs (analysis.py). Raises the ModelError and ArtifactError of the loaders.
     """
     models: dict[str, Served] = {}
-    analyzers: list[tuple[AnalyzerOptions, Analyzer]] = []
     for name, folder in folders.items():
         model = korbert.load(folder, device, precision)
         network: Any = model.model
@@ -36,10 +41,7 @@ def load_all(
         if isinstance(model, Reader):
             model.batch_size = max(model.batch_size, limits.batch_pieces // 64)
         if isinstance(tokenizer := model.tokenizer, Tokenizer):
-            same = [analyzer for options, analyzer in analyzers if options == tokenizer.analyzer_options]
-            if same:
-                tokenizer.analyzer = same[0]
-            analyzers.append((tokenizer.analyzer_options, tokenizer.analyzer))
+            tokenizer.analyzer = RemoteAnalyzer(tokenizer.analyzer_options, process)
         operations = operations_of(model, limits, look_data)
         embed = operations["embed"]
         rows = [row.value for row in embed.tokenize([("안녕하세요", model.vector_settings())]) if isinstance(row, Row)]

@@ -6,6 +6,7 @@ python toy_service.py '{"limits": {..}, "models": {NAME: FOLDER}, "seconds_a_bat
 import json
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from korbert.vectors.ranking import Hit
 from korbert.vectors.settings import VectorSettings
+from pipelines.service.analysis import analysis_process
 from pipelines.service.batching import Operation, Row
 from pipelines.service.limits import Limits
 from pipelines.service.running import run
@@ -59,7 +61,7 @@ def main() -> None:
             from pipelines.service.models import load_all
 
             folders = {name: Path(folder) for name, folder in how["models"].items()}
-            models, _ = load_all(folders, None, "cpu", "fp32", limits)
+            models, _ = load_all(folders, None, "cpu", "fp32", limits, process)
             return with_attention(models, limits), Searcher()
         if how.get("broken"):
             raise ValueError(how["broken"])
@@ -69,7 +71,9 @@ def main() -> None:
     def said(address):
         print(f"ready at {address}", flush=True)
 
-    run(load, "127.0.0.1", how.get("port", 0), limits=limits, token=how.get("token"), said=said)
+    models = [Path(folder) for folder in how.get("models", {}).values()]
+    with analysis_process(models) if models else nullcontext() as process:
+        run(load, "127.0.0.1", how.get("port", 0), limits=limits, token=how.get("token"), said=said)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,77 @@
+"""Kiwi in a process of its own: equal to Kiwi here, replaced when it dies, and never left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from korbert.tokenization import Analyzer, AnalyzerOptions
+from pipelines.service.analysis import AnalysisProcess, RemoteAnalyzer, analysis_process
+
+TEXTS = ["아버지가 방에 들어가신다.", "", "이걸 누가\n했어?", "ㅋㅋㅋ " * 40, "가\ud800나"]
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[AnalysisProcess]:
+    with analysis_process([Path("korbert-mini"), Path("korbert-mini-nsmc"), Path("there is none")]) as process:
+        yield process
+
+
+def test_the_same_as_here(process: AnalysisProcess) -> None:
+    for options in (AnalyzerOptions(), AnalyzerOptions(split_complex=True)):
+        here, there = Analyzer(options), RemoteAnalyzer(options, process)
+        assert [there.analyze(text) for text in TEXTS] == [here.analyze(text) for text in TEXTS]
+        assert list(there.analyze_many(TEXTS)) == list(here.analyze_many(TEXTS))
+
+
+def test_signals_for_both_do_not_end_it(process: AnalysisProcess) -> None:
+    child = process._process
+    for number in (signal.SIGINT, signal.SIGTERM):
+        assert child.pid is not None
+        os.kill(child.pid, number)
+    RemoteAnalyzer(AnalyzerOptions(), process).analyze("학교에 간다")
+    assert process._process is child
+
+
+def test_one_that_died_is_replaced(process: AnalysisProcess) -> None:
+    analyzer = RemoteAnalyzer(AnalyzerOptions(), process)
+    found = analyzer.analyze("학교에 간다")
+    process._process.kill()
+    process._process.join()
+    assert analyzer.analyze("학교에 간다") == found
+    child = process._process
+    assert child.pid is not None
+    os.kill(child.pid, signal.SIGSTOP)
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(analyzer.analyze, "학교에 간다")
+        time.sleep(0.2)
+        child.kill()
+        with pytest.raises(RuntimeError, match=r"^the process of Kiwi ended with -9$"):
+            asked.result()
+    assert analyzer.analyze("학교에 간다") == found
+
+
+def test_it_ends_with_its_parent() -> None:
+    script = (
+        "import time\n"
+        "from pathlib import Path\n"
+        "from pipelines.service.analysis import analysis_process\n"
+        "if __name__ == '__main__':\n"
+        "    with analysis_process([Path('korbert-mini')]) as process:\n"
+        "        print(process._process.pid, flush=True)\n"
+        "        time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        parent.kill()
+    deadline = time.monotonic() + 60
+    while Path(f"/proc/{child}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
