@@ -1,9 +1,9 @@
 """The queue and its two threads: one tokenizes, the other runs batches through the models.
 
 A request is a job of items (texts, or rows of texts) for one operation of one model. The first thread turns each item
-into a row of pieces. Whenever the model is free, the second thread forms a batch of the rows that are ready, up to a
-number of pieces. Operations take turns, and so do the jobs of an operation: a long list does not hold up a single
-text.
+into a row of pieces, for which it asks the process of Kiwi (analysis.py). Whenever the model is free, the second
+thread forms a batch of the rows that are ready, up to a number of pieces. Operations take turns, and so do the jobs of
+an operation: a long list does not hold up a single text.
 """
 
 import asyncio
