@@ -218,8 +218,8 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     )
     frozen_embeddings: bool = Field(
         False,
-        description="freeze the embeddings, which come from init or from Kiwi: steps are faster, and a model continued "
-        "from a packed one packs small beside it",
+        description="freeze the embeddings, which come from init or Kiwi; the model then packs small beside a packed "
+        "init",
         exclude_if=not_,
     )
     encoder: Annotated[EncoderSection | TransformersSection, WrapValidator(_encoder_section)]
