@@ -34,8 +34,8 @@ def load(folder: str | Path, device: str = "auto", precision: PrecisionName = "f
     Embedder (.similarity); of `korbert finetune` also a Predictor (.predict). All are a TextEncoder (.embed), and an
     encoder without a head, or one of rtd, is nothing more.
 
-    folder: an artifact that has a model, or its `model/`. device: "auto", "cpu" or "cuda". precision: of
-    TextEncoder.precision: "fp32", "bf16", or "auto", whichever is faster here.
+    folder: an artifact that has a model, or its `model/`. device: "auto", "cpu" or "cuda". precision: "fp32", "bf16",
+    or "auto", the faster one here; see TextEncoder.
     Raises ModelError if the folder holds no model, or a tokenizer other than the one of training, SettingsError for
     bf16 on hardware without bf16 instructions.
     """

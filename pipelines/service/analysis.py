@@ -15,18 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from korbert.errors import ModelError
-from korbert.folders import tokenizer_folder
 from korbert.processes import starting
-from korbert.tokenization import Analysis, Analyzer, AnalyzerOptions, Tokenizer, load_tokenizer
+from korbert.tokenization import Analysis, Analyzer, AnalyzerOptions, Tokenizer
 from korbert.tokenization.analyzer import Analyses
 
 __all__ = ["AnalysisProcess", "RemoteAnalyzer", "analysis_process"]
 
 
 class AnalysisProcess:
-    """The process. It ends with its parent; one that died is replaced at the next request.
+    """The process. It ends with its parent; if it dies, the next request starts another.
 
-    options: Kiwi is loaded with these at once, with others when they are needed.
+    options: loaded at the start; others at their first request.
     """
 
     def __init__(self, options: Sequence[AnalyzerOptions]) -> None:
@@ -89,15 +88,13 @@ def analysis_process(models: Iterable[Path]) -> Iterator[AnalysisProcess]:
 
 
 def _options_of(models: Iterable[Path]) -> list[AnalyzerOptions]:
-    """The options of the tokenizers in these folders, except where there is none or an invalid one."""
+    """The options of our tokenizers in these folders. Folders without a valid one are skipped."""
     found: list[AnalyzerOptions] = []
     for model in models:
         try:
-            tokenizer = load_tokenizer(tokenizer_folder(model))
-        except ModelError:  # a model packed beside its base has none; others are refused when they are loaded
+            found.append(Tokenizer.load(model).analyzer_options)
+        except ModelError:  # a tokenizer of transformers, or that of a base; broken ones are refused in loading
             continue
-        if isinstance(tokenizer, Tokenizer):
-            found.append(tokenizer.analyzer_options)
     return found
 
 

@@ -288,7 +288,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
             raise ValueError(
                 "embeddings = 'kiwi' beside init or a teacher's weights: leave it out, they have their own"
             )
-        if self.frozen_embeddings and (not self.init and self.embeddings == "drawn"):
+        if self.frozen_embeddings and not self.init and self.embeddings == "drawn":
             raise ValueError("frozen_embeddings would freeze random ones: set init, or embeddings = 'kiwi'")
         if self.frozen_embeddings and "rtd" in self.objectives:
             raise ValueError("frozen_embeddings: rtd learns its embeddings: leave one of them out")
