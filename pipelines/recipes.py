@@ -90,15 +90,68 @@ def check_name(path: Path) -> None:
 def load(given: str, changes: Sequence[str] = ()) -> Recipe:
     """Reads a recipe and applies `--set a.b=value` changes. Raises SettingsError naming the file and the key."""
     path = find(given)
+    tables, bases = _tables(path)
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        return of_tables(tables, path, given, changes)
+    except SettingsError as error:
+        if bases:
+            raise SettingsError(f"{error} ({path} extends {', '.join(map(str, bases))})") from error
+        raise
+
+
+def _tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[dict[str, Any], tuple[Path, ...]]:
+    """The tables of a recipe file, and the files that it extends, nearest first.
+
+    Its own tables are laid over those of the recipe that it `extends`, less the keys that `without` lists. extended_by:
+    the files that lead here.
+    """
+    try:
+        own = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError as error:
         raise SettingsError(f"{path}: no such file: `korbert new NAME` writes a recipe to start from") from error
     except (ValueError, RecursionError) as error:
         raise SettingsError(f"{path}: is not TOML: {error}: correct it there") from error
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read ({error.strerror}): give a file of TOML") from error
-    return of_tables(raw, path, given, changes)
+    base, without = own.pop("extends", ""), own.pop("without", [])
+    listed = isinstance(without, list) and all(isinstance(key, str) for key in without)
+    if not isinstance(base, str) or not listed or (without and not base):
+        raise SettingsError(
+            f'{path}: extends and without: write them as extends = "small" and without = ["nsmc", "vocab.size"]'
+        )
+    if not base:
+        return own, ()
+
+    base_path = path.parent / base if base.endswith(".toml") else SHIPPED / f"{base}.toml"
+    if not base_path.is_file():
+        names = sorted(path.stem for path in SHIPPED.glob("*.toml"))
+        raise SettingsError(
+            f"{path}: extends: there is no recipe {base}: "
+            f"give a .toml file, relative to this one, or one of {', '.join(names)}{_near(base, names)}"
+        )
+    if base_path.resolve() in (file.resolve() for file in (path, *extended_by)):
+        raise SettingsError(f"{path}: extends: {base_path} extends this recipe: remove one of the two")
+    tables, bases = _tables(base_path, (*extended_by, path))
+    for key in without:
+        *outer, last = key.split(".")
+        holder: Any = tables
+        for name in outer:
+            holder = holder.get(name) if isinstance(holder, dict) else None
+        if not isinstance(holder, dict) or last not in holder:
+            raise SettingsError(f"{path}: without: {base_path} has no {key!r}: remove it from the list")
+        del holder[last]
+    return _merged(tables, own), (base_path, *bases)
+
+
+def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables are merged key by key; other values, lists among them, are those of the extending recipe."""
+    return {
+        **base,
+        **{
+            key: _merged(base[key], value) if isinstance(value, dict) and isinstance(base.get(key), dict) else value
+            for key, value in own.items()
+        },
+    }
 
 
 def of_tables(raw: dict[str, Any], path: Path, given: str, changes: Sequence[str] = ()) -> Recipe:

@@ -296,6 +296,64 @@ def test_a_recipe_is_found_by_its_name_too(tmp_path: Path, monkeypatch: pytest.M
     assert recipes.find("demo.toml") == Path("demo.toml")
 
 
+EXTENDING = """
+extends = "{base}"
+without = ["pretrain.phases", "pretrain.encoder.intermediate_size"]
+[pretrain]
+phases = [{{ length = 32, steps = 5 }}]
+[pretrain.encoder]
+intermediate_size = 128
+[tasks.ner]
+set = "klue-ner"
+"""
+
+
+def test_a_recipe_that_extends_another(tmp_path: Path) -> None:
+    base = recipes.load(_write(tmp_path, MINIMAL))
+    (tmp_path / "further").mkdir()
+    own = tmp_path / "further" / "own.toml"
+    own.write_text(EXTENDING.format(base="../mine.toml"), encoding="utf-8")
+    recipe = recipes.load(str(own), ["pretrain.encoder.hidden_size=64"])
+    assert recipe.name == "own"
+    assert {*recipe.stages} - {*base.stages} == {"tasks.ner"}
+    phase, encoder = recipe.section("pretrain").phases, recipe.settings("pretrain")["encoder"]
+    assert [(one.length, one.steps) for one in phase] == [(32, 5)]
+    changed = {"hidden_size": 64, "intermediate_size": 128}
+    assert encoder == base.settings("pretrain")["encoder"] | changed
+    assert recipe.settings("clean") == base.settings("clean")
+
+
+def test_a_recipe_may_extend_one_that_extends_another(tmp_path: Path) -> None:
+    _write(tmp_path, 'extends = "mini"\nwithout = ["tasks", "nsmc"]\n[pretrain.masking]\nrate = 0.4')
+    recipe, mini, small = recipes.load(str(tmp_path / "mine.toml")), recipes.load("mini"), recipes.load("small")
+    assert recipe.settings("pretrain") == mini.settings("pretrain") | {
+        "masking": mini.settings("pretrain")["masking"] | {"rate": 0.4}
+    }
+    assert recipe.section("nsmc") is None
+    assert not recipe.stages.keys() - small.stages.keys()
+    assert recipe.settings("clean") == small.settings("clean")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('extends = "smal"', r"extends: there is no recipe smal: give a \.toml file, .* \(did you mean small\?\)"),
+        ('extends = "none.toml"', r"extends: there is no recipe none\.toml: give a \.toml file, relative to this one"),
+        ('extends = "mine.toml"', r"mine\.toml extends this recipe: remove one"),
+        ('extends = "other.toml"', r"other\.toml: extends: .*mine\.toml extends this recipe: remove one"),
+        ("extends = 3", r'write them as extends = "small" and without'),
+        ('without = ["nsmc"]', r'write them as extends = "small" and without'),
+        ('extends = "small"\nwithout = ["vocab.sise"]', r"without: .*small\.toml has no 'vocab\.sise': remove it"),
+        ('extends = "small"\nwithout = [["nsmc"]]', r'write them as extends = "small" and without'),
+        ('extends = "small"\n[vocab]\nsise = 3', r"vocab\.sise: no such key .*\(.*mine\.toml extends .*small\.toml\)"),
+    ],
+)
+def test_what_a_recipe_cannot_extend(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "other.toml").write_text('extends = "mine.toml"', encoding="utf-8")
+    with pytest.raises(SettingsError, match=said):
+        recipes.load(_write(tmp_path, text))
+
+
 def test_an_entry_of_a_list_is_changed_by_its_number(tmp_path: Path) -> None:
     path = _write(tmp_path, MINIMAL)
     assert recipes.load(path, ["pretrain.phases.0.steps=7"]).section("pretrain").phases[0].steps == 7
