@@ -34,6 +34,7 @@ class Embeddings(nn.Module):
         self.overlap = nn.Embedding(1, width) if config.overlap_embedding else None
         self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps, bias=learned)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.piece_dropout = 0.0  # share of pieces that a training step sees without their vector; set by fine-tuning
         narrow = width != config.hidden_size
         self.projection = nn.Linear(width, config.hidden_size, bias=learned) if narrow else nn.Identity()
 
@@ -52,6 +53,8 @@ class Embeddings(nn.Module):
         vectors: (N, E), token embeddings of input_ids, if already looked up.
         """
         hidden: Tensor = self.token(input_ids) if vectors is None else vectors
+        if self.piece_dropout and self.training:
+            hidden = hidden * (torch.rand(len(hidden), 1, device=hidden.device) >= self.piece_dropout)
         if self.token_type is not None:
             segments = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
             hidden = hidden + self.token_type(segments)

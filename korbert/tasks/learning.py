@@ -17,6 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from korbert.errors import SettingsError
+from korbert.modeling.encoder import Encoder
 from korbert.tasks.best_epoch import Best, BestKeeper, load_best, read_best
 from korbert.tasks.examples import Batches, Learnable
 from korbert.tasks.layerwise import decayed, freeze
@@ -108,7 +110,15 @@ def finetune(
 
 
 def _prepared(model: nn.Module, settings: How, way: Way, seed: int) -> OptimizerSettings:
-    """Adds adapters and freezes layers as configured; returns the optimizer settings."""
+    """Sets piece dropout, adds adapters and freezes layers as configured; returns the optimizer settings."""
+    if settings.piece_dropout:  # word dropout (Iyyer et al. 2015, 3.1)
+        encoder = model.encoder
+        if not isinstance(encoder, Encoder):
+            raise SettingsError(
+                f"piece_dropout {settings.piece_dropout}: an encoder of transformers has dropout settings of its own, "
+                "in config.json: leave piece_dropout out"
+            )
+        encoder.embeddings.piece_dropout = settings.piece_dropout
     if settings.lora:
         add_adapters(model, settings.lora, seed)
     if settings.frozen_layers or settings.frozen_embeddings:

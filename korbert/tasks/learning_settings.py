@@ -32,6 +32,8 @@ class How(Protocol):
     @property
     def frozen_embeddings(self) -> bool: ...
     @property
+    def piece_dropout(self) -> float: ...
+    @property
     def lora(self) -> int: ...
     @property
     def precision(self) -> PrecisionName: ...
@@ -83,6 +85,13 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
         False,
         description="freeze the embeddings alone: the model packs small beside its base (korbert pack)",
         exclude_if=not_,  # so that records from before this setting keep their digests
+    )
+    piece_dropout: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="share of the pieces whose embeddings are zeroed in a training step; 0.2 helps with few rows",
+        exclude_if=not_,
     )
     lora: int = Field(
         0,

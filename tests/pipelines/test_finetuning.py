@@ -216,6 +216,14 @@ def test_lower_layers_learn_less_or_not_at_all(learn: Callable[..., Path], start
         assert [step > 0 for step in steps] == [False, *layers]
 
 
+def test_without_any_piece_there_is_nothing_to_learn(learn: Callable[..., Path]) -> None:
+    rows = list(map(list, zip(TEXTS, MOODS, strict=True)))
+    folder = learn("classification", ["text", "label"], rows, piece_dropout=0.999_999)
+    (curve,) = (folder / "metrics").iterdir()
+    losses = [line["loss"] for line in map(json.loads, curve.read_text().splitlines()) if line["kind"] == "train"]
+    assert min(losses) > 0.3, "these rows are learned by heart otherwise"
+
+
 def test_a_label_can_be_left_out_of_micro_f1(learn: Callable[..., Path]) -> None:
     """As KLUE-RE leaves out no_relation: scikit-learn's f1_score over the other labels."""
     from sklearn.metrics import f1_score

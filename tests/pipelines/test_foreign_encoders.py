@@ -111,6 +111,11 @@ def test_baselines_stand_beside_them(learn: Learn) -> None:
     assert [row["name"] for row in rows] == ["pretrained", "majority", "tfidf"]
 
 
+def test_piece_dropout_is_refused(learn: Learn) -> None:
+    with pytest.raises(SettingsError, match=r"^piece_dropout 0\.2: an encoder of transformers has dropout settings"):
+        learn("roberta", "classification", *LABELS, epochs=1, piece_dropout=0.2)
+
+
 _LAYERS = {  # of what names begin with a layer's; L is its number, from 0
     "distilbert": ["transformer.layer.L."],
     "flaubert": ["attentions.L.", "layer_norm1.L.", "ffns.L.", "layer_norm2.L."],

@@ -79,11 +79,11 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
 
     @model_validator(mode="after")
     def _features_stay(self) -> Self:
-        frozen = self.frozen_layers or self.frozen_embeddings
-        if self.features is not None and (self.layer_decay < 1 or frozen or self.lora):
+        of_encoder = self.layer_decay < 1 or self.frozen_layers or self.frozen_embeddings or self.piece_dropout
+        if self.features is not None and (of_encoder or self.lora):
             raise ValueError(
-                "features: the whole encoder is frozen then: leave layer_decay, frozen_layers, frozen_embeddings and"
-                " lora out"
+                "features: the whole encoder is frozen then: leave layer_decay, frozen_layers, frozen_embeddings, "
+                "piece_dropout and lora out"
             )
         return self
 

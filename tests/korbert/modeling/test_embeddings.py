@@ -1,11 +1,14 @@
 """Pieces that both texts of a pair have."""
 
+from typing import Any
+
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from korbert.modeling import EncoderConfig, PretrainingModel, ReadingModel, init_encoder_from
-from korbert.modeling.embeddings import in_both
+from korbert.modeling.embeddings import Embeddings, in_both
 from korbert.modeling.rows import Rows
 from korbert.tokenization.vocabulary import FIRST_PIECE
 
@@ -26,7 +29,25 @@ def test_pieces_of_both_texts_of_a_row(pairs: list[tuple[list[int], list[int]]])
     assert in_both(ids, rows, segments).tolist() == wanted
 
 
-def _config(**changes: bool) -> EncoderConfig:
+@pytest.mark.parametrize("architecture", ["modern", "bert"])
+def test_piece_dropout_takes_vectors_away_in_training_alone(architecture: str) -> None:
+    embeddings = Embeddings(_config(architecture=architecture, hidden_dropout_prob=0))
+    ids = torch.arange(FIRST_PIECE, FIRST_PIECE + 50).repeat(40)
+    rows = Rows([len(ids) // 50] * 50, CPU)
+    without = embeddings.train()(ids, rows)
+    embeddings.piece_dropout = 0.2
+    assert torch.equal(embeddings.eval()(ids, rows), without)
+    torch.manual_seed(7)
+    dropped = embeddings.train()(ids, rows)
+    changed = (dropped != without).any(dim=1)
+    assert changed.float().mean().item() == pytest.approx(0.2, abs=0.04)
+    nothing = torch.zeros_like(embeddings.token.weight[:1])
+    assert torch.equal(dropped[changed], embeddings(ids, rows, vectors=nothing.expand(len(ids), -1))[changed])
+    torch.manual_seed(7)
+    assert torch.equal(embeddings(ids, rows), dropped), "a step that is repeated drops the same pieces"
+
+
+def _config(**changes: Any) -> EncoderConfig:
     return EncoderConfig(
         vocab_size=FIRST_PIECE + 50, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
         **changes,
