@@ -105,14 +105,7 @@ def _tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[dict[str, A
     Its own tables are laid over those of the recipe that it `extends`, less the keys that `without` lists. extended_by:
     the files that lead here.
     """
-    try:
-        own = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError as error:
-        raise SettingsError(f"{path}: no such file: `korbert new NAME` writes a recipe to start from") from error
-    except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{path}: is not TOML: {error}: correct it there") from error
-    except OSError as error:
-        raise SettingsError(f"{path}: cannot be read ({error.strerror}): give a file of TOML") from error
+    own = _parsed(path)
     base, without = own.pop("extends", ""), own.pop("without", [])
     listed = isinstance(without, list) and all(isinstance(key, str) for key in without)
     if not isinstance(base, str) or not listed or (without and not base):
@@ -133,14 +126,28 @@ def _tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[dict[str, A
         raise SettingsError(f"{path}: extends: {base_path} extends this recipe: remove one of the two")
     tables, bases = _tables(base_path, (*extended_by, path))
     for key in without:
-        *outer, last = key.split(".")
-        holder: Any = tables
-        for name in outer:
-            holder = holder.get(name) if isinstance(holder, dict) else None
-        if not isinstance(holder, dict) or last not in holder:
+        if not _removed(tables, key.split(".")):
             raise SettingsError(f"{path}: without: {base_path} has no {key!r}: remove it from the list")
-        del holder[last]
     return _merged(tables, own), (base_path, *bases)
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError as error:
+        raise SettingsError(f"{path}: no such file: `korbert new NAME` writes a recipe to start from") from error
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{path}: is not TOML: {error}: correct it there") from error
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read ({error.strerror}): give a file of TOML") from error
+
+
+def _removed(tables: Any, names: Sequence[str]) -> bool:
+    """Removes the value at tables[names[0]][names[1]]..; False if there is none."""
+    *outer, last = names
+    for name in outer:
+        tables = tables.get(name) if isinstance(tables, dict) else None
+    return isinstance(tables, dict) and tables.pop(last, None) is not None
 
 
 def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
