@@ -1,14 +1,17 @@
-"""The recipes that `korbert new` writes: a short one, or one with every key."""
+"""The recipes that `korbert new` writes: short or with every key, from nothing or from a pretrained model."""
 
 import json
 import textwrap
 import tomllib
 import typing
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
+from korbert.errors import ModelError
+from korbert.folders import bundled, model_folder
 from pipelines.recipes import SHARED, SHIPPED, model_in
 from pipelines.stages.table import STAGES
 
@@ -22,14 +25,47 @@ _HEAD = """\
 """
 
 
-def short_recipe() -> str:
-    """The settings that most people change, each with a comment."""
-    return (SHIPPED / "template" / "short.toml").read_text(encoding="utf-8")
+def short_recipe(begin: str = "", folder: Path = Path()) -> str:
+    """The settings that most people change, each with a comment.
+
+    begin: folder or name of a pretrained model; the recipe then takes its tokenizer and continues its training. folder:
+    where the recipe will lie. Raises ModelError if that is not a pretrained model with an encoder of korbert.
+    """
+    template = SHIPPED / "template"
+    recipe = (template / "short.toml").read_text(encoding="utf-8")
+    if not begin:
+        return recipe
+    encoder = _encoder(model_folder(begin))
+    start, end = recipe.index("[vocab]"), recipe.index("# [nsmc]")
+    continued = (template / "continued.toml").read_text(encoding="utf-8")
+    for name, value in {"MODEL": _toml(_named(begin, folder)), "ENCODER": encoder}.items():
+        continued = continued.replace(name, value)
+    return f"{recipe[:start]}{continued}\n{recipe[end:]}"
 
 
-def full_recipe() -> str:
+def _named(model: str, folder: Path) -> str:
+    """As the recipe names it: what lies below the recipe's folder may move with it."""
+    if not Path(model).exists() and bundled(model):
+        return model
+    path, folder = Path(model).resolve(), folder.resolve()
+    return (path.relative_to(folder) if path.is_relative_to(folder) else path).as_posix()
+
+
+def _encoder(folder: Path) -> str:
+    """The lines of [pretrain.encoder] for a model's encoder."""
+    from korbert.modeling import EncoderConfig
+    from korbert.modeling.growing import pretrained_encoder
+
+    config = pretrained_encoder(folder)
+    if not isinstance(config, EncoderConfig):
+        raise ModelError(f"{folder}: has an encoder of transformers: copy the recipe that pretrained it")
+    values = {"architecture": config.architecture, **config.model_dump(exclude_defaults=True, exclude={"vocab_size"})}
+    return "\n".join(f"{name} = {_toml(value)}" for name, value in values.items())
+
+
+def full_recipe(begin: str = "", folder: Path = Path()) -> str:
     """All keys: those of the short recipe with their values, the others commented out with their defaults."""
-    recipe = tomllib.loads(short_recipe())
+    recipe = tomllib.loads(short_recipe(begin, folder))
     lines = [_HEAD]
     for key in SHARED:
         about = next(

@@ -15,7 +15,7 @@ from korbert.modeling.storage import load_model, read_config
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.extending import new_entries, why_not_extended
 
-__all__ = ["check_encoder", "check_tokenizer", "grown", "take_vectors", "take_weights"]
+__all__ = ["check_encoder", "check_tokenizer", "grown", "pretrained_encoder", "take_vectors", "take_weights"]
 
 _MAY_DIFFER = {"vocab_size", "hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"}
 _THEIRS_MAY_DIFFER = {"vocab_size", "n_words", "transformers_version", "layerdrop", "initializer_std", "init_std"}
@@ -64,16 +64,21 @@ def check_tokenizer(tokenizer: Tokenizer, base: Tokenizer, folder: Path) -> None
         )
 
 
+def pretrained_encoder(folder: Path) -> AnyConfig:
+    """The encoder of the pretrained model in a folder. ModelError if it is of another kind."""
+    saved = read_config(folder)
+    if saved["kind"] != PretrainingModel.kind:
+        raise ModelError(f"{folder}: a {saved['kind']} model, without pretraining heads: name a pretrained model")
+    return parse_config(saved["encoder"])
+
+
 def check_encoder(config: AnyConfig, folder: Path) -> None:
     """ModelError if the model in `folder` is of another kind, or if its encoder differs; names each difference.
 
     Dropout and the deviation of initial weights may differ, as may the maximum length in `modern`, whose positions
     have no weights. Encoders of `transformers` are compared by their own config.
     """
-    saved = read_config(folder)
-    if saved["kind"] != PretrainingModel.kind:
-        raise ModelError(f"{folder}: a {saved['kind']} model, without pretraining heads: name a pretrained model")
-    theirs = parse_config(saved["encoder"])
+    theirs = pretrained_encoder(folder)
     if isinstance(config, EncoderConfig) and isinstance(theirs, EncoderConfig):
         free = _MAY_DIFFER | ({"max_position_embeddings"} if config.architecture == "modern" else set())
         if config.embedding_size is theirs.embedding_size is None:

@@ -273,7 +273,8 @@ def report(recipe: str, **common: Any) -> None:
 @click.command()
 @click.argument("name")
 @click.option("--all", "every_key", is_flag=True, help="Include every key, with its unit and default.")
-def new(name: str, every_key: bool) -> None:
+@click.option("--from", "begin", default="", metavar="MODEL", help="Continue this pretrained model on your text.")
+def new(name: str, every_key: bool, begin: str) -> None:
     """Create NAME.toml, a recipe to start from."""
     from korbert.durable import check_output, write_whole
     from pipelines.recipes import check_name
@@ -284,7 +285,8 @@ def new(name: str, every_key: bool) -> None:
     check_output(path)
     if path.exists():
         raise SettingsError(f"{path}: already exists: choose another name")
-    write_whole(path, (full_recipe() if every_key else short_recipe()).encode())
+    recipe = (full_recipe if every_key else short_recipe)(begin, path.parent)
+    write_whole(path, recipe.encode())
     click.echo(f"{path}: name your files in it, then `korbert run {path}`")
 
 

@@ -1,6 +1,7 @@
 """A recipe says what it means, or is refused with the nearest right key."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 from pydantic import BaseModel
 
 from korbert.errors import SettingsError
+from korbert.folders import model_folder
+from korbert.modeling.growing import check_encoder
 from pipelines import recipes
 from pipelines.cli import run_command
 from pipelines.stages.table import STAGES
@@ -123,6 +126,44 @@ def test_the_short_recipe_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     lines = _new(tmp_path, monkeypatch).read_text(encoding="utf-8").splitlines()
     assert len(lines) < 50
     assert [line for line in lines if len(line) > 120] == []
+
+
+def test_a_recipe_that_continues_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = _new(tmp_path, monkeypatch, "--from", "korbert-mini")
+    short = recipes.load(str(path))
+    vocab, pretrain = short.section("vocab"), short.section("pretrain")
+    assert (vocab.tokenizer, pretrain.init) == ("korbert-mini", "korbert-mini")
+    check_encoder(pretrain.encoder.config(vocab_size=1), model_folder("korbert-mini"))
+    path.unlink()
+    assert recipes.load(str(_new(tmp_path, monkeypatch, "--from", "korbert-mini", "--all"))).sections == short.sections
+
+
+def test_a_model_is_named_as_the_recipe_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "mini").symlink_to(model_folder("korbert-mini"))
+    text = _new(tmp_path, monkeypatch, "--from", "models/mini").read_text(encoding="utf-8")
+    assert f'init = "{model_folder("korbert-mini")}"' in text  # outside the recipe's folder
+    (tmp_path / "mine.toml").unlink()
+    (tmp_path / "models" / "mini").unlink()
+    shutil.copytree(model_folder("korbert-mini"), tmp_path / "models" / "mini")
+    text = _new(tmp_path, monkeypatch, "--from", "models/mini").read_text(encoding="utf-8")
+    assert 'init = "models/mini"' in text
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("korbert-mini-nsmc", "without pretraining heads: name a pretrained model"),
+        ("absent", "absent/config.json: no such file"),
+    ],
+)
+def test_a_recipe_that_cannot_continue_is_not_written(
+    model: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_command(["new", "mine", "--from", model]) != 0
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 CLEAN = '[[clean.sources]]\nname = "mine"\npath = "*.jsonl"\n'
