@@ -6,6 +6,7 @@ import tomllib
 import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from pydantic import BaseModel
@@ -35,11 +36,10 @@ def short_recipe(begin: str = "", folder: Path = Path()) -> str:
     recipe = (template / "short.toml").read_text(encoding="utf-8")
     if not begin:
         return recipe
-    encoder = _encoder(model_folder(begin))
+    continued = Template((template / "continued.toml").read_text(encoding="utf-8")).substitute(
+        model=_toml(_named(begin, folder)), encoder=_encoder(model_folder(begin))
+    )
     start, end = recipe.index("[vocab]"), recipe.index("# [nsmc]")
-    continued = (template / "continued.toml").read_text(encoding="utf-8")
-    for name, value in {"MODEL": _toml(_named(begin, folder)), "ENCODER": encoder}.items():
-        continued = continued.replace(name, value)
     return f"{recipe[:start]}{continued}\n{recipe[end:]}"
 
 
