@@ -22,6 +22,8 @@ single one:
    (korbert/tasks/comparison.py).
 
 --shards reuses the stages clean to shard of an earlier run of the recipe (its folder, such as artifacts/small).
+--threads 1 lets two of these commands, each with its own ways, share two cores after the calibration: the number of
+steps is fixed, so that only the time changes.
 """
 
 import argparse
@@ -66,6 +68,7 @@ class Way(BaseModel, frozen=True, extra="forbid"):
     about: str = Field("", description="a remark for readers of the file")
     set: tuple[str, ...] = Field((), description="changes of the recipe's [pretrain], as `--set` takes them")
     seeds: tuple[int, ...] = Field((0,), min_length=1, description="seeds of pretraining, each a run of its own")
+    steps_of: str = Field("", description="a way whose steps cost the same: this one gets as many, uncalibrated")
 
 
 class Trials(BaseModel, frozen=True, extra="forbid"):
@@ -81,6 +84,8 @@ class Trials(BaseModel, frozen=True, extra="forbid"):
     def _ways_pretrain(self) -> Self:
         if self.base not in self.ways:
             raise ValueError(f"base {self.base!r} is none of the ways {', '.join(self.ways)}")
+        if unknown := {way.steps_of for way in self.ways.values()} - {"", *self.ways}:
+            raise ValueError(f"steps_of {unknown.pop()!r} is none of the ways {', '.join(self.ways)}")
         for change in (*self.set, *(change for way in self.ways.values() for change in way.set)):
             if not change.startswith("pretrain."):
                 raise ValueError(f"{change}: the ways share their shards: change settings of pretrain only")
@@ -136,12 +141,13 @@ def steps_within(seconds: float, recipe_seconds: float, steps: Sequence[int]) ->
 
 @dataclass(frozen=True)
 class Bench:
-    """The trials below one root. minutes: training time of each way."""
+    """The trials below one root. minutes: training time of each way. threads: None: as the recipes say."""
 
     trials: Trials
     root: Path
     data: Path
     minutes: float
+    threads: int | None = None
 
     @property
     def corpus(self) -> Path:
@@ -179,6 +185,7 @@ class Bench:
         kept = read_json(path) if path.exists() else {"processor": processor_name(), "rounds": [], "ways": {}}
         if kept["processor"] != processor_name():
             sys.exit(f"{path}: is of {kept['processor']}, this is {processor_name()}: take another --root here")
+        ways = [trials.ways[way].steps_of or way for way in ways]
         ways = [way for way in dict.fromkeys([trials.base, *ways]) if way not in kept["ways"]]
         done = [one["seconds"] for one in kept["rounds"] if one["ways"] == ways]
         while ways and len(done) < rounds:
@@ -207,6 +214,7 @@ class Bench:
     def steps(self, way: str) -> list[int]:
         """Steps of each phase, from the calibration."""
         path = self.root / "calibration.json"
+        way = self.trials.ways[way].steps_of or way
         kept = read_json(path)["ways"].get(way) if path.exists() else None
         if kept is None:
             sys.exit(f"{way}: is not calibrated: run --only calibrate first")
@@ -221,6 +229,7 @@ class Bench:
                 link(self.artifact(place, stage), self.corpus / stage)
             steps = [f"pretrain.phases.{phase}.steps={number}" for phase, number in enumerate(self.steps(way))]
             changes = [*self.trials.changes(way), f"pretrain.seed={seed}", *steps]
+            changes += [f"pretrain.threads={self.threads}"] if self.threads else []
             korbert("pretrain", self.trials.recipe, "--root", place, "--data", self.data, changes=changes)
 
     def score(self, ways: Sequence[str], tasks: Sequence[str]) -> None:
@@ -266,6 +275,7 @@ class Bench:
         (self.root / "encoded").mkdir(exist_ok=True)
         link(place / Path(self.trials.tasks).stem / "encoded", self.root / "encoded")
         settings = {"init": model.resolve(), "baselines": str(baselines).lower()}
+        settings |= {"threads": self.threads} if self.threads else {}
         changes = [
             f"tasks.{task}.{key}={value}" for task in self.trials.task_names() for key, value in settings.items()
         ]
@@ -286,6 +296,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=lambda text: text.split(","), help="A,B,..; default: all of them")
     parser.add_argument("--rounds", type=int, default=3, help="of calibration")
     parser.add_argument("--seconds", type=int, default=40, help="of calibration, for each way and round")
+    parser.add_argument("--threads", type=int, help="of pretraining and scoring; default: those of the recipes")
     parser.add_argument("--only", choices=STEPS, help="one step of the four")
     given = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -296,7 +307,7 @@ def main() -> None:
     for names, known in ((ways, trials.ways), (tasks, trials.task_names())):
         if unknown := [name for name in names if name not in known]:
             sys.exit(f"{given.trials}: has no {unknown[0]}, only {', '.join(known)}")
-    bench = Bench(trials, given.root.absolute(), given.data.absolute(), given.minutes)
+    bench = Bench(trials, given.root.absolute(), given.data.absolute(), given.minutes, given.threads)
     steps = [given.only] if given.only else STEPS
     if steps != ["table"]:
         bench.prepare(given.shards)

