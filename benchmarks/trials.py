@@ -255,7 +255,7 @@ class Bench:
         aside.rename(folder)
 
     def _bits(self, folder: Path) -> float | None:
-        """Bits per character of a model; None for models without an MLM head (rtd, clm)."""
+        """Bits per character of a model; None for models without an MLM head (rtd)."""
         path, shards = self.corpus.parent / "heldout.json", self.corpus / "shard"
         if not path.exists():
             pieces = record(self.corpus, "shard")["counts"]["heldout_pieces"]
@@ -263,7 +263,7 @@ class Bench:
         heldout, settings = read_json(path), self.trials.settings(self.trials.base)
         torch.set_num_threads(settings.threads)
         model, tokens = load_model(folder)
-        if not isinstance(model, PretrainingModel) or getattr(model.config, "causal", False):
+        if not isinstance(model, PretrainingModel):
             return None
         ids = SpecialIds(tokens.pad_id, tokens.cls_id, tokens.sep_id, tokens.mask_id, FIRST_PIECE, tokens.vocab_size)
         counts = piece_counts(shards)

@@ -14,7 +14,7 @@ from korbert.errors import ArtifactError
 from pipelines.artifacts import RECORD, Json
 from pipelines.reports import formatting
 from pipelines.reports.evaluation import without_folders
-from pipelines.reports.labels import OBJECTIVES, label, predicting
+from pipelines.reports.labels import OBJECTIVES, label
 from pipelines.reports.record import Artifact, drawing
 from pipelines.reports.results import HEAD, Result, cells, has_result, result_of
 
@@ -191,12 +191,11 @@ def _pretraining(artifact: Artifact) -> Iterator[str]:
     if artifact.stage != "pretrain" and digest != record.record.get("digest"):
         return
     scores = record.json("scores.json")
-    main = predicting(scores)
     shown = [(label(key), formatting.count(scores[key])) for key in ("steps", "rows", "parameters") if key in scores]
     shown += [
         (name, formatting.decimal(scores[key], 3))
         for key, name in (
-            (f"{main}_loss", f"held-out {OBJECTIVES[main]} loss, nats"),
+            ("mlm_loss", "held-out MLM loss, nats"),
             ("unigram_loss", "unigram baseline, nats"),
         )
         if key in scores

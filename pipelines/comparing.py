@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from korbert.errors import ArtifactError, SettingsError
 from pipelines.artifacts import RECORD, Json, read_json
 from pipelines.reports.course import Course
-from pipelines.reports.labels import predicting
 
 __all__ = ["Run", "difference", "distinct_names", "in_bits", "open_runs"]
 
@@ -42,11 +41,6 @@ class Run:
     def heldout(self) -> list[Json]:
         """Its held-out evaluations, at least one."""
         return self.course.heldout
-
-    @property
-    def objective(self) -> str:
-        """The objective that predicts pieces: "mlm" or "clm"."""
-        return predicting(self.heldout[-1])
 
     def at(self, key: str, place: float, axis: NDArray[np.float64]) -> float | None:
         """A held-out figure at a position on `pieces` or `seconds`, interpolated linearly between evaluations.
@@ -172,10 +166,6 @@ def difference(runs: Sequence[Run]) -> str:
         what = "vocabularies of different sizes" if len(sizes) > 1 else "different tokenizers"
         instead = "; compare bits/character" if in_bits(runs) else ""
         return f"These runs have {what}: losses and accuracies are not comparable{instead}."
-    if len({run.objective for run in runs}) > 1:
-        return (
-            "Some runs predict masked pieces (MLM), others next ones (CLM): losses and accuracies are not comparable."
-        )
-    if len({(run.heldout[-1]["unigram_loss"], run.heldout[-1].get(f"{run.objective}_count")) for run in runs}) > 1:
+    if len({(run.heldout[-1]["unigram_loss"], run.heldout[-1].get("mlm_count")) for run in runs}) > 1:
         return "These runs were evaluated on different held-out rows: losses and accuracies are not comparable."
     return ""

@@ -175,7 +175,7 @@ def _flop(settings: PretrainStage, config: AnyConfig, phase: PhasePlan) -> dict[
     return flop_a_piece(
         config,
         length=phase.row_pieces,
-        label_share=1.0 if "clm" in settings.objectives else settings.masking.rate,
+        label_share=settings.masking.rate,
         scored=scored,
         pieces_a_step=phase.step_pieces,
     )

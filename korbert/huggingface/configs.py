@@ -22,11 +22,6 @@ def config_to_transformers(config: EncoderConfig, kind: str) -> dict[str, Any]:
             "export: this encoder marks the pieces that both texts of a pair have (overlap_embedding = true),"
             " transformers has no such class: fine-tune with overlap = false, or use the model with korbert"
         )
-    if config.causal:
-        raise ModelError(
-            "export: this encoder reads from left to right (causal = true), no encoder of transformers does:"
-            " use the model with korbert"
-        )
     shared = {
         "vocab_size": config.vocab_size,
         "hidden_size": config.hidden_size,

@@ -73,19 +73,18 @@ def _turned(qkv: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     return turned
 
 
-def attend(qkv: Tensor, rows: Rows, reach: int | None = None, dropout: float = 0.0, causal: bool = False) -> Tensor:
+def attend(qkv: Tensor, rows: Rows, reach: int | None = None, dropout: float = 0.0) -> Tensor:
     """Attention of each piece over its row. qkv: (N, 3, H, D/H). Returns (N, H, D/H).
 
-    reach: pieces seen to each side; None: the whole row. causal: no piece sees later ones.
+    reach: pieces seen to each side; None: the whole row.
     """
     if qkv.is_cuda and qkv.dtype in (torch.bfloat16, torch.float16) and not dropout:
         from torch.nn.attention.varlen import varlen_attn
 
         query, key, value = qkv.unbind(1)
         side = -1 if reach is None else reach
-        sides = (side, 0 if causal else side)
         longest = (rows.longest, rows.longest)
-        mixed = varlen_attn(query, key, value, rows.starts, rows.starts, *longest, window_size=sides)
+        mixed = varlen_attn(query, key, value, rows.starts, rows.starts, *longest, window_size=(side, side))
         assert isinstance(mixed, Tensor)
         return mixed
     given = qkv.dtype
@@ -96,7 +95,7 @@ def attend(qkv: Tensor, rows: Rows, reach: int | None = None, dropout: float = 0
         qkv = qkv.new_zeros(rows.num_places, *qkv.shape[1:]).index_copy(0, places, qkv)
     parts = torch.split(qkv, [block.rows * block.length for block in rows.blocks])
     blocks = zip(parts, rows.blocks, strict=True)
-    mixed = torch.cat([_in_block(part, block, reach, dropout, causal) for part, block in blocks])
+    mixed = torch.cat([_in_block(part, block, reach, dropout) for part, block in blocks])
     return taken(mixed, places).to(given)
 
 
@@ -124,18 +123,18 @@ class _Taken(torch.autograd.Function):
         return gradient.new_zeros(ctx.total, *gradient.shape[1:]).index_copy_(0, places, gradient), None
 
 
-def _in_block(qkv: Tensor, block: Block, reach: int | None, dropout: float, causal: bool) -> Tensor:
+def _in_block(qkv: Tensor, block: Block, reach: int | None, dropout: float) -> Tensor:
     """qkv: (B x T, 3, H, D/H) of a block. Returns (B x T, H, D/H)."""
     heads, size = qkv.shape[2:]
     windowed = reach is not None and block.length > 3 * reach
-    mask = None if windowed else _mask(block, reach, causal, qkv.device)
+    mask = None if windowed else _mask(block, reach, qkv.device)
     if qkv.device.type == "cpu" and block.length <= _SHORT and not windowed and not dropout:
         short: Tensor = _ShortRows.apply(qkv, block.rows, mask)  # type: ignore[no-untyped-call]
         return short
     query, key, value = qkv.view(block.rows, block.length, 3, heads, size).permute(2, 0, 3, 1, 4)  # (B, H, T, D/H)
     if windowed:
         assert reach is not None
-        mixed = _windowed(query, key, value, block, reach, dropout, causal)
+        mixed = _windowed(query, key, value, block, reach, dropout)
     else:
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
     return mixed.transpose(1, 2).reshape(-1, heads, size)
@@ -180,9 +179,9 @@ class _ShortRows(torch.autograd.Function):
         return joined.reshape(-1, 3, heads, size), None, None
 
 
-def _mask(block: Block, reach: int | None, causal: bool, device: torch.device) -> Tensor | None:
+def _mask(block: Block, reach: int | None, device: torch.device) -> Tensor | None:
     """True where a piece sees another, broadcastable to (B, H, T, T); None: all see all, the fastest kernel."""
-    if block.lengths is None and not causal and (reach is None or block.length <= reach + 1):
+    if block.lengths is None and (reach is None or block.length <= reach + 1):
         return None
     places = torch.arange(block.length, device=device)
     mask = torch.ones((1, 1), dtype=torch.bool, device=device)[None, None]
@@ -191,14 +190,10 @@ def _mask(block: Block, reach: int | None, causal: bool, device: torch.device) -
     if reach is not None and block.length > reach + 1:
         distance = (places[:, None] - places).abs()
         mask = (mask & (distance <= reach)) | (distance == 0)  # padding sees itself: a softmax over nothing is NaN
-    if causal:
-        mask = mask & (places <= places[:, None])
     return mask
 
 
-def _windowed(
-    query: Tensor, key: Tensor, value: Tensor, block: Block, reach: int, dropout: float, causal: bool
-) -> Tensor:
+def _windowed(query: Tensor, key: Tensor, value: Tensor, block: Block, reach: int, dropout: float) -> Tensor:
     """Local attention in windows of `reach` queries, each over the keys of three windows. All (B, H, T, D/H)."""
     batch, heads, length, size = query.shape
     windows = -(-length // reach)
@@ -217,8 +212,6 @@ def _windowed(
     inside = (keys >= 0) & (keys < ends[:, None, None, None])  # (B or 1, windows, 1, 3 reach)
     distance = (places - keys).abs()
     mask = ((distance <= reach) & inside) | (distance == 0)  # (B or 1, windows, reach, 3 reach)
-    if causal:
-        mask = mask & (keys <= places)
     mask = mask.expand(batch, -1, -1, -1).flatten(0, 1)[:, None]
     mixed = F.scaled_dot_product_attention(
         cut(query, 0), cut(key, 1), cut(value, 1), attn_mask=mask, dropout_p=dropout
@@ -235,7 +228,6 @@ class SelfAttention(nn.Module):
         biased = config.architecture == "bert"
         self.num_heads, self.head_size = config.num_attention_heads, config.head_size
         self.dropout = config.attention_probs_dropout_prob
-        self.causal = config.causal
         self.qkv = nn.Linear(config.hidden_size, 3 * config.hidden_size, bias=biased)
         self.output = nn.Linear(config.hidden_size, config.hidden_size, bias=biased)
 
@@ -247,6 +239,6 @@ class SelfAttention(nn.Module):
     def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
         """hidden: (N, D). Returns (N, D), or (W, D) with `wanted` (see Encoder.flat)."""
         qkv = self.projected(hidden, view)
-        mixed = attend(qkv, rows, view.reach, self.dropout if self.training else 0.0, self.causal)
+        mixed = attend(qkv, rows, view.reach, self.dropout if self.training else 0.0)
         joined: Tensor = self.output(taken(mixed, wanted).flatten(1))
         return joined

@@ -81,11 +81,6 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
     local_rope_theta: float = Field(
         10_000.0, gt=0, description="`modern`: base of the rotary embeddings in local layers"
     )
-    causal: bool = Field(
-        False,
-        description="causal attention: each piece attends only to itself and earlier ones; required by clm",
-        exclude_if=not_,
-    )
     boundary_embedding: bool = Field(
         False, description="add an embedding of the boundary at each piece (none, morpheme, eojeol, sentence)"
     )

@@ -147,10 +147,8 @@ def _view(graph: _Graph, config: EncoderConfig, shape: str, places: str, whole: 
     square = graph.op("Concat", batch, graph.constant([1]), length, length, axis=0)
     mask = graph.op("Cast", "attention_mask", to=graph.onnx.TensorProto.BOOL)
     seen = graph.op("Expand", graph.op("Unsqueeze", mask, graph.constant([1, 2])), square)
-    column = graph.op("Unsqueeze", places, graph.constant([1]))  # (T, 1)
-    if config.causal:
-        seen = graph.op("And", seen, graph.op("LessOrEqual", places, column))
     if not whole:
+        column = graph.op("Unsqueeze", places, graph.constant([1]))  # (T, 1)
         distance = graph.op("Abs", graph.op("Sub", column, places))
         seen = graph.op("And", seen, graph.op("LessOrEqual", distance, graph.constant(config.local_attention // 2)))
     added = graph.op("Where", seen, graph.constant(0.0), graph.constant(_UNSEEN))

@@ -102,7 +102,7 @@ class PretrainingRows:
             "rtd": sum(len(row["input_ids"]) for row in rows),
             "mlm": sum(len(row["labels"]) for row in rows),
         }
-        counts |= {"sop": counts["nsp"], "clm": counts["mlm"], "distill": counts["rtd"]}
+        counts |= {"sop": counts["nsp"], "distill": counts["rtd"]}
         names = {*self._objectives, "mlm"} if "rtd" in self._objectives else self._objectives
         shared: dict[str, torch.Tensor] = {
             "weight": torch.tensor(1.0),  # the counts make the loss of each micro-batch its share of the step
@@ -151,9 +151,6 @@ class PretrainingRows:
             context = 2 + len(segments[0][0])  # where it begins
             row["answer"] = context + np.array(asked.answer) if asked else np.zeros(0, dtype=np.int64)
 
-        if "clm" in self._objectives:  # each vector predicts the next piece
-            chosen = np.flatnonzero(maskable)
-            return row | {"input_ids": ids, "label_places": chosen - 1, "labels": ids[chosen]}
         units = units_of(boundaries, maskable, self._masking.unit, rng)
         chosen = np.flatnonzero(maskable)[choose_positions(units, self._masking.rate, rng)]
         hidden = hide(ids, chosen, self._masking, self._ids, rng)

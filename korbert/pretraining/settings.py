@@ -15,24 +15,20 @@ __all__ = [
     "check_objectives",
 ]
 
-ObjectiveName = Literal["mlm", "nsp", "sop", "clm", "rtd", "spans", "distill"]
+ObjectiveName = Literal["mlm", "nsp", "sop", "rtd", "spans", "distill"]
 
 
 def check_objectives(names: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, ...]:
     """Returns the names if they can be combined. ValueError otherwise."""
     given = set(names)
-    main = given & {"mlm", "clm", "rtd"}
-    alone = "clm" in given and len(given) > 1
     if (
         len(given) < len(names)
-        or len(main) != 1
-        or alone
+        or len(given & {"mlm", "rtd"}) != 1
         or {"nsp", "sop"} <= given
         or ("rtd" in given and given & {"spans", "distill"})
     ):
         raise ValueError(
-            "these do not go together: name mlm (beside it nsp or sop, spans, distill), rtd (beside it nsp or sop), or"
-            " clm alone"
+            "these do not go together: name mlm (beside it nsp or sop, spans, distill), or rtd (beside it nsp or sop)"
         )
     return names
 

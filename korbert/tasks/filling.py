@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from korbert.errors import ModelError
-from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import PretrainingModel
 from korbert.modeling.storage import load_model
 from korbert.progress import track
@@ -58,8 +57,6 @@ class Filler(TextEncoder[PretrainingModel]):
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
         """Loads a folder written by korbert. Raises ModelError if it is not one, or of another kind."""
         model, tokenizer = load_model(folder, "pretraining", choose_device(device))
-        if isinstance(model.config, EncoderConfig) and model.config.causal:
-            raise ModelError(f"{folder}: is causal (clm) and cannot fill gaps: name a model trained with mlm")
         filler = cls(model, tokenizer)
         filler.name = str(folder)
         return filler

@@ -11,7 +11,6 @@ from pipelines.comparing import Run, difference, in_bits
 from pipelines.reports import formatting
 from pipelines.reports.course import time_axis
 from pipelines.reports.elements import Element, Section, Table
-from pipelines.reports.labels import OBJECTIVES
 from pipelines.reports.page import write
 from pipelines.reports.pictures import Line, curves
 
@@ -59,12 +58,12 @@ def _last(runs: Sequence[Run]) -> Table:
             formatting.count(run.heldout[-1]["step"]),
             "–" if run.pieces is None else formatting.compact(run.pieces[-1]),
             "–" if run.seconds is None else formatting.duration(run.seconds[-1]),
-            formatting.decimal(run.heldout[-1][f"{run.objective}_loss"], 3),
-            formatting.percent(run.heldout[-1][f"{run.objective}_accuracy"]),
+            formatting.decimal(run.heldout[-1]["mlm_loss"], 3),
+            formatting.percent(run.heldout[-1]["mlm_accuracy"]),
         )
         for run in runs
     )
-    head = ("run", "steps", "pieces", "time", _loss_of(runs), "accuracy")
+    head = ("run", "steps", "pieces", "time", "MLM loss", "accuracy")
     return Table("Last evaluation of each run", head, rows, "lrrrrr")
 
 
@@ -75,7 +74,7 @@ def _figures(title: str, runs: Sequence[Run], place: float, axis: _Axis) -> Tabl
     for run in runs:
         at = axis(run)
         assert at is not None
-        loss, accuracy = (run.at(f"{run.objective}_{figure}", place, at) for figure in ("loss", "accuracy"))
+        loss, accuracy = (run.at(f"mlm_{figure}", place, at) for figure in ("loss", "accuracy"))
         figures.append((run.bits_per_char(loss) if bits else loss, run.name, loss, accuracy))
     figures.sort(key=lambda one: float("inf") if one[0] is None else one[0])
     rows = tuple(
@@ -87,35 +86,22 @@ def _figures(title: str, runs: Sequence[Run], place: float, axis: _Axis) -> Tabl
         )
         for figure, name, loss, accuracy in figures
     )
-    head = ("run", _loss_of(runs), *(("bits/character",) if bits else ()), "accuracy")
+    head = ("run", "MLM loss", *(("bits/character",) if bits else ()), "accuracy")
     note = "Interpolated linearly between evaluations; a dash before the first one."
     return Table(title, head, rows, "l" + "r" * (len(head) - 1), note)
 
 
-def _loss_of(runs: Sequence[Run]) -> str:
-    """Label of the loss: "MLM loss", "CLM loss", or "loss" if runs differ."""
-    names = {OBJECTIVES[run.objective] for run in runs}
-    return f"{names.pop()} loss" if len(names) == 1 else "loss"
-
-
 def write_page(path: Path, runs: Sequence[Run]) -> Path:
     """Writes the page. Returns its path."""
-    loss = _loss_of(runs)
-    drawn = [*_curves(runs, loss, lambda run, line: line[f"{run.objective}_loss"], y="nats")]
+    drawn = [*_curves(runs, "MLM loss", lambda run, line: line["mlm_loss"], y="nats")]
     if in_bits(runs):
         drawn += _curves(
             runs,
-            f"{loss} per character",
-            lambda run, line: run.bits_per_char(line[f"{run.objective}_loss"]),
+            "MLM loss per character",
+            lambda run, line: run.bits_per_char(line["mlm_loss"]),
             y="bits",
         )
-    accuracy = _curves(
-        runs,
-        loss.replace("loss", "accuracy"),
-        lambda run, line: line[f"{run.objective}_accuracy"],
-        y="accuracy",
-        percent=True,
-    )
+    accuracy = _curves(runs, "MLM accuracy", lambda run, line: line["mlm_accuracy"], y="accuracy", percent=True)
     folders = tuple((run.name, str(run.folder)) for run in runs)
     sections = (
         Section("Held-out loss", tuple(drawn)),

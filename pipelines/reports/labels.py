@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 
-__all__ = ["OBJECTIVES", "label", "predicting"]
+__all__ = ["OBJECTIVES", "label"]
 
 OBJECTIVES: Mapping[str, str] = {
     "mlm": "MLM",
-    "clm": "CLM",
     "nsp": "NSP",
     "sop": "SOP",
     "spans": "span selection",
@@ -63,11 +62,6 @@ _LABELS: Mapping[str, str] = {
     "validation": "validation reviews",
 }
 _NAMING = ("contaminated", "evaluation", "kept")  # keys followed by a name from the recipe
-
-
-def predicting(figures: Mapping[str, object]) -> str:
-    """The objective in these pretraining figures that predicts pieces: "mlm" or "clm"."""
-    return "clm" if "clm_loss" in figures else "mlm"
 
 
 def label(key: str) -> str:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines.artifacts import Json, read_json
+from pipelines.artifacts import Json
 from pipelines.reports import formatting
 from pipelines.reports.course import Course, time_axis
 from pipelines.reports.elements import Element, Gap, Gapped, Guess, Headline, Section, Story, Table
-from pipelines.reports.labels import OBJECTIVES, predicting
+from pipelines.reports.labels import OBJECTIVES
 from pipelines.reports.pictures import Line, curves
 from pipelines.reports.record import Artifact
 from pipelines.reports.usage import Use
@@ -30,7 +30,6 @@ _LETTERS = {  # final consonants as letters, ᆫ as ㄴ: alone, most fonts draw 
 }
 _LABELS = {
     "mlm": " pieces",
-    "clm": " pieces",
     "nsp": " pairs, chance level about 50 %",
     "sop": " pairs, chance level about 50 %",
     "spans": " rows, both ends correct",
@@ -41,10 +40,8 @@ _LAST = 20  # held-out measurements in the table
 _STEPS_NAMED = 10  # steps without an update listed by number
 
 
-def use(folder: Path) -> Use | None:
-    """Usage: filling gaps with the model or its generator; None for a causal model."""
-    if (read_json(folder / "model" / "config.json") or {}).get("encoder", {}).get("causal"):
-        return None
+def use(folder: Path) -> Use:
+    """Usage: filling gaps with the model or its generator."""
     return Use(
         "generator" if (folder / "generator").is_dir() else "model",
         "korbert fill {} '오늘 [MASK] 정말 좋다'",
@@ -54,13 +51,12 @@ def use(folder: Path) -> Use | None:
 
 def headlines(artifact: Artifact) -> tuple[Headline, ...]:
     scores = artifact.json("scores.json")
-    main = predicting(scores)
-    before = scores.get(f"init_{main}_loss")
+    before = scores.get("init_mlm_loss")
     compared = f"unigram {formatting.decimal(scores['unigram_loss'])}"
     if before is not None:
         compared += f", before training {formatting.decimal(before)}"
     return (
-        Headline(formatting.decimal(scores[f"{main}_loss"]), f"nats, held-out {OBJECTIVES[main]} loss", compared),
+        Headline(formatting.decimal(scores["mlm_loss"]), "nats, held-out MLM loss", compared),
         *(
             Headline(formatting.percent(scores[f"{name}_accuracy"]), f"{words} accuracy", _standard_error(scores, name))
             for name, words in OBJECTIVES.items()
@@ -74,8 +70,7 @@ def story(artifact: Artifact) -> Story:
     metrics = artifact.lines("metrics.jsonl")
     course = _from_init(Course.of(metrics, artifact.lines("timing.jsonl")), scores)
     left_out = [line["step"] for line in metrics if line["kind"] == "left_out"]
-    main = predicting(scores)
-    gain = formatting.than_unigram(scores["unigram_loss"] - scores[f"{main}_loss"])
+    gain = formatting.than_unigram(scores["unigram_loss"] - scores["mlm_loss"])
     keys = dict.fromkeys(key for line in course.train for key in line)
     rates = {key.partition("/")[2] or "all others": key for key in keys if key.split("/")[0] == "learning_rate"}
     return Story(
@@ -87,9 +82,9 @@ def story(artifact: Artifact) -> Story:
             Section(
                 "Training loss",
                 (
-                    *_losses(course, main),
-                    *_losses(course, main, time=True),
-                    *(curve for name in OBJECTIVES if name != main for curve in _losses(course, name)),
+                    *_losses(course, "mlm"),
+                    *_losses(course, "mlm", time=True),
+                    *(curve for name in OBJECTIVES if name != "mlm" for curve in _losses(course, name)),
                 ),
                 _without_update(left_out),
             ),
@@ -138,7 +133,7 @@ def _lede(scores: Json, course: Course, init: str | None) -> str:
     waiting = course.waiting
     waited = "" if waiting is None else f" The device waited {formatting.percent(waiting)} of the time for rows."
     return (
-        f"{'Next' if 'clm_loss' in scores else 'Masked'}-piece prediction on held-out text by a model{size}{after}. "
+        f"Masked-piece prediction on held-out text by a model{size}{after}. "
         f"The unigram baseline predicts from piece frequencies only.{began}{waited}"
     )
 
@@ -206,11 +201,10 @@ def _heldout(course: Course, scores: Json) -> Iterator[Element]:
     lines = course.heldout
     if len(lines) < 2:  # shown in the table
         return
-    masks = "" if "clm_loss" in scores else "Fixed masks; every selected piece becomes [MASK]. "
-    note = f"{masks}Unigram: piece frequencies of the training shards."
+    note = "Fixed masks; every selected piece becomes [MASK]. Unigram: piece frequencies of the training shards."
     unigram = float(scores["unigram_loss"])
-    last, main = lines[-1], predicting(lines[-1])
-    title, key = f"Held-out {OBJECTIVES[main]} loss", {"model": f"{main}_loss"}
+    last = lines[-1]
+    title, key = "Held-out MLM loss", {"model": "mlm_loss"}
     yield from _curves(title, course, lines, key, y="nats", level=unigram, note=note)
     yield from _curves(f"{title} over time", course, lines, key, y="nats", level=unigram, time=True)
     present = {name: words for name, words in OBJECTIVES.items() if last.get(f"{name}_count")}
@@ -296,11 +290,10 @@ def _table(course: Course) -> Iterator[Element]:
         columns.append(("pieces", [formatting.compact(number) for number in pieces.tolist()]))
     if (seconds := course.seconds(shown)) is not None:
         columns.append(("time", [formatting.duration(number) for number in seconds.tolist()]))
-    main = predicting(lines[-1])
     for name, words in OBJECTIVES.items():
         if any(f"{name}_loss" in line for line in shown):
             columns.append((f"{words} loss", [formatting.decimal(line.get(f"{name}_loss"), 3) for line in shown]))
-            if name == main:
+            if name == "mlm":
                 columns.append(("unigram", [formatting.decimal(line["unigram_loss"], 3) for line in shown]))
             columns.append((f"{words} accuracy", [formatting.percent(line.get(f"{name}_accuracy")) for line in shown]))
     head, cells = zip(*columns, strict=True)

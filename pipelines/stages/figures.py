@@ -36,15 +36,14 @@ def shard(folder: Path, counts: Counts) -> Lines:
 
 def pretrain(folder: Path, counts: Counts) -> Lines:
     from pipelines.reports import formatting
-    from pipelines.reports.labels import OBJECTIVES, predicting
+    from pipelines.reports.labels import OBJECTIVES
 
     scores = _json(folder / "scores.json")
-    main = predicting(scores)
-    loss, before = scores[f"{main}_loss"], scores.get(f"init_{main}_loss")
+    loss, before = scores["mlm_loss"], scores.get("init_mlm_loss")
     compared = formatting.than_unigram(scores["unigram_loss"] - loss)
-    yield f"held-out {main.upper()} loss", f"{loss:.2f}, {compared} ({scores['unigram_loss']:.2f})"
+    yield "held-out MLM loss", f"{loss:.2f}, {compared} ({scores['unigram_loss']:.2f})"
     if before is not None:
-        yield f"held-out {main.upper()} loss before training", f"{before:.2f}"
+        yield "held-out MLM loss before training", f"{before:.2f}"
     for name, words in OBJECTIVES.items():
         if count := scores.get(f"{name}_count"):
             yield f"held-out {words} accuracy", f"{scores[f'{name}_accuracy']:.1%} of {count:,}"

@@ -61,7 +61,7 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     ids, unigram = _special_ids(tokenizer), piece_counts(shards)
     phases = training_phases(settings, shards, ids, unigram)
     held_out = evaluation_batches(settings, shards, ids, unigram)
-    shown = [] if "clm" in settings.objectives else choose_samples(_heldout_rows(settings, shards, ids, unigram))
+    shown = choose_samples(_heldout_rows(settings, shards, ids, unigram))
     samples = Samples(output / "samples.jsonl", shown, tokenizer)
 
     # Initialize the model: random weights, Kiwi's vectors, or the weights of the recipe's `init`.

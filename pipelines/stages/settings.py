@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from operator import not_
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -155,7 +155,6 @@ class TransformersSection(BaseModel, frozen=True, extra="forbid"):
 
     architecture: Literal["transformers"]
     transformers: TheirConfig
-    causal: ClassVar[bool] = False
 
     @model_validator(mode="before")
     @classmethod
@@ -233,8 +232,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     )
     objectives: tuple[ObjectiveName, ...] = Field(
         ("mlm", "nsp"),
-        description="objectives to train jointly: mlm, nsp, sop, spans, rtd, distill, clm "
-        "(korbert/pretraining/objectives)",
+        description="objectives to train jointly: mlm, nsp, sop, spans, rtd, distill (korbert/pretraining/objectives)",
     )
     head: HeadSettings = HeadSettings()
     masking: MaskingSettings = MaskingSettings()
@@ -272,18 +270,12 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     @model_validator(mode="after")
     def _encoder_fits(self) -> Self:
         if isinstance(self.encoder, TransformersSection):
-            own = [name for name in ("rtd", "clm") if name in self.objectives]
+            own = "rtd" in self.objectives
             if own or (self.distill.teacher and self.distill.begin):
                 raise ValueError(
-                    f"{own[0] if own else 'distill.begin'} needs an encoder of korbert, not one of transformers:"
+                    f"{'rtd' if own else 'distill.begin'} needs an encoder of korbert, not one of transformers:"
                     " leave it out, or set encoder.architecture"
                 )
-        causal = self.encoder.causal
-        if causal != ("clm" in self.objectives):
-            raise ValueError(
-                f"encoder.causal = {str(causal).lower()} with objectives {list(self.objectives)}:"
-                " clm needs an encoder that reads from left to right, the others one that does not"
-            )
         if self.embeddings == "kiwi" and (self.init or (self.distill.teacher and self.distill.begin)):
             raise ValueError(
                 "embeddings = 'kiwi' beside init or a teacher's weights: leave it out, they have their own"

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 import korbert
-from korbert.errors import ModelError
 from korbert.modeling.storage import load_model, read_config
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.kiwi_vectors import piece_vectors
@@ -25,7 +24,6 @@ from tests.whole.conftest import Whole
         (["mlm", "spans"], "[pretrain.spans]\nrarity = 0.0\n", {"mlm", "spans"}),
         (["rtd", "nsp"], '[pretrain.head]\nkind = "sampled"\nnegatives = 64\n', {"mlm", "rtd", "nsp"}),
         (["mlm", "distill"], '[pretrain.distill]\nteacher = "before/pretrain"\n', {"mlm", "distill"}),
-        (["clm"], "", {"clm"}),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
@@ -36,9 +34,8 @@ def test_objectives(
     shutil.copytree(data, folder)
     shutil.copytree(whole.folder / "pretrain", folder / "before" / "pretrain")
     text = (folder / "tiny.toml").read_text(encoding="utf-8")
-    causal = "causal = true\n" if "clm" in objectives else ""
     text = text.replace("[pretrain]\n", f"[pretrain]\nobjectives = {json.dumps(objectives)}\n")
-    text = text.replace("[pretrain.encoder]\n", f"{more}[pretrain.encoder]\n{causal}")
+    text = text.replace("[pretrain.encoder]\n", f"{more}[pretrain.encoder]\n")
     (folder / "other.toml").write_text(text, encoding="utf-8")
     made = Whole(folder / "other.toml", tmp_path / "artifacts")
     for stage in ("clean", "analyze", "vocab", "shard"):
@@ -48,8 +45,7 @@ def test_objectives(
 
     scores = json.loads((made.folder / "pretrain" / "scores.json").read_text(encoding="utf-8"))
     assert {name.removesuffix("_loss") for name in scores if name.endswith("_loss")} == figures | {"unigram"}
-    main = "clm" if "clm" in figures else "mlm"
-    assert scores[f"{main}_loss"] < scores["unigram_loss"] + 2  # of 60 steps nothing more is asked
+    assert scores["mlm_loss"] < scores["unigram_loss"] + 2  # of 60 steps nothing more is asked
     page = (made.folder / "pretrain" / "report.html").read_text(encoding="utf-8")
     for name, words in OBJECTIVES.items():
         assert (f"{words} accuracy" in page) == (name in figures)
@@ -61,11 +57,6 @@ def test_objectives(
         token = load_model(made.folder / "pretrain" / "model")[0].encoder.token_weight
         assert load_model(model)[0].encoder.token_weight.equal(token)
         assert korbert.load(made.folder / "pretrain" / "model").embed("오늘 정말 좋다").ndim == 1  # and nothing more
-    if "clm" in objectives:
-        assert "korbert fill" not in page
-        with pytest.raises(ModelError, match="is causal"):
-            korbert.load(model)
-        return
     assert len(korbert.load(model).fill("오늘 [MASK] 좋다")[0]) == 5
     assert "korbert fill" in page
 

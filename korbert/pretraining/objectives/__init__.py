@@ -3,7 +3,6 @@
 | name | predicts | row | head |
 |---|---|---|---|
 | mlm | masked pieces (Devlin et al. 2019) | masking.py | vocabulary.py |
-| clm | each piece from those before it | masking.py | vocabulary.py |
 | nsp | whether B follows A (Devlin et al. 2019) | pairs.py | two classes |
 | sop | whether A and B are in order (Lan et al. 2020) | pairs.py | two classes |
 | spans | where a hidden span occurs again (Ram et al. 2021) | spans.py | that of a reader |

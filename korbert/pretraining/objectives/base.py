@@ -34,10 +34,11 @@ class Objective:
 
 
 class Prediction(Objective):
-    """Pieces, from the vectors at label_places: masked ones (mlm), or with causal attention the next one (clm)."""
+    """Masked pieces, from the vectors at label_places."""
 
-    def __init__(self, name: str, z_loss: float = 0.0) -> None:
-        self.name = name
+    name = "mlm"
+
+    def __init__(self, z_loss: float = 0.0) -> None:
         self._z_loss = z_loss
 
     def places(self, batch: Batch, rows: Rows) -> Tensor:

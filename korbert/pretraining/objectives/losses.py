@@ -49,8 +49,7 @@ class PretrainingLoss:
         distillation: Distillation | None = None,
     ) -> None:
         known: dict[str, Objective] = {
-            "mlm": Prediction("mlm", z_loss),
-            "clm": Prediction("clm", z_loss),
+            "mlm": Prediction(z_loss),
             "nsp": Pairing("nsp"),
             "sop": Pairing("sop"),
             "spans": SpanSelection(),

@@ -76,7 +76,7 @@ class ReplacementLoss:
 
     def __init__(self, settings: ReplacementSettings, pairing: str | None = None, z_loss: float = 0.0) -> None:
         self._weight = settings.weight
-        self._prediction = Prediction("mlm", z_loss)
+        self._prediction = Prediction(z_loss)
         self._pairing = Pairing(pairing) if pairing else None
 
     def __call__(self, model: Any, batch: Batch) -> dict[str, Tensor]:

@@ -107,12 +107,6 @@ def test_queries_and_keys_make_the_weights(found: Attention) -> None:
     np.testing.assert_allclose(found.weights, exponents / exponents.sum(axis=-1, keepdims=True), atol=1e-5)
 
 
-def test_an_encoder_that_reads_from_left_to_right_looks_at_nothing_behind(tiny_tokenizer: Tokenizer) -> None:
-    found = attention(model_of(tiny_tokenizer, causal=True), tiny_tokenizer, TEXT)
-    assert not np.triu(found.weights, 1).any()
-    np.testing.assert_allclose(found.weights.sum(axis=-1), 1, atol=1e-5)
-
-
 def test_looking_leaves_the_encoder_as_it_was(tiny_tokenizer: Tokenizer) -> None:
     model = model_of(tiny_tokenizer)
     attention(model, tiny_tokenizer, TEXT)
