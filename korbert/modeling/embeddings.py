@@ -8,7 +8,7 @@ from korbert.modeling.config import BOUNDARY_LEVELS, EncoderConfig
 from korbert.modeling.rows import Rows
 from korbert.tokenization.vocabulary import FIRST_PIECE
 
-__all__ = ["OVERLAP", "Embeddings", "in_both"]
+__all__ = ["OVERLAP", "Embeddings", "in_both", "scaled_overlap"]
 
 OVERLAP = "embeddings.overlap.weight"  # its key in an encoder's state dict
 
@@ -73,6 +73,14 @@ class Embeddings(nn.Module):
             hidden = hidden + self.overlap.weight * in_both(input_ids, rows, token_type_ids)[:, None]
         projected: Tensor = self.projection(self.dropout(self.norm(hidden)))
         return projected
+
+
+def scaled_overlap(overlap: Tensor, tokens: Tensor) -> Tensor:
+    """A random overlap embedding, scaled to the mean norm of the token embeddings: from zeros it would take hundreds
+    of steps to matter. overlap: (1, E); tokens: (V, E).
+    """
+    scaled: Tensor = overlap * tokens.norm(dim=1).mean() / overlap.norm()
+    return scaled
 
 
 def in_both(ids: Tensor, rows: Rows, segments: Tensor) -> Tensor:

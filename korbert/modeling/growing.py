@@ -10,6 +10,7 @@ from torch import Tensor
 
 from korbert.errors import ModelError
 from korbert.modeling.config import AnyConfig, EncoderConfig, TransformersConfig, parse_config
+from korbert.modeling.embeddings import OVERLAP, scaled_overlap
 from korbert.modeling.models import PretrainingModel
 from korbert.modeling.storage import load_model, read_config
 from korbert.tokenization import Tokenizer
@@ -22,7 +23,8 @@ _THEIRS_MAY_DIFFER = {"vocab_size", "n_words", "transformers_version", "layerdro
 
 
 def take_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) -> None:
-    """Replaces all weights with those of the pretraining model in `folder`; heads that it lacks stay as they are.
+    """Replaces all weights with those of the pretraining model in `folder`; heads that it lacks stay as they are, and
+    so does the direction of an overlap embedding.
 
     tokenizer: that of `model`: the folder's, or the folder's extended by extending.extended. Raises ModelError for any
     other tokenizer, for an encoder that differs in more than dropout, and as load_model.
@@ -35,6 +37,9 @@ def take_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) ->
     names = [name for name, weight in model.named_parameters() if weight is model.encoder.token_weight]
     by_entry, added = {*names, "mlm.bias"}, new_entries(tokenizer, base)
     weights, own = grown(theirs.state_dict(), by_entry, base.vocab_size, added), model.state_dict()
+    overlap = f"encoder.{OVERLAP}"
+    if overlap in own.keys() - weights.keys():
+        weights[overlap] = scaled_overlap(own[overlap], theirs.encoder.token_weight.detach())
     model.load_state_dict(own | {name: tensor for name, tensor in weights.items() if name in own})
 
 
@@ -76,11 +81,13 @@ def check_encoder(config: AnyConfig, folder: Path) -> None:
     """ModelError if the model in `folder` is of another kind, or if its encoder differs; names each difference.
 
     Dropout and the deviation of initial weights may differ, as may the maximum length in `modern`, whose positions
-    have no weights. Encoders of `transformers` are compared by their own config.
+    have no weights, and only the recipe may have an overlap embedding. Encoders of `transformers` are compared by their own config.
     """
     theirs = pretrained_encoder(folder)
     if isinstance(config, EncoderConfig) and isinstance(theirs, EncoderConfig):
         free = _MAY_DIFFER | ({"max_position_embeddings"} if config.architecture == "modern" else set())
+        if not theirs.overlap_embedding:
+            free.add("overlap_embedding")
         if config.embedding_size is theirs.embedding_size is None:
             free.add("embedding_size")
         names = [name for name in EncoderConfig.model_fields if name not in free]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from korbert.errors import ModelError
 from korbert.modeling.adapter import TransformersEncoder, encoder_of
 from korbert.modeling.config import AnyConfig
-from korbert.modeling.embeddings import OVERLAP
+from korbert.modeling.embeddings import OVERLAP, scaled_overlap
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.features import FeatureModel
 from korbert.modeling.heads import (
@@ -386,13 +386,12 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
 
     As in `transformers`, that is the NSP pooler for `bert` and the MLM transform for `modern`, unless embeddings are
     narrower than the encoder. A reading model takes the whole head pretrained on spans.
-    An overlap embedding that only `model` has is scaled to the mean norm of the token embeddings: from zeros it would
-    take hundreds of steps to matter. ModelError if the encoders differ in more than that and dropout.
+    An overlap embedding that only `model` has keeps its direction (scaled_overlap). ModelError if the encoders differ in
+    more than that and dropout.
     """
     theirs, ours = pretrained.encoder.state_dict(), model.encoder.state_dict()
     if OVERLAP in ours.keys() - theirs.keys():
-        drawn, tokens = ours[OVERLAP], theirs["embeddings.token.weight"]
-        theirs[OVERLAP] = drawn * tokens.norm(dim=1).mean() / drawn.norm()
+        theirs[OVERLAP] = scaled_overlap(ours[OVERLAP], theirs["embeddings.token.weight"])
     for name in sorted(theirs.keys() | ours.keys()):
         here, there = ours.get(name), theirs.get(name)
         if here is None or there is None or here.shape != there.shape:

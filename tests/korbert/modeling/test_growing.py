@@ -125,6 +125,24 @@ def test_another_encoder_is_refused(
     assert message in str(refusal.value)
 
 
+def test_an_overlap_embedding_may_be_added_but_not_lost(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    plain, marked = (config(tiny_tokenizer, overlap_embedding=given) for given in (False, True))
+    save_model(tmp_path / "plain", drawn(plain), tiny_tokenizer)
+    model = drawn(marked, seed=2)
+    before = model.encoder.embeddings.overlap.weight.detach().clone()
+    take_weights(model, tiny_tokenizer, tmp_path / "plain")
+    after, tokens = model.encoder.embeddings.overlap.weight, model.encoder.token_weight
+    torch.testing.assert_close(after / after.norm(), before / before.norm())
+    torch.testing.assert_close(after.norm(), tokens.norm(dim=1).mean())
+
+    save_model(tmp_path / "marked", model, tiny_tokenizer)
+    again = drawn(marked, seed=3)
+    take_weights(again, tiny_tokenizer, tmp_path / "marked")
+    assert torch.equal(again.encoder.embeddings.overlap.weight, after)
+    with pytest.raises(ModelError, match="overlap_embedding: False in the recipe, True in the model"):
+        take_weights(drawn(plain), tiny_tokenizer, tmp_path / "marked")
+
+
 def test_an_embedding_as_wide_as_the_encoder_may_be_named(
     source: tuple[Path, PretrainingModel], tiny_tokenizer: Tokenizer
 ) -> None:
