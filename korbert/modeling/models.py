@@ -385,7 +385,7 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
     """Copies the encoder weights of `pretrained` into `model`, and those of a matching head, if there is one.
 
     As in `transformers`, that is the NSP pooler for `bert` and the MLM transform for `modern`, unless embeddings are
-    narrower than the encoder. A reading model takes the whole head pretrained on spans.
+    narrower than the encoder. A reading model takes the whole head of another one, or the one pretrained on spans.
     An overlap embedding that only `model` has keeps its direction (scaled_overlap). ModelError if the encoders differ in
     more than that and dropout.
     """
@@ -400,9 +400,10 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
                 " build the model with the config of the pretrained encoder"
             )
     model.encoder.load_state_dict(theirs)
-    if isinstance(pretrained, PretrainingModel) and pretrained.reader and isinstance(model, ReadingModel):
-        model.head.load_state_dict(pretrained.reader.head.state_dict())
-        model.classifier.load_state_dict(pretrained.reader.classifier.state_dict())
+    reader = pretrained if isinstance(pretrained, ReadingModel) else getattr(pretrained, "reader", None)
+    if isinstance(model, ReadingModel) and reader is not None:
+        model.head.load_state_dict(reader.head.state_dict())
+        model.classifier.load_state_dict(reader.classifier.state_dict())
     elif isinstance(pretrained, PretrainingModel) and isinstance(
         model, ClassificationModel | ReadingModel | SlotsModel | TaggingModel
     ):

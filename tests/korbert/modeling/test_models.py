@@ -183,6 +183,14 @@ def test_take_encoder_of_a_model_that_is_no_pretraining_one(architecture):
     assert torch.equal(model.encoder.embeddings.token.weight, source.encoder.embeddings.token.weight)
 
 
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_reader_goes_on_with_its_head(architecture):
+    source, model = (ReadingModel(small(architecture), seeded(seed)) for seed in (1, 2))
+    init_encoder_from(model, source)
+    ours, theirs = model.state_dict(), source.state_dict()
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
