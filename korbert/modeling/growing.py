@@ -81,7 +81,8 @@ def check_encoder(config: AnyConfig, folder: Path) -> None:
     """ModelError if the model in `folder` is of another kind, or if its encoder differs; names each difference.
 
     Dropout and the deviation of initial weights may differ, as may the maximum length in `modern`, whose positions
-    have no weights, and only the recipe may have an overlap embedding. Encoders of `transformers` are compared by their own config.
+    have no weights, and only the recipe may have an overlap embedding. Encoders of `transformers` are compared by
+    their own config.
     """
     theirs = pretrained_encoder(folder)
     if isinstance(config, EncoderConfig) and isinstance(theirs, EncoderConfig):

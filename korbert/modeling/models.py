@@ -386,8 +386,8 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
 
     As in `transformers`, that is the NSP pooler for `bert` and the MLM transform for `modern`, unless embeddings are
     narrower than the encoder. A reading model takes the whole head of another one, or the one pretrained on spans.
-    An overlap embedding that only `model` has keeps its direction (scaled_overlap). ModelError if the encoders differ in
-    more than that and dropout.
+    An overlap embedding that only `model` has keeps its direction (scaled_overlap). ModelError if the encoders differ
+    in more than that and dropout.
     """
     theirs, ours = pretrained.encoder.state_dict(), model.encoder.state_dict()
     if OVERLAP in ours.keys() - theirs.keys():

@@ -30,7 +30,7 @@ def model_of(layers, seed, width=32, architecture="modern"):
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
     )
-    return PretrainingModel(config, torch.Generator().manual_seed(seed), ("mlm",))
+    return PretrainingModel(config, torch.Generator().manual_seed(seed))
 
 
 def batch_of(corpus, ids, micro_batches=1, negatives=None):
