@@ -63,8 +63,8 @@ def test_every_way_of_the_file_loads(trials: ModuleType) -> None:
     assert len({one.model_dump_json() for one in settings.values()}) == len(listed.ways) >= 13
     sizes = {way: one.encoder for way, one in settings.items() if "x" in way}
     assert {f"{one.num_hidden_layers}x{one.hidden_size}" for one in sizes.values()} == sizes.keys()
-    assert {way: listed.first_like(way) for way in ("base", "muon", "6x256", "narrow")} == {
-        "base": "base", "muon": "base", "6x256": "6x256", "narrow": "narrow",
+    assert {way: listed.first_like(way) for way in ("mini", "muon", "6x256", "narrow")} == {
+        "mini": "mini", "muon": "mini", "6x256": "6x256", "narrow": "narrow",
     }  # fmt: skip
     changes = [f"tasks.{task}.init=/m" for task in listed.task_names()]
     assert recipes.load(listed.tasks, changes).section("tasks.nsmc").train_rows == 20_000
@@ -80,6 +80,7 @@ def test_steps_of_all_phases_are_scaled_to_the_time(trials: ModuleType) -> None:
     ("old", "new", "said"),
     [
         ('base = "plain"', 'base = "none"', "base 'none' is none of the ways plain, hidden"),
+        ("seeds = [1]", 'steps_of = "none"', "steps_of 'none' is none of the ways plain, hidden"),
         ("pretrain.masking.rate=0.3", "vocab.size=500", "vocab.size=500: the ways share their shards"),
     ],
 )
@@ -123,6 +124,11 @@ def test_ways_are_timed_against_the_base_of_their_round(
     more.calibrate(["added"], rounds=1, seconds=1)
     assert more.steps("added") == trials.steps_within(60, 50, phases)
     assert more.steps("plain") == bench.steps("plain")
+
+    alike = TRIALS.format(recipe="demo").replace("seeds = [1]", 'steps_of = "hidden"')
+    path.write_text(alike, encoding="utf-8")
+    assert trials.Bench(trials.Trials.load(path), tmp_path, tmp_path, 1).steps("plain") == bench.steps("hidden")
+    path.write_text(TRIALS.format(recipe="demo") + '[ways.added]\nset = ["pretrain.seed=7"]\n', encoding="utf-8")
 
     path.write_text(path.read_text(encoding="utf-8").replace("seed=7", "seed=8"), encoding="utf-8")
     with pytest.raises(SystemExit, match="give other settings another name"):
