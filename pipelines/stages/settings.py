@@ -208,7 +208,8 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     seed: int = Field(0, ge=0, description="random seed of weights, rows and masks")
     init: str = Field(
         "",
-        description="folder of a pretrained model to continue from; tokenizer and encoder must match it",
+        description="folder of a pretrained model to continue from: same tokenizer and encoder, which may have more "
+        "layers if it is `modern`",
     )
     embeddings: Literal["drawn", "kiwi"] = Field(
         "drawn",

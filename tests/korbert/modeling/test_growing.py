@@ -103,9 +103,10 @@ def test_rows_keep_the_width_of_their_table() -> None:
         ({"hidden_size": 32}, "its encoder differs: hidden_size: 32 in the recipe, 16 in the model"),
         ({"embedding_size": 12}, "embedding_size: 12 in the recipe, "),
         (
-            {"num_hidden_layers": 3, "intermediate_size": 48},
-            "num_hidden_layers: 3 in the recipe, 2 in the model; intermediate_size: 48 in the recipe, 24 in the model",
+            {"num_hidden_layers": 1, "layer_groups": None, "intermediate_size": 48},
+            "num_hidden_layers: 1 in the recipe, 2 in the model; ",
         ),
+        ({"intermediate_size": 48}, "intermediate_size: 48 in the recipe, 24 in the model"),
         ({"boundary_embedding": True}, "boundary_embedding: True in the recipe, False in the model"),
         ({"layer_norm_eps": 1e-3}, "layer_norm_eps: 0.001 in the recipe"),
     ],
@@ -123,6 +124,29 @@ def test_another_encoder_is_refused(
     with pytest.raises(ModelError) as refusal:
         take_weights(drawn(other), tiny_tokenizer, folder)
     assert message in str(refusal.value)
+
+
+def test_added_layers_of_modern_change_no_vector_at_first(
+    source: tuple[Path, PretrainingModel], tiny_tokenizer: Tokenizer
+) -> None:
+    folder, theirs = source
+    deeper = drawn(theirs.config.model_copy(update={"num_hidden_layers": 4}), seed=2)
+    if theirs.config.architecture == "bert":
+        with pytest.raises(ModelError, match="num_hidden_layers: 4 in the recipe, 2 in the model"):
+            take_weights(deeper, tiny_tokenizer, folder)
+        return
+    take_weights(deeper, tiny_tokenizer, folder)
+    with torch.no_grad():
+        assert all(map(torch.equal, deeper(IDS), theirs(IDS)))
+
+    deeper(IDS)[0].sum().backward()  # the zeros are a start, not an end
+    assert all(
+        layer.down.weight.grad.any() and layer.attention.output.weight.grad.any() for layer in deeper.encoder.layers
+    )
+
+    shared = drawn(theirs.config.model_copy(update={"num_hidden_layers": 4, "layer_groups": 2}))
+    with pytest.raises(ModelError, match="num_hidden_layers: 4 in the recipe, 2 in the model; layer_groups: 2 "):
+        take_weights(shared, tiny_tokenizer, folder)
 
 
 def test_an_overlap_embedding_may_be_added_but_not_lost(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
