@@ -7,14 +7,16 @@ __all__ = ["right_answers"]
 
 
 def right_answers(row: Row) -> list[Answer]:
-    """The answers of a row with `context` and `answers` (from cells.answers), each with its position; empty for none.
+    """The answers of a row with `context` and `answers`, each with its position; empty for none.
+
+    `answers` are those of cells.answers, or the same pairs read back from predictions.jsonl.
 
     A question has no answer if `answers` is None or has no visible text, or if `impossible` is true, whatever its
     answers: KLUE-MRC's rows in `datasets` hold plausible ones there. An answer without a position is placed at its
     first occurrence in the context. ValueError for an answer not in the context, and for no answer if `impossible` is
     false.
     """
-    given = [one for one in row.get("answers") or () if not cells.is_empty(one.text)]
+    given = [(text, start) for text, start in row.get("answers") or () if not cells.is_empty(text)]
     if row.get("impossible"):
         return []
     if not given and row.get("impossible") is False:

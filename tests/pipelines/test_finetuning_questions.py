@@ -22,6 +22,7 @@ from pipelines.finetuning import run
 from pipelines.runtime import Runtime
 from pipelines.stages import Inputs
 from pipelines.submission import submit
+from pipelines.task_comparing import compare_tasks
 
 RIVER = (
     "한강은 태백산맥에서 시작해 서울을 지나 황해로 흐른다. 길이는 494킬로미터이고, 예전에는 아리수라고도 불렸다."
@@ -124,6 +125,11 @@ def test_ten_questions_of_a_table(learn: Callable[..., Path], tmp_path: Path) ->
         (kept,) = line["predictions"]["pretrained"]
         assert (kept["answer"], (kept["start"], kept["end"])) == (one["answer"], one["span"])
         assert [kept["score"], kept["no_answer_score"]] == pytest.approx([one["score"], one["no_answer_score"]], 1e-4)
+
+    compared = compare_tasks(
+        [folder, folder], ["pretrained", "no_answer"]
+    )  # reads the rows back from predictions.jsonl
+    assert [one["difference"] for one in compared.scores["comparisons"]] == [pytest.approx(1.0 - 0.4)]
 
     task = read_config(folder)["task"]
     assert {name: task[name] for name in ("kind", "max_length", "stride", "unanswerable")} == {
