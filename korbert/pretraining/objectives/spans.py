@@ -4,6 +4,9 @@ Where a span of several morphemes occurs in two sentences of a passage, one of t
 with [MASK] in the place of the span, and the rest of the passage the context. One occurrence of the span stays there,
 the others are hidden, too. The head points at the one that stayed, as that of `korquad` points at an answer; in the
 paper one token of the passage itself asks, and a head of its own answers.
+
+Nothing else is masked in such a row: masked language modelling learns from the other rows. With both in one row, a run
+of unmasked pieces gives the answer away.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,15 +34,10 @@ Pieces = tuple[NDArray[np.int64], NDArray[np.uint8]]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question and its context as pieces. answer: first and last piece of the context's span, from 0.
-
-    hidden_question, hidden_context: bool, where [MASK] stands for a span.
-    """
+    """A question and its context as pieces. answer: first and last piece of the context's span, from 0."""
 
     question: Pieces
     context: Pieces
-    hidden_question: NDArray[np.bool_]
-    hidden_context: NDArray[np.bool_]
     answer: tuple[int, int]
 
 
@@ -65,24 +63,17 @@ class RecurringSpans:
             first, behind = sentences.searchsorted((sentences[asking], sentences[asking] + 1))
 
             # What is hidden becomes one [MASK]; the sentence that asks leaves the passage.
-            stays, hidden = np.ones(len(ids), dtype=bool), np.zeros(len(ids), dtype=bool)
+            stays, shown = np.ones(len(ids), dtype=bool), ids.copy()
             for place in places[places != kept].tolist():
-                hidden[place] = True
+                shown[place] = self._mask_id
                 stays[place + 1 : place + length] = False
-            shown = np.where(hidden, self._mask_id, ids)
             asked = np.flatnonzero(stays[first:behind]) + first
             most = self._settings.max_query_pieces
             begin = max(0, min(int(asked.searchsorted(asking)) - most // 2, len(asked) - most))
             asked = asked[begin : begin + most]
             given = np.flatnonzero(stays & ((np.arange(len(ids)) < first) | (np.arange(len(ids)) >= behind)))
             at = int(given.searchsorted(kept))
-            return Asked(
-                (shown[asked], levels[asked]),
-                (shown[given], levels[given]),
-                hidden[asked],
-                hidden[given],
-                (at, at + length - 1),
-            )
+            return Asked((shown[asked], levels[asked]), (shown[given], levels[given]), (at, at + length - 1))
         return None
 
     def _recurring(
