@@ -26,12 +26,12 @@ def take_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) ->
     """Replaces all weights with those of the pretraining model in `folder`; heads that it lacks stay as they are, and
     so does the direction of an overlap embedding.
 
-    Layers beyond the folder's last one return their input at first: their output projections are set to zero, the rest
-    of them stays as drawn. The grown model thus computes the same vectors before it is trained further (compare the
-    block expansion of LLaMA Pro, Wu et al. 2024, which copies layers).
+    What the model has beyond the folder's changes no vector before it is trained: an added boundary embedding is zero,
+    and layers beyond the folder's last one return their input, as their output projections are zero; the rest of them
+    stays as drawn (compare the block expansion of LLaMA Pro, Wu et al. 2024, which copies layers).
 
     tokenizer: that of `model`: the folder's, or the folder's extended by extending.extended. Raises ModelError for any
-    other tokenizer, for an encoder that differs in more than dropout and added layers, and as load_model.
+    other tokenizer, for another encoder (check_encoder), and as load_model.
     """
     check_encoder(model.config, folder)
     theirs, base = load_model(folder, "pretraining")
@@ -44,9 +44,12 @@ def take_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) ->
     overlap = f"encoder.{OVERLAP}"
     if overlap in own.keys() - weights.keys():
         weights[overlap] = scaled_overlap(own[overlap], theirs.encoder.token_weight.detach())
-    for number in range(theirs.config.num_hidden_layers, model.config.num_hidden_layers):  # of `modern`
-        for output in (f"encoder.layers.{number}.{part}.weight" for part in ("attention.output", "down")):
-            weights[output] = torch.zeros_like(own[output])
+    zero = [
+        f"encoder.layers.{number}.{part}.weight"
+        for number in range(theirs.config.num_hidden_layers, model.config.num_hidden_layers)  # of `modern`
+        for part in ("attention.output", "down")
+    ] + [name for name in ("encoder.embeddings.boundary.weight",) if name in own.keys() - weights.keys()]
+    weights |= {name: torch.zeros_like(own[name]) for name in zero}
     model.load_state_dict(own | {name: tensor for name, tensor in weights.items() if name in own})
 
 
@@ -87,10 +90,10 @@ def pretrained_encoder(folder: Path) -> AnyConfig:
 def check_encoder(config: AnyConfig, folder: Path) -> None:
     """ModelError if the model in `folder` is of another kind, or if its encoder differs; names each difference.
 
-    Dropout and the deviation of initial weights may differ, and only the recipe may have an overlap embedding. In
-    `modern` the maximum length may differ, as its positions have no weights, and the recipe may have more layers, as
-    a pre-norm layer can be added without changing the result; layers that share weights cannot be added. Encoders of
-    `transformers` are compared by their own config.
+    Dropout and the deviation of initial weights may differ, and the recipe alone may have an overlap or a boundary
+    embedding. In `modern` the maximum length may differ, as its positions have no weights, and the recipe may have more
+    layers, as a pre-norm layer can be added without changing the result; layers that share weights cannot be added.
+    Encoders of `transformers` are compared by their own config.
     """
     theirs = pretrained_encoder(folder)
     if isinstance(config, EncoderConfig) and isinstance(theirs, EncoderConfig):
@@ -99,8 +102,7 @@ def check_encoder(config: AnyConfig, folder: Path) -> None:
             free.add("max_position_embeddings")
             if config.layers_share == 1 and config.num_hidden_layers > theirs.num_hidden_layers:
                 free.add("num_hidden_layers")
-        if not theirs.overlap_embedding:
-            free.add("overlap_embedding")
+        free |= {name for name in ("overlap_embedding", "boundary_embedding") if not getattr(theirs, name)}
         if config.embedding_size is theirs.embedding_size is None:
             free.add("embedding_size")
         names = [name for name in EncoderConfig.model_fields if name not in free]

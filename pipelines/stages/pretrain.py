@@ -31,7 +31,6 @@ from korbert.pretraining.objectives.losses import Loss
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
 from korbert.pretraining.objectives.spans import RecurringSpans
 from korbert.pretraining.objectives.vocabulary import Negatives
-from korbert.tasks.layerwise import freeze
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.folder import RECORD
 from korbert.tokenization.kiwi_vectors import piece_vectors
@@ -79,7 +78,7 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
             before = evaluate(model.to(device).eval(), held_out, unigram, loss)
 
     if settings.frozen_embeddings:
-        freeze(model, 0)
+        model.encoder.token_weight.requires_grad_(False)
 
     def look(model: nn.Module, step: int) -> dict[str, float | int]:
         samples.write(model.generator if isinstance(model, ReplacementModel) else model, step)

@@ -107,7 +107,6 @@ def test_rows_keep_the_width_of_their_table() -> None:
             "num_hidden_layers: 1 in the recipe, 2 in the model; ",
         ),
         ({"intermediate_size": 48}, "intermediate_size: 48 in the recipe, 24 in the model"),
-        ({"boundary_embedding": True}, "boundary_embedding: True in the recipe, False in the model"),
         ({"layer_norm_eps": 1e-3}, "layer_norm_eps: 0.001 in the recipe"),
     ],
 )
@@ -147,6 +146,28 @@ def test_added_layers_of_modern_change_no_vector_at_first(
     shared = drawn(theirs.config.model_copy(update={"num_hidden_layers": 4, "layer_groups": 2}))
     with pytest.raises(ModelError, match="num_hidden_layers: 4 in the recipe, 2 in the model; layer_groups: 2 "):
         take_weights(shared, tiny_tokenizer, folder)
+
+
+def test_an_added_boundary_embedding_changes_no_vector_at_first(
+    source: tuple[Path, PretrainingModel], tiny_tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    folder, theirs = source
+    marked = theirs.config.model_copy(update={"boundary_embedding": True})
+    model = drawn(marked, seed=2)
+    take_weights(model, tiny_tokenizer, folder)
+    boundaries = torch.tensor([[0, 3, 1, 2, 0]])
+    with torch.no_grad():
+        assert all(map(torch.equal, model(IDS, boundaries=boundaries), theirs(IDS)))
+    torch.nn.init.ones_(model.encoder.embeddings.boundary.weight[3])
+    with torch.no_grad():
+        assert not torch.equal(model(IDS, boundaries=boundaries)[0], theirs(IDS)[0])
+
+    save_model(tmp_path / "marked", model, tiny_tokenizer)
+    again = drawn(marked, seed=3)
+    take_weights(again, tiny_tokenizer, tmp_path / "marked")
+    assert torch.equal(again.encoder.embeddings.boundary.weight, model.encoder.embeddings.boundary.weight)
+    with pytest.raises(ModelError, match="boundary_embedding: False in the recipe, True in the model"):
+        take_weights(drawn(theirs.config), tiny_tokenizer, tmp_path / "marked")
 
 
 def test_an_overlap_embedding_may_be_added_but_not_lost(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
