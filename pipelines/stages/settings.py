@@ -208,8 +208,8 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     seed: int = Field(0, ge=0, description="random seed of weights, rows and masks")
     init: str = Field(
         "",
-        description="folder of a pretrained model to continue from, with the same tokenizer and encoder; layers, a "
-        "boundary and an overlap embedding may be added",
+        description="pretrained model to continue from: its tokenizer, and its encoder or one with layers or "
+        "embeddings added",
     )
     embeddings: Literal["drawn", "kiwi"] = Field(
         "drawn",
@@ -218,8 +218,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     )
     frozen_embeddings: bool = Field(
         False,
-        description="freeze the piece embeddings, which come from init or Kiwi; the model then packs small beside a "
-        "packed init",
+        description="freeze the piece embeddings of init or Kiwi; the model then packs small beside a packed init",
         exclude_if=not_,
     )
     encoder: Annotated[EncoderSection | TransformersSection, WrapValidator(_encoder_section)]

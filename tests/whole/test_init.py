@@ -138,8 +138,8 @@ def test_what_does_not_fit_is_refused_before_anything_starts(onward: Made, capsy
         assert nothing_was_made(made)
         return capsys.readouterr().err
 
-    other = "pretrain.encoder.hidden_size=64", "pretrain.encoder.num_hidden_layers=2"
-    assert "hidden_size: 64 in the recipe, 32 in the model; num_hidden_layers: 2 in the recipe, 1 in the" in refusal(
+    other = "pretrain.encoder.hidden_size=64", "pretrain.encoder.layer_norm_eps=1e-3"
+    assert "hidden_size: 64 in the recipe, 32 in the model; layer_norm_eps: 0.001 in the recipe, 1e-05 in" in refusal(
         *other
     )
     assert "pretrain.init: no folder nowhere in" in refusal("pretrain.init=nowhere")
