@@ -21,14 +21,16 @@ __all__ = ["check_encoder", "check_tokenizer", "grown", "pretrained_encoder", "t
 _MAY_DIFFER = {"vocab_size", "hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"}
 _THEIRS_MAY_DIFFER = {"vocab_size", "n_words", "transformers_version", "layerdrop", "initializer_std", "init_std"}
 
+_ZERO_WHERE_ADDED = ("embeddings.boundary.weight", "attention.output.weight", "down.weight")
+
 
 def take_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) -> None:
     """Replaces all weights with those of the pretraining model in `folder`; heads that it lacks stay as they are, and
     so does the direction of an overlap embedding.
 
-    What the model has beyond the folder's changes no vector before it is trained: an added boundary embedding is zero,
-    and layers beyond the folder's last one return their input, as their output projections are zero; the rest of them
-    stays as drawn (compare the block expansion of LLaMA Pro, Wu et al. 2024, which copies layers).
+    Added layers and an added boundary embedding change no vector before training. The boundary embedding starts at
+    zero. So do the output projections of the layers, which therefore return their input; their other weights stay as
+    drawn (compare the block expansion of LLaMA Pro, Wu et al. 2024, which copies layers).
 
     tokenizer: that of `model`: the folder's, or the folder's extended by extending.extended. Raises ModelError for any
     other tokenizer, for another encoder (check_encoder), and as load_model.
@@ -41,15 +43,11 @@ def take_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) ->
     names = [name for name, weight in model.named_parameters() if weight is model.encoder.token_weight]
     by_entry, added = {*names, "mlm.bias"}, new_entries(tokenizer, base)
     weights, own = grown(theirs.state_dict(), by_entry, base.vocab_size, added), model.state_dict()
-    overlap = f"encoder.{OVERLAP}"
-    if overlap in own.keys() - weights.keys():
-        weights[overlap] = scaled_overlap(own[overlap], theirs.encoder.token_weight.detach())
-    zero = [
-        f"encoder.layers.{number}.{part}.weight"
-        for number in range(theirs.config.num_hidden_layers, model.config.num_hidden_layers)  # of `modern`
-        for part in ("attention.output", "down")
-    ] + [name for name in ("encoder.embeddings.boundary.weight",) if name in own.keys() - weights.keys()]
-    weights |= {name: torch.zeros_like(own[name]) for name in zero}
+    for name in own.keys() - weights.keys():
+        if name == f"encoder.{OVERLAP}":
+            weights[name] = scaled_overlap(own[name], theirs.encoder.token_weight.detach())
+        elif name.startswith("encoder.") and name.endswith(_ZERO_WHERE_ADDED):
+            weights[name] = torch.zeros_like(own[name])
     model.load_state_dict(own | {name: tensor for name, tensor in weights.items() if name in own})
 
 

@@ -139,7 +139,7 @@ class PretrainingRows:
             segments = [self._pieces(*span) for span in (pair.first, pair.second) if span is not None]
         ids, boundaries, numbers, maskable = _framed(segments, self._ids)
         if asked:
-            maskable[:] = False  # it learns to find its answer and nothing else
+            maskable[:] = False  # the row only learns to find its answer
         row: Row = {
             "token_type_ids": numbers,
             "boundaries": boundaries.astype(np.int64),

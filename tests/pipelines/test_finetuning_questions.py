@@ -126,9 +126,7 @@ def test_ten_questions_of_a_table(learn: Callable[..., Path], tmp_path: Path) ->
         assert (kept["answer"], (kept["start"], kept["end"])) == (one["answer"], one["span"])
         assert [kept["score"], kept["no_answer_score"]] == pytest.approx([one["score"], one["no_answer_score"]], 1e-4)
 
-    compared = compare_tasks(
-        [folder, folder], ["pretrained", "no_answer"]
-    )  # reads the rows back from predictions.jsonl
+    compared = compare_tasks([folder, folder], ["pretrained", "no_answer"])  # on the rows of predictions.jsonl
     assert [one["difference"] for one in compared.scores["comparisons"]] == [pytest.approx(1.0 - 0.4)]
 
     task = read_config(folder)["task"]

@@ -5,8 +5,8 @@ with [MASK] in the place of the span, and the rest of the passage the context. O
 the others are hidden, too. The head points at the one that stayed, as that of `korquad` points at an answer; in the
 paper one token of the passage itself asks, and a head of its own answers.
 
-Nothing else is masked in such a row: masked language modelling learns from the other rows. With both in one row, a run
-of unmasked pieces gives the answer away.
+Nothing else is masked in such a row; masked language modelling learns from the others. Masking more would give the
+answer away, since the answer itself is never masked.
 """
 
 from collections.abc import Iterator, Sequence

@@ -106,7 +106,10 @@ def test_rows_keep_the_width_of_their_table() -> None:
             {"num_hidden_layers": 1, "layer_groups": None, "intermediate_size": 48},
             "num_hidden_layers: 1 in the recipe, 2 in the model; ",
         ),
-        ({"intermediate_size": 48}, "intermediate_size: 48 in the recipe, 24 in the model"),
+        (
+            {"intermediate_size": 48, "layer_norm_eps": 1e-3},
+            "intermediate_size: 48 in the recipe, 24 in the model; layer_norm_eps: 0.001 in the recipe",
+        ),
         ({"layer_norm_eps": 1e-3}, "layer_norm_eps: 0.001 in the recipe"),
     ],
 )
