@@ -5,7 +5,7 @@ import re
 import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -74,6 +74,8 @@ def _interruptible(connection: "DuckDBPyConnection") -> Iterator[None]:
     Python runs its signal handlers only after the query, which may take hours. The number of the signal, however, is
     written to a pipe at once, and a thread reads it there.
     """
+    import duckdb
+
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -84,7 +86,8 @@ def _interruptible(connection: "DuckDBPyConnection") -> Iterator[None]:
     def watch() -> None:
         while numbers := os.read(reading, 64):
             if not _ENDING.isdisjoint(numbers):
-                connection.interrupt()
+                with suppress(duckdb.ConnectionException):  # closed already: the signal came while this was ending
+                    connection.interrupt()
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()

@@ -4,7 +4,8 @@ Export, `export`:
 
 1. exporting.py checks the folder, and writes to a temporary folder before anything is replaced.
 2. configs.py converts our config to theirs, or refuses; conversion.py renames the weights.
-3. tokenization_korbert.py becomes the tokenizer's code, with modules of korbert.tokenization in place of its imports.
+3. tokenization_korbert.py becomes the tokenizer's code, with modules of korbert.tokenization in place of its imports;
+   modeling_korbert.py is the code of encoders with embeddings that ModernBERT lacks.
 4. check.py loads the result as its users do, and compares ids, outputs and pipelines with ours.
 
 Import, `load_transformers`: loading.py reads a folder as our model, with configs.py and conversion.py;

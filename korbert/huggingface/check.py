@@ -15,6 +15,7 @@ from torch import Tensor
 
 from korbert.errors import ModelError
 from korbert.huggingface.sentences import pooled
+from korbert.modeling.config import BOUNDARY_LEVELS
 from korbert.modeling.models import (
     ChoiceModel,
     ClassificationModel,
@@ -32,7 +33,7 @@ __all__ = ["TEXTS", "TOLERANCE", "compare", "transformers"]
 
 TOLERANCE = 1e-5  # of float32 scores; relative to the largest one if that is above 1
 
-_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "boundaries")
 
 TEXTS = (
     "아버지가 방에 들어가신다.",
@@ -59,15 +60,21 @@ def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float
                 raise ModelError(
                     f"export: its tokenizer encodes {text[:40]!r} as {others}, ours as {ours}: report this"
                 )
-        differences = _compare_outputs(model, tokenizer, folder)
+        differences = _compare_outputs(model, tokenizer, reads, folder)
         if use := _USES.get(model.kind):
             use(model, tokenizer, reads, folder)
     return differences
 
 
-def _compare_outputs(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float]:
-    (kind,) = json.loads((folder / "config.json").read_text(encoding="utf-8"))["architectures"]
-    theirs, report = getattr(transformers(), kind).from_pretrained(folder, output_loading_info=True)
+def _compare_outputs(model: Model, tokenizer: Tokenizer, reads: Any, folder: Path) -> dict[str, float]:
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (kind,) = config["architectures"]
+    if "auto_map" in config:
+        modules: Any = importlib.import_module("transformers.dynamic_module_utils")
+        their_class = modules.get_class_from_dynamic_module(f"modeling_korbert.{kind}", folder)
+    else:
+        their_class = getattr(transformers(), kind)
+    theirs, report = their_class.from_pretrained(folder, output_loading_info=True)
     if wrong := {key: sorted(keys) for key, keys in report.items() if keys}:
         raise ModelError(f"export: {kind} does not take all weights: {wrong}: report this as a fault")
     theirs.eval()
@@ -78,12 +85,17 @@ def _compare_outputs(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[s
     generator = torch.Generator().manual_seed(0)
     for length in sorted({min(8, longest), min(65, longest), longest}):
         ids = torch.randint(tokenizer.vocab_size, (2, length), generator=generator)
-        batches.append(dict(zip(_INPUTS, (ids, torch.ones_like(ids), torch.zeros_like(ids)), strict=True)))
+        half = length // 2
+        ids[:, half:] = ids[:, : length - half].flip(1)  # in both segments
+        segments = (torch.arange(length) >= half).long().expand(2, length)
+        levels = torch.randint(BOUNDARY_LEVELS, (2, length), generator=generator)
+        columns = ids, torch.ones_like(ids), segments, levels
+        batches.append(dict(zip(_INPUTS, columns, strict=True)))
 
     differences: dict[str, float] = {}
     for batch in batches:
         with torch.inference_mode():
-            others = _their_outputs(theirs, batch, segments=bool(model.config.type_vocab_size))
+            others = _their_outputs(theirs, batch, reads)
             ours = _our_outputs(model, batch)
         if "nsp_logits" not in others:  # some classes lack that head
             ours.pop("nsp_logits", None)
@@ -168,7 +180,7 @@ def _use_classifier(model: ClassificationModel, tokenizer: Tokenizer, theirs: An
 def _use_chooser(model: ChoiceModel, tokenizer: Tokenizer, theirs: Any, folder: Path) -> None:
     """The Auto classes on a text and two continuations: transformers has no pipeline for these."""
     texts, choices = ["아버지가 방에 들어가신다."] * 2, ["불을 켜신다.", "그리고 문을 닫고 주무신다."]
-    chooser = transformers().AutoModelForMultipleChoice.from_pretrained(folder).eval()
+    chooser = transformers().AutoModelForMultipleChoice.from_pretrained(folder, trust_remote_code=True).eval()
     rows = theirs(texts, choices, padding=True, return_tensors="pt")
     with torch.inference_mode():
         expected = model(**_rows(tokenizer, texts, choices))[:, 0]
@@ -180,7 +192,7 @@ def _use_reader(model: ReadingModel, tokenizer: Tokenizer, theirs: Any, folder: 
     """The Auto classes on a question and a context: transformers 5 has no pipeline for these."""
     question, context = "한글은 언제 만들어졌나?", "세종은 1443년에 한글을 만들었다."
     given = _rows(tokenizer, [question], [context])
-    reader = transformers().AutoModelForQuestionAnswering.from_pretrained(folder).eval()
+    reader = transformers().AutoModelForQuestionAnswering.from_pretrained(folder, trust_remote_code=True).eval()
     with torch.inference_mode():
         expected, got = model(**given), reader(**theirs(question, context, return_tensors="pt"))
     for name, ours, others in zip(("start", "end"), expected, (got.start_logits, got.end_logits), strict=True):
@@ -202,7 +214,7 @@ def _use_tagger(model: TaggingModel, tokenizer: Tokenizer, theirs: Any, folder: 
 
 def _use_embedder(model: EmbeddingModel, tokenizer: Tokenizer, theirs: Any, folder: Path) -> None:
     """AutoModel and the pooling that the files of sentence-transformers name give our vectors."""
-    encoder = transformers().AutoModel.from_pretrained(folder).eval()
+    encoder = transformers().AutoModel.from_pretrained(folder, trust_remote_code=True).eval()
     with torch.inference_mode():
         rows = theirs(list(TEXTS), padding=True, truncation=True, max_length=32, return_tensors="pt")
         hidden = encoder(**rows).last_hidden_state
@@ -244,8 +256,8 @@ def _our_outputs(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]
     return {"start_logits": start, "end_logits": end}
 
 
-def _their_outputs(theirs: Any, batch: Mapping[str, Tensor], *, segments: bool) -> dict[str, Tensor]:
-    known = batch if segments else {k: v for k, v in batch.items() if k != "token_type_ids"}
+def _their_outputs(theirs: Any, batch: Mapping[str, Tensor], reads: Any) -> dict[str, Tensor]:
+    known = {name: column for name, column in batch.items() if name in reads.model_input_names}
     if theirs.__class__.__name__.endswith("ForMultipleChoice"):  # (B, choices, T): one choice each
         known = {key: column[:, None] for key, column in known.items()}
     outputs = theirs(**known)

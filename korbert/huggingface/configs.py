@@ -6,21 +6,22 @@ from typing import Any
 from korbert.errors import ModelError
 from korbert.huggingface.conversion import LOADED, Family, family_of
 from korbert.modeling.config import EncoderConfig
+from korbert.tokenization.vocabulary import FIRST_PIECE
 
 __all__ = ["config_from_transformers", "config_to_transformers"]
 
 
 def config_to_transformers(config: EncoderConfig, kind: str) -> dict[str, Any]:
     """config.json for a model of that kind. ModelError if nothing in `transformers` computes the same."""
-    if config.boundary_embedding:
+    if config.boundary_embedding and config.architecture == "bert":
         raise ModelError(
-            "export: this encoder embeds boundaries (boundary_embedding = true), transformers has no such class:"
+            "export: this `bert` embeds boundaries (boundary_embedding = true), only a `modern` is exported with them:"
             " train one without, or use the model with korbert"
         )
-    if config.overlap_embedding:
+    if config.overlap_embedding and config.architecture == "bert":
         raise ModelError(
-            "export: this encoder marks the pieces that both texts of a pair have (overlap_embedding = true),"
-            " transformers has no such class: fine-tune with overlap = false, or use the model with korbert"
+            "export: this `bert` marks the pieces that both texts of a pair have (overlap_embedding = true), only a"
+            " `modern` is exported with that: fine-tune with overlap = false, or use the model with korbert"
         )
     shared = {
         "vocab_size": config.vocab_size,
@@ -85,8 +86,11 @@ def _modern_config(config: EncoderConfig) -> dict[str, Any]:
             f"export: this `modern` has {config.type_vocab_size} token types (type_vocab_size), ModernBERT has none:"
             " train one with type_vocab_size = 0, or use the model with korbert"
         )
-    return {
-        "model_type": "modernbert",
+    own = {name: getattr(config, name) for name in ("boundary_embedding", "overlap_embedding")}
+    named: dict[str, Any] = {"model_type": "modernbert"}
+    if any(own.values()):
+        named = {"model_type": "korbert-modernbert", "first_piece_id": FIRST_PIECE, **own}
+    return named | {
         "norm_eps": config.layer_norm_eps,
         "embedding_dropout": config.hidden_dropout_prob,
         "mlp_dropout": config.hidden_dropout_prob,
@@ -179,6 +183,8 @@ def _from_modern(theirs: Mapping[str, Any]) -> dict[str, Any]:
             raise ModelError(f"layer_types {types}: not global at every n-th layer, the first one included")
     return {
         "architecture": "modern",
+        "boundary_embedding": theirs.get("boundary_embedding", False),
+        "overlap_embedding": theirs.get("overlap_embedding", False),
         "pad_token_id": theirs.get("pad_token_id") or 0,
         "hidden_dropout_prob": theirs.get("mlp_dropout", 0.0),
         "attention_probs_dropout_prob": theirs.get("attention_dropout", 0.0),

@@ -30,6 +30,8 @@ _ENCODER: Mapping[Family, _Names] = {
     "bert": _below("bert"),
     "modern": {
         "encoder.embeddings.token": ("model.embeddings.tok_embeddings",),
+        "encoder.embeddings.boundary": ("model.embeddings.boundary",),  # these two: of modeling_korbert.py
+        "encoder.embeddings.overlap": ("model.embeddings.overlap",),
         "encoder.embeddings.norm": ("model.embeddings.norm",),
         "encoder.final_norm": ("model.final_norm",),
     },
@@ -148,6 +150,7 @@ CLASSES: Mapping[tuple[Family, str], str] = {
 """(family, kind of model) -> the class of `transformers` that is exported."""
 
 LOADED: Mapping[str, tuple[Family, str]] = {name: key for key, name in CLASSES.items()} | {
+    **{f"Korbert{name}": key for key, name in CLASSES.items() if key[0] == "modern"},
     "BertModel": ("bert", "pretraining"),
     "BertForMaskedLM": ("bert", "pretraining"),
     "BertForNextSentencePrediction": ("bert", "pretraining"),

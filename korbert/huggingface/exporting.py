@@ -13,7 +13,7 @@ from korbert.huggingface.configs import config_to_transformers
 from korbert.huggingface.conversion import CLASSES, family_of, to_transformers
 from korbert.huggingface.foreign import foreign_config, foreign_weights
 from korbert.huggingface.sentences import FILES, sentence_files
-from korbert.modeling.config import TransformersConfig
+from korbert.modeling.config import EncoderConfig, TransformersConfig
 from korbert.modeling.features import FeatureModel
 from korbert.modeling.models import (
     ChoiceModel,
@@ -33,6 +33,7 @@ from korbert.tokenization.folder import PROBE, WORDS
 __all__ = ["export"]
 
 _TOKENIZER_FILE = "tokenization_korbert.py"
+_MODEL_FILE = "modeling_korbert.py"  # only of encoders with embeddings that ModernBERT lacks
 _INLINED = (repair, spans, morphemes, vocabulary, pieces, special)  # each imports only those before it
 _OWN_IMPORT = re.compile(r"^from korbert\.tokenization\.\w+ import .*\n", re.MULTILINE)
 
@@ -73,13 +74,15 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
                 weights = to_transformers(model.state_dict(), model.config, model.kind)
             (new / "model.safetensors").write_bytes(serialize(weights))
             _write_tokenizer(new, model, tokenizer)
+            if "auto_map" in config:
+                (new / _MODEL_FILE).write_bytes(Path(__file__).with_name(_MODEL_FILE).read_bytes())
             if isinstance(model, EmbeddingModel):
                 for name, content in sentence_files(model, read_config(model_folder)["task"].get("max_length")).items():
                     (new / name).parent.mkdir(exist_ok=True)
                     _write_json(new / name, content)
             differences = checks.compare(model, tokenizer, new) if check else {}
             # config.json is removed first and moved last: without it, the folder is no model.
-            for name in ("config.json", WORDS, PROBE, *FILES):  # some models lack the others
+            for name in ("config.json", WORDS, PROBE, _MODEL_FILE, *FILES):  # some models lack the others
                 (folder / name).unlink(missing_ok=True)
             files = [file.relative_to(new) for file in new.rglob("*") if file.is_file()]
             for file in sorted(files, key=lambda file: file == Path("config.json")):
@@ -135,7 +138,13 @@ def _config(model: Model) -> dict[str, Any]:
         config = foreign_config(model.config, model.kind)
     else:
         config = config_to_transformers(model.config, model.kind)
-        config["architectures"] = [CLASSES[family_of(model.config, model.kind), model.kind]]
+        name = CLASSES[family_of(model.config, model.kind), model.kind]
+        config["architectures"] = [name]
+        if model.config.boundary_embedding or model.config.overlap_embedding:
+            config["architectures"] = [f"Korbert{name}"]
+            head = name.removeprefix("ModernBert").removeprefix("Model")
+            auto = {"AutoConfig": "Config", "AutoModel": "Model", f"AutoModel{head}": head or "Model"}
+            config["auto_map"] = {key: f"modeling_korbert.KorbertModernBert{part}" for key, part in auto.items()}
     if isinstance(model, ClassificationModel):
         if model.pooling == "mean" and model.config.architecture != "modern":
             raise ModelError(
@@ -165,12 +174,16 @@ def _write_tokenizer(folder: Path, model: Model, tokenizer: Tokenizer) -> None:
     assert "\nfrom korbert" not in inlined
     (folder / _TOKENIZER_FILE).write_text(source[:start] + inlined, encoding="utf-8")
 
-    segments = ["token_type_ids"] if model.config.type_vocab_size else []
+    inputs, own = ["input_ids"], model.config
+    if own.type_vocab_size or (isinstance(own, EncoderConfig) and own.overlap_embedding):
+        inputs.append("token_type_ids")
+    if isinstance(own, EncoderConfig) and own.boundary_embedding:
+        inputs.append("boundaries")
     config: dict[str, Any] = {
         "tokenizer_class": "KorbertTokenizer",
         "auto_map": {"AutoTokenizer": ["tokenization_korbert.KorbertTokenizer", None]},
         "model_max_length": model.config.max_position_embeddings,
-        "model_input_names": ["input_ids", *segments, "attention_mask"],
+        "model_input_names": [*inputs, "attention_mask"],
     }
     if isinstance(model, PretrainingModel):
         config["split_special_tokens"] = False  # users write gaps as [MASK]

@@ -30,7 +30,7 @@ __all__ = ["load_transformers"]
 
 _logger = logging.getLogger(__name__)
 
-_TYPES = ("bert", "modernbert", "albert", "electra")
+_TYPES = ("bert", "modernbert", "albert", "electra", "korbert-modernbert")
 _PREFIXES = {"BertModel": "bert.", "ModernBertModel": "model.", "AlbertModel": "albert.", "ElectraModel": "electra."}
 
 

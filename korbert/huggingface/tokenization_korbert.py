@@ -46,9 +46,10 @@ _SETTINGS = {
 
 
 class _Piece(NamedTuple):
-    """A piece of a text. span: its characters; eojeol: counted from 0."""
+    """A piece of a text. boundary: what begins here; span: its characters; eojeol: counted from 0."""
 
     id: int
+    boundary: int
     span: tuple[int, int]
     eojeol: int
 
@@ -84,6 +85,7 @@ class _Window:
     ids: list[int]
     tokens: list[str]
     types: list[int]
+    boundaries: list[int]
     segments: list[int | None]
     eojeols: list[int | None]
     spans: list[tuple[int, int]]
@@ -93,6 +95,7 @@ class _Window:
         id: int,
         token: str,
         type: int = 0,
+        boundary: int = 0,
         segment: int | None = None,
         eojeol: int | None = None,
         span: tuple[int, int] = (0, 0),
@@ -100,6 +103,7 @@ class _Window:
         self.ids.append(id)
         self.tokens.append(token)
         self.types.append(type)
+        self.boundaries.append(boundary)
         self.segments.append(segment)
         self.eojeols.append(eojeol)
         self.spans.append(span)
@@ -109,6 +113,7 @@ class _Window:
             self.ids + other.ids,
             self.tokens + other.tokens,
             self.types + other.types,
+            self.boundaries + other.boundaries,
             self.segments + other.segments,
             self.eojeols + other.eojeols,
             self.spans + other.spans,
@@ -260,6 +265,16 @@ class KorbertTokenizer(PreTrainedTokenizer):
         single = not batched and not asked.return_overflowing_tokens
         return self._rows(windows, owners, single, asked)
 
+    def _pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """The base class pads all columns but this one."""
+        padded = super()._pad(encoded_inputs, *args, **kwargs)
+        if "boundaries" in padded:
+            levels = padded["boundaries"]
+            padding = [0] * (len(padded["input_ids"]) - len(levels))
+            right = (kwargs.get("padding_side") or self.padding_side) == "right"
+            padded["boundaries"] = levels + padding if right else padding + levels
+        return padded
+
     def _rows(self, windows: list[_Window], owners: list[int], single: bool, asked: _Asked) -> BatchEncoding:
         """Windows as what a call returns. owners: the text that each shows. single: one row, no list of rows."""
         # The columns that a model gets, padded by the base class.
@@ -267,6 +282,8 @@ class KorbertTokenizer(PreTrainedTokenizer):
         columns = {"input_ids": [window.ids for window in windows]}
         if "token_type_ids" in self.model_input_names if types is None else types:
             columns["token_type_ids"] = [window.types for window in windows]
+        if "boundaries" in self.model_input_names:
+            columns["boundaries"] = [window.boundaries for window in windows]
         if specials:
             columns["special_tokens_mask"] = [[int(own is None) for own in window.segments] for window in windows]
         rows = self.pad(
@@ -280,7 +297,7 @@ class KorbertTokenizer(PreTrainedTokenizer):
         # The windows get the same padding, for offsets and for what BatchEncoding looks up in them.
         padded: list[_Window] = []
         for window, row in zip(windows, rows["input_ids"], strict=True):
-            padding = _Window([], [], [], [], [], [])
+            padding = _Window([], [], [], [], [], [], [])
             for _ in range(len(row) - len(window.ids)):
                 padding.add(self.pad_token_id, str(self.pad_token))
             right = (asked.padding_side or self.padding_side) == "right"
@@ -333,12 +350,12 @@ class KorbertTokenizer(PreTrainedTokenizer):
 
     def _window(self, first: list[_Piece], second: list[_Piece] | None, add_special_tokens: bool) -> _Window:
         """[CLS] first [SEP] second [SEP], or the segments alone."""
-        window = _Window([], [], [], [], [], [])
+        window = _Window([], [], [], [], [], [], [])
         if add_special_tokens:
             window.add(_CLS, self._names[_CLS])
         for segment, pieces in enumerate([first] if second is None else [first, second]):
             for piece in pieces:
-                window.add(piece.id, self._names[piece.id], segment, segment, piece.eojeol, piece.span)
+                window.add(piece.id, self._names[piece.id], segment, piece.boundary, segment, piece.eojeol, piece.span)
             if add_special_tokens:
                 window.add(_SEP, self._names[_SEP], segment)
         return window
@@ -362,7 +379,7 @@ class KorbertTokenizer(PreTrainedTokenizer):
         for id, level, span in zip(pieces.ids, pieces.boundaries, pieces.spans, strict=True):
             if level != CONTINUATION:  # all pieces of a morpheme have the eojeol that it begins in
                 eojeol = bisect_right(later, span[0])
-            located.append(_Piece(id, span, eojeol))
+            located.append(_Piece(id, level, span, eojeol))
         return located
 
     def _encode_pieces(self, text: str) -> Pieces:

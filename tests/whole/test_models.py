@@ -11,7 +11,6 @@ import pytest
 
 import korbert
 from corpus.counts import form_counts
-from korbert.modeling import ReadingModel, load_model, read_config, save_model
 from korbert.tasks.classification import Classifier
 from korbert.tasks.filling import Filler
 from korbert.tasks.reading import Reader
@@ -91,21 +90,9 @@ def test_submit_and_score_agree_with_the_stage(whole: Whole, data: Path, tmp_pat
     assert score == {key: pytest.approx(recorded[key]) for key in ("exact_match", "f1")}
 
 
-@pytest.mark.parametrize("stage", ["pretrain", pytest.param("nsmc", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stage", ["pretrain", "korquad", pytest.param("nsmc", marks=pytest.mark.slow)])
 def test_export_has_the_same_logits(whole: Whole, tmp_path: Path, stage: str) -> None:
     done = _korbert("export", whole.folder / stage / "model", tmp_path / stage, "--check")
-    assert "largest difference" in done.stdout
-
-
-def test_a_reader_is_exported_without_its_overlap_embedding_alone(whole: Whole, tmp_path: Path) -> None:
-    folder = whole.folder / "korquad" / "model"
-    (said,) = _korbert("export", folder, tmp_path / "refused", code=1).stderr.splitlines()
-    assert "overlap = false" in said
-    reader, tokenizer = load_model(folder, "reading")
-    plain = ReadingModel(reader.config.model_copy(update={"overlap_embedding": False}))
-    plain.load_state_dict({name: weight for name, weight in reader.state_dict().items() if "overlap" not in name})
-    save_model(tmp_path / "plain", plain, tokenizer, task=read_config(folder)["task"])
-    done = _korbert("export", tmp_path / "plain", tmp_path / "exported", "--check")
     assert "largest difference" in done.stdout
 
 

@@ -94,6 +94,7 @@ AUTO_CLASSES = {
         ("bert", {"embedding_size": 12, "layer_groups": 1}),
         ("bert", {"layer_groups": 1}),
         ("modern", {}),
+        ("modern", {"boundary_embedding": True}),
     ],
     ids=str,
 )
@@ -102,7 +103,9 @@ def test_the_auto_classes_load_it(
     tiny_tokenizer: Tokenizer, tmp_path: Path, architecture: str, others: dict[str, Any]
 ) -> None:
     config = small(tiny_tokenizer, architecture, **others)
-    ids = torch.randint(tiny_tokenizer.vocab_size, (2, 80), generator=torch.Generator().manual_seed(1))
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(tiny_tokenizer.vocab_size, (2, 80), generator=generator)
+    given = {"boundaries": torch.randint(4, (2, 80), generator=generator)} if config.boundary_embedding else {}
     for model in (
         PretrainingModel(config),
         ClassificationModel(config, 2, "first"),
@@ -111,13 +114,37 @@ def test_the_auto_classes_load_it(
     ):
         export(written(tmp_path / model.kind, model, tiny_tokenizer), tmp_path / f"{model.kind}-theirs")
         plain, headed = (
-            getattr(transformers, name).from_pretrained(tmp_path / f"{model.kind}-theirs").eval()
+            getattr(transformers, name)
+            .from_pretrained(tmp_path / f"{model.kind}-theirs", trust_remote_code=True)
+            .eval()
             for name in AUTO_CLASSES[model.kind]
         )
-        hidden = model.eval().encoder(ids)
-        torch.testing.assert_close(plain(ids).last_hidden_state, hidden, atol=TOLERANCE, rtol=0)
-        ours = model(ids) if isinstance(model, ClassificationModel | TaggingModel) else model(ids)[0]
-        torch.testing.assert_close(headed(ids)[0], ours, atol=TOLERANCE, rtol=0)
+        hidden = model.eval().encoder(ids, **given)
+        torch.testing.assert_close(plain(ids, **given).last_hidden_state, hidden, atol=TOLERANCE, rtol=0)
+        ours = model(ids, **given)
+        ours = ours if isinstance(model, ClassificationModel | TaggingModel) else ours[0]
+        torch.testing.assert_close(headed(ids, **given)[0], ours, atol=TOLERANCE, rtol=0)
+
+
+def test_boundaries_are_not_lost_in_silence(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    """Without the code in the folder nothing loads, and what Trainer saves is loaded like the export."""
+    config = small(tiny_tokenizer, "modern", boundary_embedding=True)
+    source = written(tmp_path / "ours", PretrainingModel(config), tiny_tokenizer)
+    export(source, tmp_path / "theirs", check=True)
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "theirs", trust_remote_code=False)
+    theirs = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "theirs", trust_remote_code=True)
+    theirs.save_pretrained(tmp_path / "again")
+    again = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "again", trust_remote_code=True)
+    assert torch.equal(again.model.embeddings.boundary.weight, theirs.model.embeddings.boundary.weight)
+    rows = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs", trust_remote_code=True)(list(TEXTS))
+    padded = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs", trust_remote_code=True).pad(rows)
+    assert {len(levels) for levels in padded["boundaries"]} == {max(map(len, rows["input_ids"]))}
+    export(
+        written(tmp_path / "plain", PretrainingModel(small(tiny_tokenizer, "modern")), tiny_tokenizer),
+        tmp_path / "theirs",
+    )
+    assert not (tmp_path / "theirs" / "modeling_korbert.py").exists()
 
 
 @pytest.mark.parametrize("width", [None, 8], ids=["wide", "narrow"])
@@ -151,9 +178,12 @@ def test_same_model_same_bytes_and_the_model_folder_is_left_alone(tiny_tokenizer
     ("architecture", "others", "message"),
     [
         ("bert", {"type_vocab_size": 0}, "has no token types .*BertModel always adds them: train one with 2"),
-        ("bert", {"boundary_embedding": True}, "embeds boundaries .*transformers has no such class: train one without"),
-        ("modern", {"boundary_embedding": True}, "embeds boundaries .*transformers has no such class"),
-        ("modern", {"overlap_embedding": True}, r"both texts of a pair have .*: fine-tune with overlap = false"),
+        (
+            "bert",
+            {"boundary_embedding": True},
+            "`bert` embeds boundaries .*only a `modern` is exported with them: train",
+        ),
+        ("bert", {"overlap_embedding": True}, r"both texts of a pair have .*: fine-tune with overlap = false"),
         ("modern", {"layer_groups": 1}, r"layers of this `modern` share their weights \(layer_groups = 1\), those of"),
         ("modern", {"embedding_size": 8}, r"narrow embeddings \(embedding_size = 8\), ModernBERT has none: train one"),
         (

@@ -53,6 +53,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "bert": {"architecture": "bert"},
     "albert": {"architecture": "bert", "embedding_size": 12, "layer_groups": 1},
     "modernbert": {"architecture": "modern"},
+    "korbert-modernbert": {"architecture": "modern", "boundary_embedding": True, "overlap_embedding": True},
 }
 
 
@@ -80,7 +81,8 @@ def exported(folder: Path, model: Model, tokenizer: Tokenizer) -> Path:
 
 def rows_of(tokenizer: AnyTokenizer, texts: tuple[str, ...], pairs: tuple[str, ...]) -> dict[str, Tensor]:
     arrays = pad_batch(tokenizer.encode_batch(list(texts), list(pairs)), tokenizer.pad_id)
-    return {name: torch.from_numpy(arrays[name]) for name in ("input_ids", "attention_mask", "token_type_ids")}
+    names = ("input_ids", "attention_mask", "token_type_ids", "boundaries")
+    return {name: torch.from_numpy(arrays[name]) for name in names}
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -91,10 +93,10 @@ def test_there_and_back(tiny_tokenizer: Tokenizer, tmp_path: Path, family: str, 
     model = stirred(build(small(tiny_tokenizer, family)))
     save_model(tmp_path / "ours", model, tiny_tokenizer)
     differences = export(tmp_path / "ours", tmp_path / "theirs", check=True)
-    second = {"nsp_logits"} if head == "pretraining" and family != "modernbert" else set()
+    second = {"nsp_logits"} if head == "pretraining" and not family.endswith("modernbert") else set()
     assert differences.keys() == scores | second
     assert max(differences.values()) <= TOLERANCE
-    theirs = transformers.AutoConfig.from_pretrained(tmp_path / "theirs")
+    theirs = transformers.AutoConfig.from_pretrained(tmp_path / "theirs", trust_remote_code=True)
     assert theirs.model_type == family
     if isinstance(model, ClassificationModel | TaggingModel) and not isinstance(model, ChoiceModel):
         assert theirs.id2label == dict(enumerate(model.labels))
@@ -104,7 +106,7 @@ def test_there_and_back(tiny_tokenizer: Tokenizer, tmp_path: Path, family: str, 
     assert again.config == model.config
     assert again.head_settings() == model.head_settings()
     for name, tensor in model.state_dict().items():
-        if not (family == "modernbert" and name.startswith("nsp.")):  # which it has no class for
+        if not (family.endswith("modernbert") and name.startswith("nsp.")):  # which it has no class for
             assert torch.equal(tensor, again.state_dict()[name]), name
 
 
@@ -142,17 +144,25 @@ def test_pairs_through_the_exported_tokenizer(
     model = HEADS[head][0](small(tiny_tokenizer, family))
     folder = exported(tmp_path, model, tiny_tokenizer)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
-    theirs = transformers.AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    theirs = transformers.AutoModelForSequenceClassification.from_pretrained(folder, trust_remote_code=True).eval()
     rows = tokenizer(list(TEXTS), list(PAIRS), padding=True, return_tensors="pt")
     ours = rows_of(tiny_tokenizer, TEXTS, PAIRS)
     assert torch.equal(rows["input_ids"], ours["input_ids"])
     expected = model(**ours)
     torch.testing.assert_close(theirs(**rows).logits, expected, atol=TOLERANCE, rtol=0)
     assert ("token_type_ids" in rows) == (family != "modernbert")
+    assert ("boundaries" in rows) == (family == "korbert-modernbert")
     if "token_type_ids" in rows:
         assert torch.equal(rows["token_type_ids"], ours["token_type_ids"])
         rows["token_type_ids"].zero_()
         assert (theirs(**rows).logits - expected).abs().max() > 1e-3
+    if "boundaries" in rows:
+        assert torch.equal(rows["boundaries"], ours["boundaries"])
+        rows["boundaries"].zero_()
+        assert (theirs(**rows).logits - expected).abs().max() > 1e-3
+        del rows["boundaries"]
+        with pytest.raises(ValueError, match="pass those that its tokenizer returns"):
+            theirs(**rows)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -162,7 +172,7 @@ def test_choices_through_the_exported_tokenizer(tiny_tokenizer: Tokenizer, tmp_p
     model = ChoiceModel(small(tiny_tokenizer, family), "first")
     folder = exported(tmp_path, model, tiny_tokenizer)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
-    theirs = transformers.AutoModelForMultipleChoice.from_pretrained(folder).eval()
+    theirs = transformers.AutoModelForMultipleChoice.from_pretrained(folder, trust_remote_code=True).eval()
     texts, choices = [text for text in TEXTS for _ in PAIRS], list(PAIRS) * len(TEXTS)
     rows = tokenizer(texts, choices, padding=True, return_tensors="pt")
     found = theirs(**{name: column.view(len(TEXTS), len(PAIRS), -1) for name, column in rows.items()}).logits

@@ -28,8 +28,8 @@ _SIZES = {
 }
 
 
-def _export(folder: Path, kind: Callable[..., Model], tokenizer: Tokenizer) -> Path:
-    config = EncoderConfig.model_validate({**_SIZES, "vocab_size": tokenizer.vocab_size})
+def _export(folder: Path, kind: Callable[..., Model], tokenizer: Tokenizer, **others: Any) -> Path:
+    config = EncoderConfig.model_validate({**_SIZES, "vocab_size": tokenizer.vocab_size, **others})
     save_model(folder / "ours", kind(config, generator=torch.Generator().manual_seed(0)), tokenizer)
     export(folder / "ours", folder / "theirs")
     return folder / "theirs"
@@ -40,9 +40,10 @@ def filler(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) 
     return _export(tmp_path_factory.mktemp("filler"), PretrainingModel, tiny_tokenizer)
 
 
-@pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
-    return _export(tmp_path_factory.mktemp("reader"), ReadingModel, tiny_tokenizer)
+@pytest.fixture(scope="module", params=[False, True], ids=["plain", "boundaries"])
+def reader(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer, request: pytest.FixtureRequest) -> Path:
+    folder = tmp_path_factory.mktemp("reader")
+    return _export(folder, ReadingModel, tiny_tokenizer, boundary_embedding=request.param)
 
 
 def _tokenizer(folder: Path, **options: Any) -> Any:
@@ -117,14 +118,15 @@ def _windows(tokenizer: Any, dataset: korquad.Dataset) -> datasets.Dataset:
         first, last = rows.char_to_token(row, start, 1), rows.char_to_token(row, end - 1, 1)
         places.append((0, 0) if first is None or last is None else (first, last))
     assert sum(place != (0, 0) for place in places) >= len(dataset.questions) * 0.9
-    columns = {name: rows[name] for name in ("input_ids", "attention_mask")}
+    columns = {name: rows[name] for name in tokenizer.model_input_names}
     starts, ends = zip(*places, strict=True)
     return datasets.Dataset.from_dict({**columns, "start_positions": starts, "end_positions": ends})
 
 
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true:UserWarning")
 def test_trainer_learns_to_read(reader: Path, sample: Path, tmp_path: Path) -> None:
-    tokenizer, model = _tokenizer(reader), transformers.AutoModelForQuestionAnswering.from_pretrained(reader)
+    tokenizer = _tokenizer(reader)
+    model = transformers.AutoModelForQuestionAnswering.from_pretrained(reader, trust_remote_code=True)
     rows = _windows(tokenizer, korquad.read(sample / "korquad" / "valid.json"))
     settings = transformers.TrainingArguments(
         output_dir=str(tmp_path),

@@ -22,6 +22,7 @@ FAMILIES = {
     "bert": {"architecture": "bert"},
     "albert": {"architecture": "bert", "embedding_size": 12, "layer_groups": 1},
     "modernbert": {"architecture": "modern"},
+    "korbert-modernbert": {"architecture": "modern", "boundary_embedding": True},
 }
 
 
@@ -51,7 +52,7 @@ def test_auto_classes_and_pooling_give_the_vectors(
 ) -> None:
     folder, ours = exported(tmp_path, tiny_tokenizer, family, pooling, False)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
-    model, report = transformers.AutoModel.from_pretrained(folder, output_loading_info=True)
+    model, report = transformers.AutoModel.from_pretrained(folder, output_loading_info=True, trust_remote_code=True)
     assert not any(report.values())
     assert load_file(folder / "model.safetensors").keys() == model.state_dict().keys()  # without a prefix
     assert model.config.model_type == family
