@@ -123,8 +123,8 @@ class _InOrder(click.Group):
 def cli() -> None:
     """Korean BERT with morpheme tokenization, from raw text to NSMC and KorQuAD.
 
-    RECIPE is a TOML file, or the name of a shipped one (demo, small, base, large, roberta, albert). `korbert run demo`
-    is the place to start.
+    RECIPE is a TOML file, or the name of a shipped one (demo, mini, small, base, ..). `korbert run demo` is the place
+    to start.
     """
 
 

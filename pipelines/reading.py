@@ -18,7 +18,6 @@ import torch
 from korbert.durable import write_json
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling import EncoderConfig, ReadingModel, init_encoder_from, load_model, save_model
-from korbert.tasks.layerwise import freeze
 from korbert.tasks.misses import score_answers
 from korbert.tasks.passages import Passage
 from korbert.tasks.questions import Dataset, join, split_by_article
@@ -57,7 +56,7 @@ def run(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs, output
     train, valid = _datasets(task, settings, inputs)
     model = _new_model(task, settings, inputs, tokenizer)
     if settings.frozen_embeddings:
-        freeze(model, 0)
+        model.encoder.token_weight.requires_grad_(False)
     encoded = inputs.encoded or output / "work"
     torch.set_num_threads(settings.threads)
     warm_up: Counts = {}

@@ -121,7 +121,9 @@ def _prepared(model: nn.Module, settings: How, way: Way, seed: int) -> Optimizer
         encoder.embeddings.piece_dropout = settings.piece_dropout
     if settings.lora:
         add_adapters(model, settings.lora, seed)
-    if settings.frozen_layers or settings.frozen_embeddings:
+    if settings.frozen_embeddings:
+        model.encoder.token_weight.requires_grad_(False)  # type: ignore[union-attr]
+    if settings.frozen_layers:
         freeze(model, settings.frozen_layers)
     optimizer = settings.optimizer(way.learning_rate)
     if settings.layer_decay < 1:

@@ -83,7 +83,7 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
     )
     frozen_embeddings: bool = Field(
         False,
-        description="freeze the embeddings alone: the model packs small beside its base (korbert pack)",
+        description="freeze the piece embeddings alone: the model packs small beside its base (korbert pack)",
         exclude_if=not_,  # so that records from before this setting keep their digests
     )
     piece_dropout: float = Field(

@@ -107,7 +107,7 @@ class ReadingTaskSettings(WindowSettings, frozen=True, extra="forbid"):
     )
     frozen_embeddings: bool = Field(
         False,
-        description="freeze the embeddings: the model packs small beside its base (korbert pack)",
+        description="freeze the piece embeddings alone: the model packs small beside its base (korbert pack)",
         exclude_if=not_,  # so that records from before this setting keep their digests
     )
     seed: int = Field(0, ge=0, description="random seed of window order, dropout and new weights")

@@ -208,12 +208,12 @@ def test_lower_layers_learn_less_or_not_at_all(learn: Callable[..., Path], start
             float((after[name] - before[name]).abs().max()) for name in before if name.startswith(f"encoder.{part}")
         )
 
-    steps = [moved(part) for part in ("embeddings", "layers.0", "layers.1")]
+    pieces, others, *layers = map(moved, ("embeddings.token.", "embeddings.norm", "layers.0", "layers.1"))
     if frozen == 0:
-        assert 0 < 10 * steps[0] < steps[1] < steps[2] / 10
+        assert 0 < 10 * max(pieces, others) < layers[0] < layers[1] / 10
     else:
-        layers = {"embeddings": [True, True], 1: [False, True], -1: [False, False]}[frozen]
-        assert [step > 0 for step in steps] == [False, *layers]
+        learning = {"embeddings": [True, True, True], 1: [False, False, True], -1: [False, False, False]}[frozen]
+        assert [step > 0 for step in (pieces, others, *layers)] == [False, *learning]
 
 
 def test_without_any_piece_there_is_nothing_to_learn(learn: Callable[..., Path]) -> None:
