@@ -82,8 +82,9 @@ def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers
 
     units = list(_slices(settings, documents, output))
     pending, totals = unfinished(units)
-    with track("analyze", total=sum(unit.stop - unit.first for unit in units), unit="documents") as advance:
-        advance(totals["documents"] + totals["failed"])
+    # Bytes, as their time is alike; documents of one source may be ten times as long as those of the next.
+    total, left = (sum(unit.text_bytes for unit in some) for some in (units, pending))
+    with track("analyze", total=total, unit="bytes", done=total - left) as advance:
         for outcome in run_units(
             _analyze,
             pending,
@@ -94,7 +95,7 @@ def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers
             initargs=(settings.options,),
         ):
             totals.update(_merged(outcome) if outcome.halved else outcome.results[0].counts)
-            advance(outcome.unit.stop - outcome.unit.first)
+            advance(outcome.unit.text_bytes)
     for folder in ("morphemes", "failed"):
         keep_only(output / folder, [f"{unit.part.name}.parquet" for unit in units])
     return {name: totals[name] for name in ("documents", "failed", "sentences", "eojeols", "morphemes")}

@@ -125,8 +125,7 @@ def run_parts(
     function: finishes the part of a unit. description: shown beside the progress. Otherwise as `run_units`.
     """
     pending, totals = unfinished(units)
-    with track(description, total=len(units), unit="parts") as advance:
-        advance(len(units) - len(pending))
+    with track(description, total=len(units), unit="parts", done=len(units) - len(pending)) as advance:
         for outcome in run_units(function, pending, workers=workers, initializer=initializer, initargs=initargs):
             totals.update(outcome.results[0])
             advance(1)
