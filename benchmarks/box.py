@@ -2,7 +2,7 @@
 
     python benchmarks/box.py --root ROOT --data DATA [--rows 50000] [--questions 1817]
 
-ROOT holds mini/, the artifacts of `korbert run mini` and `korbert tasks mini`. For each pair this prints the size on
+ROOT holds box/, the artifacts of `korbert run box` and `korbert tasks box`. For each pair this prints the size on
 disk, the time that `korbert.load` takes in a new process (median of 5), and a score: how many of 1,000 gaps in test
 reviews both models fill with the same word, accuracy on NSMC's test set, or exact match and F1 on the KorQuAD articles
 held out by `split_by_article`.
@@ -74,7 +74,7 @@ def main() -> None:
     given = parser.parse_args()
     some = [text for text, _ in reviews(given.data, 2_000) if len(text.split()) > 2][:1_000]
     for name, stage in PAIRS.items():
-        models = (name, str(given.root / "mini" / stage / "model"))
+        models = (name, str(given.root / "box" / stage / "model"))
         print(f"{name}: packed, unpacked")
         print(f"  MB                {' '.join(f'{megabytes(model):.1f}' for model in models)}")
         print(f"  seconds to load   {' '.join(f'{seconds_to_load(model):.2f}' for model in models)}", flush=True)

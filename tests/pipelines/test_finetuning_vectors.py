@@ -93,8 +93,8 @@ def test_scores(learn: Callable[..., Path]) -> None:
     assert isinstance(embedder, Embedder)
     lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
     cosines = [line["predictions"]["pretrained"][0] for line in lines]
-    assert [embedder.similarity(a, b) for a, b, _ in rows] == pytest.approx(cosines, abs=1e-5)
-    assert Predictor.load(folder, "cpu").predict((rows[3][0], rows[3][1])) == pytest.approx(cosines[3], abs=1e-5)
+    assert [embedder.similarity(a, b) for a, b, _ in rows] == pytest.approx(cosines, abs=1e-4)
+    assert Predictor.load(folder, "cpu").predict((rows[3][0], rows[3][1])) == pytest.approx(cosines[3], abs=1e-4)
     with pytest.raises(SettingsError, match="a row has one text: give pairs"):
         Predictor.load(folder, "cpu").predict("하나")
 
