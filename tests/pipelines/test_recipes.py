@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from korbert.errors import SettingsError
-from korbert.folders import model_folder
+from korbert.folders import bundled, model_folder
 from korbert.modeling.growing import check_encoder
 from pipelines import recipes
 from pipelines.cli import run_command
@@ -56,7 +56,12 @@ def _write(folder: Path, text: str) -> str:
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in Path(recipes.__file__).parent.glob("recipes/*.toml")))
 def test_shipped_recipes_load(name: str) -> None:
-    assert recipes.load(name).name == name
+    recipe = recipes.load(name)
+    assert recipe.name == name
+    for stage in recipe.stages:
+        for folder, _ in recipe.folders(stage).values():  # in the box, or DATA/RECIPE/STAGE
+            other, _, made = folder.partition("/")
+            assert bundled(folder) or made in recipes.load(other).stages, folder
 
 
 @pytest.mark.parametrize(
