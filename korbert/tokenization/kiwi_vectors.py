@@ -19,7 +19,7 @@ __all__ = ["morpheme_vectors", "piece_vectors"]
 _ANCHORS = 512  # twice the numbers of a vector; cosines come out within 3e-5
 _LEAST = 1e-5  # eigenvalues below this share of the largest one are rounding
 _SOME = 100  # any entry of the model
-_ALL = 10**9
+_ALL = 10**7  # more than there are; Kiwi reserves 8 bytes for each
 
 Vectors = NDArray[np.float32]
 
