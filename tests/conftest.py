@@ -3,6 +3,7 @@
 import json
 import os
 import runpy
+import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -26,6 +27,9 @@ sys.path.insert(0, str(ROOT / "tests" / "foreign"))  # not tests/ itself: tests/
 runpy.run_path(str(OFFLINE / "sitecustomize.py"))
 
 bound_spinning()  # tests run beside each other
+
+# A shell lets what it starts in the background ignore Ctrl-C, and every process started from there. Some tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A shared machine may pause at any example: no deadlines, as no test measures time.
 hypothesis.settings.register_profile("korbert", deadline=None)
