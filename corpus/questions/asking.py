@@ -26,6 +26,7 @@ _CONTRACTED = (("하였", "했"), ("되었", "됐"), ("하여", "해"), ("되어
 _PARTICLE_TAGS = {"이": "JKS", "을": "JKO", "은": "JX", "의": "JKG", "이라고": "JKQ"}  # JKB otherwise
 
 Stem = list[tuple[str, str]]  # form and tag of each morpheme of a predicate, without its ending
+_AUXILIARIES = {("어야", "하"), ("려", "하"), ("게", "하")}  # apart in spelling, but joined by Kiwi: 지어야 하는가
 
 
 class Question(NamedTuple):
@@ -113,11 +114,16 @@ def _in_place(draft: Draft, stem: Stem, register: str, kiwi: Any, rng: np.random
         verb = "는가"
     ending = adjective if _is_adjective(stem) else verb
     if stem[0][1] != "VCP":
-        return f"{ahead}{kiwi.join([*stem, (ending, 'EF')])}"
+        return f"{ahead}{_conjugated(kiwi, [*stem, (ending, 'EF')])}"
     # 이다 depends on the last syllable before it.
     last = ahead[-1] if "가" <= ahead[-1] <= "힣" else "것"
     joined = str(kiwi.join([(last, "NNG"), *stem, (ending, "EF")]))
     return ahead + joined.removeprefix(last)
+
+
+def _conjugated(kiwi: Any, morphs: Stem) -> str:
+    apart = [k > 0 and (morphs[k - 1][0], form) in _AUXILIARIES for k, (form, _) in enumerate(morphs)]
+    return str(kiwi.join([(*one, True) if gap else one for one, gap in zip(morphs, apart, strict=True)]))
 
 
 def _is_adjective(stem: Stem) -> bool:
@@ -155,9 +161,9 @@ def _moved(draft: Draft, stem: Stem, register: str, kiwi: Any) -> str:
     if any(tag == "EP" for _, tag in plain):
         raise Refused("tense")
     if past and (plain[-1][0] in ("있", "없") or _is_adjective(plain)):
-        relative = kiwi.join([*stem, ("던", "ETM")])
+        relative = _conjugated(kiwi, [*stem, ("던", "ETM")])
     else:
-        relative = kiwi.join([*plain, ("은" if past or _is_adjective(plain) else "는", "ETM")])
+        relative = _conjugated(kiwi, [*plain, ("은" if past or _is_adjective(plain) else "는", "ETM")])
     gap = "" if before.endswith(" ") else " "
     head = kiwi.join([(candidate.head, "NNG"), ("은", "JX")])
     return f"{before}{gap}{behind}{relative} {head} {candidate.asked}{COPULA[register]}"

@@ -4,7 +4,7 @@ from typing import Any
 
 from corpus.questions.asking import Question, tidy
 from corpus.questions.checks import CONTENT, Refused, check_words
-from corpus.questions.nouns import DEFINED_AS, UNIQUE, words
+from corpus.questions.nouns import DEFINED_AS, TIMES, UNIQUE, words
 from corpus.questions.sentences import Sentence
 from corpus.questions.topics import is_named
 from corpus.questions.verbs import COPULA
@@ -29,6 +29,8 @@ def ask_definition(sentence: Sentence, kiwi: Any) -> Question | None:
         return None
     if any(one.tag not in ("NNP", "NNG", "SL", "SSO", "SSC", "XSN", "QT") for one in morphs[:topic]):
         return None
+    if morphs[0].eojeol < morphs[topic].eojeol and any(one.form in TIMES for one in morphs[:topic]):  # 오늘날 예수회는
+        raise Refused("vague_subject")
     if not is_named(sentence, 0, topic):
         raise Refused("vague_subject")
     defined = morphs[topic + 1 : root]

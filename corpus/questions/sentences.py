@@ -13,7 +13,8 @@ from korbert.tokenization.morphemes import Analysis
 __all__ = ["NOUNS", "Morph", "Predicate", "Sentence", "Stripped", "sentence_spans", "stripped"]
 
 _SENTENCE = re.compile(r"\S.*?(?:(?<=[가-힣])[.?!]+(?=\s|$)|$)", re.MULTILINE)
-_BRACKETS = re.compile(r"\s*(?:\([^()]*\)|（[^（）]*）|\[[^\[\]]*\])")
+_OF_A_FIRM = r"\((?:주|유|사|재)\)(?=\w)"  # (주)한국: the space before it stays
+_BRACKETS = re.compile(rf"{_OF_A_FIRM}|\s*(?!{_OF_A_FIRM})(?:\([^()]*\)|（[^（）]*）|\[[^\[\]]*\])")
 _PAIRS = (("“", "”"), ("‘", "’"), ("《", "》"), ("〈", "〉"), ("「", "」"), ("『", "』"), ("<", ">"), ("(", ")"))
 _QUOTED = re.compile(r"《[^《》]*》|〈[^〈〉]*〉|『[^『』]*』|「[^「」]*」|“[^“”]*”|‘[^‘’]*’|\"[^\"]*\"|'[^']*'")
 NOUNS = words("NNG NNP SL SN SH XSN XPN NR SW SSO SSC SO QT")  # of a noun phrase

@@ -43,6 +43,8 @@ CASES = [
     ("이중섭은 평양에서 태어났고, 1956년에 서울에서 사망했다.", "1956년", "이중섭은 언제 서울에서 세상을 떠났는가?"),
     ("이중섭은 평양에서 자라고, 1956년에 서울에서 사망했다.", "평양", "이중섭이 자란 곳은 어디인가?"),
     ("박태준은 대한민국의 기업인으로, 1968년에 포항제철을 설립했다.", "1968년", "박태준은 언제 포항제철을 세웠는가?"),
+    # an auxiliary is a word of its own
+    ("조선은 1882년에 군란을 진압해야 했다.", "1882년", "조선이 군란을 진압해야 한 해는 언제인가?"),
 ]  # fmt: skip
 
 
@@ -73,6 +75,11 @@ def test_questions(asker, text, answer, question):
             "1936년에 김동리가 발표한 단편 소설은 무엇인가?",
         ),
         (
+            "김연수는 대한민국에서 30년 동안 신학을 가르친 목회자이다.",
+            "김연수",
+            "대한민국에서 30년 동안 신학을 가르친 목회자는 누구인가?",
+        ),
+        (
             "베이징은 1421년에 명나라가 정한 중국의 수도였다.",
             "베이징",
             "1421년에 명나라가 정한 중국의 수도는 어디였는가?",
@@ -86,6 +93,11 @@ def test_definitions_are_turned_round(asker, text, answer, question):
 @pytest.mark.parametrize("text", ["세종은 왕이고 이도는 이름이다.", "서울은 1394년에 수도가 되었다."])
 def test_no_definition(asker, text):
     assert asker.defined(text) is None
+
+
+def test_a_definition_of_something_at_a_time_is_refused(asker):
+    with pytest.raises(Refused, match="vague_subject"):
+        asker.defined("시공 당시 동작대교는 대한민국에서 가장 폭이 넓은 다리였다.")
 
 
 @pytest.mark.parametrize("text", ["이미자는 대한민국의 가수이다.", "인천은 대한민국에서 가장 큰 항구 등 도시이다."])
@@ -124,6 +136,8 @@ def test_refusals(asker, text, reason):
         ("찰스 1세는 잉글랜드를 통치하였다.", "1세"),  # part of a name
         ("LTS는 2년에 한 번 나온다.", "2년"),  # no date
         ("이것은 4분의 3박자로 구성된다.", "4분"),  # a fraction
+        ("헨리에타 리빗은 여자 계산가 중 1명이었다.", "1명"),
+        ("70명의 지원자 중, 짐바르도는 심리적으로 안정되고 건강한 24명을 선발했다.", "70명"),
         ("닥농성은 해발 600m에서 700m에 이른다.", "닥농성"),
         ("서울과 부산에서 열렸다.", "부산"),  # one of two
         ("송신소는 서쪽의 산에 있다.", "송신소"),  # looks like a name
