@@ -149,7 +149,7 @@ class PretrainingRows:
             context = 2 + len(segments[0][0])  # where it begins
             row["answer"] = context + np.array(asked.answer) if asked else np.zeros(0, dtype=np.int64)
 
-        units = units_of(boundaries, maskable, self._masking.unit, rng)
+        units = units_of(boundaries, maskable, self._masking.unit)
         chosen = np.flatnonzero(maskable)[choose_positions(units, self._masking.rate, rng)]
         hidden = hide(ids, chosen, self._masking, self._ids, rng)
         lots = {"lots": rng.random(len(chosen))} if "rtd" in self._objectives else {}

@@ -53,9 +53,7 @@ class MaskingSettings(BaseModel, frozen=True, extra="forbid"):
     """How pieces are chosen for prediction, and what replaces them (MLM; Devlin et al. 2019, 3.1 and A.1)."""
 
     rate: float = Field(0.15, gt=0, lt=1, description="share of a row's pieces to predict, special tokens excluded")
-    unit: Literal["piece", "morpheme", "eojeol", "span"] = Field(
-        "morpheme", description="unit masked as a whole; span: one or more eojeols, two on average"
-    )
+    unit: Literal["piece", "morpheme", "eojeol"] = Field("morpheme", description="unit masked as a whole")
     mask_share: float = Field(0.8, ge=0, le=1, description="share of the chosen pieces replaced by [MASK]")
     random_share: float = Field(
         0.1, ge=0, le=1, description="share replaced by a random piece; the rest is left unchanged"

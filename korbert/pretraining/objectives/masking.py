@@ -9,8 +9,7 @@ from korbert.pretraining.settings import MaskingSettings
 
 __all__ = ["SpecialIds", "choose_positions", "hide", "units_of"]
 
-_SPANS_AN_EOJEOL = 0.5
-_LEVELS = {"piece": 0, "morpheme": 1, "eojeol": 2, "span": 2}  # a unit begins at this boundary level or a higher one
+_LEVELS = {"piece": 0, "morpheme": 1, "eojeol": 2}  # a unit begins at this boundary level or a higher one
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +24,12 @@ class SpecialIds:
     vocab_size: int
 
 
-def units_of(
-    boundaries: NDArray[np.uint8], maskable: NDArray[np.bool_], unit: str, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def units_of(boundaries: NDArray[np.uint8], maskable: NDArray[np.bool_], unit: str) -> NDArray[np.int64]:
     """The unit (0, 1, ...) of each maskable piece, ascending. boundaries, maskable: (T,).
 
-    A unit never extends over a special token. A span has one eojeol or more, two on average (geometric).
+    A unit never extends over a special token.
     """
     begins = boundaries >= _LEVELS[unit]
-    if unit == "span":
-        begins &= rng.random(len(begins)) < _SPANS_AN_EOJEOL
     begins[1:] |= ~maskable[:-1]
     units: NDArray[np.int64] = begins[maskable].cumsum() - 1
     return units

@@ -17,7 +17,7 @@ def test_units_by_hand(unit, units):
     # [CLS] 학교(2) ##들(0) 에(1) 가(2) [SEP] ##ㄴ(0, the row begins inside a word) 다(0) [SEP]
     boundaries = np.array([0, 2, 0, 1, 2, 0, 0, 0, 0], dtype=np.uint8)
     maskable = np.array([0, 1, 1, 1, 1, 0, 1, 1, 0], dtype=bool)
-    assert units_of(boundaries, maskable, unit, np.random.default_rng(0)).tolist() == units
+    assert units_of(boundaries, maskable, unit).tolist() == units
 
 
 @settings(deadline=None)
