@@ -88,17 +88,13 @@ def test_rows_of_pretraining_follow_the_shares(corpus, ids, fill):
     assert one != two
 
 
-def test_spans_of_eojeol_are_masked_whole(corpus, ids):
+def test_eojeols_are_masked_whole(corpus, ids):
     """A masked piece whose neighbour in the same eojeol is not masked would be half a unit."""
-    masking = MaskingSettings(unit="span", mask_share=1.0, random_share=0.0, rate=0.3)
+    masking = MaskingSettings(unit="eojeol", mask_share=1.0, random_share=0.0, rate=0.3)
     rows = PretrainingRows(corpus.files, ids, 64, masking, PairSettings(), 3, objectives=("mlm",))
-    lengths = []
     for number in islice(range(len(rows)), 200):
         row = rows.row(0, number)
         chosen = np.isin(np.arange(len(row["input_ids"])), row["label_places"])
         begins = row["boundaries"] >= 2
         for place in range(2, len(chosen) - 1):
             assert chosen[place] == chosen[place - 1] or begins[place]
-        starts = chosen & ~np.roll(chosen, 1)
-        lengths += [int((begins & chosen).sum() / max(1, starts.sum()))] if starts.any() else []
-    assert np.mean(lengths) > 1.5
