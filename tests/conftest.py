@@ -28,7 +28,7 @@ runpy.run_path(str(OFFLINE / "sitecustomize.py"))
 
 bound_spinning()  # tests run beside each other
 
-# A shell lets what it starts in the background ignore Ctrl-C, and every process started from there. Some tests send it.
+# Background jobs of a shell ignore SIGINT, and so do their child processes. Some tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A shared machine may pause at any example: no deadlines, as no test measures time.

@@ -24,9 +24,9 @@ _ONLY_GAPS = 0.3  # share that is kept of questions whose answer is all that the
 _MOVES_ANSWER, _CHANGES_VERB = 0.5, 0.5  # how often, where it is possible
 _CONTRACTED = (("하였", "했"), ("되었", "됐"), ("하여", "해"), ("되어", "돼"), ("이었", "였"), (" ", ""))
 _PARTICLE_TAGS = {"이": "JKS", "을": "JKO", "은": "JX", "의": "JKG", "이라고": "JKQ"}  # JKB otherwise
+_BEFORE_AUXILIARY = ("어야", "려", "게")  # endings behind which Kiwi leaves out the space before 하: 지어야 하는가
 
 Stem = list[tuple[str, str]]  # form and tag of each morpheme of a predicate, without its ending
-_AUXILIARIES = {("어야", "하"), ("려", "하"), ("게", "하")}  # apart in spelling, but joined by Kiwi: 지어야 하는가
 
 
 class Question(NamedTuple):
@@ -122,8 +122,12 @@ def _in_place(draft: Draft, stem: Stem, register: str, kiwi: Any, rng: np.random
 
 
 def _conjugated(kiwi: Any, morphs: Stem) -> str:
-    apart = [k > 0 and (morphs[k - 1][0], form) in _AUXILIARIES for k, (form, _) in enumerate(morphs)]
-    return str(kiwi.join([(*one, True) if gap else one for one, gap in zip(morphs, apart, strict=True)]))
+    """The joined morphemes, with a space before auxiliaries."""
+    spaced = [
+        (form, tag, True) if form == "하" and k and morphs[k - 1][0] in _BEFORE_AUXILIARY else (form, tag)
+        for k, (form, tag) in enumerate(morphs)
+    ]
+    return str(kiwi.join(spaced))
 
 
 def _is_adjective(stem: Stem) -> bool:

@@ -29,9 +29,9 @@ def ask_definition(sentence: Sentence, kiwi: Any) -> Question | None:
         return None
     if any(one.tag not in ("NNP", "NNG", "SL", "SSO", "SSC", "XSN", "QT") for one in morphs[:topic]):
         return None
-    if morphs[0].eojeol < morphs[topic].eojeol and any(one.form in TIMES for one in morphs[:topic]):  # 오늘날 예수회는
-        raise Refused("vague_subject")
-    if not is_named(sentence, 0, topic):
+    # 오늘날 예수회는: a name at a time
+    timed = morphs[0].eojeol < morphs[topic].eojeol and any(one.form in TIMES for one in morphs[:topic])
+    if timed or not is_named(sentence, 0, topic):
         raise Refused("vague_subject")
     defined = morphs[topic + 1 : root]
     check_words(defined)

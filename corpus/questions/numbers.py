@@ -25,7 +25,7 @@ _COUNTED = re.compile(rf"(?P<ordinal>제)?(?P<number>{_DIGITS}|{_NATIVE})(?P<uni
 _DURATION = re.compile(rf"(?P<ordinal>)(?P<number>{_DIGITS})(?P<unit>년|일|주)(?= ?(?:동안|만에|간(?![가-힣])))")
 _ORDINAL = re.compile(r"(?<![가-힣\d])(?P<ordinal>제)?(?P<number>\d+ ?)(?P<unit>대|회|차|기|번째|위)(?![가-힣])")
 _AMONG = ("중", "가운데")
-_BEHIND_NUMBER = re.compile(r"(?:으?로)?,|의 \d|의 [^,]{1,20} (?:중|가운데)(?:에서)?[ ,]")
+_BEHIND_NUMBER = re.compile(rf"(?:으?로)?,|의 \d|의 [^,]{{1,20}} (?:{'|'.join(_AMONG)})(?:에서)?[ ,]")
 _BEFORE_NUMBER = re.compile(r"(\d|십|백|천|만|억)(년|월|일|시|분|세기|억|만|천|대|회|위|번째)?$|^(매|각|각각)$|[~∼–-]$")
 
 
@@ -113,10 +113,10 @@ def _stands_alone(sentence: Sentence, match: re.Match[str]) -> bool:
     named = before is not None and before.tag in ("NNP", "SL")
     if named and (match.re is _ORDINAL or match["unit"] == "세" or (match["unit"] == "번" and not joined)):
         return False
-    if joined and after.tag == "VCP" and before is not None and before.form in _AMONG:  # 주자 중 1명이다
-        return False
+    if joined and after.tag == "VCP":
+        return before is None or before.form not in _AMONG  # not 주자 중 1명이다
     if joined:
-        return after.tag in CASES or after.tag == "VCP" or match.re is _DURATION
+        return after.tag in CASES or match.re is _DURATION
     if match.re is _ORDINAL and match["unit"] in ("대", "회", "번째") and after.tag in ("NNG", "NNP"):
         if match["unit"] == "대":
             return after.form in PERSONS  # 제39대 대통령

@@ -13,7 +13,7 @@ from torch import Tensor
 from korbert.errors import ModelError
 from korbert.modeling.models import PretrainingModel
 from korbert.modeling.rows import Rows
-from korbert.pretraining.objectives.base import Objective
+from korbert.pretraining.objectives.base import Objective, best_classes
 from korbert.pretraining.settings import DistillationSettings
 from korbert.training.devices import Batch
 
@@ -81,7 +81,7 @@ class Distillation(Objective):
         for places in batch["label_places"].split(256):
             own, expected = model.mlm_head(vectors[places]).float(), self._teacher.mlm_head(theirs[places]).float()
             losses = F.kl_div(own.log_softmax(1), expected.log_softmax(1), reduction="sum", log_target=True)
-            right = (own.argmax(dim=1) == expected.argmax(dim=1)).sum()
+            right = (best_classes(own) == best_classes(expected)).sum()
             total += torch.tensor([float(losses), float(right), len(places)], dtype=torch.float64)
         return total
 
