@@ -44,18 +44,16 @@ def named(section: str) -> set[str]:
 # --- the code ---
 
 
-def settings_rows(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str]]:
-    """(key, default as the page shows it) of a recipe's section, tables inside it opened."""
+def settings_rows(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str]]:
+    """(key, default as the page shows it, description) of a recipe's section, tables inside it opened."""
     for name, field in model.model_fields.items():
         key, inner = f"{prefix}.{name}", model_in(field.annotation)
         if field.exclude:
             continue
         if inner and key not in _SAME:
             yield from settings_rows(inner, key)
-        elif field.is_required():
-            yield key, "needed"
         else:
-            yield key, _default(field.get_default())
+            yield key, "needed" if field.is_required() else _default(field.get_default()), field.description or ""
 
 
 def _default(value: Any) -> str:
@@ -67,10 +65,12 @@ def _default(value: Any) -> str:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_every_setting_is_there_with_its_default(stage: str) -> None:
+def test_every_setting_is_there_with_its_default_and_description(stage: str) -> None:
     page = SECTIONS["Settings of a recipe"]
-    shown = dict(re.findall(rf"^\| `({stage}\.[\w.]+)` \| ([^|]+?) \|", page, re.MULTILINE))
-    assert shown == dict(settings_rows(STAGES[stage].settings_class, stage))
+    shown = re.findall(rf"^\| `({stage}\.[\w.]+)` \| ([^|]+?) \| (.+) \|$", page, re.MULTILINE)
+    expected = list(settings_rows(STAGES[stage].settings_class, stage))
+    assert sorted(row for row in shown if row[0] not in _SAME) == sorted(row for row in expected if row[0] not in _SAME)
+    assert {key for key, *_ in shown} == {key for key, *_ in expected}
 
 
 def test_every_setting_of_a_task_is_there_with_its_default() -> None:
@@ -80,7 +80,7 @@ def test_every_setting_of_a_task_is_there_with_its_default() -> None:
     del shown["tasks.NAME.kind"]  # by `set`, or classification
     known: set[str] = set()
     for name, entry in KINDS.items():
-        rows = dict(settings_rows(entry.section_class, "tasks.NAME"))
+        rows = {key: default for key, default, _ in settings_rows(entry.section_class, "tasks.NAME")}
         del rows["tasks.NAME.kind"]
         for key, default in rows.items():
             of_all, _, rest = shown[key].partition(" | ")

@@ -29,11 +29,13 @@ _TAGS = re.compile(  # parts of speech that a user's word may have, as Kiwi name
 
 
 class UserWord(BaseModel, frozen=True, extra="forbid"):
-    """A word added to Kiwi's dictionary. form: of a verb its stem (먹, not 먹다)."""
+    """A word added to Kiwi's dictionary."""
 
-    form: str
-    tag: str = "NNP"
-    score: float = Field(0.0, allow_inf_nan=False)  # higher: chosen over other readings more often
+    form: str = Field(description="a word to add to Kiwi's dictionary, of a verb the stem (먹, not 먹다)")
+    tag: str = Field("NNP", description="part of speech")
+    score: float = Field(
+        0.0, allow_inf_nan=False, description="a higher score makes Kiwi prefer the word to other analyses"
+    )
 
     @field_validator("form")
     @classmethod

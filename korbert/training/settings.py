@@ -10,9 +10,6 @@ PrecisionName = Literal["auto", "fp32", "bf16"]
 OptimizerKind = Literal["adamw", "muon", "lamb"]
 ScheduleKind = Literal["linear", "cosine", "wsd"]
 
-_KIND = "adamw; muon: Muon for the layers' matrices, AdamW for the rest; lamb: AdamW with a trust "
-"ratio per matrix"
-
 
 class ParameterGroup(BaseModel, frozen=True, extra="forbid"):
     """Parameters with their own optimizer or learning rate."""
@@ -28,7 +25,11 @@ class ParameterGroup(BaseModel, frozen=True, extra="forbid"):
 class OptimizerSettings(BaseModel, frozen=True, extra="forbid"):
     """The optimizer and its learning rate schedule."""
 
-    kind: OptimizerKind = Field("adamw", description=_KIND)
+    kind: OptimizerKind = Field(
+        "adamw",
+        description="adamw; muon: Muon for the layers' matrices, AdamW for the rest; lamb: AdamW with a trust ratio "
+        "per matrix",
+    )
     learning_rate: float = Field(1e-3, gt=0, description="peak learning rate, reached at the end of warmup")
     weight_decay: float = Field(
         0.01,
