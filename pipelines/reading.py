@@ -81,7 +81,7 @@ def run(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs, output
     n_best = dict(zip((question.id for question in valid.questions), answers, strict=True))
     scores = score_answers(valid, asked, n_best, task.metrics) | {
         "questions_cut": _questions_cut(settings, asked),
-        "windows": sum(len(cut_windows(*pair, settings)) for pair in asked),
+        "windows": sum(len(cut_windows(*pair, settings, special=tokenizer.frame.special)) for pair in asked),
         "note": _note(settings, inputs),
     }
     predictions = {id: candidates[0]["text"] if candidates else "" for id, candidates in n_best.items()}

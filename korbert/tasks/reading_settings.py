@@ -9,15 +9,15 @@ from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_seri
 from korbert.modeling.config import EncoderConfig
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
-__all__ = ["SPECIAL_TOKENS", "ReadingOptimizer", "ReadingSettings", "ReadingTaskSettings", "WindowSettings"]
+__all__ = ["ReadingOptimizer", "ReadingSettings", "ReadingTaskSettings", "WindowSettings"]
 
-SPECIAL_TOKENS = 3  # [CLS] question [SEP] context [SEP]
+_SPECIAL_TOKENS = 4  # the most that a pair has: <s> question </s></s> context </s> (RoBERTa)
 
 
 class WindowSettings(BaseModel, frozen=True, extra="forbid"):
     """How windows are cut and spans are chosen. Lengths are in pieces, unless named otherwise."""
 
-    max_length: int = Field(384, ge=8, description="pieces per window: question, context and three special tokens")
+    max_length: int = Field(384, ge=8, description="pieces per window: question, context and special tokens")
     stride: int = Field(128, ge=0, description="context pieces shared by adjacent windows")
     max_query_pieces: int = Field(64, ge=1, description="maximum pieces per question; longer questions are truncated")
     max_answer_chars: int = Field(50, ge=1, description="maximum characters of an answer")
@@ -25,7 +25,7 @@ class WindowSettings(BaseModel, frozen=True, extra="forbid"):
 
     @model_validator(mode="after")
     def _windows_advance(self) -> Self:
-        room = self.max_length - SPECIAL_TOKENS - self.max_query_pieces
+        room = self.max_length - _SPECIAL_TOKENS - self.max_query_pieces
         if room <= self.stride:
             raise ValueError(
                 f"max_length {self.max_length} leaves {room} pieces of context beside a question of max_query_pieces "

@@ -7,7 +7,7 @@ without an answer, the target is [CLS] in all windows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from korbert.tasks.passages import Passage, pieces_of_span
 from korbert.tasks.questions import Dataset
-from korbert.tasks.reading_settings import SPECIAL_TOKENS, WindowSettings
+from korbert.tasks.reading_settings import WindowSettings
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.padding import padded
@@ -32,6 +32,7 @@ __all__ = [
     "among_choices",
     "choice_logits",
     "collate",
+    "context_offset",
     "cut_windows",
     "reading_loss",
     "training_batches",
@@ -65,11 +66,12 @@ def cut_windows(
     *,
     index: int = 0,
     answer: tuple[int, int] | None = None,
-    special: int = SPECIAL_TOKENS,
+    special: int,
 ) -> list[Window]:
     """Windows of at most max_length pieces; neighbours share `stride` pieces of context.
 
-    answer: the gold answer's span in characters of the context. special: special tokens in a pair.
+    answer: the gold answer's span in characters of the context. special: special tokens of a
+    pair (Frame.special).
     """
     gold = pieces_of_span(context, *answer) if answer else None
     room = settings.max_length - special - min(len(question.ids), settings.max_query_pieces)
@@ -79,6 +81,11 @@ def cut_windows(
         held = gold if gold and first <= gold[0] and gold[1] < last else None
         windows.append(Window(question, context, first, last, index, held))
     return windows
+
+
+def context_offset(window: Window, tokenizer: AnyTokenizer, settings: WindowSettings) -> int:
+    """Place of the first piece of context in the row of a window: after [CLS], the question and what separates them."""
+    return 1 + min(len(window.question.ids), settings.max_query_pieces) + tokenizer.frame.between
 
 
 def collate(windows: Sequence[Window], tokenizer: AnyTokenizer, settings: WindowSettings) -> dict[str, Any]:
@@ -98,7 +105,7 @@ def collate(windows: Sequence[Window], tokenizer: AnyTokenizer, settings: Window
         ids = np.concatenate([cls, question.ids[asked], between, context.ids[given], sep])
         levels: list[Any] = [none, question.boundaries[asked], none * frame.between, context.boundaries[given], none]
         boundaries: NDArray[Any] = np.concatenate(levels)
-        offset = 1 + len(question.ids[asked]) + frame.between  # where the context begins
+        offset = context_offset(window, tokenizer, settings)
         places = np.arange(len(ids))
         choices = (places == 0) | ((places >= offset) & (places < len(ids) - 1))
         segments = (places >= offset).astype(np.int64)
@@ -152,10 +159,6 @@ class WindowExamples:
         lengths = (special + min(len(one.question.ids), most) + one.last - one.first for one in self.windows)
         return np.fromiter(lengths, np.int64, len(self.windows))
 
-    def select(self, rows: NDArray[np.int64]) -> "WindowExamples":
-        """The given windows, in that order."""
-        return replace(self, windows=[self.windows[row] for row in rows])
-
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
         """The given windows, collated."""
         return collate([self.windows[row] for row in rows], self.tokenizer, self.settings)
@@ -164,7 +167,7 @@ class WindowExamples:
         """scores: (N, 2 T), log probabilities of each piece as start and end, interleaved."""
         for window, row in zip(self.windows, scores, strict=True):
             start, end = row.reshape(-1, 2).T.astype(np.float64)  # (T,) both
-            first = min(len(window.question.ids), self.settings.max_query_pieces) + 2
+            first = context_offset(window, self.tokenizer, self.settings)
             inside = slice(first, first + window.last - window.first)
             yield window, start[inside], end[inside], float(start[0] + end[0])
 

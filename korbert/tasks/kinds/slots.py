@@ -109,7 +109,14 @@ class Slots(ReadingSettings, Kind, frozen=True):
                 value = values.get(name)
                 start = row["text"].find(value) if value and value != ANY else -1
                 answer = (start, start + len(value)) if value and start >= 0 else None
-                own = cut_windows(encoded[name], encoded[row["text"]], self, index=index, answer=answer)
+                own = cut_windows(
+                    encoded[name],
+                    encoded[row["text"]],
+                    self,
+                    index=index,
+                    answer=answer,
+                    special=tokenizer.frame.special,
+                )
                 windows += own
                 gates += [_ANY if value == ANY else _NONE if window.gold is None else _SPAN for window in own]
                 index += 1

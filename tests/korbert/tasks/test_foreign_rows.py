@@ -1,14 +1,18 @@
 """Rows of pieces of foreign tokenizers: as these make them, with their own special tokens."""
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from korbert.modeling.foreign import CLASSES
 from korbert.tasks.kinds.texts import examples_of
 from korbert.tasks.passages import encode_passages
+from korbert.tasks.reading import Reader, found_in
 from korbert.tasks.reading_settings import ReadingSettings
 from korbert.tasks.tagging import make_examples
 from korbert.tasks.windows import WindowExamples, collate, cut_windows
@@ -50,3 +54,43 @@ def test_no_window_is_longer_than_max_length(foreign: Callable[[str], Path], mod
     windows = cut_windows(question, context, settings, special=tokenizer.frame.special)
     assert len(windows) > 1
     assert max(collate(windows, tokenizer, settings)["lengths"]) == 12
+
+
+class Pointing(torch.nn.Module):
+    """Scores the two given ids as start and end, and no other piece."""
+
+    def __init__(self, first: int, last: int) -> None:
+        super().__init__()
+        self.anchor = torch.nn.Parameter(torch.zeros(1))
+        self.ends = first, last
+
+    def forward(self, input_ids: torch.Tensor, *rest: Any, lengths: Any) -> tuple[torch.Tensor, ...]:
+        return tuple(9.0 * (input_ids == end) for end in self.ends)
+
+
+@pytest.mark.parametrize("model_type", CLASSES)
+def test_the_answer_is_where_the_scores_point(foreign: Callable[[str], Path], model_type: str) -> None:
+    tokenizer = TransformersTokenizer.of_folder(foreign(model_type))
+    question, context = encode_passages(tokenizer, [QUESTION, CONTEXT])
+    count = Counter([*question.ids, *context.ids])
+    once = [count[id] == 1 for id in context.ids]
+    first = max(place for place in range(len(once) - 1) if once[place] and once[place + 1])
+    last = first + 1
+    expected = context.spans[first][0], context.spans[last][1]
+    settings = ReadingSettings(max_length=12, stride=3, max_query_pieces=4)
+
+    model = Pointing(int(context.ids[first]), int(context.ids[last]))
+    ((best, *_),) = Reader(model, tokenizer, settings).read([(question, context)])  # type: ignore[arg-type]
+    assert (best["start"], best["end"]) == expected
+
+    examples = WindowExamples(
+        cut_windows(question, context, settings, special=tokenizer.frame.special), tokenizer, settings
+    )
+    assert len(examples) > 1
+    scores = []
+    for row in range(len(examples)):
+        batch = examples.batch(np.array([row]))
+        start, end = model(batch["input_ids"], lengths=batch["lengths"])
+        scores.append(torch.stack((start, end), dim=-1).log_softmax(dim=1).flatten().numpy())
+    ((candidates, *_),) = found_in(examples.scored(scores), 1, settings)  # type: ignore[arg-type]
+    assert (candidates[0]["start"], candidates[0]["end"]) == expected

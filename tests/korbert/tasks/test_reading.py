@@ -84,7 +84,7 @@ def test_ties_go_to_the_earlier_then_to_the_shorter_span():
 
 def test_ties_across_windows_go_to_the_earlier_span():
     context = letters("가나다라마바사아자차카타파하거")  # two full windows, so that all scores are the same
-    assert len(cut_windows(letters("언제였나"), context, SMALL)) == 2
+    assert len(cut_windows(letters("언제였나"), context, SMALL, special=3)) == 2
     found = read(context, {}, {}, **SMALL.model_dump() | {"n_best": 3, "max_answer_chars": 1})
     assert [candidate["start"] for candidate in found] == [0, 1, 2]
 
@@ -229,7 +229,7 @@ def test_gold_spans_recover_the_answers(tiny_tokenizer, sample):
     dataset = korquad.read(sample / "korquad" / "train.json")
     right = 0
     for question, (asked, context) in zip(dataset.questions, question_pairs(dataset, tiny_tokenizer), strict=True):
-        windows = cut_windows(asked, context, ReadingSettings(), answer=question.answers[0].span)
+        windows = cut_windows(asked, context, ReadingSettings(), answer=question.answers[0].span, special=3)
         first, last = next(window.gold for window in windows if window.gold)
         start, end = span_of_pieces(context.spans, first, last)
         assert question.answers[0].text in context.text[start:end]
@@ -244,7 +244,7 @@ def test_gold_spans_recover_real_answers(tiny_tokenizer, korbert_data):
     pairs = question_pairs(dataset, tiny_tokenizer, workers=2)
     gold = {}
     for question, (asked, context) in zip(dataset.questions, pairs, strict=True):
-        windows = cut_windows(asked, context, ReadingSettings(), answer=question.answers[0].span)
+        windows = cut_windows(asked, context, ReadingSettings(), answer=question.answers[0].span, special=3)
         first, last = next(window.gold for window in windows if window.gold)
         start, end = span_of_pieces(context.spans, first, last)
         gold[question.id] = [{"text": context.text[start:end], "score": 1.0, "start": start, "end": end}]

@@ -28,10 +28,10 @@ def letters(text, first_id=100):
     return Passage(text, ids, np.full(len(places), 1, dtype=np.uint8), spans)
 
 
-@given(context=st.integers(0, 80), question=st.integers(0, 9), stride=st.integers(0, 8), length=st.integers(16, 40))
+@given(context=st.integers(0, 80), question=st.integers(0, 9), stride=st.integers(0, 8), length=st.integers(17, 40))
 def test_windows_cover_the_context_and_share_the_stride(context, question, stride, length):
     settings = ReadingSettings(max_length=length, stride=stride, max_query_pieces=4)
-    windows = cut_windows(letters("가" * question), letters("나" * context), settings)
+    windows = cut_windows(letters("가" * question), letters("나" * context), settings, special=3)
     room = length - 3 - min(question, 4)
     assert windows[0].first == 0
     assert windows[-1].last == context
@@ -47,7 +47,7 @@ def test_gold_stands_in_every_window_that_holds_the_answer_and_in_no_other(data,
     start = data.draw(st.integers(0, length - 1))
     end = data.draw(st.integers(start + 1, length))
     context = letters("가" * length)
-    windows = cut_windows(letters("나나나"), context, SMALL, answer=(start, end))
+    windows = cut_windows(letters("나나나"), context, SMALL, answer=(start, end), special=3)
     for window in windows:
         holds = window.first <= start and end <= window.last
         assert (window.gold == (start, end - 1)) if holds else (window.gold is None)
@@ -62,7 +62,7 @@ def test_gold_stands_in_every_window_that_holds_the_answer_and_in_no_other(data,
 
 def test_collate_by_hand():
     settings = ReadingSettings(max_length=12, stride=2, max_query_pieces=3)
-    windows = cut_windows(letters("언제였나", 50), letters("가나 다라 마바 사", 100), settings, answer=(6, 8))
+    windows = cut_windows(letters("언제였나", 50), letters("가나 다라 마바 사", 100), settings, answer=(6, 8), special=3)
     batch = collate(windows, TOKENIZER, settings)
     assert batch["input_ids"].tolist() == [
         [2, 50, 51, 52, 3, 100, 101, 102, 103, 104, 105, 3],
@@ -97,7 +97,7 @@ def test_windows_of_a_dataset_are_those_of_its_questions():
     examples, pairs = window_examples()
     spans = ((4, 6), None, (4, 5))  # the first of several answers
     cut = [
-        cut_windows(*pair, SMALL, index=index, answer=span)
+        cut_windows(*pair, SMALL, index=index, answer=span, special=3)
         for index, (pair, span) in enumerate(zip(pairs, spans, strict=True))
     ]
     assert list(examples.windows) == [window for windows in cut for window in windows]
@@ -130,7 +130,7 @@ def test_batches_of_windows_are_learned():
 
 
 def test_every_epoch_takes_each_window_once_in_its_own_order():
-    windows = cut_windows(letters("나"), letters("가" * 100), SMALL)
+    windows = cut_windows(letters("나"), letters("가" * 100), SMALL, special=3)
     batches = training_batches(windows, TOKENIZER, SMALL, batch_size=len(windows), seed=3)
     firsts = [batches(step)[0]["input_ids"][:, 3].tolist() for step in (0, 1)]
     assert sorted(firsts[0]) == sorted(firsts[1]) == [100 + window.first for window in windows]
@@ -142,7 +142,7 @@ def test_every_epoch_takes_each_window_once_in_its_own_order():
 
 
 def test_processes_share_the_windows_of_a_step(monkeypatch):
-    windows = cut_windows(letters("나"), letters("가" * 100), SMALL)
+    windows = cut_windows(letters("나"), letters("가" * 100), SMALL, special=3)
     options = {"batch_size": 7, "micro_batches": 4, "seed": 3}
     (whole,) = training_batches(windows, TOKENIZER, SMALL, batch_size=7, seed=3)(1)
     rows, weights = [], []
@@ -156,7 +156,7 @@ def test_processes_share_the_windows_of_a_step(monkeypatch):
 
 
 def test_a_step_may_reach_into_the_next_epoch():
-    windows = cut_windows(letters("나"), letters("가" * 30), SMALL)
+    windows = cut_windows(letters("나"), letters("가" * 30), SMALL, special=3)
     batches = training_batches(windows, TOKENIZER, SMALL, batch_size=2 * len(windows) + 1, seed=0)
     assert sum(len(batch["input_ids"]) for batch in batches(0)) == 2 * len(windows) + 1
 
@@ -174,8 +174,8 @@ def model_of(config):
 @pytest.mark.parametrize("architecture", ["modern", "bert"])
 def test_loss_is_unchanged_by_padding_and_by_micro_batches(architecture):
     model = model_of(encoder(architecture=architecture))
-    long = cut_windows(letters("언제"), letters("가나다라마바사아"), SMALL, answer=(2, 4))
-    short = cut_windows(letters("누가"), letters("바사아"), SMALL, answer=(0, 1))
+    long = cut_windows(letters("언제"), letters("가나다라마바사아"), SMALL, answer=(2, 4), special=3)
+    short = cut_windows(letters("누가"), letters("바사아"), SMALL, answer=(0, 1), special=3)
     apart = [reading_loss(model, collate(part, TOKENIZER, SMALL))["loss"] for part in (long, short)]
     together = reading_loss(model, collate([*long, *short], TOKENIZER, SMALL))
     assert together["loss"].item() == pytest.approx(float(sum(apart)) / 2, abs=1e-5)
@@ -194,5 +194,5 @@ def test_loss_of_a_model_that_knows_nothing_is_that_of_guessing_among_the_choice
     def indifferent(input_ids, *rest, lengths):
         return torch.zeros(input_ids.shape), torch.zeros(input_ids.shape)
 
-    batch = collate(cut_windows(letters("언제"), letters("가나다라마"), SMALL, answer=(2, 4)), TOKENIZER, SMALL)
+    batch = collate(cut_windows(letters("언제"), letters("가나다라마"), SMALL, answer=(2, 4), special=3), TOKENIZER, SMALL)
     assert reading_loss(indifferent, batch)["loss"].item() == pytest.approx(np.log(6))  # five pieces and [CLS]

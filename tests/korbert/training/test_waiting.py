@@ -54,7 +54,7 @@ def classification(architecture, folder):
 
 def reading(architecture, folder):
     settings = ReadingSettings(max_length=64, stride=9, max_query_pieces=9)
-    windows = cut_windows(letters("누가"), letters("나" * 100), settings, answer=(2, 4))
+    windows = cut_windows(letters("누가"), letters("나" * 100), settings, answer=(2, 4), special=3)
     special = SimpleNamespace(pad_id=0, frame=Frame(2, 3))
     batches = training_batches(windows, special, settings, batch_size=4, micro_batches=2, seed=0)
     return ReadingModel(config(architecture)), reading_loss, batches(0)
