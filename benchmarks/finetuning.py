@@ -37,9 +37,9 @@ from korbert.tasks.examples import Batches, Examples
 from korbert.tasks.seen import learning_seen
 from korbert.training import OptimizerSettings, choose_device
 from korbert.training.devices import memory_kept
-from korbert.training.distributed import World
 from korbert.training.plan import TrainingPlan
 from korbert.training.updates import Updates
+from korbert.world import World
 
 WAYS = ("ours", "Trainer padded to 128", "Trainer grouped by length")
 BATCH = 32

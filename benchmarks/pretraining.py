@@ -38,13 +38,13 @@ from korbert.modeling import EncoderConfig, PretrainingModel
 from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, SpecialIds, pretraining_loss
 from korbert.training import OptimizerSettings, choose_device
 from korbert.training.devices import memory_kept
-from korbert.training.distributed import World
 from korbert.training.updates import Updates
+from korbert.world import World
 
 Step = Callable[[], int]
 """Makes a step; returns its pieces."""
 
-IDS = SpecialIds(pad=0, cls=2, sep=3, mask=4, first_piece=384, vocab_size=102_400)
+IDS = SpecialIds(cls=2, sep=3, mask=4, first_piece=384, vocab_size=102_400)
 AS_IT_IS = "transformers"
 STEPS_AHEAD = 12  # batches made before the clock starts, and taken in turn
 

@@ -30,7 +30,7 @@ from korbert.pretraining import (
 )
 from korbert.training.feeding import fed
 
-IDS = SpecialIds(pad=0, cls=2, sep=3, mask=4, first_piece=384, vocab_size=102_400)
+IDS = SpecialIds(cls=2, sep=3, mask=4, first_piece=384, vocab_size=102_400)
 STEPS_TO_START = 16  # until all makers are at work
 BAR = 1.8
 

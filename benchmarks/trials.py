@@ -265,7 +265,7 @@ class Bench:
         model, tokens = load_model(folder)
         if not isinstance(model, PretrainingModel):
             return None
-        ids = SpecialIds(tokens.pad_id, tokens.cls_id, tokens.sep_id, tokens.mask_id, FIRST_PIECE, tokens.vocab_size)
+        ids = SpecialIds(tokens.cls_id, tokens.sep_id, tokens.mask_id, FIRST_PIECE, tokens.vocab_size)
         counts = piece_counts(shards)
         loss = evaluate(model.eval(), evaluation_batches(settings, shards, ids, counts), counts)["mlm_loss"]
         return loss / math.log(2) * heldout["pieces"] / heldout["characters"]

@@ -154,8 +154,8 @@ def _rows(settings: PretrainStage, folder: Path, ids: SpecialIds) -> list[Phase]
 
 def _ids(config: AnyConfig) -> SpecialIds:
     """The special ids of any tokenizer (korbert/tokenization/vocabulary.py), without waiting for one to load Kiwi."""
-    pad, cls, sep, mask = map(SPECIAL.index, ("[PAD]", "[CLS]", "[SEP]", "[MASK]"))
-    return SpecialIds(pad, cls, sep, mask, FIRST_PIECE, config.vocab_size)
+    cls, sep, mask = map(SPECIAL.index, ("[CLS]", "[SEP]", "[MASK]"))
+    return SpecialIds(cls, sep, mask, FIRST_PIECE, config.vocab_size)
 
 
 def _phase(settings: PhaseSettings, made: Phase | None) -> PhasePlan:

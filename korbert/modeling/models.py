@@ -405,7 +405,7 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
         model.head.load_state_dict(reader.head.state_dict())
         model.classifier.load_state_dict(reader.classifier.state_dict())
     elif isinstance(pretrained, PretrainingModel) and isinstance(
-        model, ClassificationModel | ReadingModel | SlotsModel | TaggingModel
+        model, ClassificationModel | ReadingModel | TaggingModel
     ):
         source = pretrained.nsp.pooler if isinstance(model.head, Pooler) else pretrained.mlm.transform
         if not isinstance(model.head, nn.Identity) and source.dense.weight.shape == model.head.dense.weight.shape:

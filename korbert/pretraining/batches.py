@@ -75,9 +75,12 @@ class PretrainingRows:
         """Rows of one epoch."""
         return len(self._pairs) if self._first is None else len(self._first) - 1
 
-    def batch(self, step: int, batch_size: int, micro_batches: int = 1, here: World | None = None) -> list[Batch]:
+    def batch(
+        self, step: int, batch_size: int, micro_batches: int = 1, here: World | None = None, *, before: int = 0
+    ) -> list[Batch]:
         """The rows of step `step` (0-based): the next batch_size of an endless series of shuffled epochs.
 
+        before: rows of that series that an earlier phase has taken.
         here: makes the part of one of several processes: every size-th row, in micro-batches as large as without.
         Micro-batches have like numbers of pieces; the examples of each are sorted by length. One with R examples of N
         pieces together, one after the other, has:
@@ -89,11 +92,12 @@ class PretrainingRows:
         lots: with "rtd", (M,) float64 in [0, 1); with "spans", what span_columns gives.
         """
         here = here or World()
-        epochs, places = np.divmod(step * batch_size + np.arange(batch_size)[here.share], len(self))
+        taken = before + step * batch_size
+        epochs, places = np.divmod(taken + np.arange(batch_size)[here.share], len(self))
         rows: list[Row] = []
         for epoch in np.unique(epochs).tolist():
             numbers = self._mixture.rows(epoch, places[epochs == epoch])
-            rows += [row for its_epoch, index in numbers for row in self.rows(its_epoch, index)]
+            rows += [row for its_epoch, index in numbers for row in self.examples(its_epoch, index)]
         rows.sort(key=lambda row: len(row["input_ids"]))
 
         counts = {
@@ -103,7 +107,7 @@ class PretrainingRows:
             "mlm": sum(len(row["labels"]) for row in rows),
         }
         counts |= {"sop": counts["nsp"], "distill": counts["rtd"]}
-        names = {*self._objectives, "mlm"} if "rtd" in self._objectives else self._objectives
+        names = (*self._objectives, "mlm") if "rtd" in self._objectives else self._objectives
         shared: dict[str, torch.Tensor] = {
             "weight": torch.tensor(1.0),  # the counts make the loss of each micro-batch its share of the step
             **{f"{name}_count": torch.tensor(counts[name]) for name in names},
@@ -113,28 +117,28 @@ class PretrainingRows:
         number = shared_out(micro_batches, batch_size, here)
         return [{**_flat(rows[first::number]), **shared} for first in range(number)]
 
-    def rows(self, epoch: int, index: int) -> list[Row]:
-        """The examples of a row: one, or with `fill` several."""
+    def examples(self, epoch: int, row: int) -> list[Row]:
+        """The examples of a row: one, of the row's own number, or with `fill` several."""
         if self._first is None:
-            return [self.row(epoch, index)]
-        return [self.row(epoch, example) for example in range(self._first[index], self._first[index + 1])]
+            return [self.example(epoch, row)]
+        return [self.example(epoch, number) for number in range(self._first[row], self._first[row + 1])]
 
-    def source(self, index: int) -> str:
-        """The source of a row's first segment."""
-        return self._pairs.source(index)
+    def source(self, number: int) -> str:
+        """The source of an example's first segment."""
+        return self._pairs.source(number)
 
-    def row(self, epoch: int, index: int) -> Row:
+    def example(self, epoch: int, number: int) -> Row:
         """An example, int64: input_ids, token_type_ids, boundaries (T,), T at most max_length; label_places and labels
         (M,), ascending; pair_label (1,); with "spans" answer (2,) or (0,); with "rtd" lots (M,) float64."""
-        rng = np.random.Generator(np.random.Philox(key=[self._key, epoch], counter=[0, 0, 0, index]))
+        rng = np.random.Generator(np.random.Philox(key=[self._key, epoch], counter=[0, 0, 0, number]))
 
         # The pieces of one segment or two, and which of them may be masked.
-        asked = self._spans.ask(self._pieces(*self._pairs.single(index).first), rng) if self._spans else None
+        asked = self._spans.ask(self._pieces(*self._pairs.single(number).first), rng) if self._spans else None
         if asked:
             label, segments = NO_LABEL, [asked.question, asked.context]
         else:
             paired = {"nsp", "sop"} & set(self._objectives)
-            pair = self._pairs.draw(index, rng, swapping="sop" in paired) if paired else self._pairs.single(index)
+            pair = self._pairs.draw(number, rng, swapping="sop" in paired) if paired else self._pairs.single(number)
             label = pair.label
             segments = [self._pieces(*span) for span in (pair.first, pair.second) if span is not None]
         ids, boundaries, numbers, maskable = _framed(segments, self._ids)
@@ -221,8 +225,6 @@ def heldout_rows(
 ) -> PretrainingRows:
     """Rows for evaluation: every chosen piece is replaced by [MASK].
 
-    With several connected processes, each makes its own part. SettingsError if one would have no row.
-
     With 80/10/10 a model gains 0.6 nats by copying the pieces that are kept, which would look like learning.
     """
     hiding_all = masking.model_copy(update={"mask_share": 1.0, "random_share": 0.0})
@@ -230,7 +232,10 @@ def heldout_rows(
 
 
 def heldout_batches(rows: PretrainingRows, limit: int, batch_size: int = 64) -> list[Batch]:
-    """Fixed batches for evaluation: at most `limit` of the `heldout_rows`."""
+    """Fixed batches for evaluation: at most `limit` of the `heldout_rows`.
+
+    With several connected processes, each makes its own part. SettingsError if one would have no row.
+    """
     number = min(limit, len(rows))
     require_rows("heldout_rows", number)
     return rows.batch(0, number, -(-number // batch_size), connected())
@@ -238,12 +243,13 @@ def heldout_batches(rows: PretrainingRows, limit: int, batch_size: int = 64) -> 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A number of steps with rows of one maximum length."""
+    """A number of steps with rows of one maximum length. before: rows that earlier phases of this length have taken."""
 
     rows: PretrainingRows
     steps: int
     batch_size: int
     micro_batches: int = 1
+    before: int = 0
 
 
 def in_phases(phases: Sequence[Phase]) -> Callable[[int], list[Batch]]:
@@ -258,4 +264,5 @@ def in_phases(phases: Sequence[Phase]) -> Callable[[int], list[Batch]]:
 def _batches_of(phases: Sequence[Phase], ends: NDArray[np.int64], here: World, step: int) -> list[Batch]:
     number = int(np.searchsorted(ends, step, side="right"))
     phase = phases[number]
-    return phase.rows.batch(step - int(ends[number]) + phase.steps, phase.batch_size, phase.micro_batches, here)
+    own = step - int(ends[number]) + phase.steps
+    return phase.rows.batch(own, phase.batch_size, phase.micro_batches, here, before=phase.before)

@@ -48,7 +48,7 @@ def choose_samples(rows: PretrainingRows, number: int = 3) -> list[Sample]:
     """
     searched = np.arange(min(_SEARCHED, len(rows)))
     found = [
-        Sample(index, rows.source(index), rows.row(0, index))
+        Sample(index, rows.source(index), rows.example(0, index))
         for index in permuted(searched, len(rows), derived_seed("samples")).tolist()
     ]
     found = [sample for sample in found if len(sample.row["labels"])]

@@ -68,9 +68,9 @@ class Shards:
         """Number of documents."""
         return len(self.edges) - 1
 
-    def document(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The document of each place, by number."""
-        return np.searchsorted(self.edges, places, side="right") - 1
+    def document(self, places: NDArray[np.int64] | int) -> NDArray[np.int64]:
+        """The document of a place, or of each, by number."""
+        return np.asarray(self.edges.searchsorted(places, side="right")) - 1
 
     def runs(self, places: NDArray[np.int64]) -> dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Source -> its runs among `places`, which ascend: the number of the first place of each, and their ranks.

@@ -75,6 +75,7 @@ def finetune(
     from_first(start_anew_without_the_best)
     optimizer = _prepared(model, settings, way, seed)
     keeper = BestKeeper(work, batches.steps_per_epoch, measure)
+    keeper.best = from_first(lambda: read_best(work))  # a resumed run asks `enough` before it evaluates
 
     def keep(model: nn.Module, step: int) -> dict[str, float]:
         return keeper(merged(model) if settings.lora else model, step)

@@ -6,6 +6,7 @@ A process that fails reports the error; the others notice the closed connection 
 import importlib
 import os
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -17,7 +18,7 @@ from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 from korbert.errors import EndedElsewhere, ModelError, SettingsError
 from korbert.world import Connection, World, number_in, variables, world
 
-__all__ = ["WAIT", "World", "add_over_world", "joined", "world", "wrap"]
+__all__ = ["WAIT", "add_over_world", "joined", "wrap"]
 
 WAIT = "KORBERT_WAIT_FOR_RANKS"  # seconds that the processes wait for each other when they start
 _WAIT_SECONDS = 300
@@ -132,7 +133,11 @@ def wrap(module: nn.Module, here: World) -> nn.Module:
     """The module with gradients averaged over all processes; unchanged if there is one process."""
     if here.size == 1:
         return module
-    return nn.parallel.DistributedDataParallel(module, forward_sync_buffers=False, gradient_as_bucket_view=True)
+    # A head that the objectives do not use gets no gradient; where all are used, PyTorch warns of the needless search.
+    warnings.filterwarnings("ignore", "find_unused_parameters=True was specified")
+    return nn.parallel.DistributedDataParallel(
+        module, forward_sync_buffers=False, gradient_as_bucket_view=True, find_unused_parameters=True
+    )
 
 
 def add_over_world(values: Tensor, here: World) -> Tensor:

@@ -130,7 +130,7 @@ def _started(dataset: "_Steps", steps: range, workers: int) -> Iterator[Made | E
 
 
 def _start_worker(parent: int, worker: int) -> None:
-    """Prepares a worker with one compute thread; DataLoader limits PyTorch's."""
+    """Lets a worker end with its parent. worker: its number, which DataLoader passes."""
     die_with(parent)
 
 

@@ -22,12 +22,12 @@ from korbert.progress import track
 from korbert.training import checkpoints as storage
 from korbert.training.anomaly import anomalies_named
 from korbert.training.devices import Batch, autocast, choose_precision, memory_kept
-from korbert.training.distributed import World, joined
+from korbert.training.distributed import joined
 from korbert.training.feeding import fed
 from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
 from korbert.training.records import Records, recorded
 from korbert.training.updates import Diverged, Loss, Updates
-from korbert.world import greatest
+from korbert.world import World, greatest
 
 if TYPE_CHECKING:
     from korbert.training.parts import PartsWriter
@@ -120,14 +120,14 @@ def fit(
                     run.records = files.enter_context(recorded(output, run.done))
                 advance = files.enter_context(track(description, plan.steps, "steps", done=run.done))
                 number = 0
-                rest = range(run.done, plan.steps)
+                # The evaluation before the checkpoint may have ended training.
+                rest = range(run.done, run.done if run.heldout and enough(run.heldout) else plan.steps)
                 with fed(batches, rest, workers=row_workers, pin=device.type == "cuda") as steps:
                     for step, micro_batches, waited in steps:
                         run.step(step, micro_batches, waited)
-                        if run.evaluated and enough(run.heldout):
-                            break
                         advance(1, run.figures)
-                        if number := greatest(arrived() or 0):
+                        number = greatest(arrived() or 0)
+                        if number or (run.evaluated and enough(run.heldout)):
                             break
                         if step % _RELEASE_EVERY == 0:
                             release()

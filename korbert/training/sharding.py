@@ -66,18 +66,20 @@ def whole(tensor: Tensor) -> Tensor:
 
 
 def like(tensor: Tensor, parameter: Tensor) -> Tensor:
-    """A full tensor on the parameter's device; or this process's shard if the parameter is sharded, of equal shape.
+    """A full tensor on the parameter's device; or this process's shard if the parameter is sharded.
 
-    A tensor on "meta" gives one without values.
+    A tensor on "meta" gives one without values. One of another shape than the parameter stays where it is.
     """
     if tensor.is_meta:
         shaped = parameter if tensor.shape == parameter.shape else tensor
         return torch.empty_like(shaped, dtype=tensor.dtype, device=parameter.device)
+    if tensor.shape != parameter.shape:  # a count of steps: read on the processor without waiting for a device
+        return tensor
     there = tensor.to(parameter.device)
     if connected().size == 1:
         return there
     from torch.distributed.tensor import DTensor, distribute_tensor
 
-    if not isinstance(parameter, DTensor) or there.shape != parameter.shape:
+    if not isinstance(parameter, DTensor):
         return there
     return distribute_tensor(there, parameter.device_mesh, parameter.placements, src_data_rank=None)

@@ -12,11 +12,11 @@ from korbert.seeds import derived_seed
 from korbert.training import sharding
 from korbert.training.checkpoints import Checkpoint
 from korbert.training.devices import Batch, autocast, moved
-from korbert.training.distributed import World, add_over_world, wrap
+from korbert.training.distributed import add_over_world, wrap
 from korbert.training.meters import Meter
 from korbert.training.optimizers import Optimizers, RunningAverage
 from korbert.training.plan import TrainingPlan
-from korbert.world import agreed, greatest
+from korbert.world import World, agreed, greatest
 
 __all__ = ["Diverged", "Loss", "Updates"]
 
@@ -107,7 +107,7 @@ class Updates:
         """What the loss divides by, added up over the processes (each counted its own rows), and the share of places
         that attention computes for padding, which on a GPU is none. Pieces are counted."""
         pieces, places = (sum(batch.get(name, 0) for batch in micro_batches) for name in ("pieces", "places"))
-        names = [name for name in micro_batches[0] if name.endswith("_count")]
+        names = sorted(name for name in micro_batches[0] if name.endswith("_count"))  # one order in all processes
         pieces, places, *sums = agreed([pieces, places, *(int(micro_batches[0][name]) for name in names)])
         self.pieces += pieces
         counts = dict(zip(names, map(torch.tensor, sums), strict=True)) if self._here.size > 1 else {}
@@ -254,10 +254,11 @@ def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def _refuse_sharded(plan: TrainingPlan) -> None:
     settings = plan.optimizer
-    if settings.kind != "adamw" or settings.average or any(group.kind for group in settings.groups):
+    kinds = {settings.kind, *(group.kind or settings.kind for group in settings.groups)}
+    if kinds != {"adamw"} or settings.average:
         raise SettingsError(
-            f"optimizer.kind {settings.kind!r}, average {settings.average}: a model that is spread over processes is "
-            'trained by "adamw" without an average: change them, or leave --sharding fsdp out'
+            f"optimizer.kind {', '.join(sorted(kinds))}, average {settings.average}: a model that is spread over"
+            ' processes is trained by "adamw" without an average: change them, or leave --sharding fsdp out'
         )
 
 

@@ -44,7 +44,7 @@ _LABELS: Mapping[str, str] = {
     "pretrained_accuracy": "accuracy, pretrained",
     "questions_cut": "questions truncated",
     "rows": "training rows",
-    "rows_of_first_epoch": "training rows in one epoch",
+    "epochs": "epochs",
     "rouge_w": "ROUGE-W",
     "scratch_accuracy": "accuracy, not pretrained",
     "size": "vocabulary entries",

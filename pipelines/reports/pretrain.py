@@ -126,8 +126,8 @@ def _from_init(course: Course, scores: Json) -> Course:
 def _lede(scores: Json, course: Course, init: str | None) -> str:
     size = f" with {formatting.compact(scores['parameters'])} parameters" if "parameters" in scores else ""
     done = [f"{formatting.compact(scores[key])} {key}" for key in ("steps", "rows") if key in scores]
-    if scores.get("rows_of_first_epoch"):
-        done.append(f"{formatting.decimal(scores['rows'] / scores['rows_of_first_epoch'])} epochs")
+    if "epochs" in scores:
+        done.append(f"{formatting.decimal(scores['epochs'])} epochs")
     after = f" after {', '.join(done)}" if done else ""
     began = f" Training started from the weights of {init}." if init else ""
     waiting = course.waiting

@@ -1,6 +1,7 @@
 """pretrain: shards -> a model pretrained with the objectives of the recipe: MLM, NSP and others."""
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from torch import nn
 
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling import EncoderConfig, PretrainingModel, load_model, save_model
-from korbert.modeling.growing import check_encoder, check_tokenizer, take_vectors, take_weights
+from korbert.modeling.growing import check_encoder, check_tokenizer, pretrained_encoder, take_vectors, take_weights
 from korbert.pretraining import (
     Phase,
     PretrainingLoss,
@@ -31,7 +32,7 @@ from korbert.pretraining.objectives.losses import Loss
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
 from korbert.pretraining.objectives.spans import RecurringSpans
 from korbert.pretraining.objectives.vocabulary import Negatives
-from korbert.tokenization import Tokenizer
+from korbert.tokenization import AnyTokenizer, Tokenizer
 from korbert.tokenization.folder import RECORD
 from korbert.tokenization.kiwi_vectors import piece_vectors
 from korbert.tokenization.vocabulary import FIRST_PIECE
@@ -59,9 +60,9 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     shards, tokenizer = inputs.artifacts["shard"], Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
     ids, unigram = _special_ids(tokenizer), piece_counts(shards)
     phases = training_phases(settings, shards, ids, unigram)
-    held_out = evaluation_batches(settings, shards, ids, unigram)
-    shown = choose_samples(_heldout_rows(settings, shards, ids, unigram))
-    samples = Samples(output / "samples.jsonl", shown, tokenizer)
+    heldout = _heldout_rows(settings, shards, ids, unigram)
+    held_out = heldout_batches(heldout, settings.heldout_rows)
+    samples = Samples(output / "samples.jsonl", choose_samples(heldout), tokenizer)
 
     # Initialize the model: random weights, Kiwi's vectors, or the weights of the recipe's `init`.
     teacher = _teacher(inputs.folder("teacher", "config.json"), tokenizer) if settings.distill.teacher else None
@@ -109,7 +110,7 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     counts: Counts = {
         "steps": result.steps,
         "rows": sum(phase.steps * phase.batch_size for phase in phases),
-        "rows_of_first_epoch": len(phases[0].rows),
+        "epochs": round(sum(phase.steps * phase.batch_size / len(phase.rows) for phase in phases), 3),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
     }
     if result.left_out:
@@ -148,9 +149,13 @@ def model_and_loss(
 def _teacher(folder: Path, tokenizer: Tokenizer) -> PretrainingModel:
     """Loads the teacher. Raises ModelError if it is not a pretrained model or its tokenizer is not that of vocab."""
     teacher, its_tokenizer = load_model(folder, "pretraining")
+    _check_teacher(tokenizer, its_tokenizer, folder)
+    return teacher
+
+
+def _check_teacher(tokenizer: AnyTokenizer, its_tokenizer: AnyTokenizer, folder: Path) -> None:
     if its_tokenizer.digest != tokenizer.digest:
         raise ModelError(f"{folder}: was trained with another tokenizer than that of vocab: set vocab.tokenizer to it")
-    return teacher
 
 
 def training_plan(settings: PretrainStage) -> TrainingPlan:
@@ -169,26 +174,38 @@ def training_plan(settings: PretrainStage) -> TrainingPlan:
 def inspect(pipeline: "Pipeline") -> None:
     """Checks the models that pretraining starts from, before any stage runs.
 
-    Raises ModelError if the model of `init` has another encoder than the recipe, or if it or the teacher has another
-    tokenizer than vocab, as far as that is known yet.
+    Raises ModelError if the model of `init` has another encoder than the recipe, if the teacher's vectors cannot be
+    compared, or if one of them has another tokenizer than vocab, as far as that is known yet.
     """
     vocab, pretrain = (pipeline.recipe.stages[name] for name in ("vocab", "pretrain"))
+    settings = pipeline.recipe.section("pretrain")
+    encoder = settings.encoder.config(vocab_size=1)  # of a size that is not compared
     fresh = pipeline.status(vocab).state == "fresh"
     for role in pipeline.recipe.folders("pretrain"):
         folder = pipeline.inputs(pretrain).folder(role, "config.json")
         if role == "init":
-            # The size of the vocabulary is not compared.
-            check_encoder(pipeline.recipe.section("pretrain").encoder.config(vocab_size=1), folder)
+            check_encoder(encoder, folder)
+        elif settings.distill.cosine and (width := pretrained_encoder(folder).hidden_size) != encoder.hidden_size:
+            raise ModelError(
+                f"{folder}: its vectors have {width} dimensions, those of pretrain.encoder {encoder.hidden_size}: set"
+                " pretrain.distill.cosine = 0, which compares them, or the same hidden_size"
+            )
         if fresh:
-            check_tokenizer(Tokenizer.load(pipeline.artifact("vocab")), Tokenizer.load(folder), folder)
+            of_vocab = Tokenizer.load(pipeline.artifact("vocab"))
         elif pipeline.recipe.folders("vocab"):
-            base = pipeline.inputs(vocab).folder("tokenizer", RECORD)
-            check_tokenizer(Tokenizer.load(base), Tokenizer.load(folder), folder)
+            of_vocab = Tokenizer.load(pipeline.inputs(vocab).folder("tokenizer", RECORD))
+        else:
+            continue
+        if role == "init":
+            check_tokenizer(of_vocab, Tokenizer.load(folder), folder)
+        else:
+            _check_teacher(of_vocab, Tokenizer.load(folder), folder)
+            if not fresh and pipeline.recipe.section("vocab").add:
+                raise ModelError(f"{folder}: does not know the words that vocab.add adds: leave vocab.add out")
 
 
 def _special_ids(tokenizer: Tokenizer) -> SpecialIds:
     return SpecialIds(
-        pad=tokenizer.pad_id,
         cls=tokenizer.cls_id,
         sep=tokenizer.sep_id,
         mask=tokenizer.mask_id,
@@ -213,27 +230,32 @@ def training_phases(settings: PretrainStage, folder: Path, ids: SpecialIds, coun
     """The rows of each phase. folder: shard artifact, or the same layout. counts: (V,), of piece_counts."""
     negatives, spans = _negatives(settings, counts), _spans(settings, ids, counts)
     files = Shards(sorted((folder / "train").glob("*.arrow")))
-    return [
-        Phase(
-            PretrainingRows(
-                files,
-                ids,
-                phase.length,
-                settings.masking.model_copy(update={"rate": phase.masking_rate or settings.masking.rate}),
-                settings.pairs,
-                settings.seed,
-                objectives=settings.objectives,
-                fill=phase.fill,
-                negatives=negatives,
-                spans=spans,
-                shares=settings.shares,
-            ),
-            phase.steps,
-            phase.batch_size,
-            phase.micro_batches,
+    taken: Counter[tuple[int, bool]] = Counter()  # rows by phases of the same length, which share one series of them
+    phases = []
+    for phase in settings.phases:
+        phases.append(
+            Phase(
+                PretrainingRows(
+                    files,
+                    ids,
+                    phase.length,
+                    settings.masking.model_copy(update={"rate": phase.masking_rate or settings.masking.rate}),
+                    settings.pairs,
+                    settings.seed,
+                    objectives=settings.objectives,
+                    fill=phase.fill,
+                    negatives=negatives,
+                    spans=spans,
+                    shares=settings.shares,
+                ),
+                phase.steps,
+                phase.batch_size,
+                phase.micro_batches,
+                taken[phase.length, phase.fill],
+            )
         )
-        for phase in settings.phases
-    ]
+        taken[phase.length, phase.fill] += phase.steps * phase.batch_size
+    return phases
 
 
 def _spans(settings: PretrainStage, ids: SpecialIds, counts: NDArray[np.int64]) -> RecurringSpans | None:

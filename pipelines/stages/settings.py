@@ -225,7 +225,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     phases: tuple[Phase, ...] = Field(
         min_length=1, description="training phases, run in this order under one learning rate schedule"
     )
-    shares: dict[str, float] = Field(
+    shares: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(
         {},
         description="source -> share of the training rows, 0 to 1; others share the rest; {}: every row once",
         exclude_if=not_,

@@ -47,7 +47,7 @@ intermediate_size = 64
 [pretrain.optimizer]
 learning_rate = 1e-3
 """
-IDS = SpecialIds(pad=0, cls=2, sep=3, mask=4, first_piece=384, vocab_size=1600)
+IDS = SpecialIds(cls=2, sep=3, mask=4, first_piece=384, vocab_size=1600)
 SAID = re.compile(r"^  (\S.*?)  +(.+)$", re.MULTILINE)
 
 
@@ -325,7 +325,7 @@ def test_a_trial_has_rows_that_time_and_memory_allow(
     phase = trial.of_fewer_rows(Phase(made, 100, 24, 2), share, most_rows)
     assert (phase.batch_size, phase.micro_batches) == (rows, micro_batches)
     assert phase.steps == 2400 // rows
-    assert {len(made.row(0, number)["input_ids"]) for number in range(50)} == {64}
+    assert {len(made.example(0, number)["input_ids"]) for number in range(50)} == {64}
 
 
 @pytest.mark.parametrize(

@@ -281,6 +281,7 @@ def test_set_changes_one_value(tmp_path: Path, change: str, read: object) -> Non
             ["pretrain.head.kind=sampled", "vocab.size=4096"],
             r"mine\.toml: pretrain\.head\.negatives 4096: the vocabulary has at most 4096 entries \(vocab\.size\): ",
         ),
+        (MINIMAL, ["pretrain.shares={wiki=-0.5}"], r"pretrain\.shares\.wiki: .*greater than or equal to 0"),
         (MINIMAL, ["vocab.add=9"], r"vocab: add 9 adds words to an existing tokenizer: set tokenizer, or"),
         (
             MINIMAL,

@@ -150,6 +150,26 @@ def test_what_does_not_fit_is_refused_before_anything_starts(onward: Made, capsy
     assert "vocabulary.model: was changed since it was saved" in refusal()
 
 
+def test_a_teacher_that_does_not_fit_is_refused_before_anything_starts(
+    onward: Made, capsys: pytest.CaptureFixture[str]
+) -> None:
+    distill = f'objectives = ["mlm", "distill"]\n[pretrain.distill]\nteacher = "{MODEL}"\nbegin = false\n'
+    made = onward(
+        (f'[pretrain]\ninit = "{MODEL}"', "[pretrain]"), ("[pretrain.encoder]", f"{distill}[pretrain.encoder]")
+    )
+
+    def refusal(change: str) -> str:
+        capsys.readouterr()
+        assert run(made, "--set", change) == 1
+        assert nothing_was_made(made)
+        return capsys.readouterr().err
+
+    assert "its vectors have 32 dimensions, those of pretrain.encoder 64: set pretrain.distill.cosine = 0" in refusal(
+        "pretrain.encoder.hidden_size=64"
+    )
+    assert "does not know the words that vocab.add adds" in refusal("vocab.add=9")
+
+
 def test_another_tokenizer_is_refused(onward: Made, capsys: pytest.CaptureFixture[str]) -> None:
     """One that is learned is known when it has been learned; one that is taken, at once."""
     made = onward((f'tokenizer = "{MODEL}"', "size = 1_500"))

@@ -23,6 +23,8 @@ __all__ = ["Distillation", "take_layers"]
 def take_layers(model: PretrainingModel, teacher: PretrainingModel) -> None:
     """Copies the teacher's embeddings, heads and evenly spaced layers, the first one included, into the student.
 
+    A reader's head that the teacher lacks stays as it is.
+
     ModelError if the two differ in more than the number of layers.
     """
     many, few = (getattr(one.config, "distinct_layers", 1) for one in (teacher, model))
@@ -32,6 +34,8 @@ def take_layers(model: PretrainingModel, teacher: PretrainingModel) -> None:
         if name.startswith("encoder.layers."):
             parts[2] = str(int(parts[2]) * many // few)
         source = weights.get(".".join(parts))
+        if source is None and name.startswith("reader."):
+            continue  # the head of "spans", which a teacher rarely has: as drawn
         if source is None or source.shape != own[name].shape:
             raise ModelError(
                 f"{name} is {list(own[name].shape)} in the student, and of another shape or absent in the teacher: give"

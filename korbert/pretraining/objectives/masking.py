@@ -16,7 +16,6 @@ _LEVELS = {"piece": 0, "morpheme": 1, "eojeol": 2}  # a unit begins at this boun
 class SpecialIds:
     """The ids of a tokenizer that rows need. From first_piece on, ids are neither special, reserved nor bytes."""
 
-    pad: int
     cls: int
     sep: int
     mask: int

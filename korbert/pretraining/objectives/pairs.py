@@ -116,7 +116,7 @@ class Pairs:
 
     def source(self, example: int) -> str:
         """The source of an example."""
-        document = int(self._shards.edges.searchsorted(self._starts[example], side="right")) - 1
+        document = int(self._shards.document(self._starts[example]))
         return self._shards.source_names[int(self._shards.sources[document])]
 
     def draw(self, example: int, rng: np.random.Generator, *, swapping: bool = False) -> Pair:
@@ -126,7 +126,7 @@ class Pairs:
         """
         start, end = int(self._starts[example]), int(self._ends[example])
         after, until = self._shards.sentences.searchsorted((start + 1, end))
-        document = int(self._shards.edges.searchsorted(start, side="right")) - 1
+        document = int(self._shards.document(start))
         if after == until or self._unpaired[self._shards.sources[document]]:
             return Pair((start, end), None, NO_LABEL)
         cut = int(self._shards.sentences[rng.integers(after, until)])

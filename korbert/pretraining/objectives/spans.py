@@ -95,7 +95,7 @@ class RecurringSpans:
             inside = places[:, None] + np.arange(most + 1) < total
             alike = (inside & (ids[reach] == ids[reach[0]]) & (levels[reach] != _SENTENCE)).all(axis=0)
             alike[0] = True
-            length = min(int(alike.argmin()) if not alike.all() else most, most)
+            length = most if alike.all() else int(alike.argmin())
             ends = (~inside | (levels[reach] > 0)).all(axis=0)  # a morpheme begins there in each
             while length and not ends[length]:
                 length -= 1

@@ -63,12 +63,14 @@ class _FullLoss(torch.autograd.Function):
             shares.scatter_add_(1, wanted, torch.full_like(log_share, -1))
             slope = shares.to(kind)
             to_vectors[part] = slope @ cast
-            grown = (slope.T @ own).float()
-            to_weight = grown if to_weight is None else to_weight.add_(grown)
+            if ctx.needs_input_grad[1]:  # frozen embeddings need none
+                grown = (slope.T @ own).float()
+                to_weight = grown if to_weight is None else to_weight.add_(grown)
             to_bias = shares.sum(dim=0) if to_bias is None else to_bias.add_(shares.sum(dim=0))
         if needed:
-            if to_weight is None or to_bias is None:  # no rows
-                to_weight, to_bias = torch.zeros_like(weight), torch.zeros_like(bias)
+            if to_bias is None:  # no rows
+                to_bias = torch.zeros_like(bias)
+                to_weight = torch.zeros_like(weight) if ctx.needs_input_grad[1] else None
             ctx.save_for_backward(to_vectors, to_weight, to_bias)
             ctx.kind = vectors.dtype
         return loss
@@ -77,7 +79,8 @@ class _FullLoss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         to_vectors, to_weight, to_bias = ctx.saved_tensors
-        return (to_vectors * gradient).to(ctx.kind), to_weight.mul_(gradient), to_bias.mul_(gradient), None, None, None
+        to_weight = None if to_weight is None else to_weight.mul_(gradient)
+        return (to_vectors * gradient).to(ctx.kind), to_weight, to_bias.mul_(gradient), None, None, None
 
 
 def sampled_loss(

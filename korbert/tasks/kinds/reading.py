@@ -98,9 +98,7 @@ class Reading(ReadingSettings, Kind, frozen=True):
         for index, row in enumerate(rows):
             question, context = (encoded[text] for text in self.texts(row))
             answer = next((answer.span for answer in right_answers(row)), None) if row.get("answers") else None
-            windows += cut_windows(
-                question, context, self, index=index, answer=answer, special=tokenizer.frame.special
-            )
+            windows += cut_windows(question, context, self, index=index, answer=answer, special=tokenizer.frame.special)
         return Prepared(rows, WindowExamples(windows, tokenizer, self))
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ReadingModel:

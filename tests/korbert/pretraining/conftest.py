@@ -12,7 +12,7 @@ import torch
 
 from korbert.pretraining.objectives.masking import SpecialIds
 
-IDS = SpecialIds(pad=0, cls=2, sep=3, mask=4, first_piece=384, vocab_size=2000)
+IDS = SpecialIds(cls=2, sep=3, mask=4, first_piece=384, vocab_size=2000)
 
 Document = tuple[str, Sequence[int]]  # source, pieces in each sentence
 

@@ -44,7 +44,7 @@ def taken_apart(batch):
 def test_a_row_by_hand(shards, ids):
     written = shards([("wiki", [4, 3])], files=1)
     rows = PretrainingRows(written.files, ids, 64, MaskingSettings(rate=0.5), PairSettings(), seed=0)
-    row = rows.row(0, 0)
+    row = rows.example(0, 0)
     text = written.input_ids[0]
     original = row["input_ids"].copy()
     original[row["label_places"]] = row["labels"]
@@ -58,13 +58,13 @@ def test_a_row_by_hand(shards, ids):
 
 def test_a_document_of_one_sentence_is_one_segment(shards, ids):
     rows = PretrainingRows(shards([("reviews", [5])]).files, ids, 64, MaskingSettings(), PairSettings(), seed=0)
-    row = rows.row(0, 0)
+    row = rows.example(0, 0)
     assert row["token_type_ids"].tolist() == [0] * 7
     assert row["pair_label"].tolist() == [-100]
 
 
 def test_every_epoch_masks_and_pairs_anew(rows):
-    first, again, second = rows.row(0, 17), rows.row(0, 17), rows.row(1, 17)
+    first, again, second = rows.example(0, 17), rows.example(0, 17), rows.example(1, 17)
     assert all(np.array_equal(first[name], again[name]) for name in first)
     assert not np.array_equal(first["label_places"], second["label_places"])
 
@@ -92,7 +92,7 @@ def test_without_nsp_a_row_is_one_segment(corpus, ids):
     assert (batch["pair_label"] == -100).all()
     assert max(batch["lengths"]) <= 64
     pieces = sum(len(document) for document in corpus.input_ids)
-    assert sum(len(rows.row(0, index)["input_ids"]) - 2 for index in range(len(rows))) == pieces
+    assert sum(len(rows.example(0, index)["input_ids"]) - 2 for index in range(len(rows))) == pieces
 
 
 @pytest.mark.parametrize("objectives", [("mlm", "nsp"), ("mlm",)])
@@ -102,8 +102,8 @@ def test_filled_rows_hold_every_example_once_and_little_room_is_left(corpus, ids
         for fill in (False, True)
     ]
     plain, filled = made
-    one_by_one = [plain.row(5, example) for example in range(len(plain))]
-    in_rows = [filled.rows(5, index) for index in range(len(filled))]
+    one_by_one = [plain.example(5, example) for example in range(len(plain))]
+    in_rows = [filled.examples(5, index) for index in range(len(filled))]
     assert len(filled) < 0.9 * len(plain)
     assert all(sum(len(row["input_ids"]) for row in row_of) <= 64 for row_of in in_rows)
     for one, other in zip(one_by_one, [row for row_of in in_rows for row in row_of], strict=True):
@@ -174,7 +174,9 @@ def test_each_process_makes_its_own_part(corpus, ids, rows, monkeypatch):
     monkeypatch.setattr("korbert.pretraining.batches.connected", lambda: World(1, 2))
     monkeypatch.setattr("korbert.world.connected", lambda: World(1, 2))
     monkeypatch.setattr(
-        PretrainingRows, "row", lambda self, *key, row=PretrainingRows.row: made.append(key) or row(self, *key)
+        PretrainingRows,
+        "example",
+        lambda self, *key, make=PretrainingRows.example: made.append(key) or make(self, *key),
     )
     in_phases([Phase(rows, 3, 8)])(0)
     assert len(made) == 4
@@ -186,13 +188,20 @@ def test_each_process_makes_its_own_part(corpus, ids, rows, monkeypatch):
 
 
 def test_an_epoch_has_every_row_once_and_the_next_another_order(rows, monkeypatch):
-    size, make = len(rows), rows.row
+    size, make = len(rows), rows.example
     places = []
-    monkeypatch.setattr(rows, "row", lambda epoch, index: places.append((epoch, index)) or make(epoch, index))
+    monkeypatch.setattr(rows, "example", lambda epoch, index: places.append((epoch, index)) or make(epoch, index))
     rows.batch(0, 2 * size)
     assert [epoch for epoch, _ in places] == [0] * size + [1] * size
     assert sorted(places[:size]) == [(0, row) for row in range(size)]
     assert [row for _, row in places[:size]] != [row for _, row in places[size:]]
+
+
+def test_a_phase_goes_on_behind_an_earlier_one_of_the_same_length(rows):
+    whole, halves = in_phases([Phase(rows, 6, 8)]), in_phases([Phase(rows, 2, 8), Phase(rows, 4, 8, before=16)])
+    for step in range(6):
+        (one,), (other,) = whole(step), halves(step)
+        assert one["input_ids"].equal(other["input_ids"])
 
 
 def test_counts_are_those_of_the_whole_step(rows):

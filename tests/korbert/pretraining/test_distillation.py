@@ -102,6 +102,14 @@ def test_a_student_begins_with_every_second_layer(teacher):
         take_layers(model_of(2, 1, width=16), teacher)
 
 
+def test_a_head_of_spans_that_the_teacher_lacks_is_left_as_drawn(teacher):
+    student = PretrainingModel(model_of(2, 1).config, torch.Generator().manual_seed(1), ("mlm", "spans", "distill"))
+    drawn = student.reader.classifier.weight.clone()
+    take_layers(student, teacher)
+    assert student.reader.classifier.weight.equal(drawn)
+    assert student.mlm.bias.equal(teacher.mlm.bias)
+
+
 def test_a_narrower_student_learns_without_the_cosine(teacher, corpus, ids, train):
     student = model_of(2, 1, width=16)
     loss = PretrainingLoss(OBJECTIVES, distillation=Distillation(teacher, SETTINGS.model_copy(update={"cosine": 0.0})))

@@ -41,7 +41,7 @@ def test_rates_on_ten_thousand_rows(corpus, ids, unit):
     rows = PretrainingRows(corpus.files, ids, 64, MaskingSettings(unit=unit), PairSettings(), seed=3)
     pieces = chosen = masked = kept = 0
     for place in range(10_000):
-        row = rows.row(*divmod(place, len(rows)))
+        row = rows.example(*divmod(place, len(rows)))
         inputs, labels = row["input_ids"], np.full_like(row["input_ids"], -100)
         labels[row["label_places"]] = row["labels"]
         special = (inputs == ids.cls) | (inputs == ids.sep)

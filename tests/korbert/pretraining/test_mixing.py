@@ -93,7 +93,7 @@ def test_eojeols_are_masked_whole(corpus, ids):
     masking = MaskingSettings(unit="eojeol", mask_share=1.0, random_share=0.0, rate=0.3)
     rows = PretrainingRows(corpus.files, ids, 64, masking, PairSettings(), 3, objectives=("mlm",))
     for number in islice(range(len(rows)), 200):
-        row = rows.row(0, number)
+        row = rows.example(0, number)
         chosen = np.isin(np.arange(len(row["input_ids"])), row["label_places"])
         begins = row["boundaries"] >= 2
         for place in range(2, len(chosen) - 1):

@@ -14,7 +14,7 @@ def test_half_of_the_pairs_are_swapped(corpus, ids):
     ordered, swapped = rows_of(corpus, ids, "mlm", "nsp"), rows_of(corpus, ids, "mlm", "sop")
     labels = []
     for number in range(400):
-        row = swapped.row(0, number)
+        row = swapped.example(0, number)
         label = row["pair_label"][0]
         labels.append(label)
         original = row["input_ids"].copy()

@@ -149,7 +149,7 @@ def test_a_row_of_the_reader(recurring, ids):
     """[CLS] question [SEP] context [SEP], with nothing masked but the span."""
     rows = rows_of(recurring, ids)
     for number in range(20):
-        row = rows.row(0, number)
+        row = rows.example(0, number)
         first, last = row["answer"]
         shown = row["input_ids"]
         assert row["token_type_ids"][first] == row["token_type_ids"][last] == 1

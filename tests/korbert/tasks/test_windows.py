@@ -62,7 +62,9 @@ def test_gold_stands_in_every_window_that_holds_the_answer_and_in_no_other(data,
 
 def test_collate_by_hand():
     settings = ReadingSettings(max_length=12, stride=2, max_query_pieces=3)
-    windows = cut_windows(letters("언제였나", 50), letters("가나 다라 마바 사", 100), settings, answer=(6, 8), special=3)
+    windows = cut_windows(
+        letters("언제였나", 50), letters("가나 다라 마바 사", 100), settings, answer=(6, 8), special=3
+    )
     batch = collate(windows, TOKENIZER, settings)
     assert batch["input_ids"].tolist() == [
         [2, 50, 51, 52, 3, 100, 101, 102, 103, 104, 105, 3],
@@ -194,5 +196,7 @@ def test_loss_of_a_model_that_knows_nothing_is_that_of_guessing_among_the_choice
     def indifferent(input_ids, *rest, lengths):
         return torch.zeros(input_ids.shape), torch.zeros(input_ids.shape)
 
-    batch = collate(cut_windows(letters("언제"), letters("가나다라마"), SMALL, answer=(2, 4), special=3), TOKENIZER, SMALL)
+    batch = collate(
+        cut_windows(letters("언제"), letters("가나다라마"), SMALL, answer=(2, 4), special=3), TOKENIZER, SMALL
+    )
     assert reading_loss(indifferent, batch)["loss"].item() == pytest.approx(np.log(6))  # five pieces and [CLS]

@@ -9,8 +9,8 @@ from torch import nn
 from torch.distributed import HashStore
 
 from korbert.errors import EndedElsewhere, ModelError, SettingsError
-from korbert.training.distributed import WAIT, World, _said_once, add_over_world, joined, world, wrap
-from korbert.world import agreed, connected, from_first, greatest, is_silent, require_rows
+from korbert.training.distributed import WAIT, _said_once, add_over_world, joined, wrap
+from korbert.world import World, agreed, connected, from_first, greatest, is_silent, require_rows, world
 
 CPU = torch.device("cpu")
 TOY = Path(__file__).with_name("toy.py")

@@ -244,6 +244,26 @@ def test_a_finished_run_is_loaded_not_redone(tmp_path):
     assert all(torch.equal(one, two) for one, two in zip(weights(first), weights(second), strict=True))
 
 
+def test_a_run_that_had_enough_ends_there_after_a_resume_too(tmp_path):
+    model, checkpoints = toy.network(), Checkpointing(tmp_path, 1)
+    options = {"evaluate": toy.evaluate, "evaluate_every": 2, "enough": lambda heldout: True}
+    assert fitted(model, checkpoints=checkpoints, **options).steps == 2
+    again = toy.network()
+    assert fitted(again, checkpoints=checkpoints, **options).steps == 2
+    assert all(map(torch.equal, weights(model), weights(again)))
+
+
+def test_a_signal_during_the_last_evaluation_is_heeded(tmp_path):
+    def evaluate(model, step):
+        signal.raise_signal(signal.SIGTERM)
+        return toy.evaluate(model, step)
+
+    options = {"evaluate_every": 2, "enough": lambda heldout: True, "checkpoints": Checkpointing(tmp_path, 100)}
+    with pytest.raises(Interrupted, match="step 2 is saved"):
+        fitted(toy.network(), evaluate=evaluate, **options)
+    assert fitted(toy.network(), evaluate=toy.evaluate, **options).steps == 2
+
+
 def test_a_stop_in_the_middle_of_a_step(tmp_path, straight):
     def stopped(model, batch):
         raise KeyboardInterrupt

@@ -14,10 +14,10 @@ from korbert.tasks.reading_settings import ReadingSettings
 from korbert.tasks.windows import cut_windows, reading_loss, training_batches
 from korbert.tokenization.encoding import Frame
 from korbert.training import OptimizerSettings
-from korbert.training.distributed import World
 from korbert.training.optimizers.table import OPTIMIZERS, Optimizer
 from korbert.training.plan import TrainingPlan
 from korbert.training.updates import Updates
+from korbert.world import World
 from tests.korbert.pretraining.conftest import IDS, like_a_corpus, write_shards
 from tests.korbert.tasks.test_windows import letters
 

@@ -244,7 +244,7 @@ def pretrain(folder: Path, rng: random.Random) -> dict[str, Any]:
     write_lines(folder / "timing.jsonl", timing)
     write_json(
         folder / "scores.json",
-        heldout[-1] | {"steps": 4000, "rows": 128_000, "rows_of_first_epoch": 75_000, "parameters": 2_400_000},
+        heldout[-1] | {"steps": 4000, "rows": 128_000, "epochs": 1.707, "parameters": 2_400_000},
     )
     return {"steps": 4000}
 
