@@ -261,7 +261,7 @@ class Bench:
             pieces = record(self.corpus, "shard")["counts"]["heldout_pieces"]
             write_json(path, {"pieces": pieces, "characters": heldout_chars(self.corpus)})
         heldout, settings = read_json(path), self.trials.settings(self.trials.base)
-        torch.set_num_threads(settings.threads)
+        torch.set_num_threads(self.threads or settings.threads)
         model, tokens = load_model(folder)
         if not isinstance(model, PretrainingModel):
             return None

@@ -35,6 +35,7 @@ from korbert.tasks.classification_settings import ClassificationTaskSettings
 from korbert.tasks.encoded import EncodedTexts
 from korbert.tasks.examples import Examples
 from korbert.tasks.learning_settings import Way
+from korbert.tasks.lora import require_peft
 from korbert.tasks.metrics import confusion, measures
 from korbert.tokenization import AnyTokenizer
 from korbert.training import choose_device
@@ -81,6 +82,8 @@ def run(
     With several connected processes, all train; rank 0 does the rest.
     """
     require_rows(f"{task.name}.batch_size", min(settings.batch_size))
+    if settings.lora:
+        require_peft()
     torch.set_num_threads(settings.threads)
     device = choose_device(runtime.device)
     train, test = (

@@ -32,6 +32,8 @@ def evaluated(predictor: Predictor, file: Path, columns: Mapping[str, Sequence[s
     Raises CorpusError for a file that cannot be read, and for labels that were not in the training data.
     """
     kind = predictor.kind
+    if kind.name == "regression":  # --label names the number, too
+        columns = {"score" if role == "label" else role: names for role, names in columns.items()}
     rows = read_rows(file, roles_of(kind), form=form, columns=columns)
     if hasattr(kind, "labels"):
         refuse_unseen_labels(rows, kind.labels)

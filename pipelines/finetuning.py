@@ -35,7 +35,7 @@ from korbert.tasks.learning import finetune
 from korbert.tasks.learning_settings import Way
 from korbert.tasks.lora import require_peft
 from korbert.tasks.parts import Parts, at_most, cut, usable
-from korbert.tasks.sets import load
+from korbert.tasks.sets import known_set, load
 from korbert.tokenization import AnyTokenizer
 from korbert.training import choose_device
 from korbert.world import connected, require_rows
@@ -97,7 +97,7 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
     if settings.baselines and task.predicts_untrained:
         for name, build in builds.items():
             untrained = build(settings.seeds[0]).to(ready.device)
-            predictions = task.predict(untrained, scored, device=ready.device)
+            predictions = task.predict(untrained, scored, device=ready.device, precision=settings.precision)
             results.append(ModelResult({"name": f"{name}-untuned", "seed": None}, predictions, output))
     if not connected().writes:
         return {}
@@ -205,6 +205,10 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
     kind = KINDS[settings.kind].kind_class  # type: ignore[attr-defined]
     notes: tuple[str, ...] = ()
     if settings.set:
+        if kind.name not in (known_set(settings.set).kind, "embedding"):
+            raise SettingsError(
+                f"kind {kind.name}: {settings.set} is a set of kind {known_set(settings.set).kind}: leave kind out"
+            )
         known = load(settings.set, data)
         given = {"train": known.train, "test": known.test} | ({} if known.valid is None else {"valid": known.valid})
         notes = known.notes

@@ -112,7 +112,7 @@ def _ask(unit: _Unit) -> _Result:
         if row.reason is not None:
             _maker.counts[f"document_{row.reason}"] += 1
             continue
-        for paragraph in paragraphs(row.text):
+        for paragraph in dict.fromkeys(paragraphs(row.text)):  # ids are those of places and paragraphs
             if made := _maker.questions(paragraph):
                 asked.append(Asked(row.place, paragraph, tuple(made)))
     return _Result(asked, _maker.counts)

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,7 +59,8 @@ def paragraphs(text: str) -> Iterator[str]:
     held = ""
     for line in map(str.strip, text.split("\n")):
         while len(line) > _MAX_PARAGRAPH:
-            end = max((end for _, end in sentence_spans(line) if end <= _MAX_PARAGRAPH), default=_MAX_PARAGRAPH)
+            ends = takewhile(lambda end: end <= _MAX_PARAGRAPH, (end for _, end in sentence_spans(line)))
+            end = max(ends, default=_MAX_PARAGRAPH)
             if held:
                 yield held
             yield line[:end]

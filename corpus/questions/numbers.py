@@ -139,5 +139,5 @@ def _counted(sentence: Sentence, genitive: int) -> tuple[int, str, str] | None:
 
 def has_same_unit(word: str, text: str) -> bool:
     """Whether a text has another number of what 몇 명, 얼마 ask for."""
-    unit = "원|달러|엔" if word == "얼마" else re.escape(word.split("의 ")[0].split()[-1])
-    return re.search(rf"\d ?(?:{unit})", text) is not None
+    unit = "|".join(sorted(MONEY)) if word == "얼마" else re.escape(word.split("의 ")[0].split()[-1])
+    return re.search(rf"\d(?:천만|백만|억|만|천|조)? ?(?:{unit})", text) is not None

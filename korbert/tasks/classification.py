@@ -25,14 +25,13 @@ from korbert.tasks.learning import ROWS_AT_ONCE, Scoring, model_inputs, outputs
 from korbert.tasks.learning import finetune as learn
 from korbert.tasks.learning_settings import Way
 from korbert.tasks.metrics import METRICS, Metric, confusion
+from korbert.tasks.passages import MANY_TEXTS
 from korbert.tasks.texts import as_texts
 from korbert.tokenization import Encoding
 from korbert.training.devices import Batch, choose_device
 from korbert.vectors.encoder import TextEncoder
 
 __all__ = ["Classifier", "Prediction", "classification_loss", "finetune", "probabilities"]
-
-_SCORING_BATCH_SIZE = 256
 
 
 class Prediction(TypedDict):
@@ -124,8 +123,7 @@ class Classifier(TextEncoder[ClassificationModel]):
         predictions: list[Prediction] = []
         for start in range(0, len(given), ROWS_AT_ONCE):
             part = given[start : start + ROWS_AT_ONCE]
-            # Kiwi's threads pay off only for many texts, as each start loads its model again.
-            workers = cores() if len(part) >= _SCORING_BATCH_SIZE else 0
+            workers = cores() if len(part) > MANY_TEXTS else 0
             encodings = self.tokenizer.encode_batch(part, max_length=self.max_length, workers=workers)
             predictions += self.predict_encoded(encodings)
         return predictions[0] if single else predictions

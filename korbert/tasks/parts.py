@@ -33,7 +33,7 @@ def cut(rows: Rows, share: float, texts: Callable[[Row], Sequence[str]]) -> tupl
     distinct = sorted(set(digests))
     if len(distinct) < 2:
         raise CorpusError(f"{rows.places[0]}: all rows have the same text: give more, or a file to validate on")
-    held = set(distinct[: max(1, round(share * len(distinct)))])
+    held = set(distinct[: min(max(1, round(share * len(distinct))), len(distinct) - 1)])
     numbers = range(len(rows))
     return tuple(  # type: ignore[return-value]
         taken(rows, [number for number in numbers if (digests[number] in held) == inside]) for inside in (False, True)
@@ -70,7 +70,7 @@ def usable(rows: Rows, check: Callable[[Row], object]) -> Rows:
     if not faults:
         return rows
     result = taken(rows, kept)
-    result.dropped = dict(rows.dropped)
+    result.dropped, result.notes = dict(rows.dropped), list(rows.notes)
     for place, what in faults:
         result.drop(str(place), Fault("bad_row", what))
     if not kept:

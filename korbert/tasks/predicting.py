@@ -66,6 +66,8 @@ class Predictor(TextEncoder[Model]):
         """Converts a text, a pair or a row to a row by role. SettingsError if the task cannot read it."""
         row: Row = {"text": given} if isinstance(given, str) else dict(given) if isinstance(given, Mapping) else {}
         if _is_pair(given):
+            if "pair" not in self.kind.needs:
+                raise SettingsError(f"{given!r:.40}{place}: is a pair of texts: this model takes {self.kind.about()}")
             row = {"text": given[0], "pair": given[1]}
         try:
             texts = self.kind.texts(row)

@@ -123,6 +123,7 @@ def test_the_kind_is_found_from_the_columns(
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(lines) == 5
     assert all("choice" in line or isinstance(line["prediction"], float) for line in lines)
+    assert _run("evaluate", "out", name, "--label", "label", "--device", "cpu") == 0
 
 
 @pytest.mark.parametrize(

@@ -55,14 +55,12 @@ def read_parquet(path: Path) -> Table:
     import pyarrow.parquet as pq
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
-        with pq.ParquetFile(path) as file:
-            yield from file.iter_batches(_BATCH_ROWS, columns=list(columns))
+        with _checked(path, lambda: pq.ParquetFile(path)) as file:
+            yield from _each(path, file.iter_batches(_BATCH_ROWS, columns=list(columns)))
 
-    def schema() -> Any:
-        with pq.ParquetFile(path) as file:
-            return file.schema_arrow
-
-    return _table("Parquet", [path], _checked(path, schema), batches)
+    with _checked(path, lambda: pq.ParquetFile(path)) as file:
+        schema = file.schema_arrow
+    return _table("Parquet", [path], schema, batches)
 
 
 def read_arrow(paths: Sequence[Path], form: str) -> Table:
@@ -72,23 +70,28 @@ def read_arrow(paths: Sequence[Path], form: str) -> Table:
         for path in paths:
             with _opened(path) as file:  # files have indexed batches, streams are iterated
                 numbered = hasattr(file, "num_record_batches")
-                found = map(file.get_batch, range(file.num_record_batches)) if numbered else file
-                yield from (batch.select(list(columns)) for batch in found)
+                found = map(file.get_batch, range(file.num_record_batches)) if numbered else iter(file)
+                yield from (batch.select(list(columns)) for batch in _each(path, found))
 
-    def schema() -> Any:
-        with _opened(paths[0]) as file:
-            return file.schema
-
-    return _table(form, paths, _checked(paths[0], schema), batches)
+    with _opened(paths[0]) as file:
+        schema = file.schema
+    return _table(form, paths, schema, batches)
 
 
 def _opened(path: Path) -> Any:
+    """An open Arrow stream or file. CorpusError if it is neither."""
     import pyarrow as pa
 
     with path.open("rb") as file:
         is_stream = file.read(4) == _STREAM_MARK
     source = pa.memory_map(str(path))
-    return pa.ipc.open_stream(source) if is_stream else pa.ipc.open_file(source)
+    return _checked(path, lambda: pa.ipc.open_stream(source) if is_stream else pa.ipc.open_file(source))
+
+
+def _each(path: Path, batches: Iterator[Any]) -> Iterator[Any]:
+    """The batches of a file. CorpusError if one cannot be read."""
+    while (batch := _checked(path, lambda: next(batches, None))) is not None:
+        yield batch
 
 
 def _checked(path: Path, read: Callable[[], Any]) -> Any:
@@ -108,8 +111,7 @@ def _table(form: str, paths: Sequence[Path], schema: Any, batches: Callable[[Seq
     def read(wanted: Sequence[str]) -> Records:
         held = {column: column if column in schema.names else column.split(".")[0] for column in wanted}
         number = 1
-        parts = batches(tuple(dict.fromkeys(held.values())))
-        while (batch := _checked(paths[0], lambda: next(parts, None))) is not None:
+        for batch in batches(tuple(dict.fromkeys(held.values()))):
             columns = {name: _values(batch.column(name)) for name in batch.schema.names}
             cells = [[_inner(value, column, held[column]) for value in columns[held[column]]] for column in wanted]
             for column, values in zip(wanted, cells, strict=True):

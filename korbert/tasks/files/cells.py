@@ -5,8 +5,11 @@ ValueError continues the name of the column: "is a list, not a text".
 """
 
 import ast
+import io
 import json
 import math
+import tokenize
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 __all__ = [
@@ -191,13 +194,29 @@ def _list_in(cell: str) -> list[Any] | None:
     """Parses a list in a string, as JSON or as written by pandas; None if there is none."""
     if not cell.lstrip().startswith(("[", "{")):
         return None
-    for read in (json.loads, ast.literal_eval):
+    for read in (json.loads, _python):
         try:
             given = _objects(read(cell.strip()))
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
+        except (ValueError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError):
             continue
         return given if isinstance(given, list) else None
     return None
+
+
+def _python(cell: str) -> Any:
+    """A Python literal, or numpy's spelling of one, without commas: Python would join adjacent strings."""
+    tokens = [
+        token
+        for token in tokenize.generate_tokens(io.StringIO(cell).readline)
+        if token.type not in (tokenize.NL, tokenize.NEWLINE)
+    ]
+    values = (tokenize.STRING, tokenize.NUMBER)
+    return ast.literal_eval(
+        " ".join(
+            token.string + "," * (token.type in values and following.type == token.type)
+            for token, following in pairwise(tokens)
+        )
+    )
 
 
 def _objects(given: Any) -> Any:

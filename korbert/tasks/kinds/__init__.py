@@ -3,6 +3,7 @@
 1. base.py: the interface of a kind: roles of a row, examples, model, loss, predictions, scores.
 2. texts.py: one text or two as a row of pieces.
 3. classification.py, regression.py, choice.py, tagging.py, reading.py, slots.py, embedding.py: the kinds.
+4. detecting.py: the kind of a labelled file.
 """
 
 import difflib

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from korbert.errors import CorpusError
 from korbert.modeling import ChoiceModel, Pooling
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
@@ -42,6 +43,13 @@ class Choice(Kind, frozen=True):
     @classmethod
     def learned_from(cls, rows: Rows, settings: ChoiceSection) -> Self:
         most = max(len(row["choices"]) for row in rows)
+        for number, row in enumerate(rows):
+            beyond = row["label"] == str(len(row["choices"])) and row["label"] not in row["choices"]
+            if beyond and not any(row["label"] == "0" for row in rows):
+                raise CorpusError(
+                    f"{rows.places[number]}: label {row['label']!r} of {len(row['choices'])} choices: labels count from"
+                    " 0: subtract one from each, or give the texts of the choices"
+                )
         metrics = settings.metrics or ("accuracy",)
         return cls(metrics=metrics, max_length=settings.max_length, most=most, pooling=settings.pooling)
 
@@ -109,7 +117,8 @@ class Choice(Kind, frozen=True):
             )
             for rows in (train, valid, test)
         ]
-        found = baselines.fit_choices((texts[0], places[0]), (texts[1], places[1]), texts[2], VALUES)
+        by: Any = self.metrics[0]
+        found = baselines.fit_choices((texts[0], places[0]), (texts[1], places[1]), texts[2], VALUES, choose_by=by)
         yield Baseline("tfidf", {"c": found.chosen}, self._predictions(found.test, test))
 
     def _predictions(self, shares: NDArray[Any], rows: Sequence[Row]) -> list[Prediction]:

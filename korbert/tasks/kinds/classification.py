@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from korbert.errors import CorpusError
+from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import ClassificationModel, Pooling
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
@@ -62,6 +62,14 @@ class Classification(Kind, frozen=True):
             raise CorpusError(
                 f"{_files(rows)}: {len(labels):,} labels in {len(rows):,} rows: if they are numbers, use --kind "
                 "regression; else name the column that holds labels"
+            )
+        if not labels:
+            raise CorpusError(f"{_files(rows)}: no row has a label: give rows with some")
+        if settings.uncounted and (several or settings.uncounted not in labels):
+            raise SettingsError(
+                f"uncounted {settings.uncounted!r}: "
+                + ("is for one label per text" if several else f"is none of the labels {', '.join(labels[:20])}")
+                + ": correct it, or leave it out"
             )
         weights = None
         if settings.class_weights == "balanced":

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from korbert.errors import CorpusError
 from korbert.tasks.files import ROLES, columns_of, open_table
+from korbert.tasks.files.cells import is_empty
 from korbert.tasks.files.columns import choose_columns
 from korbert.tasks.files.form import Form
 from korbert.tasks.files.table import Fault
@@ -57,7 +58,8 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
     if not label:
         shown = ", ".join(table.columns)
         raise CorpusError(f"{path}: no column of labels or scores among {shown}: name it with --label, or --column")
-    cells = [cells[0] for _, cells in islice(table.read([label]), _ROWS) if not isinstance(cells, Fault)]
+    records = islice(table.read([label]), _ROWS)
+    cells = [cells[0] for _, cells in records if not isinstance(cells, Fault) and not is_empty(cells[0])]
     numbers = {number for cell in cells if (number := _number(cell)) is not None}
     of_numbers = len(cells) > 0 and all(_number(cell) is not None for cell in cells)
     if of_numbers and (len(numbers) > _MANY_NUMBERS or any(not number.is_integer() for number in numbers)):

@@ -109,7 +109,8 @@ class Regression(Kind, frozen=True):
         scores = [np.array([self.target(row) for row in rows]) for rows in (train, valid)]
         yield Baseline("mean", {}, baselines.mean_score(scores[0], 0, len(test)).test.tolist())
         texts = [morphemes_of([self.texts(row) for row in rows], morphemes) for rows in (train, valid, test)]
-        found = baselines.fit_scores((texts[0], scores[0]), (texts[1], scores[1]), texts[2], VALUES)
+        by = _METRICS[self.metrics[0]]
+        found = baselines.fit_scores((texts[0], scores[0]), (texts[1], scores[1]), texts[2], VALUES, choose_by=by)
         yield Baseline("tfidf", {"alpha": found.chosen}, found.test.tolist())
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:

@@ -92,8 +92,9 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
         if bool(self.set) == bool(self.train):
             what = "both are given" if self.set else "neither is given"
             raise ValueError(f"set or train: {what}: name a known data set, or a training file")
-        if self.set and (self.valid or self.test or self.columns):
-            raise ValueError(f"set {self.set!r} has its own files: leave valid, test and columns out")
+        own = self.valid or self.test or self.columns or self.form != "auto" or getattr(self, "several", False)
+        if self.set and own:
+            raise ValueError(f"set {self.set!r} has its own files: leave valid, test, columns, form and several out")
         return self
 
     def patterns(self) -> dict[str, str]:
@@ -172,7 +173,9 @@ class EmbeddingSection(TaskSection, frozen=True, extra="forbid"):
         ("contradiction",), description="labels of negative pairs; rows with other labels are left out"
     )
     temperature: float = Field(
-        0.05, gt=0, description="without scores: temperature of the softmax over in-batch cosines (Gao et al. 2021)"
+        0.05,
+        gt=0,
+        description="temperature of cosines, in the softmax over a batch (Gao et al. 2021) and in ranking scores",
     )
     dropout: float = Field(
         0.1,

@@ -83,6 +83,13 @@ class Tagging(Kind, frozen=True):
         units: Literal["characters", "words"]
         units = "words" if any(len(token) > 1 for token in tokens) else "characters"
         given = {tag for row in rows for tag in row.get("tags") or ()}
+        odd = sorted(tag for tag in given if not is_bio([tag]))
+        if odd and (units == "characters" or any(is_bio([tag]) for tag in given - {"O"})):
+            number = next(number for number, row in enumerate(rows) if odd[0] in (row.get("tags") or ()))
+            raise CorpusError(
+                f"{rows.places[number]}: tag {odd[0]!r} is none of O, B-LABEL and I-LABEL, which"
+                f" {'tags of characters have to be' if units == 'characters' else 'other tags are'}: correct it"
+            )
         stride = settings.max_length // 4 if settings.stride is None else settings.stride
         kind = cls(metrics=("accuracy",), max_length=settings.max_length, tags=("O",), units=units, stride=stride)
         scores: tuple[str, ...]

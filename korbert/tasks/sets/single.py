@@ -1,4 +1,4 @@
-"""Sets that belong to no collection, and two of GLUE by its format. NSMC is read in a room of its own."""
+"""Sets that belong to no collection, and two of GLUE by its format. NSMC is read by its own stage."""
 
 from collections.abc import Mapping
 

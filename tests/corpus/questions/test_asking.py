@@ -3,6 +3,7 @@
 import pytest
 
 from corpus.questions.checks import Refused
+from corpus.questions.numbers import has_same_unit
 
 CASES = [
     # 언제: in place without 에, with 부터; at the end by the kind of date
@@ -151,3 +152,17 @@ def test_refusals(asker, text, reason):
 )
 def test_what_is_no_answer(asker, text, wrong):
     assert wrong not in asker.answers(text)
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "there"),
+    [
+        ("얼마", "그는 5억 달러를 잃었다", True),
+        ("얼마", "30유로를 냈다", True),
+        ("몇 명", "3만 명이 왔다", True),
+        ("몇 명의 학생", "12명이 왔다", True),
+        ("몇 명", "3만 권을 샀다", False),
+    ],
+)
+def test_another_number_of_the_same_unit(word, text, there):
+    assert has_same_unit(word, text) == there

@@ -54,6 +54,13 @@ def test_workers_do_not_matter(corpus):
     assert places == sorted(places)
 
 
+def test_a_paragraph_that_occurs_twice_is_asked_about_once(corpus):
+    paragraph = _document(3) + " 그의 시는 지금도 널리 읽힌다고 한다." * 8
+    corpus.write_text(json.dumps({"text": f"{paragraph}\n{paragraph}"}, ensure_ascii=False) + "\n", encoding="utf-8")
+    asked, _ = _made(corpus, 1)
+    assert len(asked) == len({one.paragraph for one in asked}) == 1
+
+
 def test_parts_are_given_out_in_their_order(corpus, monkeypatch):
     """Whichever is finished first."""
     expected = _made(corpus, 1)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from korbert.tasks.files import ROLES, Row, Rows, read_rows
 from korbert.tasks.kinds.settings import ClassificationSection
-from korbert.tasks.parts import at_most, cut
+from korbert.tasks.parts import at_most, cut, usable
 
 TEXTS = [f"문장 {number}" for number in range(50)]
 
@@ -36,6 +36,24 @@ def test_a_limit_takes_the_same_texts_in_any_order(tmp_path: Path) -> None:
 def test_a_share_of_limited_rows_validates(tmp_path: Path) -> None:
     train, valid = cut(at_most(_rows(tmp_path, TEXTS), 20, _texts), 0.1, _texts)
     assert (len(train), len(valid)) == (18, 2)
+
+
+def test_a_large_share_leaves_a_row_to_learn_from(tmp_path: Path) -> None:
+    train, valid = cut(_rows(tmp_path, TEXTS[:3]), 0.9, _texts)
+    assert (len(train), len(valid)) == (1, 2)
+
+
+def test_notes_stay_when_a_row_is_dropped(tmp_path: Path) -> None:
+    def check(row: Row) -> None:
+        if row["text"] == TEXTS[1]:
+            raise ValueError("is odd")
+
+    rows = _rows(tmp_path, TEXTS)
+    rows.notes.append("a remark")
+    assert usable(rows, check).said()[-2:] == [
+        f"dropped 1 as bad_row: {tmp_path / 'a.csv'}, line 3: is odd",
+        "a remark",
+    ]
 
 
 def test_a_record_without_a_limit_is_the_one_of_before() -> None:

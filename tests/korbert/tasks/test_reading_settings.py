@@ -7,7 +7,7 @@ from korbert.tasks.reading_settings import ReadingSettings
 
 def test_the_stride_must_leave_windows_room_to_advance():
     with pytest.raises(
-        ValidationError, match=r"leaves 61 pieces of context .* needs more than stride 64: raise max_length"
+        ValidationError, match=r"leaves 60 pieces of context .* needs more than stride 64: raise max_length"
     ):
         ReadingSettings(max_length=128, stride=64)
 

@@ -20,6 +20,9 @@ from korbert.tasks.files.cells import is_empty
         ("labels", "a, b|c", ["a, b", "c"]),
         ("labels", '["a", "b"]', ["a", "b"]),
         ("labels", "['a', 'b']", ["a", "b"]),
+        ("labels", "['a' 'b']", ["a", "b"]),  # numpy's, as pandas writes arrays
+        ("labels", "[1 0]", ["1", "0"]),
+        ("answers", "['서울' '부산']", [Answer("서울", None), Answer("부산", None)]),
         ("labels", [1, 0], ["1", "0"]),
         ("labels", [], []),
         ("labels", 3, ["3"]),
@@ -29,6 +32,7 @@ from korbert.tasks.files.cells import is_empty
         ("tokens", '["나", " "]', ["나", " "]),
         ("tokens", ["나", " "], ["나", " "]),
         ("tags", "['O', 'B-PS']", ["O", "B-PS"]),
+        ("tags", "['O' 'B-PS'\n 'I-PS']", ["O", "B-PS", "I-PS"]),
         ("choices", ["가", "나"], ["가", "나"]),
         ("choices", ["가", "나", "", None], ["가", "나"]),
         ("choices", '["가", "나"]', ["가", "나"]),
