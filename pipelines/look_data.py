@@ -17,6 +17,7 @@ from korbert.modeling.adapter import TransformersEncoder
 from korbert.tasks import Filler, Reader
 from korbert.tasks.passages import encode_passages
 from korbert.tokenization import AnyTokenizer
+from korbert.training.devices import choose_device
 from korbert.vectors.attention import UNITS, Attention, attention
 from korbert.vectors.attribution import attribute, has_captum
 from pipelines.tokenizing import page_spans
@@ -40,7 +41,7 @@ class Bare(NamedTuple):
 def load_any(folder: Path, device: str = "auto") -> Any:
     """Loads a model with korbert.load, or as a Bare for the kinds that korbert.load refuses."""
     if read_config(folder)["kind"] in ("encoder", "detection"):
-        return Bare(*load_model(folder, device=device), str(folder))
+        return Bare(*load_model(folder, device=choose_device(device)), str(folder))
     return load(folder, device=device)
 
 

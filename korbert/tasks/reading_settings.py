@@ -103,7 +103,7 @@ class ReadingTaskSettings(WindowSettings, frozen=True, extra="forbid"):
     threads: int = Field(2, ge=1, description="CPU threads for training; a different number gives different bytes")
     overlap: bool = Field(
         True,
-        description="add an embedding to pieces that occur in both texts; transformers cannot load such a model",
+        description="add an embedding to pieces that occur in both texts; transformers needs trust_remote_code then",
     )
     frozen_embeddings: bool = Field(
         False,

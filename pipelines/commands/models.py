@@ -202,8 +202,9 @@ def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None,
     MODEL is an artifact with a model, or its model/. FOLDER is created; if it exists, it must be empty or an earlier
     export. An artifact's records also become README.md, a model card; an existing README.md is kept.
 
-    With --onnx, FOLDER must not exist. Every command that uses a model accepts the result and runs faster on CPU; it
-    cannot be trained. Other programs can use its encoder.onnx to compute piece vectors.
+    With --onnx, FOLDER must not exist. `embed`, `words`, `predict`, `serve` and `korbert.load` accept the result and
+    run faster on CPU. It has only the last layer and no MLM head, and cannot be trained. Other programs can use its
+    encoder.onnx to compute piece vectors.
     """
     if onnx:
         from korbert.modeling.onnx_export import export_onnx

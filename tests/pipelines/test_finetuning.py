@@ -78,7 +78,7 @@ def test_labels_of_texts(learn: Callable[..., Path]) -> None:
     found = model.predict(TEXTS[0])
     assert sum(found["probabilities"].values()) == pytest.approx(1)
     assert list(found["probabilities"]) == ["긍정", "부정"]
-    with pytest.raises(SettingsError, match="is a pair of texts: this model takes one of 2 labels .* for a text"):
+    with pytest.raises(SettingsError, match=r"is a pair of texts: this model takes one of 2 labels .* for a text"):
         model.predict((TEXTS[0], TEXTS[1]))
     lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
     assert [line["predictions"]["pretrained"][0]["label"] for line in lines] == MOODS

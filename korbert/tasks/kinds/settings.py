@@ -61,7 +61,7 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
     )
     overlap: bool = Field(
         True,
-        description="add an embedding to pieces that occur in both texts; transformers cannot load such a model",
+        description="add an embedding to pieces that occur in both texts; transformers needs trust_remote_code then",
     )
     features: FeatureSettings | None = Field(
         None, description="freeze the encoder and train a head on the vectors of some layers; none: train all weights"

@@ -48,7 +48,7 @@ KOBEST = (
     _kobest(
         "BoolQ",
         "classification",
-        "does a text affirm a question?",
+        "yes/no question about a text",
         (3_665, 700, 1_404),
         {"text": "Text", "pair": "Question", "label": "Answer"},
         {"text": "paragraph", "pair": "question", "label": "label"},
@@ -57,7 +57,7 @@ KOBEST = (
     _kobest(
         "COPA",
         "choice",
-        "the likelier cause or effect, of two",
+        "more plausible cause or effect, of two",
         (3_076, 500, 1_000),
         {"text": "sentence", "question": "question", "choices": ("1", "2"), "label": "Answer"},
         {"text": "premise", "question": "question", "choices": ("alternative_1", "alternative_2"), "label": "label"},
@@ -66,7 +66,7 @@ KOBEST = (
     _kobest(
         "HellaSwag",
         "choice",
-        "how a story goes on, of four endings",
+        "most plausible ending of a story, of four",
         (2_029, 500, 500),
         {"text": "context", "choices": ("choice1", "choice2", "choice3", "choice4"), "label": "label"},
         {"text": "context", "choices": ("ending_1", "ending_2", "ending_3", "ending_4"), "label": "label"},

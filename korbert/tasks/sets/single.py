@@ -45,7 +45,7 @@ KOREAN = (
         "korsts",
         "KorSTS",
         "regression",
-        "how near two sentences are in meaning, 0 to 5",
+        "semantic similarity of two sentences, 0 to 5",
         ("spearman", "pearson"),
         "https://github.com/kakaobrain/kor-nlu-datasets",
         "CC BY-SA 4.0",

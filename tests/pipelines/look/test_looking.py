@@ -264,7 +264,7 @@ def test_encoders_and_detectors_are_looked_at_too(
 ) -> None:
     model = EncoderModel(filler.model.config, encoder=filler.model.encoder)
     save_model(tmp_path / "bare" / "model", model, tiny_tokenizer)
-    data = look_data(load_any(tmp_path / "bare", "cpu"), TEXT, whole=True)
+    data = look_data(load_any(tmp_path / "bare"), TEXT, whole=True)
     assert data["model"]["kind"] == "encoder"
     assert "guesses" not in data
 

@@ -30,7 +30,7 @@ def test_listing() -> None:
     assert lines["kobest-copa"] == {
         "name": "kobest-copa",
         "kind": "choice",
-        "about": "KoBEST COPA: the likelier cause or effect, of two",
+        "about": "KoBEST COPA: more plausible cause or effect, of two",
         "rows": "3,076 / 500 / 1,000",
         "metric": "macro_f1",
         "best": "-",
