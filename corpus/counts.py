@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["count", "coverage", "form_counts", "frequent_cut_forms", "usage"]
 
 _VERSION = 1  # raise it when the same input gives different bytes
-_LIBRARIES = ("numpy", "pyarrow", "duckdb", "sentencepiece")
+_LIBRARIES = ("numpy", "pyarrow")
 _RARELY = 10  # entries with fewer uses count as "rarely" used
 _MOST_SPLIT = 100  # morphemes listed by coverage
 

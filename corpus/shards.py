@@ -36,7 +36,7 @@ __all__ = ["SCHEMA", "shard"]
 Ids = NDArray[np.int32]
 
 _VERSION = 1  # raise it when the same input gives different bytes
-_LIBRARIES = ("numpy", "pyarrow", "duckdb", "sentencepiece")
+_LIBRARIES = ("numpy", "pyarrow", "sentencepiece")
 
 # One row per document, without special tokens. boundaries: the level of korbert.tokenization.encoding at each piece.
 SCHEMA = pa.schema(

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import IO, Any, Literal
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.streams.csv_records import csv_records
+from korbert.streams.csv_records import MALFORMED, csv_records
 from pipelines import lines
 from pipelines.lines import Line
 
@@ -122,13 +122,12 @@ def _csv(given: Iterator[Line]) -> Iterator[tuple[int, list[str] | str]]:
     read = (None if line.cut else _decoded(line) + "\n" for line in given)
     for before, text, fields in csv_records(read, lines.LONGEST):
         if fields is None:
-            yield before + 1, _TOO_LONG if text is None else _BAD_QUOTE
+            yield before + 1, _TOO_LONG if text is None else MALFORMED
         elif "".join(fields).strip():
             yield before + 1, _checked(fields)
 
 
 _TOO_LONG = f"is longer than {lines.LONGEST:,} bytes"
-_BAD_QUOTE = "a quoted field does not end, or goes on after its quote"
 
 
 def _decoded(line: Line) -> str:

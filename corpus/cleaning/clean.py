@@ -34,7 +34,7 @@ from korbert.progress import track
 
 __all__ = ["clean"]
 
-_VERSION = 1  # raise it when the same input gives different bytes
+_VERSION = 2  # raise it when the same input gives different bytes
 _LIBRARIES = ("numpy", "pyarrow", "duckdb", "mwparserfromhell")
 _READ_SCHEMA = pa.schema(
     [
@@ -104,8 +104,10 @@ def clean(
         if missing := next((path for path in files if not path.is_file()), None):
             raise CorpusError(f"{missing}: no such file: check the path of {name!r} in the recipe and --data")
     index = output / "work" / "evaluation.npz" if settings.evaluation else None
+    evaluation = None
     if index is not None:
-        make_index(settings, sources).save(index, output)
+        evaluation = make_index(settings, sources)
+        evaluation.save(index, output)
 
     # The three steps. A finished part of any of them is kept when the stage is resumed.
     parts, sums = _read_all(settings, sources, output, workers, index)
@@ -124,9 +126,9 @@ def clean(
     counts = write_documents(settings, parts, removals, output, workers=workers, key=key)
 
     counts |= {name: sums[name] for name in sorted(sums) if name.startswith(("masked.", "contaminated."))}
-    if index is not None:
+    if evaluation is not None:
         hits = np.concatenate([read_table(scratch_path(part, "hits"))["hash"].to_numpy() for part in parts])
-        for name, numbers in load_index(index).text_counts(np.unique(hits)).items():
+        for name, numbers in evaluation.text_counts(np.unique(hits)).items():
             counts |= {f"evaluation.{name}.{kind}": number for kind, number in numbers._asdict().items()}
     if not counts["documents"]:
         reasons = ", ".join(f"{number:,} {name}" for name, number in counts.items() if name.startswith("dropped."))
@@ -266,5 +268,5 @@ def _finish(unit: _ReadUnit, tables: Mapping[str, pa.Table], counts: Counts) -> 
         write_parquet(scratch_path(unit.part, kind), table, output, group_rows.get(kind, _MEASURE_ROWS), scratch=True)
         for kind, table in tables.items()
     ]
-    counts |= {f"{unit.chunk.source.name}.bytes": unit.chunk.size, "rows": tables["read"].num_rows}
+    counts |= {f"{unit.chunk.source.name}.bytes": unit.chunk.size}
     return unit.part.finish(files, counts)

@@ -14,6 +14,7 @@ import numpy as np
 from corpus.cleaning.features import BATCH_CHARS, MAX_CHARS, Features
 from corpus.cleaning.hashing import Bools, Hashes, Ints, is_in
 from corpus.cleaning.normalize import normalize_many
+from corpus.cleaning.personal import mask
 from corpus.documents import in_batches
 from corpus.execution.parts import named_in_errors, written_aside
 from corpus.readers import chunks, rows
@@ -23,6 +24,7 @@ from korbert.errors import CorpusError
 
 __all__ = ["Index", "Leak", "TextCounts", "load_index", "make_index"]
 
+_NO_TEXT = (None, "bad_text", "redirect", "not_an_article")  # reasons of records that have no text to look for
 _ARRAYS = ("hashes", "owners", "beginnings", "sets", "sizes")
 _OVERLAP = 1 << 12  # characters: more than any n-gram has
 _SIEVE_BITS = 22  # upper bits of a hash: an array of flags rules most hashes out before any search
@@ -149,9 +151,10 @@ class Index:
 
 
 def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> Index:
-    """The index of the evaluation sets of the settings, their texts normalized as the corpus is.
+    """The index of the evaluation sets of the settings, their texts normalized and masked as the corpus is.
 
-    files: name of a set -> its files. Raises CorpusError if a set holds no text, or none that is long enough.
+    files: name of a set -> its files. Raises CorpusError if a set holds no text, records that cannot be read,
+    or no text that is long enough.
     """
     texts: list[str] = []
     sets: list[int] = []
@@ -163,7 +166,14 @@ def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> 
         if not readable:
             why = f" ({records[0].detail})" if records else ""
             raise CorpusError(f"evaluation set {name!r}: no text in its files{why}: see its path, kind and text")
-        texts += normalize_many(readable, settings.normalize)
+        faulty = [row for row in records if row.reason not in _NO_TEXT]
+        if faulty:
+            raise CorpusError(
+                f"evaluation set {name!r}: {len(faulty):,} of {len(records):,} records cannot be read, first"
+                f" {faulty[0].place}: {faulty[0].detail}: their text would not be looked for: repair them, or set kind"
+                " and encoding"
+            )
+        texts += mask(normalize_many(readable, settings.normalize), settings.personal)[0]
         sets += [number] * len(readable)
     hashes, owners, beginnings, sizes = _ngrams(texts, settings.decontamination)
     order = np.argsort(hashes, kind="stable")

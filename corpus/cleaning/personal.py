@@ -27,7 +27,7 @@ MASKS = {
 
 _LATEST_BIRTH = 2040  # a later year is no date of birth: 880123-4… is the beginning of a bar code
 _WIDE = str.maketrans("０１２３４５６７８９－．（）＠＋　", "0123456789-.()@+ ")
-_WIDE_CHAR = re.compile("[０-９＠]")
+_WIDE_CHAR = re.compile("[０-９－．（）＠＋　]")
 
 _DASH = "\\-\u2010-\u2015\u2212\u3161"  # ㅡ is typed for a dash
 _GAP = rf"[ .·/){_DASH}]{{0,3}}"

@@ -66,7 +66,9 @@ def preview(settings: CleanSettings, sources: Mapping[str, Sequence[File]], coun
         files, longest = sources[source.name], settings.filters.max_record_bytes
         chosen_files = files[:: -(-len(files) // _MAX_FILES)]
         beginnings = [
-            chunk for file in chosen_files for chunk in islice(chunks(source, [file], _CHUNK_BYTES, longest), 1)
+            chunk
+            for file in chosen_files
+            for chunk in islice(chunks(source, files, _CHUNK_BYTES, longest, only=(file,)), 1)
         ]
         candidates = [row for chunk in beginnings for row in rows(chunk)]
         if not candidates:

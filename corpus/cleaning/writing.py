@@ -96,6 +96,7 @@ def _without_lines(table: pa.Table, places: pa.Table, settings: CleanSettings) -
     texts = np.array(table["text"].to_pylist(), object)
     positions, starts = np.unique(places["position"].to_numpy(), return_index=True)
     details: dict[int, str] = {}  # of dropped documents, by position
+    cut = 0
     for position, numbers in zip(positions, np.split(places["line"].to_numpy(), starts[1:]), strict=True):
         left = without_lines(texts[position], numbers.tolist())
         if too_short(left, settings.filters):
@@ -104,7 +105,8 @@ def _without_lines(table: pa.Table, places: pa.Table, settings: CleanSettings) -
             )
         else:
             texts[position] = left
+            cut += len(numbers)
     column = pa.array(texts, pa.large_string())
     table = table.set_column(table.schema.get_field_index("text"), "text", column)
     table = _dropped(table, np.array(list(details), np.int64), "frequent_lines", list(details.values()))
-    return table, {"cut.documents": len(positions) - len(details), "cut.lines": places.num_rows}
+    return table, {"cut.documents": len(positions) - len(details), "cut.lines": cut}

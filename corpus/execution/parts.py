@@ -231,7 +231,7 @@ def unreadable(path: Path, error: Exception) -> ArtifactError:
 
 def part_files(folder: Path, suffix: str = ".parquet") -> list[Path]:
     """The parts in a folder, in order of their numbers."""
-    return sorted(folder.glob(f"part-*{suffix}"))
+    return sorted(folder.glob(f"part-*{suffix}"), key=lambda path: (len(path.name), path.name))
 
 
 def keep_only(folder: Path, names: Iterable[str]) -> None:

@@ -32,17 +32,24 @@ _KORQUAD_RECORDS = 8  # maximum size of a KorQuAD file in maximum records: it is
 
 
 def chunks(
-    source: SourceSettings, files: Sequence[File], part_bytes: int, longest: int = LONGEST_RECORD
+    source: SourceSettings,
+    files: Sequence[File],
+    part_bytes: int,
+    longest: int = LONGEST_RECORD,
+    *,
+    only: Sequence[File] | None = None,
 ) -> Iterator[Chunk]:
     """The files in order, cut between records as soon as a chunk holds `part_bytes`.
 
     longest: maximum bytes of a record, raised to `part_bytes`. A longer record is a segment of its own that holds only
-    its beginning.
+    its beginning. only: cuts those alone, with ids and places as among all files.
     """
     longest = max(longest, part_bytes)
     segments: list[Segment] = []
     size, kind = 0, None
     for path, name in zip(files, _names(files), strict=True):
+        if only is not None and path not in only:
+            continue
         previous, kind = kind, _kind(source, path)
         if segments and previous is not None and previous != kind:
             yield Chunk(source, previous, tuple(segments), len(files) > 1, longest)
@@ -71,12 +78,12 @@ def _names(files: Sequence[File]) -> list[str]:
 def _kind(source: SourceSettings, path: File) -> Kind:
     if source.kind != "auto":
         return source.kind
-    name = path.with_suffix("") if path.suffix in PACKED else path
-    if name.suffix not in _KINDS:
+    name = path.with_suffix("") if path.suffix.lower() in PACKED else path
+    if name.suffix.lower() not in _KINDS:
         raise CorpusError(
             f"{path}: its kind cannot be told from its name: set kind of source {source.name!r} in the recipe"
         )
-    return _KINDS[name.suffix]
+    return _KINDS[name.suffix.lower()]
 
 
 def _segments(

@@ -1,5 +1,6 @@
 """CSV and TSV files with a header line. A quoted field of CSV may span lines; in TSV a quote is a character."""
 
+import re
 from collections.abc import Iterator
 from io import BufferedReader
 
@@ -16,11 +17,15 @@ from corpus.readers.records import (
     undecodable_row,
 )
 from corpus.settings import SourceSettings
-from korbert.streams.csv_records import csv_records
+from korbert.streams.csv_records import MALFORMED, csv_records
 
 __all__ = ["rows", "segments"]
 
-_LONGEST_RECORD = 1 << 24  # bytes that a quoted field may extend beyond a part; then its quote is taken for a mistake
+_MAX_OVERHANG_BYTES = (
+    1 << 24
+)  # bytes that a quoted field may extend beyond a part; then its quote is taken for a mistake
+_OPENS = re.compile(rb'(?:^|,)"')  # a quote anywhere else in an unquoted field is a character
+_REST = re.compile(rb'(?:[^"]|"")*+"(?!")')  # of a quoted field, with its last quote
 _MAX_FIELD_CHARS = (1 << 31) - 1  # a document may be longer than the 128 KiB that Python's csv module allows
 
 
@@ -31,11 +36,11 @@ def segments(
 
     longest: maximum bytes of a record; of a longer line only the beginning is kept.
     """
-    head = file.readline(_LONGEST_RECORD)
+    head = file.readline(_MAX_OVERHANG_BYTES)
     columns = tuple(_fields(decoded(head, "utf-8").removeprefix("\ufeff"), kind))
     needed_columns(source, columns, path, " in its first line")
     lines: list[bytes] = []
-    first, size, quotes = 2, 0, 0  # with an odd number of quotes the last line ends inside a field
+    first, size, inside = 2, 0, False  # inside: the last line ends inside a quoted field
     for line in iter(lambda: file.readline(longest + 1), b""):
         if len(line) > longest:
             if lines:
@@ -43,16 +48,24 @@ def segments(
             first += len(lines)
             rest = 0 if line.endswith(b"\n") else pass_line(file)
             yield Segment(name, first, line[:SHOWN_BYTES], columns=columns, record_bytes=len(line) + rest)
-            first, lines, size, quotes = first + 1, [], 0, 0
+            first, lines, size, inside = first + 1, [], 0, False
             continue
         lines.append(line)
         size += len(line)
-        quotes += line.count(b'"')
-        if size >= part_bytes and (kind == "tsv" or quotes % 2 == 0 or size >= part_bytes + _LONGEST_RECORD):
+        inside = kind == "csv" and _ends_inside(line, inside)
+        if size >= part_bytes and (not inside or size >= part_bytes + _MAX_OVERHANG_BYTES):
             yield Segment(name, first, b"".join(lines), columns=columns)
-            first, lines, size, quotes = first + len(lines), [], 0, 0
+            first, lines, size, inside = first + len(lines), [], 0, False
     if lines:
         yield Segment(name, first, b"".join(lines), columns=columns)
+
+
+def _ends_inside(line: bytes, inside: bool) -> bool:
+    """Whether a line ends inside a quoted field. inside: whether it begins there."""
+    place = 0
+    while (match := (_REST.match if inside else _OPENS.search)(line, place)) is not None:
+        place, inside = match.end(), not inside
+    return inside
 
 
 def rows(segment: Segment, source: SourceSettings, kind: str, prefix: str) -> Iterator[SourceRow]:
@@ -62,7 +75,7 @@ def rows(segment: Segment, source: SourceSettings, kind: str, prefix: str) -> It
         if undecodable := undecodable_row(raw, place, segment.encoding):
             yield undecodable
         elif fields is None:
-            yield faulty_row(place, None, raw, "bad_csv", "a quoted field does not end, or goes on after its quote")
+            yield faulty_row(place, None, raw, "bad_csv", MALFORMED)
         elif len(fields) != len(segment.columns):
             fault = f"{len(fields)} fields where the first line has {len(segment.columns)}"
             yield faulty_row(place, None, raw, "bad_csv", fault)

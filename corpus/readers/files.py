@@ -27,14 +27,23 @@ def find_files(pattern: str, base: Path) -> tuple[File, ...]:
 
     pattern: a file, a folder or a glob relative to `base`, or an address. A folder stands for all files below it except
     hidden ones (a name that begins with a dot, or in such a folder), a `datasets` data set on disk for its Arrow files.
-    Raises CorpusError if an address cannot be reached or a name is not UTF-8.
+    Raises CorpusError if an address cannot be reached, for a malformed glob, and for a name that is not UTF-8.
     """
     if is_address(pattern):
         return _find_remote(pattern)
     if Path(pattern).is_absolute():
         base, pattern = Path("/"), pattern.lstrip("/")
     files: set[Path] = set()
-    for path in base.glob(pattern) if pattern.rstrip("/") not in ("", ".") else [base]:
+    try:
+        if pattern.rstrip("/") in ("", "."):
+            matches = [base]
+        elif (base / pattern).exists():  # brackets in its name are no glob
+            matches = [base / pattern]
+        else:
+            matches = list(base.glob(pattern))
+    except (ValueError, OSError) as error:
+        raise CorpusError(f"{pattern}: is no name of a file and no glob ({error}): correct it") from None
+    for path in matches:
         if path.is_file():
             files.add(path)
         elif path == base or not path.name.startswith("."):

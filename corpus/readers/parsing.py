@@ -105,7 +105,13 @@ def _korquad_rows(segment: Segment, source: SourceSettings, prefix: str) -> Iter
     for number, context in enumerate(contexts, 1):
         local = f"{prefix}{number}"
         record = {source.id: local, source.text: context}
-        yield checked_row(record, f"{segment.file} context {number}", source, local, str(context))
+        yield checked_row(
+            record,
+            f"{segment.file} context {number}",
+            source,
+            local,
+            str(context).encode("utf-8", "backslashreplace").decode(),
+        )
 
 
 def _text_row(data: bytes, segment: Segment, place: str, local: str) -> SourceRow:

@@ -3,6 +3,7 @@
 import io
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -109,16 +110,24 @@ def _stream(batches: list[pa.RecordBatch]) -> bytes:
     return sink.getvalue()
 
 
+def _cells(table: pa.Table, name: str) -> list[Any]:
+    """The cells of a column, those of strings as bytes: they may hold invalid UTF-8."""
+    column = table.column(name)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        column = column.cast(pa.large_binary())
+    cells: list[Any] = column.to_pylist()
+    return cells
+
+
 def rows(segment: Segment, source: SourceSettings, prefix: str) -> Iterator[SourceRow]:
     """The rows of a segment, faulty ones included. prefix: stands before a row's number, if that is its id."""
     table = pa.ipc.open_stream(segment.data).read_all()
-    texts = table.column(source.text)
-    if pa.types.is_dictionary(texts.type):
-        texts = texts.cast(texts.type.value_type)
-    if pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type):
-        texts = texts.cast(pa.large_binary())  # columns of strings may hold invalid UTF-8
-    ids = table.column(source.id).to_pylist() if source.id else [None] * len(texts)
-    for number, (local, text) in enumerate(zip(ids, texts.to_pylist(), strict=True), segment.first):
+    texts = _cells(table, source.text)
+    ids = _cells(table, source.id) if source.id else [None] * len(texts)
+    ids = [decoded(id, "utf-8") if isinstance(id, bytes) else id for id in ids]
+    for number, (local, text) in enumerate(zip(ids, texts, strict=True), segment.first):
         place = f"{segment.file} row {number}"
         value = decoded(text, "utf-8") if isinstance(text, bytes) else text
         if isinstance(text, bytes) and (undecodable := undecodable_row(value, place, "utf-8", local)):

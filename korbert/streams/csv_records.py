@@ -4,7 +4,9 @@ import csv
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-__all__ = ["csv_records"]
+__all__ = ["MALFORMED", "csv_records"]
+
+MALFORMED = "a quoted field does not end or goes on after its quote, or a carriage return stands outside quotes"
 
 
 def csv_records(

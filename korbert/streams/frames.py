@@ -36,7 +36,7 @@ def open_bytes(path: File) -> io.BufferedReader:
     Raises CorpusError if the file is missing or unreadable; reading raises it if a frame is truncated or damaged.
     """
     file = open_file(path)
-    if path.suffix in PACKED:
+    if path.suffix.lower() in PACKED:
         return as_file(_unpack(file, path), file)
     return file if isinstance(file, io.BufferedReader) else as_file(iter(lambda: file.read(_READ_BYTES), b""), file)
 
@@ -161,7 +161,7 @@ def _unpack(file: BinaryIO, path: File) -> Iterator[bytes]:
     if not data:
         raise _cut(path, frame)
     while data:
-        decoder = PACKED[path.suffix]()
+        decoder = PACKED[path.suffix.lower()]()
         while not decoder.eof:
             if not data and decoder.hungry and not (data := memoryview(file.read(_READ_BYTES))):
                 raise _cut(path, frame)
@@ -172,7 +172,7 @@ def _unpack(file: BinaryIO, path: File) -> Iterator[bytes]:
             yield block
             data = decoder.rest
         data = bytes(data)
-        data = _without_padding(data, file) if path.suffix in _PADDED else data or file.read(_READ_BYTES)
+        data = _without_padding(data, file) if path.suffix.lower() in _PADDED else data or file.read(_READ_BYTES)
         frame += 1
 
 

@@ -3,7 +3,6 @@
 See vocabulary.py for the layout of its ids.
 """
 
-import contextlib
 import importlib
 import io
 import logging
@@ -63,9 +62,14 @@ def learn(
     model = _trained(rows, settings, settings.character_coverage, model_type)
     if surplus := _surplus(model, settings):
         rows = _recut(rows, model, surplus)
-        with contextlib.suppress(CorpusError):  # too little Korean to fill the freed entries
-            same_characters = _share_of_characters(rows, model)
+        same_characters = _share_of_characters(rows, model)
+        try:
             return _trained(rows, settings, same_characters, model_type)
+        except CorpusError:
+            _logger.warning(
+                "vocab.foreign_share %s: has no effect, as there is too little Korean to fill the freed entries",
+                settings.foreign_share,
+            )
     return model
 
 

@@ -120,6 +120,7 @@ class VocabularySettings(BaseModel, frozen=True, extra="forbid"):
     @field_validator("words")
     @classmethod
     def _words_are_forms(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+        words = tuple(unicodedata.normalize("NFC", word) for word in words)
         for word in words:
             _check_form(word)
         if repeated := sorted(word for word, times in Counter(words).items() if times > 1):

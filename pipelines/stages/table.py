@@ -32,6 +32,17 @@ def _without_pairs(section: dict[str, Any], recipe: Mapping[str, Any]) -> None:
         pairs.setdefault("without", [str(source.get("name")) for source in tables if source.get("pairs") is False])
 
 
+def _same_documents_held_out(settings: Any, others: Mapping[str, Any]) -> None:
+    """Raises ValueError if shard holds out other documents than vocab, which would have counted some of them."""
+    for name in ("seed", "heldout_share"):
+        ours, of_vocab = getattr(settings, name), getattr(others["vocab"], name)
+        if ours != of_vocab:
+            raise ValueError(
+                f"shard.{name} {ours} is not vocab.{name} {of_vocab}, so that held-out documents would be counted for"
+                f" the vocabulary: set {name} once, at the top of the recipe"
+            )
+
+
 def _sample_is_one(settings: Any, others: Mapping[str, Any]) -> None:
     """Raises ValueError for too many negatives. The size of an existing tokenizer is checked by pretrain itself."""
     negatives, vocab = settings.head.negatives, others["vocab"]
@@ -167,7 +178,7 @@ STAGES: dict[str, Stage] = {
     for stage in (
         Stage(
             "clean",
-            1,
+            2,
             "corpus.settings:CleanSettings",
             "pipelines.stages.clean:run",
             Help(
@@ -237,7 +248,8 @@ STAGES: dict[str, Stage] = {
             ),
             "Documents as ids",
             reads=("analyze", "vocab"),
-            libraries=("sentencepiece", "pyarrow", "duckdb"),
+            libraries=("sentencepiece", "pyarrow"),
+            check=_same_documents_held_out,
             page="pipelines.reports.shard",
             figures=figures.shard,
         ),

@@ -77,7 +77,7 @@ def _extended(settings: VocabStage, base: Tokenizer, options: AnalyzerOptions, c
 def _base(inputs: Inputs, options: AnalyzerOptions) -> Tokenizer:
     """Loads the tokenizer named in the recipe. options: of analyze.
 
-    Raises SettingsError if the tokenizer was made with other options of Kiwi.
+    Raises SettingsError if the tokenizer was made with other options of Kiwi, or another Kiwi.
     """
     folder = inputs.folder("tokenizer", RECORD)
     base = Tokenizer.load(folder)
@@ -85,6 +85,11 @@ def _base(inputs: Inputs, options: AnalyzerOptions) -> Tokenizer:
         raise SettingsError(
             f"{folder}: was made with other options of Kiwi than analyze.options, so its pieces would not match these "
             f"morphemes: {difference}: change it in the recipe"
+        )
+    if base.versions != (installed := Analyzer(options).versions):
+        raise SettingsError(
+            f"{folder}: was made with {base.versions}, and {installed} is installed, so its pieces would not match"
+            " these morphemes: install those versions, or learn a tokenizer"
         )
     return base
 

@@ -120,7 +120,7 @@ def test_tables(classifier: Classifier) -> None:
     ]
     assert errors(found) == {
         5: "2 fields where the first line has 3",
-        6: "a quoted field does not end, or goes on after its quote",
+        6: "a quoted field does not end or goes on after its quote, or a carriage return stands outside quotes",
     }
     (one,) = results(classifier, 'id\tdocument\tlabel\n8\t"좋다" 하고\t1\n', "ratings.txt", form="tsv")
     assert (one["id"], one["text"]) == ("8", '"좋다" 하고')

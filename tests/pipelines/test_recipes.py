@@ -200,9 +200,9 @@ def test_an_encoder_of_transformers_is_recorded_as_it_is_said(tmp_path: Path) ->
 
 
 def test_shared_settings_reach_the_stages_and_can_be_overruled(tmp_path: Path) -> None:
-    given = _write(tmp_path, MINIMAL + '[vocab]\nseed = 4\n[nsmc]\ntrain = "a"\ntest = "b"\n')
+    given = _write(tmp_path, MINIMAL + '[vocab]\nseed = 4\n[shard]\nseed = 4\n[nsmc]\ntrain = "a"\ntest = "b"\n')
     recipe = recipes.load(given, ["threads=1"])
-    assert (recipe.section("shard").seed, recipe.section("vocab").seed, recipe.section("pretrain").seed) == (3, 4, 3)
+    assert (recipe.section("shard").seed, recipe.section("vocab").seed, recipe.section("pretrain").seed) == (4, 4, 3)
     assert recipe.section("nsmc") is not None
     assert recipe.section("nsmc").threads == recipe.section("pretrain").threads == 1
     assert recipe.section("nsmc").seeds == (3,)
@@ -281,6 +281,7 @@ def test_set_changes_one_value(tmp_path: Path, change: str, read: object) -> Non
             ["pretrain.head.kind=sampled", "vocab.size=4096"],
             r"mine\.toml: pretrain\.head\.negatives 4096: the vocabulary has at most 4096 entries \(vocab\.size\): ",
         ),
+        (MINIMAL, ["shard.seed=5"], r"shard\.seed 5 is not vocab\.seed 3, so that held-out documents would be counted"),
         (MINIMAL, ["pretrain.shares={wiki=-0.5}"], r"pretrain\.shares\.wiki: .*greater than or equal to 0"),
         (MINIMAL, ["vocab.add=9"], r"vocab: add 9 adds words to an existing tokenizer: set tokenizer, or"),
         (

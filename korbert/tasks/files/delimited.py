@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from korbert.errors import CorpusError
-from korbert.streams.csv_records import csv_records
+from korbert.streams.csv_records import MALFORMED, csv_records
 from korbert.tasks.files.table import Fault, Records, Table, TextFile
 
 __all__ = ["are_quoted", "read_delimited"]
@@ -13,7 +13,6 @@ __all__ = ["are_quoted", "read_delimited"]
 _MAX_FIELD_CHARS = (1 << 31) - 1  # a document may be longer than the 128 KiB that Python's csv module allows
 _VOTES = 1_000  # at most this many records with a quote are examined
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
-_BAD_QUOTES = "a quoted field does not end or goes on after its quote, or a carriage return stands outside quotes"
 
 _Fields: TypeAlias = Iterator[tuple[int, list[str] | Fault]]
 
@@ -54,7 +53,7 @@ def _fields(text: TextFile, delimiter: str, quoted: bool) -> _Fields:
         return
     for before, record, fields in csv_records(text.lines(), _MAX_FIELD_CHARS, delimiter):
         if fields is None:
-            yield before + 1, Fault("bad_quotes", _BAD_QUOTES)
+            yield before + 1, Fault("bad_quotes", MALFORMED)
         elif len(fields) > 1 or (record or "").strip():
             yield before + 1, fields
 

@@ -8,7 +8,8 @@ import pytest
 
 from corpus.cleaning.contamination import load_index, make_index
 from corpus.cleaning.features import batches
-from corpus.settings import CleanSettings
+from corpus.cleaning.personal import mask
+from corpus.settings import CleanSettings, PersonalSettings
 from korbert.errors import CorpusError
 
 LONG = "조선 후기에는 상업이 발달하면서 장시가 전국으로 퍼졌고 보부상은 장시를 돌며 물건을 팔았다."
@@ -131,3 +132,17 @@ def test_sets_with_nothing_to_look_for_are_refused(index, tmp_path):
         make_index(settings("test"), {"test": [tmp_path / "test.jsonl"]})
     with pytest.raises(ValueError, match="min_terms 9 is more than terms 8"):
         settings("test", min_terms=9)
+
+
+def test_a_set_with_records_that_cannot_be_read_is_refused(index, tmp_path):
+    path = tmp_path / "test.jsonl"
+    path.write_text(json.dumps({"text": LONG}) + '\n{"text": null}\n{"text":\n', "utf-8")
+    with pytest.raises(CorpusError, match=r"'test': 1 of 3 records cannot be read, first test.jsonl line 3: .* repair"):
+        make_index(settings("test"), {"test": [path]})
+
+
+def test_texts_are_masked_as_those_of_the_corpus(index):
+    text = "예약 문의는 010-1234-5678 번으로 지금 바로 연락 주세요"
+    masked, _ = mask([text], PersonalSettings())
+    assert masked[0] != text
+    assert names(index({"test": [text]}), *masked) == [("test",)]

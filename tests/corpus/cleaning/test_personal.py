@@ -60,7 +60,7 @@ def test_masks_and_counts():
     assert counts == {"email": 1}
 
 
-@given(st.lists(st.text(st.sampled_from("0123456789-. ()@계좌농협전화abc\u0966\uff10\n" + APART)), max_size=4))
+@given(st.lists(st.text(st.sampled_from("0123456789-. ()@계좌농협전화abc－（．）\u0966\uff10\n" + APART)), max_size=4))
 def test_what_is_masked_is_gone_and_nothing_else_changes(texts):
     found, counts = mask(texts, PersonalSettings())
     for text, masked in zip(texts, found, strict=True):

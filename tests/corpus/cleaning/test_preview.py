@@ -51,3 +51,15 @@ def test_a_source_without_rows(tmp_path):
     (tmp_path / "a.jsonl").write_text("\n")
     with pytest.raises(CorpusError, match="source 'a': no rows in the beginnings of its files"):
         preview(settings("a"), {"a": [tmp_path / "a.jsonl"]}, 5)
+
+
+def test_places_and_ids_are_those_of_clean(tmp_path):
+    texts = {}
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.txt").write_text(f"{folder}의 첫째 줄은 이만큼이나 길다\n", encoding="utf-8")
+        texts[f"w:{folder}/x.txt:1"] = f"{folder}의 첫째 줄은 이만큼이나 길다"
+    files = {"w": sorted(tmp_path.glob("*/x.txt"))}
+    found = preview(settings("w"), files, 10)
+    assert {row.id: row.after for row in found.rows} == texts
+    assert [row.place for row in found.rows] == ["a/x.txt line 1", "b/x.txt line 1"]

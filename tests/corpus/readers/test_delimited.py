@@ -34,7 +34,11 @@ def test_csv(tmp_path):
     [
         ("2", "bad_csv", "1 fields where the first line has 2"),
         ("2,나,다", "bad_csv", "3 fields where the first line has 2"),
-        ('2,"나"다', "bad_csv", "a quoted field does not end, or goes on after its quote"),
+        (
+            '2,"나"다',
+            "bad_csv",
+            "a quoted field does not end or goes on after its quote, or a carriage return stands outside quotes",
+        ),
         ('2,"나', "bad_csv", "a quoted field does not end"),
         (",나", "bad_id", "'id' is a text, not a text or a whole number"),
     ],
@@ -89,3 +93,10 @@ def test_any_text_comes_back_however_small_the_chunks(tmp_path_factory, texts, p
     csv.writer(file, lineterminator="\n").writerows([("id", "text"), *enumerate(texts)])
     path.write_text(file.getvalue(), encoding="utf-8", newline="")
     assert [row.text for row in read(path, part_bytes)] == texts
+
+
+def test_a_quote_in_an_unquoted_field_costs_no_other_record(tmp_path):
+    path = tmp_path / "a.csv"
+    records = ['1,5" 디스크', *(f'{number},"첫 줄\n둘째 줄 {number}"' for number in range(2, 60))]
+    path.write_text("\n".join(["id,text", *records]) + "\n", encoding="utf-8")
+    assert [row.reason for row in read(path, part_bytes=100)] == [None] * 59

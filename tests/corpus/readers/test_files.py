@@ -27,6 +27,14 @@ def put(folder, *names):
         (folder / name).write_text("가나다\n", encoding="utf-8")
 
 
+def test_a_name_with_brackets_and_a_malformed_glob(tmp_path):
+    put(tmp_path, "[자료] 1.txt", "N.TXT")
+    assert find_files("[자료] 1.txt", tmp_path) == (tmp_path / "[자료] 1.txt",)
+    assert [row.text for row in read([tmp_path / "N.TXT"])] == ["가나다"]
+    with pytest.raises(CorpusError, match=r"a\*\*b: is no name of a file and no glob"):
+        find_files("a**b", tmp_path)
+
+
 def test_names_globs_and_folders(tmp_path):
     put(tmp_path, "b/2.txt", "b/c/1.txt", "a.txt", ".hidden.txt", "b/.git/x.txt")
 

@@ -113,6 +113,13 @@ def test_parquet_with_bytes_that_are_no_text(tmp_path):
     assert [(row.id, row.reason) for row in read([path])] == [("a", "bad_encoding"), ("b", None)]
 
 
+def test_parquet_with_ids_that_are_no_text(tmp_path):
+    path = tmp_path / "a.parquet"
+    ids = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xb0\xa1", b"b"]).buffers())
+    pq.write_table(pa.table({"id": ids, "text": ["가", "나"]}), path)
+    assert [(row.id, row.reason) for row in read([path])] == [(None, "bad_id"), ("b", None)]
+
+
 def test_files_that_cannot_be_used(tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"body": ["가"] * 9}), path)
@@ -137,6 +144,12 @@ def test_contexts_of_korquad(tmp_path):
     (tmp_path / "dev.json").write_text(json.dumps(data), "utf-8")
     found = [(row.id, row.text, row.reason) for row in read([tmp_path / "dev.json"], kind="korquad", id="")]
     assert found == [("1", "첫 문단", None), ("2", "5", "bad_text"), ("3", "끝", None)]
+
+
+def test_a_context_with_half_a_surrogate_pair(tmp_path):
+    (tmp_path / "dev.json").write_text('{"data": [{"paragraphs": [{"context": "가 \\ud83d 나"}]}]}', "utf-8")
+    (row,) = read([tmp_path / "dev.json"], kind="korquad", id="")
+    assert (row.text, row.reason) == ("가 \\ud83d 나", "bad_text")
 
 
 @pytest.mark.parametrize(
