@@ -4,25 +4,23 @@ import base64
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from korbert.errors import ModelError
-from korbert.loading import load
-from korbert.modeling import ClassificationModel, load_model, read_config
+from korbert.modeling import ClassificationModel
 from korbert.modeling.adapter import TransformersEncoder
 from korbert.tasks import Filler, Reader
 from korbert.tasks.passages import encode_passages
 from korbert.tokenization import AnyTokenizer
-from korbert.training.devices import choose_device
 from korbert.vectors.attention import UNITS, Attention, attention
 from korbert.vectors.attribution import attribute, has_captum
 from pipelines.tokenizing import page_spans
 
-__all__ = ["Bare", "about", "load_any", "look_data", "words_data"]
+__all__ = ["about", "look_data", "words_data"]
 
 _MOST_NEURONS = 1_200_000  # query and key values on a page, one byte each
 _MOST_LABELS = 3  # with integrated gradients
@@ -30,25 +28,10 @@ _MOST_DISTANCES = 100  # occurrences of a word up to which all distances are sho
 _SHORT = 128  # pieces of a text up to which a service computes integrated gradients
 
 
-class Bare(NamedTuple):
-    """A model that korbert.load refuses but the page can show: an encoder or a detector."""
-
-    model: Any
-    tokenizer: AnyTokenizer
-    name: str
-
-
-def load_any(folder: Path, device: str = "auto") -> Any:
-    """Loads a model with korbert.load, or as a Bare for the kinds that korbert.load refuses."""
-    if read_config(folder)["kind"] in ("encoder", "detection"):
-        return Bare(*load_model(folder, device=choose_device(device)), str(folder))
-    return load(folder, device=device)
-
-
 def look_data(loaded: Any, text: str, pair: str | None = None, *, whole: bool = False) -> dict[str, Any]:
     """Data of the page for a text or a pair, as JSON values (docs/formats.md).
 
-    loaded: from korbert.load, or a Bare. whole: include what takes many forward passes: the guesses at every position
+    loaded: from korbert.load. whole: include what takes many forward passes: the guesses at every position
     (one pass each; on a service, the page asks for them one by one), the label attribution of a long text (50 passes),
     and that of the next likely labels. Raises ModelError for a text that is too long, unless a reader reads it.
     """

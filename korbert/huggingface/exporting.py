@@ -73,11 +73,12 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
             else:
                 weights = to_transformers(model.state_dict(), model.config, model.kind)
             (new / "model.safetensors").write_bytes(serialize(weights))
-            _write_tokenizer(new, model, tokenizer)
+            length = (read_config(model_folder).get("task") or {}).get("max_length")
+            _write_tokenizer(new, model, tokenizer, length or model.config.max_position_embeddings)
             if "auto_map" in config:
                 (new / _MODEL_FILE).write_bytes(Path(__file__).with_name(_MODEL_FILE).read_bytes())
             if isinstance(model, EmbeddingModel):
-                for name, content in sentence_files(model, read_config(model_folder)["task"].get("max_length")).items():
+                for name, content in sentence_files(model, length).items():
                     (new / name).parent.mkdir(exist_ok=True)
                     _write_json(new / name, content)
             differences = checks.compare(model, tokenizer, new) if check else {}
@@ -163,7 +164,8 @@ def _config(model: Model) -> dict[str, Any]:
     return config
 
 
-def _write_tokenizer(folder: Path, model: Model, tokenizer: Tokenizer) -> None:
+def _write_tokenizer(folder: Path, model: Model, tokenizer: Tokenizer, length: int) -> None:
+    """length: to which texts are truncated, as in training."""
     tokenizer.save(folder)
 
     # One file of code: the modules that it needs stand in place of its imports from korbert.
@@ -182,7 +184,7 @@ def _write_tokenizer(folder: Path, model: Model, tokenizer: Tokenizer) -> None:
     config: dict[str, Any] = {
         "tokenizer_class": "KorbertTokenizer",
         "auto_map": {"AutoTokenizer": ["tokenization_korbert.KorbertTokenizer", None]},
-        "model_max_length": model.config.max_position_embeddings,
+        "model_max_length": length,
         "model_input_names": [*inputs, "attention_mask"],
     }
     if isinstance(model, PretrainingModel):

@@ -95,6 +95,8 @@ def foreign_weights(model: Model) -> dict[str, Tensor]:
             renamed[prefix + name.removeprefix("encoder.model.")] = tensor
             continue
         module, _, leaf = name.rpartition(".")
+        if module == "reader.classifier":  # of "spans"; no class has it beside an MLM head
+            continue
         renamed |= {f"{target}.{leaf}": tensor for target in names[module]}
     if alone and (pooler := _POOLERS.get(config.model_type)):  # transformers initializes and reports a missing one
         width = config.hidden_size

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from korbert.durable import sha256_of
-from korbert.errors import ModelError, SettingsError
+from korbert.errors import ModelError
 from korbert.folders import model_folder
 from korbert.modeling.attention import rotation
 from korbert.modeling.config import EncoderConfig
@@ -28,7 +28,7 @@ from korbert.modeling.onnx_encoder import OnnxEncoder, package
 from korbert.modeling.storage import ONNX_FILE, load_model, read_config, write_files
 from korbert.tokenization import AnyTokenizer, pad_batch
 from korbert.tokenization.vocabulary import FIRST_PIECE
-from korbert.vectors.counts import PieceCounts
+from korbert.vectors.counts import NoCounts, PieceCounts
 
 __all__ = ["TOLERANCE", "export_onnx", "graph_of"]
 
@@ -223,7 +223,7 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
         _write_file(encoder, new / ONNX_FILE, bits)
         write_files(new, config | {"onnx": {"sha256": sha256_of(new / ONNX_FILE), "bits": bits}}, heads)
         tokenizer.save(new / "tokenizer")
-        with suppress(SettingsError):  # the source has none
+        with suppress(NoCounts):
             PieceCounts.find(None, str(source), tokenizer).save(new)
         differences = _compare(encoder, load_model(new)[0].encoder, tokenizer, bits)
         new.rename(folder)

@@ -11,10 +11,10 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from korbert.errors import ModelError, SettingsError
+from korbert.errors import ModelError
 from korbert.folders import model_folder
 from korbert.modeling.storage import SCALE, load_model, read_config, write_files
-from korbert.vectors.counts import PieceCounts
+from korbert.vectors.counts import NoCounts, PieceCounts
 
 __all__ = ["pack", "packed"]
 
@@ -72,6 +72,6 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
     write_files(folder, config | {"packed": record}, tensors)
     if base is None:
         tokenizer.save(folder / "tokenizer")
-        with suppress(SettingsError):  # the source has none
+        with suppress(NoCounts):
             PieceCounts.find(None, str(source), tokenizer).save(folder)
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

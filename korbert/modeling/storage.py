@@ -275,7 +275,9 @@ def load_model(
         base = config["packed"]["base"]
         if base is not None:
             home = folder.absolute().parent / base
-            tensors = _read_weights(home / "model.safetensors", config["packed"]["base_sha256"]) | tensors
+            of_base = _read_weights(home / "model.safetensors", config["packed"]["base_sha256"])
+            # The scale of a tensor in 8 bits belongs to the base's tensor, not to one of that name in the folder.
+            tensors = {name: of_base[name] for name in of_base if name.removesuffix(SCALE) not in tensors} | tensors
         tensors = _unpacked(tensors)
     onnx = config.get("onnx")
     model: Any = _build(folder, config, None if onnx else len(tensors))

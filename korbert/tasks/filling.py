@@ -11,7 +11,7 @@ from typing import Self, overload
 import numpy as np
 import torch
 
-from korbert.errors import ModelError
+from korbert.errors import ModelError, SettingsError
 from korbert.modeling.models import PretrainingModel
 from korbert.modeling.storage import load_model
 from korbert.progress import track
@@ -72,6 +72,8 @@ class Filler(TextEncoder[PretrainingModel]):
         ModelError if a text has no [MASK] or more pieces than the model has positions, or if scores are NaN.
         """
         given, single = as_texts(texts, "texts")
+        if top < 1:
+            raise SettingsError(f"top {top}: take at least 1")
         longest = self.model.config.max_position_embeddings
         filled = []
         for text in given:

@@ -19,11 +19,15 @@ from korbert.folders import model_folder
 from korbert.tokenization import AnyTokenizer, Tokenizer
 from korbert.tokenization.vocabulary import marked
 
-__all__ = ["PieceCounts"]
+__all__ = ["NoCounts", "PieceCounts"]
 
 _FILE = "piece_counts.parquet"  # in a model folder
 _MORPHEMES = "counts.parquet"  # of a vocab artifact
 _K1, _B = 1.2, 0.75  # Robertson and Zaragoza 2009, 3.2; the defaults of most search engines
+
+
+class NoCounts(SettingsError):
+    """There is no file of piece counts."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ class PieceCounts:
         """Finds counts in a file or vocab artifact; None: in the model's folder, or else in the vocab artifact next to
         the model's artifact, if it made this tokenizer.
 
-        SettingsError if there are none.
+        Raises NoCounts, a SettingsError, if there are none, and as `load` and `of_morphemes`.
         """
         if given is not None:
             path = given / _MORPHEMES if given.is_dir() else given
@@ -122,7 +126,7 @@ class PieceCounts:
             same = False
         if same and (vocab / _MORPHEMES).is_file():
             return cls.of_morphemes(vocab / _MORPHEMES, tokenizer)
-        raise SettingsError(
+        raise NoCounts(
             f"{model}: idf and bm25 need counts of pieces, and there is no {_FILE} in its folder: give counts.parquet"
             " of the vocab artifact that made its tokenizer (--counts), or take another pooling"
         )

@@ -100,6 +100,10 @@ class TextEncoder(Generic[_M]):
         """Merges settings with the model's defaults. SettingsError for values that the model does not support."""
         settings = VectorSettings.of({**self.vector_defaults, **asked})
         last = self.model.config.num_hidden_layers
+        if len(set(settings.places(last))) < len(settings.layer):
+            raise SettingsError(f"layer {list(settings.layer)}: name each layer once")
+        if settings.size is not None and settings.size > (width := self.width(settings)):
+            raise SettingsError(f"size {settings.size}: the vectors have {width} numbers: take that many or fewer")
         if settings.places(last) != (last,) and isinstance(self.model.encoder, OnnxEncoder):
             raise SettingsError("layer: an encoder in an ONNX file has only its last layer: omit layer")
         return settings

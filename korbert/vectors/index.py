@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import ArtifactError, CorpusError, SettingsError
+from korbert.folders import bundled
 from korbert.processor import cores
 from korbert.tasks.passages import MANY_TEXTS
 from korbert.tasks.texts import as_texts
 from korbert.tokenization import Encoding
 from korbert.vectors import storage
 from korbert.vectors.correction import Correction
-from korbert.vectors.counts import PieceCounts
+from korbert.vectors.counts import NoCounts, PieceCounts
 from korbert.vectors.encoder import TEXTS_AT_ONCE, TextEncoder
 from korbert.vectors.names import Way
 from korbert.vectors.pooling import POOLINGS
@@ -60,6 +61,8 @@ class Index:
         self._now = opened(folder)
         record = self._now.record
         self.settings = VectorSettings.of(record.settings)
+        for name, file in record.files.items():
+            storage.check_file(folder / name, file)
         self.correction = Correction.load(folder / _CORRECTION) if _CORRECTION in record.files else None
         self._counts = PieceCounts.load(folder / _COUNTS, model.tokenizer) if _COUNTS in record.files else None
 
@@ -100,8 +103,9 @@ class Index:
             if kept is not None:
                 kept.save(folder / name if isinstance(kept, Correction) else folder)
                 files[name] = storage.file_record(folder / name)
+        in_the_box = not Path(model.name).exists() and bundled(model.name) is not None
         record = Record(
-            model={"digest": model.digest, "folder": str(Path(model.name).absolute())},
+            model={"digest": model.digest, "folder": model.name if in_the_box else str(Path(model.name).absolute())},
             settings=settings.model_dump(mode="json"),
             size=model.pooled([], settings, counts=counts, correction=correction).shape[1],
             files=files,
@@ -144,6 +148,8 @@ class Index:
             there = self._now.places()
             while part := list(islice(left, TEXTS_AT_ONCE)):
                 for id, text in part:
+                    if not isinstance(id, str) or not isinstance(text, str):
+                        raise CorpusError(f"id {id!r:.60}: id and text have to be strings, not {text!r:.60}")
                     if id in given:
                         raise CorpusError(f"id {id!r:.60}: is given twice: ids must be unique")
                     if not is_utf8(id + text):
@@ -281,7 +287,7 @@ def search_settings(
         try:
             counts = counts or PieceCounts.find(None, model.name, model.tokenizer)
             completed["pooling"] = "bm25"
-        except SettingsError:  # there are none
+        except NoCounts:
             completed["pooling"] = "mean"
     if not POOLINGS[completed["pooling"]].counts:
         return completed, None

@@ -67,15 +67,16 @@ def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Pa
       korbert look artifacts/small/pretrain '신용 대출을 신청하고 싶어요' --html look.html
       korbert look artifacts/small/pretrain --layers ratings_test.txt --html layers.html
     """
+    import korbert
     from korbert.durable import check_output, write_whole
-    from pipelines.look_data import load_any, look_data
+    from pipelines.look_data import look_data
     from pipelines.looking import page
 
     if (text is None) == (layers is None):
         raise click.UsageError("give either TEXT or --layers FILE")
     check_output(html, model, *([layers] if layers else []))
     options.show_progress()
-    loaded = load_any(model, device)
+    loaded = korbert.load(model, device)
     if layers:
         from pipelines.looking_layers import layer_points
         from pipelines.reports.layers import write_pictures

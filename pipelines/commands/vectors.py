@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS"]
 
 _PATH = click.Path(path_type=Path)
+_GIVEN = click.Path(path_type=Path, exists=True, dir_okay=False)
 _MODEL = click.argument("model", type=_PATH)
 _everywhere = options.together(options.device, options.accept_kiwi, options.debug)
 
@@ -61,6 +62,11 @@ def embed(
         check_output(output, model, *([source] if source else []))
         if parts:
             raise SettingsError("--parts: writes JSON lines only: leave --output out")
+    of_texts = ("pooling", "no_special_tokens", "size", "counts", "correct", "fit_on", "normalize")
+    unused = [name for name in of_texts if given[name]] + ["precision"] * (given["precision"] != "fp32")
+    if parts and unused:
+        option = unused[0].replace("_", "-")
+        raise SettingsError(f"--{option}: is for vectors of texts: leave it out, or leave --parts out")
     embedding, failed = vector_options.embedding_of(model, device, given, source, form, text), Failed(input.name)
     records = files.text_records(input, input.name, form, text, utf8=output is not None)
     if output is None:
@@ -117,9 +123,9 @@ def _pairs(
 
 @click.command()
 @_MODEL
-@click.argument("corpus", type=_PATH, required=False)
+@click.argument("corpus", type=_GIVEN, required=False)
 @click.option("--output", type=_PATH, required=True, help="Index folder; an existing index is extended.")
-@click.option("--remove", type=_PATH, help="File of ids, one per line, to remove first.")
+@click.option("--remove", type=_GIVEN, help="File of ids, one per line, to remove first.")
 @vector_options.vectors
 @vector_options.records
 @_everywhere
@@ -136,12 +142,16 @@ def index(
     from korbert.progress import track
     from korbert.vectors import Index
     from korbert.vectors.index import Added
+    from pipelines import lines
 
     options.show_progress()
     if corpus is None and remove is None:
         raise SettingsError("neither CORPUS nor --remove is given: name texts to add, or ids to remove")
     way = given["correct"]
     if (output / "index.json").exists():
+        if of_new := [name for name in ("counts", "fit_on") if given[name]]:
+            option = of_new[0].replace("_", "-")
+            raise SettingsError(f"--{option}: {output} was built with its own: leave the option out")
         own = korbert.load(model, device, given["precision"])
         made = Index.create(
             output, own, **vector_options.asked_for(given)
@@ -153,7 +163,8 @@ def index(
         raise SettingsError(f"{output}: was made without --correct {way}: leave it out, or name another folder")
     removed, added, failed = 0, Added(), Failed(str(corpus))
     if remove is not None:
-        ids = {line for line in remove.read_text(encoding="utf-8").splitlines() if line}
+        with remove.open("rb") as file:
+            ids = {id for _, id in lines.texts(file, remove.name) if id}
         removed = made.remove(ids, rank_words=corpus is None)
         if removed < len(ids):
             click.echo(f"korbert: {remove}: {len(ids) - removed:,} of {len(ids):,} ids are not in the index", err=True)

@@ -21,6 +21,7 @@ def protocol_of(limits: Limits) -> type[asyncio.Protocol]:
 class _Protocol(H11Protocol):
     limits: ClassVar[Limits]
     _watch: asyncio.TimerHandle | None = None
+    _unread = 0  # bytes of an answer, when it was last looked
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -51,7 +52,14 @@ class _Protocol(H11Protocol):
         if self.cycle is None:
             self._refuse(408, f"the head of the request took longer than {self.limits.head_seconds:g} s")
         elif self.cycle.response_complete:
-            self.transport.close()
+            left = self.transport.get_write_buffer_size()
+            if left and left != self._unread:  # the client reads its answer
+                self._unread = left
+                self._wait_for_head()
+            elif left:
+                self.transport.abort()
+            else:
+                self.transport.close()
 
     def _refuse(self, status: int, message: str) -> None:
         """Sends an error before there is a request, and closes the connection."""

@@ -25,6 +25,9 @@ from pipelines.tokenizing import token_rows
 
 __all__ = ["LookData", "operations_of"]
 
+_MOST_CANDIDATES = 1_000  # of a text: each is written out with the whole text
+_MOST_SEEN = 1_024  # pieces whose attention is computed, between each two of them
+
 LookData = Callable[[Any, str, str | None], dict[str, Any]]
 """(model, text, pair) -> data of the page as JSON values: pipelines.look_data."""
 
@@ -88,6 +91,9 @@ def _fill(model: Filler) -> Operation:
         encoding = _encoded(model, text, None)
         if model.tokenizer.mask_id not in encoding.input_ids:
             raise Refusal(422, "has no [MASK]: write [MASK] in place of the word to predict")
+        gaps = encoding.input_ids.count(model.tokenizer.mask_id)
+        if gaps * top > _MOST_CANDIDATES:
+            raise Refusal(413, f"asks for {gaps * top:,} candidates, at most {_MOST_CANDIDATES:,} are made: lower top")
         return Row(len(encoding), (text, encoding, top))
 
     def forward(rows: Sequence[tuple[str, Encoding, int]]) -> list[dict[str, Any]]:
@@ -126,6 +132,8 @@ def _predict(model: Predictor, limits: Limits) -> Operation:
     kind = model.kind
 
     def row(item: Any) -> Row:
+        if isinstance(item, Mapping):  # targets would be read, too, and other fields count for nothing
+            item = {name: item[name] for name in kind.needs if name in item}
         try:
             given = model.row(item)
         except SettingsError:
@@ -137,8 +145,12 @@ def _predict(model: Predictor, limits: Limits) -> Operation:
                 passages[text] = _whole(model.tokenizer, text, limits)
             else:
                 passages[text] = Passage.of_pieces(text, first_pieces(model.tokenizer, text, kind.max_length))
-        pieces = sum(len(passage.ids) for passage in passages.values())
-        return Row(pieces if kind.reads_all else min(pieces, kind.max_length), (given, passages))
+        pieces = int(kind.prepare([given], passages, model.tokenizer).examples.lengths.sum())
+        if not kind.reads_all and pieces > limits.pieces:
+            raise Refusal(
+                413, f"has {pieces:,} pieces with its choices, at most {limits.pieces:,} are read: send fewer"
+            )
+        return Row(pieces, (given, passages))
 
     def forward(rows: Sequence[tuple[Any, Mapping[str, Passage]]]) -> list[dict[str, Any]]:
         passages = {text: passage for _, own in rows for text, passage in own.items()}
@@ -188,7 +200,10 @@ def _attention(model: Loaded, look_data: LookData) -> Operation:
     """(text, pair or None) -> the result of look_data; runs on the model's thread, as it adds hooks to the model."""
 
     def row(item: tuple[str, str | None]) -> Row:
-        return Row(len(_encoded(model, *item)), item)
+        pieces = len(_encoded(model, *item))
+        if pieces > _MOST_SEEN:
+            raise Refusal(413, f"has {pieces:,} pieces, the attention of {_MOST_SEEN:,} can be seen: shorten it")
+        return Row(pieces, item)
 
     return Operation(_each(row), lambda items: [look_data(model, *item) for item in items])
 

@@ -54,13 +54,15 @@ async def _embeddings(service: Service, request: Request) -> Response:
 
 async def _vector_settings(served: Served, form: forms.Embeddings) -> VectorSettings:
     """The requested settings, else the model's defaults. Refusal 422 for settings that the model does not support."""
-    given = {"layer": form.layer, "pooling": form.pooling, "size": form.dimensions}
+    given = {"layer": form.layer, "pooling": form.pooling}
     try:
         settings: VectorSettings = served.model.vector_settings(**{k: v for k, v in given.items() if v is not None})
     except SettingsError as error:  # the form has checked the others
         raise Refusal(422, str(error), "layer") from None
     if form.dimensions is not None and form.dimensions > (width := served.model.width(settings)):
         raise Refusal(422, f"dimensions: {form.dimensions}, the vectors of {served.name} have {width:,}", "dimensions")
+    if form.dimensions is not None:
+        settings = settings.model_copy(update={"size": form.dimensions})
     from korbert.vectors import POOLINGS  # imports torch
 
     if POOLINGS[settings.pooling].counts:

@@ -223,7 +223,7 @@ def test_an_index_is_made_added_to_and_searched(model: str, tmp_path: Path, caps
         '{"text": "\\udfff"}',
     ]
     more.write_text("\n".join(rows), encoding="utf-8")
-    (tmp_path / "gone.txt").write_text("t1\nt9\n")
+    (tmp_path / "gone.txt").write_text("\ufefft1\nt9\n")
     out, err = said(
         capsys, "index", model, str(more), "--output", folder, "--remove", str(tmp_path / "gone.txt"), code=1
     )
@@ -275,6 +275,9 @@ def test_other_models_and_settings_are_refused(
         (["similar", model, folder, "가", "--layer", "0"], "index: layer: (0,) here, (-1,) in the index: leave the"),
         (["similar", model, folder, "가", "--correct", "whiten"], "--correct: "),
         (["index", model, texts, "--output", folder, "--correct", "whiten"], "was made without --correct whiten"),
+        (["index", model, texts, "--output", folder, "--fit-on", texts], "index was built with its own: leave"),
+        (["embed", model, texts, "--parts", "eojeol", "--size", "2"], "--size: is for vectors of texts"),
+        (["embed", model, texts, "--size", "9999"], "size 9999: the vectors have 16 numbers"),
         (["index", model, "--output", folder], "neither CORPUS nor --remove is given"),
         (["similar", model, str(tmp_path), "가"], "is not an index: make one with `korbert index`"),
     ):

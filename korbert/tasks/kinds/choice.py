@@ -65,6 +65,8 @@ class Choice(Kind, frozen=True):
         return True
 
     def texts(self, row: Row) -> list[str]:
+        if not isinstance(row["choices"], list | tuple) or not row["choices"]:
+            raise ValueError("choices is no list of texts")
         return [row["text"], *row["choices"]]
 
     def target(self, row: Row) -> int:

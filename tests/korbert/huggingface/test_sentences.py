@@ -73,6 +73,7 @@ def test_the_files(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
     assert pooling["word_embedding_dimension"] == 16
     assert [name for name, value in pooling.items() if value is True] == ["pooling_mode_mean_tokens"]
     assert json.loads((folder / "sentence_bert_config.json").read_text())["max_seq_length"] == 40
+    assert json.loads((folder / "tokenizer_config.json").read_text())["model_max_length"] == 40
 
 
 def test_another_export_leaves_no_such_files(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:

@@ -114,6 +114,10 @@ def test_normalized_and_cut(encoder: TextEncoder[Any]) -> None:
     np.testing.assert_allclose(encoder.embed(TEXTS, size=5), whole[:, :5], atol=1e-6)
     unit = encoder.embed(TEXTS, size=5, normalize=True)
     np.testing.assert_allclose(unit, whole[:, :5] / np.linalg.norm(whole[:, :5], axis=1, keepdims=True), atol=1e-5)
+    with pytest.raises(SettingsError, match="size 17: the vectors have 16 numbers"):
+        encoder.embed(TEXTS, size=17)
+    with pytest.raises(SettingsError, match="name each layer once"):
+        encoder.embed(TEXTS, layer=[-1, 3])
     assert encoder.similarity(TEXTS[0], TEXTS[2], size=5) == pytest.approx(float(unit[0] @ unit[2]), abs=1e-5)
 
 

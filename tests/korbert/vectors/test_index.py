@@ -163,6 +163,12 @@ def test_settings_of_the_vectors(encoder: TextEncoder[Any], tmp_path: Path) -> N
         assert [hit.score for hit in found] == pytest.approx(np.sort(expected)[::-1].tolist(), abs=1e-5)
     with pytest.raises(ArtifactError, match=r"index: size: 5 here, 4 in the index: leave the option out, or name"):
         Index.create(tmp_path / "index", encoder, counts=counts, **{**asked, "size": 5})
+    with pytest.raises(CorpusError, match="id 3: id and text have to be strings"):
+        index.add([(3, "글")])  # type: ignore[list-item]
+    path = tmp_path / "index" / "correction.npz"
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    with pytest.raises(ArtifactError, match=r"correction.npz: was changed since it was written"):
+        Index.load(tmp_path / "index", encoder)
 
 
 def test_other_models_are_refused(

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+import korbert
 from korbert.errors import ModelError
 from korbert.modeling import (
     ClassificationModel,
@@ -31,8 +32,9 @@ from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.vectors import attribution
 from korbert.vectors.attention import attention
 from korbert.vectors.attribution import attribute
+from korbert.vectors.encoder import TextEncoder
 from pipelines import cli
-from pipelines.look_data import Bare, load_any, look_data, words_data
+from pipelines.look_data import look_data, words_data
 from pipelines.looking import page
 from pipelines.looking_layers import layer_points, vectors_by_layer
 
@@ -186,7 +188,8 @@ def test_an_encoder_without_weights_of_pieces_on_pieces_has_the_other_rooms(
 
     folder = foreign("longformer")
     encoder = load_encoder(folder, read_folder(folder))
-    model = Bare(EncoderModel(encoder.config, encoder=encoder), TransformersTokenizer.of_folder(folder), "there/model")
+    model = TextEncoder(EncoderModel(encoder.config, encoder=encoder), TransformersTokenizer.of_folder(folder))
+    model.name = "there/model"
     data = look_data(model, "학교에 간다", "친구를 만난다")
     assert "longformer" in data["missing"]["attention"]
     assert "weights" not in data
@@ -264,7 +267,7 @@ def test_encoders_and_detectors_are_looked_at_too(
 ) -> None:
     model = EncoderModel(filler.model.config, encoder=filler.model.encoder)
     save_model(tmp_path / "bare" / "model", model, tiny_tokenizer)
-    data = look_data(load_any(tmp_path / "bare"), TEXT, whole=True)
+    data = look_data(korbert.load(tmp_path / "bare"), TEXT, whole=True)
     assert data["model"]["kind"] == "encoder"
     assert "guesses" not in data
 

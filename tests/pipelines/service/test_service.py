@@ -88,6 +88,14 @@ def test_the_client_of_openai_understands_errors(client: openai.OpenAI) -> None:
         client.embeddings.create(model="vectors", input="글", dimensions=17)
 
 
+def test_other_fields_of_a_row_are_not_read(service: Started) -> None:
+    """A target would be, and its fault would be that of a batch, which others share."""
+    plain = service.ask("/predict", {"input": [{"text": "글", "pair": "말"}], "model": "pairs"})
+    more = service.ask("/predict", {"input": [{"text": "글", "pair": "말", "label": ["a"]}], "model": "pairs"})
+    assert plain.code == more.code == 200
+    assert plain.json["data"] == more.json["data"]
+
+
 def test_models_of_other_kinds_give_the_mean_over_their_last_layer(service: Started, loaded: dict[str, Any]) -> None:
     import torch
 
@@ -206,6 +214,7 @@ def test_pieces_are_those_of_the_tokenizer(service: Started, loaded: dict[str, A
         ("/fill", {"input": "글 " * 150 + "[MASK]", "model": "gaps"}, 413, "input", "has 306 characters, at most 256"),
         ("/fill", {"input": "[MASK]"}, 404, "model", "fills no gaps: name one that can: gaps"),
         ("/fill", {"input": "[MASK]", "top": True}, 422, "top", "valid integer"),
+        ("/fill", {"input": "[MASK] " * 11, "top": 100, "model": "gaps"}, 413, "input", "asks for 1,100 candidates"),
         ("/predict", {"input": [{"text": "글"}], "model": "pairs"}, 422, "input[0]", "takes text, pair"),
         ("/predict", {"input": ["글", {"text": "글"}], "model": "mood"}, 422, "input[1]", "is not a string"),
         ("/predict", {"input": "가 " * 9_000, "model": "names"}, 413, "input", "has 18,000 characters, at most 16,384"),
