@@ -11,6 +11,7 @@ from typing import Any
 
 from korbert.durable import write_whole
 from korbert.errors import ArtifactError
+from korbert.folders import model_folder
 from pipelines.artifacts import RECORD, Json
 from pipelines.reports import formatting
 from pipelines.reports.evaluation import without_folders
@@ -42,22 +43,23 @@ def write_card(model: Path, folder: Path) -> Path | None:
     place = next((place for place in (model, model.absolute().parent) if (place / RECORD).is_file()), None)
     if place is None or path.exists():
         return None
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    text = model_card(place, config["architectures"][0])
+    config, exported = (
+        json.loads((one / "config.json").read_text(encoding="utf-8")) for one in (model_folder(model), folder)
+    )
+    text = model_card(place, config, exported)
     write_whole(path, text.encode("utf-8", "backslashreplace"))
     return path
 
 
-def model_card(folder: Path, architecture: str) -> str:
-    """The model card of an artifact. architecture: the class of the model in `transformers`.
+def model_card(folder: Path, config: Json, exported: Json) -> str:
+    """The model card of an artifact. config, exported: config.json of the model, and of its export.
 
     Raises ArtifactError if a record is damaged.
     """
     artifact = Artifact.open(folder)
     with drawing(artifact):
-        config = artifact.json("model/config.json")
         results = [result_of(artifact)] if has_result(artifact.stage) else []
-        parts = [_front_matter(artifact, config, results), *_body(artifact, config, results, architecture)]
+        parts = [_front_matter(artifact, config, results), *_body(artifact, config, results, exported)]
     return "\n".join(parts) + "\n"
 
 
@@ -100,8 +102,8 @@ def _yaml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _body(artifact: Artifact, config: Json, results: list[Result], architecture: str) -> Iterator[str]:
-    encoder = config["encoder"]
+def _body(artifact: Artifact, config: Json, results: list[Result], exported: Json) -> Iterator[str]:
+    encoder, architecture = config["encoder"], exported["architectures"][0]
     kind = encoder.get("transformers", {}).get("model_type", encoder["architecture"])
     size = f"{encoder['num_hidden_layers']} layers of width {encoder['hidden_size']}"
     yield f"# {_text(_name(artifact))}\n"
@@ -114,11 +116,12 @@ def _body(artifact: Artifact, config: Json, results: list[Result], architecture:
         what = _text(scores["said"][0])
         yield f"{what[:1].upper()}{what[1:]}.\n"
     yield "## Use\n"
-    auto = re.sub(r"^.*?For", "AutoModelFor", architecture).removesuffix("Simple")
+    auto = f"AutoModel{''.join(architecture.partition('For')[1:]).removesuffix('Simple')}"
+    trusted = ", trust_remote_code=True" if "auto_map" in exported else ""
     yield (
         f"```python\nfrom transformers import {auto}, AutoTokenizer\n\n"
         'tokenizer = AutoTokenizer.from_pretrained("THIS FOLDER", trust_remote_code=True)\n'
-        f'model = {auto}.from_pretrained("THIS FOLDER")\n```\n'
+        f'model = {auto}.from_pretrained("THIS FOLDER"{trusted})\n```\n'
     )
     yield "The tokenizer is Python code in this folder; it needs `kiwipiepy` (Korean morphology) and `sentencepiece`.\n"
     if results:

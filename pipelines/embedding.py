@@ -71,14 +71,20 @@ class Written:
 
 
 def text_records(
-    file: IO[bytes], name: str, form: Format = "auto", text: str | None = None, *, utf8: bool = False
+    file: IO[bytes],
+    name: str,
+    form: Format = "auto",
+    text: str | None = None,
+    *,
+    usual: bool = False,
+    utf8: bool = False,
 ) -> Iterator[list[Result]]:
     """Yields {"line", "id" if any, "text"} or {"line", "error"} for each record of a file; "cut" marks truncated texts.
 
     Yields batches; from a pipe, the records that have arrived. text: column or key of the text; None: the first usual
-    name that is present. utf8: treat a lone surrogate as an error.
+    name that is present. usual: these also if `text` is absent. utf8: treat a lone surrogate as an error.
     """
-    keys: Keys = {"text": (text,) if text else TEXT_NAMES}
+    keys: Keys = {"text": (*((text,) if text else ()), *(TEXT_NAMES if usual or not text else ()))}
     for part in records(file, name, form, keys):
         results = [result_of(record, keys, {}) for record in part]
         for place, one in enumerate(results):
@@ -88,11 +94,20 @@ def text_records(
 
 
 def fit_correction(
-    embedding: Embedding, way: CorrectionName, path: Path, form: Format = "auto", text: str | None = None
+    embedding: Embedding,
+    way: CorrectionName,
+    path: Path,
+    form: Format = "auto",
+    text: str | None = None,
+    *,
+    usual: bool = False,
 ) -> Correction:
-    """Fits a correction on the first 10,000 texts of a file, with the settings of the vectors."""
+    """Fits a correction on the first 10,000 texts of a file, with the settings of the vectors.
+
+    form, text, usual: as for text_records.
+    """
     with path.open("rb") as file:
-        found = chain.from_iterable(text_records(file, path.name, form, text))
+        found = chain.from_iterable(text_records(file, path.name, form, text, usual=usual))
         texts = [one["text"] for one in islice(found, _FIT_TEXTS) if "text" in one]
     plain: Asked = {**embedding.asked, "size": None, "normalize": False}
     return Correction.fit(way, Embedding(embedding.model, plain, embedding.counts)(texts))

@@ -22,16 +22,16 @@ from pipelines.stages import Counts, Inputs
 
 __all__ = ["combinations", "layer_table"]
 
-_SEEDS = 3  # if the settings have only one
+_SEEDS = 3  # if the settings have none
 
 
 def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
     """Writes layers.json and layers.html (docs/formats.md); finished trainings are kept in work/.
 
-    Uses the head and width of settings.features and ignores its `layers`. A single seed becomes three.
+    Uses the head and width of settings.features and ignores its `layers`. Without seeds there are three.
     """
     features = settings.features or FeatureSettings()
-    seeds = settings.seeds if len(settings.seeds) > 1 else tuple(settings.seeds[0] + n for n in range(_SEEDS))
+    seeds = settings.seeds if "seeds" in settings.model_fields_set else tuple(range(_SEEDS))
     changed = {"features": features.model_copy(update={"layers": "last"}), "seeds": seeds, "scratch": False}
     settings = type(settings).model_validate(settings.model_dump(exclude_unset=True) | changed)
     ready = prepare(settings, inputs, output, runtime)

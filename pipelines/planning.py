@@ -128,13 +128,15 @@ def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Plan
     if not real:
         made_up = ", the trial uses random ids" if seconds else ""
         notes.append(f"shard is {states['shard']}: rows are assumed to be full, epochs are unknown{made_up}")
+    if "rtd" in settings.objectives:
+        notes.append("rtd: parameters, compute and memory are those of the detector, without its generator")
     phases = tuple(_phase(phase, rows[number] if rows else None) for number, phase in enumerate(settings.phases))
 
     planned = Plan(
         folder=pipeline.folder,
         config=config,
         parameters=parameters(config),
-        flop=tuple(_flop(settings, config, phase) for phase in phases),
+        flop=tuple(_flop(settings, config, own, phase) for own, phase in zip(settings.phases, phases, strict=True)),
         memory=memory_of(config, phases, precision),
         device=device.type,
         precision=precision,
@@ -170,12 +172,12 @@ def _phase(settings: PhaseSettings, made: Phase | None) -> PhasePlan:
     return PhasePlan(settings.length, settings.batch_size, settings.micro_batches, settings.steps, mean, epoch)
 
 
-def _flop(settings: PretrainStage, config: AnyConfig, phase: PhasePlan) -> dict[str, Work]:
+def _flop(settings: PretrainStage, config: AnyConfig, own: PhaseSettings, phase: PhasePlan) -> dict[str, Work]:
     scored = settings.head.negatives + 1 if settings.head.kind == "sampled" else config.vocab_size
     return flop_a_piece(
         config,
         length=phase.row_pieces,
-        label_share=settings.masking.rate,
+        label_share=own.masking_rate or settings.masking.rate,
         scored=scored,
         pieces_a_step=phase.step_pieces,
     )

@@ -116,7 +116,7 @@ class Sources:
             return {"name": str(path), "size": size, "version": version}
         stat, bases = path.stat(), ((sample_folder(), SAMPLE), (self._data, ""))
         names = (prefix + path.relative_to(base).as_posix() for base, prefix in bases if path.is_relative_to(base))
-        key = (next(names, path.name), stat.st_size, stat.st_mtime_ns)
+        key = (str(path.absolute()), stat.st_size, stat.st_mtime_ns)
         if key not in self._known:
             self._known[key] = sha256_of(path)
-        return {"name": key[0], "size": stat.st_size, "sha256": self._known[key]}
+        return {"name": next(names, path.name), "size": stat.st_size, "sha256": self._known[key]}

@@ -41,7 +41,7 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
 
     only: names of stages; empty: all.
     """
-    table = Table(title=f"korbert {pipeline.recipe.name}", title_justify="left", show_header=False)
+    table = Table(title=escape(f"korbert {pipeline.recipe.name}"), title_justify="left", show_header=False)
     table.add_column("what")
     table.add_column("figure", overflow="fold")
     states = {status.stage: status.state for status in pipeline.statuses() if not only or status.stage in only}
@@ -58,12 +58,14 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
     places = [
         (what, pipeline.artifact(stage.name) / name)
         for stage in pipeline.stages()
+        if states.get(stage.name) == "fresh"
         for what, name in stage.products.items()
     ]
     page = ("pages", "index.html") if pipeline.place is None else ("page", artifacts.PAGE)
     for what, path in (*places, (page[0], pipeline.folder / page[1])):
         if path.is_file():
-            console.print(f"{what}: {path}", soft_wrap=True, highlight=False)  # one line, so that a path can be copied
+            # On one line, so that the path can be copied.
+            console.print(f"{what}: {printable(str(path))}", soft_wrap=True, highlight=False, markup=False)
     if pipeline.recipe.name == "demo":
         console.print(
             "The demo shows that the pipeline works; so little text adds nothing to korbert-mini, where it starts."

@@ -12,6 +12,7 @@ import click
 from korbert.errors import ModelError
 from korbert.terminal import printable
 from pipelines.commands import options
+from pipelines.records import FORMATS
 
 if TYPE_CHECKING:
     from korbert.training.settings import PrecisionName
@@ -110,7 +111,7 @@ def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None
 @_MODEL
 @click.argument("input", type=click.File("rb"), default="-")
 @click.option("--text", metavar="NAME", help="Column or key of the text.  [default: text, document, 문장, ..]")
-@click.option("--format", "form", type=click.Choice(["auto", "lines", "jsonl", "csv", "tsv"]), default="auto",
+@click.option("--format", "form", type=click.Choice(FORMATS), default="auto",
               show_default=True, help="Format of INPUT; auto: by file name, else by the first line.")  # fmt: skip
 @options.device
 @options.precision

@@ -124,16 +124,23 @@ def layers(**given: Any) -> None:
     Vectors are computed once. The --output folder receives layers.json and layers.html. Only the head of --features is
     used, as in "last, mlp, 64".
     """
+    from dataclasses import replace
+
     from korbert.durable import check_output
+    from korbert.errors import SettingsError
+    from pipelines.artifacts import RECORD
     from pipelines.layers import layer_table
 
     if is_silent():
         return
-    pipeline, output = _pipeline(**given), given["output"]
+    pipeline, output = _pipeline(**given, is_artifact=False), given["output"]
     (stage,) = pipeline.recipe.stages.values()
+    if (output / RECORD).is_file():
+        raise SettingsError(f"{output}: is an artifact, which other files would make stale: choose another --output")
     output.mkdir(parents=True, exist_ok=True)
     check_output(output / "layers.json", given["model"], *filter(None, (given["train"],)))
-    layer_table(pipeline.recipe.section(stage.name), pipeline.inputs(stage), output, pipeline.runtime)
+    inputs = replace(pipeline.inputs(stage), encoded=output / "work" / "encoded")
+    layer_table(pipeline.recipe.section(stage.name), inputs, output, pipeline.runtime)
     shutil.rmtree(output / "work", ignore_errors=True)
     click.echo(f"{output / 'layers.html'}")
 
@@ -142,9 +149,13 @@ def _pipeline(
     model: Path, output: Path, train: Path | None, valid: Path | None, test: Path | None, set_: str | None,
     data: Path | None, kind: str | None, text: str | None, pair: str | None, label: str | None,
     others: tuple[str, ...], form: str, changes: tuple[str, ...], workers: int | None, device: str, anomaly: bool,
-    debug: bool, rates: tuple[float, ...], seeds: int | None, valid_share: float | None, **plain: Any,
+    debug: bool, rates: tuple[float, ...], seeds: int | None, valid_share: float | None, is_artifact: bool = True,
+    **plain: Any,
 ) -> "Pipeline":  # fmt: skip
-    """The pipeline of a single task, from the options of a command. plain: options named like settings."""
+    """The pipeline of a single task, from the options of a command.
+
+    is_artifact: whether `output` becomes an artifact. plain: options named like settings.
+    """
     from pipelines import recipes
     from pipelines.pipeline import Pipeline
     from pipelines.runtime import Runtime
@@ -171,7 +182,7 @@ def _pipeline(
     typed = tuple(word for word in sys.argv[1:] if word != "--rebuild")
     place, number = (data or Path()).resolve(), workers or cores()
     runtime = Runtime(output.parent, place, number, device=device, anomaly=anomaly, debug=debug, given=typed)
-    return Pipeline(recipe, runtime, output)
+    return Pipeline(recipe, runtime, output if is_artifact else None)
 
 
 def _by_role(text: str | None, pair: str | None, label: str | None, others: Sequence[str]) -> dict[str, list[str]]:

@@ -9,6 +9,7 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.terminal import printable
 from korbert.vectors.names import CorrectionName, Mix, PoolingName
 from pipelines.commands import options
+from pipelines.records import FORMATS
 
 if TYPE_CHECKING:
     from korbert.vectors.settings import Asked
@@ -51,7 +52,7 @@ vectors = options.together(
 )  # fmt: skip
 records = options.together(
     click.option("--text", metavar="NAME", help="Text column or key.  [default: text, document, 문장, ..]"),
-    click.option("--format", "form", type=click.Choice(["auto", "lines", "jsonl", "csv", "tsv"]), default="auto",
+    click.option("--format", "form", type=click.Choice(FORMATS), default="auto",
                  show_default=True, help="File format; auto: by file name, else by the first line."),
 )  # fmt: skip
 
@@ -107,7 +108,8 @@ def embedding_of(
     path = fit_on or texts
     if path is None or not path.is_file():
         raise SettingsError("--correct: must be fitted on texts first: name a file of texts with --fit-on")
-    correction = fit_correction(plain, way, fit_on) if fit_on else fit_correction(plain, way, path, form, text)
+    # Another file than the input may have another format, and its own usual column of texts.
+    correction = fit_correction(plain, way, path, "auto" if fit_on else form, text, usual=fit_on is not None)
     return Embedding(loaded, asked, counts, correction)
 
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS"]
 
 _PATH = click.Path(path_type=Path)
-_GIVEN = click.Path(path_type=Path, exists=True, dir_okay=False)
 _MODEL = click.argument("model", type=_PATH)
 _everywhere = options.together(options.device, options.accept_kiwi, options.debug)
 
@@ -123,9 +122,9 @@ def _pairs(
 
 @click.command()
 @_MODEL
-@click.argument("corpus", type=_GIVEN, required=False)
+@click.argument("corpus", type=_PATH, required=False)
 @click.option("--output", type=_PATH, required=True, help="Index folder; an existing index is extended.")
-@click.option("--remove", type=_GIVEN, help="File of ids, one per line, to remove first.")
+@click.option("--remove", type=_PATH, help="File of ids, one per line, to remove first.")
 @vector_options.vectors
 @vector_options.records
 @_everywhere
@@ -147,6 +146,9 @@ def index(
     options.show_progress()
     if corpus is None and remove is None:
         raise SettingsError("neither CORPUS nor --remove is given: name texts to add, or ids to remove")
+    for path in filter(None, (corpus, remove)):
+        if not path.is_file():
+            raise SettingsError(f"{path}: no such file: name a file of texts, or of ids for --remove")
     way = given["correct"]
     if (output / "index.json").exists():
         if of_new := [name for name in ("counts", "fit_on") if given[name]]:

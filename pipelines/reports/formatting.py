@@ -1,7 +1,5 @@
 """Formatting of numbers for display."""
 
-import math
-
 __all__ = [
     "compact",
     "count",
@@ -26,9 +24,9 @@ def count(number: float) -> str:
 
 def compact(number: float) -> str:
     """Three significant digits and a suffix: 12345678 -> 12.3 M. In full from 100 to 10,000."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if abs(number) >= size:
-            return f"{number / (1e3 if letter == 'k' else size):.3g}{_SPACE}{letter}"
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(number) >= (1e4 if letter == "k" else 0.9995 * size):  # 999.6 k is 1 M
+            return f"{number / size:.3g}{_SPACE}{letter}"
     return f"{number:.3g}" if abs(number) < 100 else count(number)
 
 
@@ -47,10 +45,11 @@ def ratio(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
 
 
-def than_unigram(gain: float) -> str:
-    """-0.12 -> 0.12 nats worse than the unigram baseline. gain: nats, positive if the model is better."""
-    if math.isnan(gain):
+def than_unigram(loss: float | None, unigram: float | None) -> str:
+    """0.12 nats worse than the unigram baseline. Losses in nats; None, of no masked piece, cannot be compared."""
+    if loss is None or unigram is None:
         return "not comparable with the unigram baseline"
+    gain = unigram - loss
     if abs(gain) < 0.005:
         return "no better than the unigram baseline"
     return f"{abs(gain):.2f} nats {'better' if gain > 0 else 'worse'} than the unigram baseline"

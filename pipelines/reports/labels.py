@@ -50,16 +50,18 @@ _LABELS: Mapping[str, str] = {
     "size": "vocabulary entries",
     "spearman": "Spearman correlation",
     "steps": "optimizer steps",
-    "test": "test reviews",
+    "test": "test rows",
+    "test_in_train": "scored rows whose texts are in a training row",
     "tfidf_accuracy": "accuracy, TF-IDF baseline",
     "too_little_hangul": "too little Hangul",
-    "train": "training reviews",
+    "train": "training rows",
     "train_questions": "training questions",
     "train_questions_cut": "training questions truncated",
     "train_windows": "training windows",
     "train_windows_without_answer": "training windows without an answer",
-    "unseen": "unseen test reviews",
-    "validation": "validation reviews",
+    "unseen": "unseen test rows",
+    "valid": "validation rows",
+    "validation": "validation rows",
 }
 _NAMING = ("contaminated", "evaluation", "kept")  # keys followed by a name from the recipe
 

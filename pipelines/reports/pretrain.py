@@ -70,7 +70,7 @@ def story(artifact: Artifact) -> Story:
     metrics = artifact.lines("metrics.jsonl")
     course = _from_init(Course.of(metrics, artifact.lines("timing.jsonl")), scores)
     left_out = [line["step"] for line in metrics if line["kind"] == "left_out"]
-    gain = formatting.than_unigram(scores["unigram_loss"] - scores["mlm_loss"])
+    gain = formatting.than_unigram(scores["mlm_loss"], scores["unigram_loss"])
     keys = dict.fromkeys(key for line in course.train for key in line)
     rates = {key.partition("/")[2] or "all others": key for key in keys if key.split("/")[0] == "learning_rate"}
     return Story(
@@ -202,7 +202,7 @@ def _heldout(course: Course, scores: Json) -> Iterator[Element]:
     if len(lines) < 2:  # shown in the table
         return
     note = "Fixed masks; every selected piece becomes [MASK]. Unigram: piece frequencies of the training shards."
-    unigram = float(scores["unigram_loss"])
+    unigram = scores["unigram_loss"]
     last = lines[-1]
     title, key = "Held-out MLM loss", {"model": "mlm_loss"}
     yield from _curves(title, course, lines, key, y="nats", level=unigram, note=note)

@@ -28,7 +28,6 @@ from pipelines.reports.usage import Use
 
 __all__ = ["best_baseline", "headlines", "mean_of", "story", "use"]
 
-_PARTS = {"train": "training rows", "valid": "validation rows", "test": "test rows"}
 _OPTIMISTIC = (
     "There are no test rows: the scores are those of the validation rows, which also chose the epoch, so they are "
     "optimistic for the trained models."
@@ -45,7 +44,7 @@ def use(folder: Path) -> Use:
         given, example = "rows.jsonl", "{{'text': '비가 왔다.', 'choices': ['우산을 폈다.', '모자를 벗었다.']}}"
     elif task["kind"] == "reading":
         given, example = "questions.jsonl", "'세종은 1443년에 한글을 만들었다.', '한글은 언제 만들었나?'"
-    verb = {"tagging": "tag", "reading": "answer"}.get(task["kind"], "predict")
+    verb = {"tagging": "tag", "reading": "answer", "embedding": "embed"}.get(task["kind"], "predict")
     python = f"import korbert\nmodel = korbert.load({{}})\nprint(model.{verb}({example}))"
     return Use("model", f"korbert predict {{}} {given}", python)
 
@@ -143,8 +142,8 @@ def _title(artifact: Artifact, scores: Json) -> str:
 
 def _lede(scores: Json) -> str:
     counts = [
-        f"{formatting.count(scores['counts'][part])} {name}"
-        for part, name in _PARTS.items()
+        f"{formatting.count(scores['counts'][part])} {label(part)}"
+        for part in ("train", "valid", "test")
         if part in scores["counts"]
     ]
     lines = [f"{', '.join(counts)}."]
@@ -267,7 +266,7 @@ def _data(scores: Json) -> Iterator[Element]:
     lines = tuple((without_folders(line),) for line in scores["said"][1:])
     if lines:
         yield Table("Files and rows read", ("",), lines, "k")
-    counts = tuple((_PARTS.get(key, label(key)), formatting.count(number)) for key, number in scores["counts"].items())
+    counts = tuple((label(key), formatting.count(number)) for key, number in scores["counts"].items())
     yield Table("Rows", ("", ""), counts, "lr")
 
 

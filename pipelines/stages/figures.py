@@ -40,8 +40,9 @@ def pretrain(folder: Path, counts: Counts) -> Lines:
 
     scores = _json(folder / "scores.json")
     loss, before = scores["mlm_loss"], scores.get("init_mlm_loss")
-    compared = formatting.than_unigram(scores["unigram_loss"] - loss)
-    yield "held-out MLM loss", f"{loss:.2f}, {compared} ({scores['unigram_loss']:.2f})"
+    unigram = scores["unigram_loss"]
+    compared = formatting.than_unigram(loss, unigram)
+    yield "held-out MLM loss", f"{formatting.decimal(loss)}, {compared} ({formatting.decimal(unigram)})"
     if before is not None:
         yield "held-out MLM loss before training", f"{before:.2f}"
     for name, words in OBJECTIVES.items():

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,8 +19,9 @@ from tests.pipelines.reports.task_artifacts import labelled, numbered, write_tas
 ARCHITECTURE = "ModernBertForSequenceClassification"
 
 
-def _card(folder: Path) -> str:
-    return model_card(folder, ARCHITECTURE)
+def _card(folder: Path, architecture: str = ARCHITECTURE, **exported: Any) -> str:
+    config = json.loads((folder / "model/config.json").read_text(encoding="utf-8"))
+    return model_card(folder, config, {"architectures": [architecture], **exported})
 
 
 def test_results_are_those_of_the_records(tmp_path: Path) -> None:
@@ -42,7 +44,9 @@ def test_results_are_those_of_the_records(tmp_path: Path) -> None:
     assert "- train.csv: 100 rows\n- 10 rows are held out\n" in text
     assert "/somewhere" not in text
     assert "| digest | " + "ab" * 32 in text
-    assert "AutoModelForSequenceClassification.from_pretrained" in text
+    assert 'AutoModelForSequenceClassification.from_pretrained("THIS FOLDER")' in text
+    own = _card(folder, "KorbertModernBertModel", auto_map={"AutoModel": "modeling_korbert.KorbertModernBertModel"})
+    assert 'AutoModel.from_pretrained("THIS FOLDER", trust_remote_code=True)' in own
     assert "optimistic" not in text
     assert "중립 \\<i\\>" in text  # a label is no markup
 
@@ -79,7 +83,7 @@ def test_the_card_of_a_pretrained_model_has_the_tasks_that_went_on_from_it(tmp_p
     record = json.loads((other / "stage.json").read_text())
     write_json(other / "stage.json", record | {"inputs": {"artifacts": {"pretrain": "q" * 64}}})
     (tmp_path / "tasks.alike" / "scores.json").write_text("{")  # damaged: left out
-    text = model_card(pretrained, "BertForPreTraining")
+    text = _card(pretrained, "BertForPreTraining")
     assert "| mood | macro F1 |" in text
     assert "| other |" not in text
     assert "| alike |" not in text

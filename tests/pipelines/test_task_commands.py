@@ -194,3 +194,9 @@ def test_every_layer_is_scored(here: Path, model: str, capsys: pytest.CaptureFix
     assert found["models"][0]["seeds"] == 3
     assert sorted(path.name for path in Path("layers").iterdir()) == ["layers.html", "layers.json"]
     assert "layers.html" in capsys.readouterr().out
+    assert not Path("layers.partial").exists()
+    assert _run(*command, "--epochs", "2", "--seeds", "1") == 0  # again, in the same folder
+    assert json.loads(Path("layers/layers.json").read_text())["models"][0]["seeds"] == 1
+    Path("layers/stage.json").write_text("{}")
+    assert _run(*command) == 2
+    assert "layers: is an artifact, which other files would make stale" in capsys.readouterr().err

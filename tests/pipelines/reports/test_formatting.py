@@ -1,7 +1,5 @@
 """Numbers as people read them."""
 
-import math
-
 import pytest
 
 from pipelines.reports import formatting
@@ -13,6 +11,8 @@ from pipelines.reports import formatting
         (formatting.count, 1234567, "1,234,567"),
         (formatting.compact, 9999, "9,999"),
         (formatting.compact, 12_345, "12.3 k"),
+        (formatting.compact, 999_600, "1 M"),
+        (formatting.compact, 999_400, "999 k"),
         (formatting.compact, 12_345_678, "12.3 M"),
         (formatting.compact, 4.5e9, "4.5 G"),
         (formatting.compact, 0.98312, "0.983"),
@@ -42,14 +42,14 @@ def test_a_ratio_of_nothing_is_zero():
 
 
 @pytest.mark.parametrize(
-    ("gain", "text"),
+    ("loss", "text"),
     [
-        (1.014, "1.01 nats better than the unigram baseline"),
-        (-0.12, "0.12 nats worse than the unigram baseline"),
-        (0.004, "no better than the unigram baseline"),
-        (-0.004, "no better than the unigram baseline"),
-        (math.nan, "not comparable with the unigram baseline"),
+        (5.986, "1.01 nats better than the unigram baseline"),
+        (7.12, "0.12 nats worse than the unigram baseline"),
+        (6.996, "no better than the unigram baseline"),
+        (7.004, "no better than the unigram baseline"),
+        (None, "not comparable with the unigram baseline"),
     ],
 )
-def test_a_gain_has_a_direction_in_words(gain, text):
-    assert formatting.than_unigram(gain) == text
+def test_a_gain_has_a_direction_in_words(loss, text):
+    assert formatting.than_unigram(loss, 7.0) == text
