@@ -20,10 +20,10 @@ from typing import Any
 
 from korbert.durable import checksummed, verified, write_whole
 from korbert.tasks.best_epoch import WEIGHTS, Best, read_best
-from korbert.tasks.learning_settings import Way
+from korbert.tasks.learning_settings import WORDS, Way, training_name
 from korbert.world import connected, from_first
 
-__all__ = ["Experiment", "ModelResult", "kept_result", "search", "training_name"]
+__all__ = ["Experiment", "ModelResult", "kept_result", "search"]
 
 _logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ def search(experiment: Experiment, ways: Sequence[Way], seeds: Sequence[int], ou
     first, varied = seeds[0], _varied(ways)
 
     def varied_values(way: Way) -> dict[str, Any]:
-        return {key: value for key, word, value in zip(Way._fields, _WORDS, way, strict=True) if word in varied}
+        return {key: value for key, word, value in zip(Way._fields, WORDS, way, strict=True) if word in varied}
 
     def folder_of(way: Way, seed: int) -> Path:
         return output / "work" / "rows" / training_name({"name": experiment.name, "seed": seed, **varied_values(way)})
@@ -97,20 +97,11 @@ def search(experiment: Experiment, ways: Sequence[Way], seeds: Sequence[int], ou
     return results
 
 
-_WORDS = ("rate", "batch", "epochs")  # for the fields of Way, in folder names
-
-
-def training_name(facts: Mapping[str, Any]) -> str:
-    """The name of a training, used for its folder and its curve in metrics/, from the facts of its result."""
-    chosen = [f"{word}-{facts[key]:g}" for key, word in zip(Way._fields, _WORDS, strict=True) if key in facts]
-    return "-".join([facts["name"], *chosen, f"seed-{facts['seed']}"])
-
-
 def _varied(ways: Sequence[Way]) -> set[str]:
     """The words to use in names: always the rate, the others only if several values are tried."""
     return {
         word
-        for word, values in zip(_WORDS, zip(*ways, strict=True), strict=True)
+        for word, values in zip(WORDS, zip(*ways, strict=True), strict=True)
         if word == "rate" or len(set(values)) > 1
     }
 

@@ -23,7 +23,7 @@ _AT_ONCE = 32  # texts
 
 
 def layer_points(
-    loaded: Any, file: Path, columns: dict[str, list[str]], form: Any, *, way: Way, most: int, seed: int = 0
+    loaded: Any, file: Path, columns: dict[str, list[str]], form: Any, *, way: Way, most: int
 ) -> dict[str, Any]:
     """Data for reports.layers.write_pictures, from a file of labelled texts.
 
@@ -41,7 +41,7 @@ def layer_points(
     layers = []
     with track("draw", loaded.model.config.num_hidden_layers + 1, "layers") as advance:
         for vectors in vectors_by_layer(loaded, texts):
-            points = _pca(vectors) if way == "pca" else _tsne(vectors, seed)
+            points = _pca(vectors) if way == "pca" else _tsne(vectors)
             layers.append({"points": points.tolist(), "neighbours": _same_neighbours(vectors, members)})
             advance(1)
     return {
@@ -85,11 +85,11 @@ def _pca(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
     return np.asarray(points * np.where(ends < 0, -1, 1))
 
 
-def _tsne(vectors: NDArray[np.float32], seed: int) -> NDArray[np.float64]:
+def _tsne(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
     from sklearn.manifold import TSNE
 
     perplexity = min(30.0, (len(vectors) - 1) / 3)
-    return np.asarray(TSNE(perplexity=perplexity, init="pca", random_state=seed).fit_transform(vectors), np.float64)
+    return np.asarray(TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(vectors), np.float64)
 
 
 def _same_neighbours(vectors: NDArray[np.float32], members: NDArray[np.int64]) -> float:

@@ -78,7 +78,7 @@ def _outlook(plan: Plan, outlook: Outlook) -> Iterator[str]:
 
 
 def duration(seconds: float) -> str:
-    """A duration in a convenient unit: 42 s, 12.5 min, 3.1 h, 20 days."""
+    """A duration in a convenient unit: 42.0 s, 12.5 min, 3.1 h, 20.0 days."""
     for unit, size, most in (("s", 1, 90), ("min", 60, 90), ("h", 3600, 48)):
         if seconds < most * size:
             return f"{seconds / size:.1f} {unit}"

@@ -22,12 +22,10 @@ _NEEDS = ("kiwipiepy", "kiwipiepy_model", "numpy", "pydantic", "rich", "safetens
 _FOREIGN = (*_NEEDS, "transformers")  # for a model whose encoder comes from that library
 
 
-def submit(
-    model: str | Path, input: str | Path, output: str | Path, *, device: str = "auto", batch_size: int = 32
-) -> int:
+def submit(model: str | Path, input: str | Path, output: str | Path, *, device: str = "auto") -> int:
     """Answers every question of `input`, an official file with or without answers, and writes {id: answer} to `output`.
 
-    model: a model folder of kind "reading", or an artifact that has one. batch_size: windows per batch. Returns the
+    model: a model folder of kind "reading", or an artifact that has one. Returns the
     number of answers. `output` is written completely or not at all. Raises SettingsError, before any work, if it cannot
     be written or is one of the inputs, and CorpusError if `input` is not a KorQuAD file.
     """
@@ -35,7 +33,7 @@ def submit(
     dataset = korquad.read(input, answers="none")
     from korbert.tasks.reading import Reader
 
-    predictions = Reader.load(model, device, batch_size=batch_size).predict(dataset)
+    predictions = Reader.load(model, device).predict(dataset)
     write_json(Path(output), predictions)
     return len(predictions)
 

@@ -1,6 +1,6 @@
 """Fine-tuning settings shared by all tasks. Imports no torch."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
 from operator import not_
 from typing import Annotated, Any, NamedTuple, Protocol, Self
@@ -9,7 +9,9 @@ from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
-__all__ = ["How", "LearningSettings", "Numbers", "Way"]
+__all__ = ["WORDS", "How", "LearningSettings", "Numbers", "Way", "training_name"]
+
+WORDS = ("rate", "batch", "epochs")  # for the fields of Way, in the names of trainings
 
 
 class Way(NamedTuple):
@@ -18,6 +20,12 @@ class Way(NamedTuple):
     learning_rate: float
     batch_size: int
     epochs: int
+
+
+def training_name(facts: Mapping[str, Any]) -> str:
+    """The name of a training, used for its folder and its curve in metrics/, from the facts of its result."""
+    chosen = [f"{word}-{facts[key]:g}" for key, word in zip(Way._fields, WORDS, strict=True) if key in facts]
+    return "-".join([facts["name"], *chosen, f"seed-{facts['seed']}"])
 
 
 class How(Protocol):

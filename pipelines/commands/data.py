@@ -77,6 +77,8 @@ def questions(
     from pipelines.questions import described, write_questions
 
     options.show_progress()
+    if not corpus:
+        raise click.UsageError("CORPUS is empty: name a file, a folder or a glob")
     settings = QuestionSettings(per_paragraph=per_paragraph, seed=seed)
     source = SourceSettings(name="corpus", path=corpus, id="", text=text, documents=documents)
     counts = write_questions(corpus, output, settings, source, count=count, workers=workers or cores())

@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from korbert.errors import KorbertError, SettingsError
+from korbert.terminal import printable
 from korbert.world import from_first, is_silent, world
 from pipelines.commands import options
 from pipelines.stages import Stage, imported
@@ -265,7 +266,7 @@ def report(recipe: str, **common: Any) -> None:
                 broken.append(error)
     click.echo(index(pipeline.folder, [stage.name for stage in pipeline.stages()]))
     for one in broken[:-1]:
-        click.echo(f"korbert: {one}", err=True)
+        click.echo(f"korbert: {printable(str(one))}", err=True)
     if broken:
         raise broken[-1]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from korbert.tasks.files import Row
+from korbert.tasks.learning_settings import training_name
 from pipelines.artifacts import Json
-from pipelines.experiments import training_name
 from pipelines.reports import formatting
 from pipelines.reports.elements import Element, Entry, Folded, Interval, Intervals, Section, Table
 from pipelines.reports.page import write

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipelines.artifacts import Json
 from pipelines.reports import formatting
 from pipelines.reports.elements import Bar, Bars, Element, Interval, Intervals
 from pipelines.reports.pictures import Line, curves
@@ -20,7 +19,6 @@ __all__ = [
     "beginning",
     "by_length",
     "calibration",
-    "chosen_stem",
     "colour_of",
     "is_share",
     "known",
@@ -213,10 +211,3 @@ def marked(
     for low, high in itertools.pairwise(bounds):
         names = (name for name, own in spans.items() if any(span[0] <= low and high <= span[1] for span in own))
         yield text[low - start : high - start], tuple(names)
-
-
-def chosen_stem(row: Json) -> str:
-    """The stem of the metrics file of a training in scores.json (experiments.py)."""
-    words = (("learning_rate", "rate"), ("batch_size", "batch"), ("epochs", "epochs"))
-    parts = [row["name"], *(f"{word}-{row[key]:g}" for key, word in words if key in row)]
-    return f"{'-'.join(parts)}-seed-{row['seed']}"

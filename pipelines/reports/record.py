@@ -16,9 +16,9 @@ from korbert.errors import ArtifactError
 from pipelines.artifacts import RECORD, RUN, Json, read_json
 from pipelines.reports import formatting
 
-__all__ = ["SAMPLED_PARTS", "Artifact", "batches", "drawing", "num_rows", "parts_note", "sampled", "stream"]
+__all__ = ["Artifact", "batches", "drawing", "num_rows", "parts_note", "sampled", "stream"]
 
-SAMPLED_PARTS = 8  # read for a histogram: enough for its shape, in seconds at any corpus size
+_SAMPLED_PARTS = 8  # read for a histogram: enough for its shape, in seconds at any corpus size
 
 _BATCH_ROWS = 4096
 _MAX_SECONDS = 1e9  # 32 years
@@ -142,11 +142,11 @@ def num_rows(parts: list[Path]) -> int:
     return sum(_parquet(part).metadata.num_rows for part in parts)
 
 
-def sampled(parts: list[Path], limit: int = SAMPLED_PARTS) -> list[Path]:
-    """At most `limit` of the parts, evenly spaced from first to last; deterministic."""
-    if len(parts) <= limit:
+def sampled(parts: list[Path]) -> list[Path]:
+    """At most 8 of the parts, evenly spaced from first to last; deterministic."""
+    if len(parts) <= _SAMPLED_PARTS:
         return parts
-    return [parts[round(place)] for place in np.linspace(0, len(parts) - 1, limit)]
+    return [parts[round(place)] for place in np.linspace(0, len(parts) - 1, _SAMPLED_PARTS)]
 
 
 def parts_note(read: int, total: int) -> str:

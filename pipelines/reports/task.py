@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from korbert.tasks.kinds import KINDS, kind_of_task
+from korbert.tasks.learning_settings import training_name
 from pipelines.artifacts import Json
 from pipelines.reports import formatting
 from pipelines.reports.elements import Element, Headline, Section, Story, Table
 from pipelines.reports.evaluation import (
     Scored,
     Series,
-    chosen_stem,
     colour_of,
     is_share,
     known,
@@ -253,7 +253,7 @@ def _rows(scores: Json) -> Iterator[Element]:
 
 def _curves(artifact: Artifact, scores: Json) -> Iterator[Element]:
     """Curves of the trainings in the table, without other hyperparameters that were tried."""
-    stems = [chosen_stem(row) for row in scores["rows"] if row.get("seed") is not None and "learning_rate" in row]
+    stems = [training_name(row) for row in scores["rows"] if row.get("seed") is not None and "learning_rate" in row]
     metric = scores["metrics"][0]
     series = (
         Series(f"Validation {label(metric)}", "heldout", metric, label(metric), is_share(metric)),

@@ -45,7 +45,7 @@ def named(given: Sequence[str]) -> dict[str, Path]:
             last = path.absolute()
             name = last.parent.name if last.name == "model" else last.name
         if not _NAME.fullmatch(name):
-            raise SettingsError(f"{one}: {name!r} cannot name a model: give it a name, as in mood={path}")
+            raise SettingsError(f"{one}: {name!r} cannot name a model: give it a name, as in mood={one}")
         if name in folders:
             raise SettingsError(f"{one}: {folders[name]} is named {name}, too: rename one, as in b={path}")
         folders[name] = path
