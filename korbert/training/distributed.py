@@ -6,7 +6,6 @@ A process that fails reports the error; the others notice the closed connection 
 import importlib
 import os
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -130,14 +129,13 @@ def _is_of_the_connection(error: Exception) -> bool:
 
 
 def wrap(module: nn.Module, here: World) -> nn.Module:
-    """The module with gradients averaged over all processes; unchanged if there is one process."""
+    """The module with gradients averaged over all processes; unchanged if there is one process.
+
+    All parameters that require a gradient have to get one in every update.
+    """
     if here.size == 1:
         return module
-    # A head that the objectives do not use gets no gradient; where all are used, PyTorch warns of the needless search.
-    warnings.filterwarnings("ignore", "find_unused_parameters=True was specified")
-    return nn.parallel.DistributedDataParallel(
-        module, forward_sync_buffers=False, gradient_as_bucket_view=True, find_unused_parameters=True
-    )
+    return nn.parallel.DistributedDataParallel(module, forward_sync_buffers=False, gradient_as_bucket_view=True)
 
 
 def add_over_world(values: Tensor, here: World) -> Tensor:

@@ -128,18 +128,20 @@ def model_and_loss(
 ) -> tuple[PretrainingModel | ReplacementModel, Loss]:
     """The model before training, and its loss.
 
-    Weights are drawn from the seed of the settings, or taken from the teacher, which "distill" needs.
+    Weights are drawn from the seed of the settings, or taken from the teacher, which "distill" needs. A head that no
+    objective trains requires no gradient: several processes would wait for it.
     """
     config = settings.encoder.config(vocab_size)
     generator = torch.Generator().manual_seed(settings.seed)
     if "rtd" in settings.objectives:
         assert isinstance(config, EncoderConfig)  # the settings refuse others
         pairing = next((name for name in settings.objectives if name in ("nsp", "sop")), None)
-        return (
-            ReplacementModel(config, settings.rtd, generator),
-            ReplacementLoss(settings.rtd, pairing, settings.head.z_loss),
-        )
+        detector = ReplacementModel(config, settings.rtd, generator)
+        detector.generator.nsp.requires_grad_(False)
+        detector.nsp.requires_grad_(pairing is not None)
+        return detector, ReplacementLoss(settings.rtd, pairing, settings.head.z_loss)
     model = PretrainingModel(config, generator, settings.objectives)
+    model.nsp.requires_grad_(not {"nsp", "sop"}.isdisjoint(settings.objectives))
     if teacher and settings.distill.begin:
         take_layers(model, teacher)
     distillation = Distillation(teacher, settings.distill) if teacher else None
