@@ -21,9 +21,7 @@ from korbert.streams.csv_records import MALFORMED, csv_records
 
 __all__ = ["rows", "segments"]
 
-_MAX_OVERHANG_BYTES = (
-    1 << 24
-)  # bytes that a quoted field may extend beyond a part; then its quote is taken for a mistake
+_MAX_OVERHANG_BYTES = 1 << 24  # of a quoted field beyond its part; a longer one has a mistaken quote
 _OPENS = re.compile(rb'(?:^|,)"')  # a quote anywhere else in an unquoted field is a character
 _REST = re.compile(rb'(?:[^"]|"")*+"(?!")')  # of a quoted field, with its last quote
 _MAX_FIELD_CHARS = (1 << 31) - 1  # a document may be longer than the 128 KiB that Python's csv module allows

@@ -35,8 +35,8 @@ _PREFIXES = {"BertModel": "bert.", "ModernBertModel": "model.", "AlbertModel": "
 
 
 def load_transformers(folder: str | Path, generator: torch.Generator | None = None) -> Model:
-    """Loads a folder written by `transformers` (BERT, ModernBERT, ELECTRA, ALBERT with
-    embeddings narrower than its layers; model.safetensors), in eval mode.
+    """Loads a folder written by `transformers` (BERT, ModernBERT, ELECTRA, or ALBERT with narrow embeddings;
+    model.safetensors), in eval mode.
 
     Weights only: the ids are those of the folder's own tokenizer. A head that the folder lacks is initialized from
     `generator` (None: torch's own), with a warning. ModelError if our model cannot compute the same.

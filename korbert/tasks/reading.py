@@ -23,7 +23,7 @@ from korbert.tasks.passages import Passage, encode_passages, span_of_pieces
 from korbert.tasks.questions import Dataset
 from korbert.tasks.reading_settings import ReadingSettings
 from korbert.tasks.texts import as_texts
-from korbert.tasks.windows import Scored, Window, choice_logits, collate, context_offset, cut_windows
+from korbert.tasks.windows import Scored, Window, choice_logits, collate, context_slice, cut_windows
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import autocast, choose_device, moved
 from korbert.vectors.encoder import TextEncoder
@@ -190,8 +190,7 @@ class Reader(TextEncoder[ReadingModel]):
                         f"{self.name}: its scores are not finite: train it again with a lower learning_rate"
                     )
                 for row, window in enumerate(chosen):
-                    offset = context_offset(window, self.tokenizer, self.settings)
-                    inside = slice(offset, offset + window.last - window.first)
+                    inside = context_slice(window, self.tokenizer, self.settings)
                     yield window, start[row, inside], end[row, inside], float(start[row, 0] + end[row, 0])
                 advance(len(chosen))
 

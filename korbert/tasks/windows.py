@@ -32,7 +32,7 @@ __all__ = [
     "among_choices",
     "choice_logits",
     "collate",
-    "context_offset",
+    "context_slice",
     "cut_windows",
     "reading_loss",
     "training_batches",
@@ -70,8 +70,7 @@ def cut_windows(
 ) -> list[Window]:
     """Windows of at most max_length pieces; neighbours share `stride` pieces of context.
 
-    answer: the gold answer's span in characters of the context. special: special tokens of a
-    pair (Frame.special).
+    answer: the gold answer's span in characters of the context. special: special tokens of a pair (Frame.special).
     """
     gold = pieces_of_span(context, *answer) if answer else None
     room = settings.max_length - special - min(len(question.ids), settings.max_query_pieces)
@@ -83,9 +82,10 @@ def cut_windows(
     return windows
 
 
-def context_offset(window: Window, tokenizer: AnyTokenizer, settings: WindowSettings) -> int:
-    """Place of the first piece of context in the row of a window: after [CLS], the question and what separates them."""
-    return 1 + min(len(window.question.ids), settings.max_query_pieces) + tokenizer.frame.between
+def context_slice(window: Window, tokenizer: AnyTokenizer, settings: WindowSettings) -> slice:
+    """Positions of the context in a window's row: after [CLS], the question and its separators."""
+    start = 1 + min(len(window.question.ids), settings.max_query_pieces) + tokenizer.frame.between
+    return slice(start, start + window.last - window.first)
 
 
 def collate(windows: Sequence[Window], tokenizer: AnyTokenizer, settings: WindowSettings) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def collate(windows: Sequence[Window], tokenizer: AnyTokenizer, settings: Window
         ids = np.concatenate([cls, question.ids[asked], between, context.ids[given], sep])
         levels: list[Any] = [none, question.boundaries[asked], none * frame.between, context.boundaries[given], none]
         boundaries: NDArray[Any] = np.concatenate(levels)
-        offset = context_offset(window, tokenizer, settings)
+        offset = context_slice(window, tokenizer, settings).start
         places = np.arange(len(ids))
         choices = (places == 0) | ((places >= offset) & (places < len(ids) - 1))
         segments = (places >= offset).astype(np.int64)
@@ -167,8 +167,7 @@ class WindowExamples:
         """scores: (N, 2 T), log probabilities of each piece as start and end, interleaved."""
         for window, row in zip(self.windows, scores, strict=True):
             start, end = row.reshape(-1, 2).T.astype(np.float64)  # (T,) both
-            first = context_offset(window, self.tokenizer, self.settings)
-            inside = slice(first, first + window.last - window.first)
+            inside = context_slice(window, self.tokenizer, self.settings)
             yield window, start[inside], end[inside], float(start[0] + end[0])
 
     def by_length(self, batch_size: int) -> Iterator[NDArray[np.int64]]:

@@ -130,7 +130,7 @@ def _started(dataset: "_Steps", steps: range, workers: int) -> Iterator[Made | E
 
 
 def _start_worker(parent: int, worker: int) -> None:
-    """Lets a worker end with its parent. worker: its number, which DataLoader passes."""
+    """Makes a worker exit with its parent. worker: its number, from DataLoader."""
     die_with(parent)
 
 

@@ -1,7 +1,7 @@
 """Commands on text vectors: embed, index, similar."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import asdict
 from itertools import chain
@@ -62,10 +62,9 @@ def embed(
         if parts:
             raise SettingsError("--parts: writes JSON lines only: leave --output out")
     of_texts = ("pooling", "no_special_tokens", "size", "counts", "correct", "fit_on", "normalize")
-    unused = [name for name in of_texts if given[name]] + ["precision"] * (given["precision"] != "fp32")
-    if parts and unused:
-        option = unused[0].replace("_", "-")
-        raise SettingsError(f"--{option}: is for vectors of texts: leave it out, or leave --parts out")
+    if parts:
+        why = "is for vectors of texts: leave it out, or leave --parts out"
+        _refuse(given | {"precision": given["precision"] != "fp32"}, (*of_texts, "precision"), why)
     embedding, failed = vector_options.embedding_of(model, device, given, source, form, text), Failed(input.name)
     records = files.text_records(input, input.name, form, text, utf8=output is not None)
     if output is None:
@@ -77,6 +76,13 @@ def embed(
         resumed = f", {written.resumed:,} of them from an earlier run" if written.resumed else ""
         click.echo(f"{output}: {written.rows:,} rows{resumed}", err=True)
     failed.end()
+
+
+def _refuse(given: dict[str, Any], names: Sequence[str], why: str) -> None:
+    """SettingsError if one of these options is given."""
+    for name in names:
+        if given[name]:
+            raise SettingsError(f"--{name.replace('_', '-')}: {why}")
 
 
 def _print_vectors(
@@ -151,9 +157,7 @@ def index(
             raise SettingsError(f"{path}: no such file: name a file of texts, or of ids for --remove")
     way = given["correct"]
     if (output / "index.json").exists():
-        if of_new := [name for name in ("counts", "fit_on") if given[name]]:
-            option = of_new[0].replace("_", "-")
-            raise SettingsError(f"--{option}: {output} was built with its own: leave the option out")
+        _refuse(given, ("counts", "fit_on"), f"{output} was built with its own: leave the option out")
         own = korbert.load(model, device, given["precision"])
         made = Index.create(
             output, own, **vector_options.asked_for(given)
@@ -216,9 +220,7 @@ def similar(
     failed = Failed(str(corpus))
     with ExitStack() as stack:
         if corpus.is_dir():
-            if of_new := [name for name in ("counts", "correct", "fit_on") if given[name]]:
-                option = of_new[0].replace("_", "-")
-                raise SettingsError(f"--{option}: {corpus} was built with its own: leave the option out")
+            _refuse(given, ("counts", "correct", "fit_on"), f"{corpus} was built with its own: leave the option out")
             loaded = korbert.load(model, device, given["precision"])
             made = Index.load(corpus, loaded)
             Index.create(

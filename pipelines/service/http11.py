@@ -21,7 +21,7 @@ def protocol_of(limits: Limits) -> type[asyncio.Protocol]:
 class _Protocol(H11Protocol):
     limits: ClassVar[Limits]
     _watch: asyncio.TimerHandle | None = None
-    _unread = 0  # bytes of an answer, when it was last looked
+    _unread = 0  # unsent bytes of the answer at the last check
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

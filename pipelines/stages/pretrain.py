@@ -128,8 +128,8 @@ def model_and_loss(
 ) -> tuple[PretrainingModel | ReplacementModel, Loss]:
     """The model before training, and its loss.
 
-    Weights are drawn from the seed of the settings, or taken from the teacher, which "distill" needs. A head that no
-    objective trains requires no gradient: several processes would wait for it.
+    Weights are drawn from the seed of the settings, or taken from the teacher, which "distill" needs. Heads that no
+    objective trains are frozen: DistributedDataParallel would wait for their gradients.
     """
     config = settings.encoder.config(vocab_size)
     generator = torch.Generator().manual_seed(settings.seed)
@@ -181,7 +181,7 @@ def inspect(pipeline: "Pipeline") -> None:
     """
     vocab, pretrain = (pipeline.recipe.stages[name] for name in ("vocab", "pretrain"))
     settings = pipeline.recipe.section("pretrain")
-    encoder = settings.encoder.config(vocab_size=1)  # of a size that is not compared
+    encoder = settings.encoder.config(vocab_size=1)  # vocabulary sizes are not compared
     fresh = pipeline.status(vocab).state == "fresh"
     for role in pipeline.recipe.folders("pretrain"):
         folder = pipeline.inputs(pretrain).folder(role, "config.json")
@@ -190,7 +190,7 @@ def inspect(pipeline: "Pipeline") -> None:
         elif settings.distill.cosine and (width := pretrained_encoder(folder).hidden_size) != encoder.hidden_size:
             raise ModelError(
                 f"{folder}: its vectors have {width} dimensions, those of pretrain.encoder {encoder.hidden_size}: set"
-                " pretrain.distill.cosine = 0, which compares them, or the same hidden_size"
+                " pretrain.distill.cosine = 0, or the same hidden_size"
             )
         if fresh:
             of_vocab = Tokenizer.load(pipeline.artifact("vocab"))
@@ -232,31 +232,27 @@ def training_phases(settings: PretrainStage, folder: Path, ids: SpecialIds, coun
     """The rows of each phase. folder: shard artifact, or the same layout. counts: (V,), of piece_counts."""
     negatives, spans = _negatives(settings, counts), _spans(settings, ids, counts)
     files = Shards(sorted((folder / "train").glob("*.arrow")))
-    taken: Counter[tuple[int, bool]] = Counter()  # rows by phases of the same length, which share one series of them
+    taken: Counter[tuple[int, bool]] = (
+        Counter()
+    )  # rows of earlier phases, by series: phases of the same length share one
     phases = []
     for phase in settings.phases:
-        phases.append(
-            Phase(
-                PretrainingRows(
-                    files,
-                    ids,
-                    phase.length,
-                    settings.masking.model_copy(update={"rate": phase.masking_rate or settings.masking.rate}),
-                    settings.pairs,
-                    settings.seed,
-                    objectives=settings.objectives,
-                    fill=phase.fill,
-                    negatives=negatives,
-                    spans=spans,
-                    shares=settings.shares,
-                ),
-                phase.steps,
-                phase.batch_size,
-                phase.micro_batches,
-                taken[phase.length, phase.fill],
-            )
+        rows = PretrainingRows(
+            files,
+            ids,
+            phase.length,
+            settings.masking.model_copy(update={"rate": phase.masking_rate or settings.masking.rate}),
+            settings.pairs,
+            settings.seed,
+            objectives=settings.objectives,
+            fill=phase.fill,
+            negatives=negatives,
+            spans=spans,
+            shares=settings.shares,
         )
-        taken[phase.length, phase.fill] += phase.steps * phase.batch_size
+        series = phase.length, phase.fill
+        phases.append(Phase(rows, phase.steps, phase.batch_size, phase.micro_batches, before=taken[series]))
+        taken[series] += phase.steps * phase.batch_size
     return phases
 
 

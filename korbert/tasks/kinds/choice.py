@@ -43,9 +43,9 @@ class Choice(Kind, frozen=True):
     @classmethod
     def learned_from(cls, rows: Rows, settings: ChoiceSection) -> Self:
         most = max(len(row["choices"]) for row in rows)
+        from_one = all(row["label"] != "0" for row in rows)
         for number, row in enumerate(rows):
-            beyond = row["label"] == str(len(row["choices"])) and row["label"] not in row["choices"]
-            if beyond and not any(row["label"] == "0" for row in rows):
+            if from_one and row["label"] == str(len(row["choices"])) and row["label"] not in row["choices"]:
                 raise CorpusError(
                     f"{rows.places[number]}: label {row['label']!r} of {len(row['choices'])} choices: labels count from"
                     " 0: subtract one from each, or give the texts of the choices"
