@@ -133,29 +133,25 @@ class Batcher:
     def _tokenize(self) -> None:
         """The first thread."""
         while (taken := self._next_items()) is not None:
-            if not taken:
-                continue
-            operation, began = taken[0].job.operation, time.monotonic()
-            try:
-                rows = operation.tokenize([place.job.items[place.number] for place in taken])
-                places = [
-                    _Place(*place[:2], row) for place, row in zip(taken, rows, strict=True) if isinstance(row, Row)
-                ]
-                refused = [(place, row) for place, row in zip(taken, rows, strict=True) if isinstance(row, Refusal)]
-            except Exception as error:
-                self._fail(taken, error)
-                continue
-            self.metrics.tokenizing_seconds.observe(time.monotonic() - began)
-            for place, refusal in refused:  # only the route knows what the request calls the item
-                numbered = Refusal(refusal.status, refusal.message, str(place.number), refusal.retry_after)
-                self._settle([(place.job, numbered)])
-            if operation.forward is None:
-                self._deliver(places, [place.row.value for place in places])
-                continue
-            with self._changed:
-                self._ready.setdefault(operation, deque()).extend(places)
-                self._ready_pieces += sum(place.row.pieces for place in places)
-                self._changed.notify_all()
+            if taken:
+                self._run(self._tokenize_batch, taken)
+
+    def _tokenize_batch(self, taken: Sequence[_Place]) -> None:
+        operation, began = taken[0].job.operation, time.monotonic()
+        rows = operation.tokenize([place.job.items[place.number] for place in taken])
+        places = [_Place(*place[:2], row) for place, row in zip(taken, rows, strict=True) if isinstance(row, Row)]
+        refused = [(place, row) for place, row in zip(taken, rows, strict=True) if isinstance(row, Refusal)]
+        self.metrics.tokenizing_seconds.observe(time.monotonic() - began)
+        for place, refusal in refused:  # only the route knows what the request calls the item
+            numbered = Refusal(refusal.status, refusal.message, str(place.number), refusal.retry_after)
+            self._settle([(place.job, numbered)])
+        if operation.forward is None:
+            self._deliver(places, [place.row.value for place in places])
+            return
+        with self._changed:
+            self._ready.setdefault(operation, deque()).extend(places)
+            self._ready_pieces += sum(place.row.pieces for place in places)
+            self._changed.notify_all()
 
     def _next_items(self) -> list[_Place] | None:
         """The next items of one operation, some of each job in turn; may be empty. None: the thread must end."""
@@ -186,23 +182,21 @@ class Batcher:
     def _compute(self) -> None:
         """The second thread."""
         while (batch := self._next_batch()) is not None:
-            if not batch:
-                continue
-            operation, began = batch[0].job.operation, time.monotonic()
-            assert operation.forward is not None
-            try:
-                answers = operation.forward([place.row.value for place in batch])
-                if len(answers) != len(batch):
-                    raise ValueError(f"{len(answers)} answers for {len(batch)} rows")
-            except Exception as error:
-                self._fail(batch, error)
-                continue
-            now = time.monotonic()
-            self.metrics.model_seconds.observe(now - began)
-            self.metrics.batch_pieces.observe(sum(place.row.pieces for place in batch))
-            self._pace += 0.1 * ((now - max(began, self._last)) / len(batch) - self._pace)
-            self._last = now
-            self._deliver(batch, answers)
+            if batch:
+                self._run(self._compute_batch, batch)
+
+    def _compute_batch(self, batch: Sequence[_Place]) -> None:
+        operation, began = batch[0].job.operation, time.monotonic()
+        assert operation.forward is not None
+        answers = operation.forward([place.row.value for place in batch])
+        if len(answers) != len(batch):
+            raise ValueError(f"{len(answers)} answers for {len(batch)} rows")
+        now = time.monotonic()
+        self.metrics.model_seconds.observe(now - began)
+        self.metrics.batch_pieces.observe(sum(place.row.pieces for place in batch))
+        self._pace += 0.1 * ((now - max(began, self._last)) / len(batch) - self._pace)
+        self._last = now
+        self._deliver(batch, answers)
 
     def _next_batch(self) -> list[_Place] | None:
         """Rows of one operation, as many as fit into a batch, except those of ended jobs. None: the thread must end."""
@@ -242,11 +236,21 @@ class Batcher:
                     complete.append((job, job.answers))
         self._settle(complete)
 
-    def _fail(self, places: Sequence[_Place], error: Exception) -> None:
-        """Fails the jobs of a batch. Only the traceback is logged, as the text of an error may quote a request."""
-        _logger.error("a batch of %d texts failed: %s", len(places), trace(error))
-        jobs = list(dict.fromkeys(place.job for place in places))
-        self._settle([(job, Refusal(500, "the model failed on the batch of this request")) for job in jobs])
+    def _run(self, work: Callable[[Sequence[_Place]], None], places: Sequence[_Place]) -> None:
+        """Runs a batch. If it fails, its jobs run separately, so that none fails because of another's text.
+
+        Only the traceback is logged, as the text of an error may quote a request.
+        """
+        try:
+            work(places)
+        except Exception as error:
+            _logger.error("a batch of %d texts failed: %s", len(places), trace(error))
+            jobs = dict.fromkeys(place.job for place in places)
+            if len(jobs) == 1:
+                self._settle([(job, Refusal(500, "the model failed on this request")) for job in jobs])
+                return
+            for job in jobs:
+                self._run(work, [place for place in places if place.job is job])
 
     def _settle(self, ended: Sequence[tuple[Job, list[Any] | Refusal]]) -> None:
         """Tells the event loop how jobs ended."""

@@ -115,7 +115,7 @@ def test_operations_take_turns() -> None:
     assert first.batches.index([7]) < 8 < len(first.batches)
 
 
-def test_an_error_fails_its_batch_alone(toy: Toy, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_fails_its_request_alone(toy: Toy, caplog: pytest.LogCaptureFixture) -> None:
     async def work(batcher: Batcher) -> None:
         toy.open.clear()
         blocking = _submit(batcher, toy, [1])
@@ -123,10 +123,10 @@ def test_an_error_fails_its_batch_alone(toy: Toy, caplog: pytest.LogCaptureFixtu
         wrong, beside, later = (_submit(batcher, toy, items) for items in ([13], [3], [14]))
         toy.open.set()
         assert await blocking.future == [2]
-        for job in (wrong, beside):
-            with pytest.raises(Refusal, match="the model failed on the batch") as caught:
-                await job.future
-            assert caught.value.status == 500
+        with pytest.raises(Refusal, match="the model failed on this request") as caught:
+            await wrong.future
+        assert caught.value.status == 500
+        assert await beside.future == [6]
         assert await later.future == [28]
         assert await _submit(batcher, toy, [5]).future == [10]
         with pytest.raises(Refusal, match="the model failed"):
