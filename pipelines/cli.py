@@ -20,7 +20,7 @@ from pipelines.stages.table import STAGES
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SECONDS_FOR_FIRST = 10  # time for torchrun to end the other ranks after rank 0 has failed
-_RESUMING = {"embed", "finetune", "index", "layers", "run", "tasks", *STAGES}  # commands that keep finished work
+_RESUMING = {"embed", "finetune", "index", "layers", "questions", "run", "tasks", *STAGES}  # keep finished work
 
 
 def main() -> NoReturn:

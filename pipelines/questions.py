@@ -1,6 +1,8 @@
 """Generates questions from text as training data, in KorQuAD format or as JSON lines."""
 
 import json
+import logging
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -16,6 +18,8 @@ from korbert.durable import check_output, write_aside
 from korbert.errors import CorpusError, SettingsError
 
 __all__ = ["described", "write_questions"]
+
+_logger = logging.getLogger(__name__)
 
 _ENDINGS = (".json", ".jsonl")
 _GROUPS = {  # prefix of a count -> what it counts
@@ -35,7 +39,8 @@ def write_questions(
     output: KorQuAD format for .json; for .jsonl, rows with id, title, context, question and answers. count: stop after
     this many questions. The counts have their number as `written`; `questions` may be larger, by the last part. Memory
     does not grow with the corpus. Raises SettingsError for another extension or an output that cannot be written,
-    CorpusError if there is no file or no question.
+    CorpusError if there is no file or no question. Finished parts are kept in OUTPUT.partial until the output is
+    complete: after an interruption, the same call resumes.
     """
     if output.suffix not in _ENDINGS:
         raise SettingsError(
@@ -46,16 +51,21 @@ def write_questions(
         raise CorpusError(f"{corpus}: no such file, and no file in it: name a file, a folder, or a glob in quotes")
     check_output(output, *(path for path in files if isinstance(path, Path)))
     counts: Counter[str] = Counter()
+    partial = output.with_name(f"{output.name}.partial")
+    if partial.exists():
+        _logger.info("%s: resuming", partial)
 
     def write(aside: Path) -> None:
-        made = generate(settings, source, files, workers=workers, counts=counts)
+        made = generate(settings, source, files, workers=workers, counts=counts, partial=partial)
         with closing(made), aside.open("w", encoding="utf-8") as file:
             chosen = _first(made, count, counts)
             file.writelines(_squad(chosen) if output.suffix == ".json" else _rows(chosen))
         if not counts["written"]:
+            shutil.rmtree(partial, ignore_errors=True)
             raise CorpusError(_why_none(corpus, source, counts))
 
     write_aside(output, write, output.with_name(f".{output.name}.tmp"))
+    shutil.rmtree(partial)
     return counts
 
 

@@ -1,16 +1,20 @@
 """Files of text -> questions, paragraph by paragraph, in the order of the files whatever the workers."""
 
-from collections import Counter
-from collections.abc import Generator, Sequence
+import json
+from collections import Counter, deque
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from pydantic import BaseModel, Field
 
+from corpus.execution.parts import key_of
 from corpus.execution.workers import Outcome, Workers, run_units
 from corpus.questions.making import Made, Maker, paragraphs
 from corpus.readers import Chunk, chunks, count_records, rows
 from corpus.readers.records import File
 from corpus.settings import MIB, SourceSettings
+from korbert.durable import read_object, write_whole
 from korbert.progress import track
 from korbert.tokenization.morphemes import call_options, load_kiwi
 from korbert.tokenization.settings import AnalyzerOptions
@@ -20,6 +24,7 @@ __all__ = ["Asked", "QuestionSettings", "generate"]
 _PART_BYTES = MIB // 4
 # About ten times what Kiwi takes on a busy machine; a part that takes longer is halved, down to the document at fault.
 _SECONDS_PER_MIB, _MIN_SECONDS = 1_000.0, 120.0
+_KIWI = ("kiwipiepy", "kiwipiepy_model")
 
 _maker: Maker | None = None  # one in each worker process
 
@@ -44,9 +49,12 @@ class Asked:
 
 @dataclass(frozen=True)
 class _Unit:
-    """Work unit: the documents of a chunk; first, stop: their range where it was halved, of about `size` bytes."""
+    """Work unit: the documents of a chunk; first, stop: their range where it was halved, of about `size` bytes.
 
-    number: int
+    finished: file of its result, named by a digest of all that determines it.
+    """
+
+    finished: Path
     chunk: Chunk
     size: int
     first: int = 0
@@ -66,30 +74,60 @@ def generate(
     *,
     workers: int | Workers,
     counts: Counter[str],
+    partial: Path,
 ) -> Generator[Asked]:
     """The paragraphs on which there are questions. A function of seed and text alone.
 
     counts: gets the numbers of documents, paragraphs, sentences and questions, and of what was left out by reason, of
-    the parts of the files that have been given out. CorpusError if a file cannot be read.
+    the parts of the files that have been given out. partial: folder for finished parts; those that an interrupted run
+    left there are not made again. CorpusError if a file cannot be read.
     """
-    finished: dict[int, _Result] = {}  # parts that wait for an earlier one
-    units = (_Unit(i, chunk, chunk.size) for i, chunk in enumerate(chunks(source, files, _PART_BYTES)))
+    waiting: deque[Path] = deque()  # results that have not been given out, in order, finished or not
+
+    def unfinished() -> Iterator[_Unit]:
+        for chunk in chunks(source, files, _PART_BYTES):
+            path = partial / f"{_key(settings, chunk)}.json"
+            waiting.append(path)
+            if not path.exists():
+                yield _Unit(path, chunk, chunk.size)
+
+    def given_out() -> Iterator[Asked]:
+        while waiting and waiting[0].exists():
+            result = _read(waiting.popleft())
+            counts.update(result.counts)
+            counts["parts"] += 1
+            advance(result.counts["paragraphs"], f"{counts['questions']:,} questions")
+            yield from result.asked
+
     with track("questions", total=None, unit="paragraphs") as advance:
         for outcome in run_units(
             _ask,
-            units,
+            unfinished(),
             workers=workers,
             deadline=lambda unit: max(_MIN_SECONDS, unit.size / MIB * _SECONDS_PER_MIB),
             split=_halves,
             initializer=_load_maker,
             initargs=(settings,),
         ):
-            finished[outcome.unit.number] = _joined(outcome)
-            while (result := finished.pop(counts["parts"], None)) is not None:
-                counts.update(result.counts)
-                counts["parts"] += 1
-                advance(result.counts["paragraphs"], f"{counts['questions']:,} questions")
-                yield from result.asked
+            _write(outcome.unit.finished, _joined(outcome))
+            yield from given_out()
+        yield from given_out()
+
+
+def _key(settings: QuestionSettings, chunk: Chunk) -> str:
+    segments = (item for one in chunk.segments for item in (one.file, one.first, one.data))
+    return key_of(settings, chunk.source.model_dump_json(), *segments, libraries=("korbert", *_KIWI))
+
+
+def _write(path: Path, result: _Result) -> None:
+    asked = [[one.place, one.paragraph, one.questions] for one in result.asked]
+    write_whole(path, json.dumps({"asked": asked, "counts": result.counts}).encode())
+
+
+def _read(path: Path) -> _Result:
+    kept = read_object(path)
+    asked = [Asked(place, paragraph, tuple(Made(*one) for one in made)) for place, paragraph, made in kept["asked"]]
+    return _Result(asked, Counter(kept["counts"]))
 
 
 def _load_maker(settings: QuestionSettings) -> None:

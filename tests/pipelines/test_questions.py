@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from corpus.questions.generate import generate
 from korbert.tasks import korquad
 from korbert.tasks.files.rows import read_rows
 from korbert.tasks.kinds.reading import Reading
@@ -101,3 +102,34 @@ def test_errors(here, capsys, arguments, code, said):
     assert said in capsys.readouterr().err
     assert not (here / "made.json").exists()
     assert not list(here.glob(".*.tmp"))
+
+
+def test_an_interrupted_run_is_resumed(here, monkeypatch):
+    monkeypatch.setattr("corpus.questions.generate._PART_BYTES", 500)
+    assert _run("poets.txt", "--output", "whole.json") == 0
+    assert not (here / "whole.json.partial").exists()
+    made = []
+
+    def interrupted(number: int):
+        def questions(*given, **named):
+            for asked in generate(*given, **named):
+                made.append(asked)
+                if len(made) == number:
+                    raise KeyboardInterrupt
+                yield asked
+
+        return questions
+
+    monkeypatch.setattr("pipelines.questions.generate", interrupted(2))
+    assert _run("poets.txt", "--output", "made.json") == 130
+    assert not (here / "made.json").exists()
+    left = {path.name: path.stat().st_mtime_ns for path in (here / "made.json.partial").iterdir()}
+    assert left
+    monkeypatch.setattr("pipelines.questions.generate", interrupted(-1))
+    removed = {}
+    monkeypatch.setattr(
+        "shutil.rmtree", lambda path: removed.update({kept.name: kept.stat().st_mtime_ns for kept in path.iterdir()})
+    )
+    assert _run("poets.txt", "--output", "made.json") == 0
+    assert (here / "made.json").read_bytes() == (here / "whole.json").read_bytes()
+    assert left.items() <= removed.items()

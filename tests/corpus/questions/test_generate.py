@@ -1,6 +1,7 @@
 """Files to questions: the same with any number of workers, and every record accounted for."""
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -38,8 +39,11 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _made(path: Path, workers: int, **settings: int) -> tuple[list[module.Asked], Counter[str]]:
     counts: Counter[str] = Counter()
-    asked = generate(QuestionSettings(**settings), SOURCE, [path], workers=workers, counts=counts)
-    return list(asked), counts
+    partial = path.with_name("partial")
+    asked = generate(QuestionSettings(**settings), SOURCE, [path], workers=workers, counts=counts, partial=partial)
+    found = list(asked)
+    shutil.rmtree(partial, ignore_errors=True)
+    return found, counts
 
 
 def test_workers_do_not_matter(corpus):
@@ -73,6 +77,40 @@ def test_parts_are_given_out_in_their_order(corpus, monkeypatch):
     assert _made(corpus, 1) == expected
 
 
+def test_finished_parts_are_not_made_again(corpus, monkeypatch):
+    expected, expected_counts = _made(corpus, 1)
+    made: list[int] = []
+
+    def run_units(function, units, *, initializer, initargs, **_):
+        initializer(*initargs)
+        for unit in units:
+            made.append(unit.chunk.segments[0].first)
+            yield Outcome(unit, [function(unit)])
+
+    monkeypatch.setattr(module, "run_units", run_units)
+    partial = corpus.with_name("partial")
+
+    def run(text: str) -> tuple[list[module.Asked], Counter[str]]:
+        corpus.write_text(text, encoding="utf-8")
+        counts: Counter[str] = Counter()
+        asked = generate(QuestionSettings(), SOURCE, [corpus], workers=1, counts=counts, partial=partial)
+        return list(asked), counts
+
+    text = corpus.read_text("utf-8")
+    counts: Counter[str] = Counter()
+    begun = generate(QuestionSettings(), SOURCE, [corpus], workers=1, counts=counts, partial=partial)
+    next(begun)
+    begun.close()
+    first = made[:]
+    assert 0 < len(first) < expected_counts["parts"]
+    assert run(text) == (expected, expected_counts)
+    assert len(made) == expected_counts["parts"]
+    assert run(text) == (expected, expected_counts)  # all parts are finished
+    assert len(made) == expected_counts["parts"]
+    run(text.replace("윤동주", "윤동규", 1))  # one part has another text
+    assert len(made) == expected_counts["parts"] + 1
+
+
 def test_another_seed_asks_otherwise(corpus):
     assert _made(corpus, 1, seed=1)[0] != _made(corpus, 1, seed=2)[0]
 
@@ -97,7 +135,7 @@ def test_a_truncated_file_is_an_error(tmp_path):
 def test_a_part_is_halved_down_to_the_document_that_is_lost(corpus):
     """What run_units does with a worker that dies is tested with it; this is what the parts make of it."""
     chunk = next(chunks(SOURCE, [corpus], 10_000))
-    unit = module._Unit(0, chunk, chunk.size)
+    unit = module._Unit(Path("x"), chunk, chunk.size)
     first, second = module._halves(unit)
     assert (first.first, first.stop) == (0, second.first)
     while (halves := module._halves(second)) is not None:
