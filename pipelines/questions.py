@@ -1,7 +1,6 @@
 """Generates questions from text as training data, in KorQuAD format or as JSON lines."""
 
 import json
-import logging
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -18,8 +17,6 @@ from korbert.durable import check_output, write_aside
 from korbert.errors import CorpusError, SettingsError
 
 __all__ = ["described", "write_questions"]
-
-_logger = logging.getLogger(__name__)
 
 _ENDINGS = (".json", ".jsonl")
 _GROUPS = {  # prefix of a count -> what it counts
@@ -52,8 +49,6 @@ def write_questions(
     check_output(output, *(path for path in files if isinstance(path, Path)))
     counts: Counter[str] = Counter()
     partial = output.with_name(f"{output.name}.partial")
-    if partial.exists():
-        _logger.info("%s: resuming", partial)
 
     def write(aside: Path) -> None:
         made = generate(settings, source, files, workers=workers, counts=counts, partial=partial)
@@ -129,7 +124,10 @@ def described(output: Path, counts: Counter[str]) -> Iterator[str]:
     """Lines for the terminal: questions written, text read, and what was left out and why."""
     yield f"{counts['written']:,} questions in {output}"
     read = ", ".join(f"{counts[name]:,} {name}" for name in ("documents", "paragraphs", "sentences"))
-    yield f"from {read}"
+    resumed = (
+        f"; {counts['resumed']:,} of {counts['parts']:,} parts are from an earlier run" if counts["resumed"] else ""
+    )
+    yield f"from {read}{resumed}"
     if beyond := counts["questions"] - counts["written"]:
         yield f"{beyond:,} more from the last part were left out because of --count"
     for beginning, what in _GROUPS.items():

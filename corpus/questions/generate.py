@@ -79,8 +79,9 @@ def generate(
     """The paragraphs on which there are questions. A function of seed and text alone.
 
     counts: gets the numbers of documents, paragraphs, sentences and questions, and of what was left out by reason, of
-    the parts of the files that have been given out. partial: folder for finished parts; those that an interrupted run
-    left there are not made again. CorpusError if a file cannot be read.
+    the parts of the files that have been given out; and as `resumed` that of parts that were not made again.
+    partial: folder for finished parts, in which an interrupted run may have left some. CorpusError if a file cannot be
+    read.
     """
     waiting: deque[Path] = deque()  # results that have not been given out, in order, finished or not
 
@@ -88,7 +89,9 @@ def generate(
         for chunk in chunks(source, files, _PART_BYTES):
             path = partial / f"{_key(settings, chunk)}.json"
             waiting.append(path)
-            if not path.exists():
+            if path.exists():
+                counts["resumed"] += 1
+            else:
                 yield _Unit(path, chunk, chunk.size)
 
     def given_out() -> Iterator[Asked]:

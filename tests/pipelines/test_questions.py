@@ -104,7 +104,7 @@ def test_errors(here, capsys, arguments, code, said):
     assert not list(here.glob(".*.tmp"))
 
 
-def test_an_interrupted_run_is_resumed(here, monkeypatch):
+def test_an_interrupted_run_is_resumed(here, capsys, monkeypatch):
     monkeypatch.setattr("corpus.questions.generate._PART_BYTES", 500)
     assert _run("poets.txt", "--output", "whole.json") == 0
     assert not (here / "whole.json.partial").exists()
@@ -133,3 +133,4 @@ def test_an_interrupted_run_is_resumed(here, monkeypatch):
     assert _run("poets.txt", "--output", "made.json") == 0
     assert (here / "made.json").read_bytes() == (here / "whole.json").read_bytes()
     assert left.items() <= removed.items()
+    assert f"; {len(left)} of {len(removed)} parts are from an earlier run" in capsys.readouterr().out
