@@ -191,6 +191,7 @@ def obstacles(plan: Plan, begun: Mapping[str, Any]) -> list[str]:
 
 
 _ABSENT = object()
+_RETIRED = {"settings.optimizer.average": 0.0}  # settings that are gone -> the value at which they did nothing
 
 
 def _compare(here: Any, there: Any, name: str) -> Iterator[tuple[str, Any, Any]]:
@@ -198,7 +199,7 @@ def _compare(here: Any, there: Any, name: str) -> Iterator[tuple[str, Any, Any]]
         for key in sorted(here.keys() | there.keys()):
             inner = f"{name}.{key}" if name else key
             yield from _compare(here.get(key, _ABSENT), there.get(key, _ABSENT), inner)
-    elif here != there:
+    elif here != there and not (here is _ABSENT and _RETIRED.get(name, _ABSENT) == there):
         yield name.removeprefix("settings."), here, there
 
 

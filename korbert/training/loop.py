@@ -74,8 +74,6 @@ def fit(
 ) -> FitResult:
     """Trains `model` in place: `plan.steps` updates, or those after the newest whole checkpoint of `output`.
 
-    With `plan.optimizer.average` the model is evaluated with averaged weights, and ends with them.
-
     batches: update (0-based) -> its micro-batches, on the processor. Pure, and free of PyTorch's global generator: a
         thread makes those of the next update while this one runs, or `row_workers` processes those of the next ones,
         for which it has to be something that can be pickled. The trained bytes do not depend on their number.
@@ -141,7 +139,6 @@ def fit(
             except Diverged as error:
                 run.go_back(error)
         run.wait()
-        updates.finish()
         if spread:
             updates.give(model)
     model.eval()

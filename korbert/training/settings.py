@@ -1,4 +1,4 @@
-"""Settings of the optimizer, its learning rate schedule, and the running average of the weights."""
+"""Settings of the optimizer and its learning rate schedule."""
 
 from typing import Literal, Self
 
@@ -53,12 +53,6 @@ class OptimizerSettings(BaseModel, frozen=True, extra="forbid"):
     )
     decay_shape: Literal["linear", "1-sqrt"] = Field(
         "1-sqrt", description="wsd only: linear decay, or 1 - the square root of the decayed share"
-    )
-    average: float = Field(
-        0.0,
-        ge=0,
-        lt=1,
-        description="decay rate of the moving average of the weights, which is evaluated and saved; 0: off",
     )
     groups: tuple[ParameterGroup, ...] = Field(
         (), description="parameter groups with their own settings; the first matching pattern applies"

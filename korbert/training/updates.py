@@ -14,7 +14,7 @@ from korbert.training.checkpoints import Checkpoint
 from korbert.training.devices import Batch, autocast, moved
 from korbert.training.distributed import add_over_world, wrap
 from korbert.training.meters import Meter
-from korbert.training.optimizers import Optimizers, RunningAverage
+from korbert.training.optimizers import Optimizers
 from korbert.training.plan import TrainingPlan
 from korbert.world import World, agreed, greatest
 
@@ -22,7 +22,7 @@ __all__ = ["Diverged", "Loss", "Updates"]
 
 Loss = Callable[[nn.Module, Batch], Mapping[str, Tensor]]
 
-_MODEL, _OPTIMIZER, _AVERAGE = "model/", "optimizer/", "average/"  # prefixes of the tensors in a checkpoint
+_MODEL, _OPTIMIZER = "model/", "optimizer/"  # prefixes of the tensors in a checkpoint
 _SPIKE = 10.0  # a gradient norm above this many times the mean of the last interval is a spike
 
 
@@ -61,7 +61,6 @@ class Updates:
         else:
             self._objective = wrap(self._objective, here)
         self._optimizers = Optimizers(model, plan.optimizer, plan.precision)
-        self._average = RunningAverage(model, plan.optimizer.average) if plan.optimizer.average else None
         self._meter = Meter(device)
         self.pieces = self._pieces_taken = 0
         self.left_out: set[int] = set()
@@ -94,8 +93,6 @@ class Updates:
 
         norm = sharding.whole(nn.utils.clip_grad_norm_(self.model.parameters(), self._plan.optimizer.max_grad_norm))
         self._optimizers.step()
-        if self._average:
-            self._average.add(step + 1)
 
         # Values stay on the device until they are read.
         spike = norm > (math.inf if self._usual_norm is None else _SPIKE * self._usual_norm)
@@ -156,17 +153,10 @@ class Updates:
         before, self._pieces_taken = self._pieces_taken, self.pieces
         return self.pieces - before
 
-    def finish(self) -> None:
-        """Leaves the averaged weights in the model, if the plan has an average. No update may follow."""
-        if self._average:
-            self._average.exchange()
-
     def checkpoint(self, done: int, heldout: Mapping[str, float]) -> Checkpoint:
         """The state after `done` updates. Of a sharded model the tensors are sharded, too."""
         tensors = {_MODEL + name: tensor.detach() for name, tensor in _saved_tensors(self.model)}
         tensors |= {_OPTIMIZER + name: tensor for name, tensor in self._optimizers.state().items()}
-        if self._average:
-            tensors |= {_AVERAGE + name: tensor for name, tensor in self._average.state().items()}
         record = {
             "plan": self._plan.record(),
             "meter": self._meter.state(),
@@ -208,8 +198,6 @@ class Updates:
                 for name, target in targets.items():
                     target.copy_(sharding.like(checkpoint.tensors[name], target))
         self._optimizers.restore(state)
-        if self._average:
-            self._average.restore(_below(_AVERAGE, checkpoint.tensors))
         self._meter.restore(checkpoint.record["meter"])
         self.pieces = self._pieces_taken = checkpoint.record.get("pieces", 0)  # older versions did not count
         self._usual_norm = checkpoint.record.get("usual_norm")
@@ -219,12 +207,8 @@ class Updates:
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Inside, the model can be called without its loss, and has the averaged weights, if the plan has an average.
-
-        No update belongs inside.
-        """
-        averaged = self._average.in_place() if self._average else nullcontext()
-        with averaged, sharding.whole_outside_layers(self._objective):
+        """Inside, the model can be called without its loss. No update belongs inside."""
+        with sharding.whole_outside_layers(self._objective):
             yield
 
     def give(self, model: nn.Module) -> None:
@@ -255,10 +239,10 @@ def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def _refuse_sharded(plan: TrainingPlan) -> None:
     settings = plan.optimizer
     kinds = {settings.kind, *(group.kind or settings.kind for group in settings.groups)}
-    if kinds != {"adamw"} or settings.average:
+    if kinds != {"adamw"}:
         raise SettingsError(
-            f"optimizer.kind {', '.join(sorted(kinds))}, average {settings.average}: a model that is spread over"
-            ' processes is trained by "adamw" without an average: change them, or leave --sharding fsdp out'
+            f"optimizer.kind {', '.join(sorted(kinds))}: a model that is spread over processes is trained by "
+            '"adamw": change it, or leave --sharding fsdp out'
         )
 
 

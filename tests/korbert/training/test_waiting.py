@@ -68,7 +68,7 @@ def test_an_update_waits_for_nothing_on_the_device(tmp_path, monkeypatch, task, 
     monkeypatch.setitem(OPTIMIZERS, "adamw", Optimizer(plain_adamw))
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: precision == "bf16")  # `meta` has no autocast
     monkeypatch.setattr(torch, "get_autocast_dtype", lambda device: torch.bfloat16)
-    plan = TrainingPlan(9, OptimizerSettings(kind=kind, average=0.9), 0, "fp32")
+    plan = TrainingPlan(9, OptimizerSettings(kind=kind), 0, "fp32")
     run = Updates(model.to(META), loss, plan, META, World())
     for step in range(2):
         run.update(step, micro_batches)

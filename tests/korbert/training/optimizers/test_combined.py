@@ -76,9 +76,9 @@ def trained(folder, settings, *, steps=10, end_at=None, end=interrupt, evaluate=
     return model
 
 
-@pytest.mark.parametrize(("kind", "schedule", "average"), [*product(KINDS, SCHEDULES, (0.0, 0.6))])
-def test_stopped_and_resumed_bit_for_bit(tmp_path, kind, schedule, average):
-    settings = OptimizerSettings(kind=kind, schedule=schedule, average=average, learning_rate=0.02, groups=GROUPS)
+@pytest.mark.parametrize(("kind", "schedule"), [*product(KINDS, SCHEDULES)])
+def test_stopped_and_resumed_bit_for_bit(tmp_path, kind, schedule):
+    settings = OptimizerSettings(kind=kind, schedule=schedule, learning_rate=0.02, groups=GROUPS)
     straight = trained(tmp_path / "straight", settings)
     with pytest.raises(KeyboardInterrupt):
         trained(tmp_path / "stopped", settings, end_at=6)
@@ -97,7 +97,7 @@ def same_files(one, two):
 
 @pytest.mark.parametrize("kind", ["muon", "lamb"])
 def test_killed_and_resumed_bit_for_bit(tmp_path, kind):
-    settings = OptimizerSettings(kind=kind, schedule="wsd", average=0.6, groups=GROUPS)
+    settings = OptimizerSettings(kind=kind, schedule="wsd", groups=GROUPS)
     command = [sys.executable, __file__, tmp_path / "killed", settings.model_dump_json()]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     assert [path.name for path in (tmp_path / "killed").glob("step-*")] == ["step-00000004"]
@@ -141,13 +141,13 @@ def test_the_checkpoint_holds_all_state_by_name(tmp_path):
     keys = {"adamw": {"step", "exp_avg", "exp_avg_sq"}, "muon": {"momentum_buffer"}}
     keys["lamb"] = keys["adamw"]
     for kind in KINDS:
-        settings = OptimizerSettings(kind=kind, average=0.5, groups=GROUPS)
+        settings = OptimizerSettings(kind=kind, groups=GROUPS)
         trained(tmp_path / kind, settings)
         state = load_file(tmp_path / kind / "step-00000010/state.safetensors")
         expected = set()
         for name, _ in Network().named_parameters():
             own = kind if not (kind == "muon" and name not in ("layers.0.weight", "layers.2.weight")) else "adamw"
-            expected |= {f"model/{name}", f"average/{name}"} | {f"optimizer/{name}/{key}" for key in keys[own]}
+            expected |= {f"model/{name}"} | {f"optimizer/{name}/{key}" for key in keys[own]}
         assert state.keys() == expected
 
 
@@ -196,35 +196,11 @@ def test_the_rates_that_are_set_are_the_rates_that_train():
         torch.testing.assert_close(before[name] - model.get_parameter(name), torch.full((3, 3), rate))
 
 
-def test_averaged_weights_are_evaluated_and_saved_and_raw_ones_trained(tmp_path):
-    evaluated = {}
-
-    def evaluate(model, done):
-        evaluated[done] = {name: value.clone() for name, value in model.state_dict().items()}
-        return {"figure": 1.0}
-
-    options = {"learning_rate": 0.02, "warmup_share": 0.0}
-    model = trained(tmp_path / "averaged", OptimizerSettings(**options, average=0.75), evaluate=evaluate)
-    raw = trained(tmp_path / "raw", OptimizerSettings(**options))
-    assert list(evaluated) == [3, 6, 9, 10]
-    state = load_file(tmp_path / "averaged/step-00000010/state.safetensors")
-    for name, weight in raw.state_dict().items():
-        assert torch.equal(state[f"model/{name}"], weight)  # training is not touched
-        assert torch.equal(state[f"average/{name}"], model.state_dict()[name])
-        assert torch.equal(evaluated[10][name], model.state_dict()[name])
-        assert not torch.equal(model.state_dict()[name], weight)
-
-    # A finished run is loaded with the averaged weights.
-    again = trained(tmp_path / "averaged", OptimizerSettings(**options, average=0.75)).state_dict()
-    assert all(torch.equal(again[name], value) for name, value in model.state_dict().items())
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"kind": "lamb"}, "optimizer.kind: lamb here, muon there"),
         ({"schedule": "wsd"}, "optimizer.schedule: wsd here, linear there"),
-        ({"average": 0.5}, r"optimizer.average: 0.5 here, 0.0 there"),
         ({"groups": ()}, r"optimizer.groups: \[\] here, \[\{'pattern': 'embedding"),
     ],
 )
