@@ -87,7 +87,7 @@ def generate(
 
     def unfinished() -> Iterator[_Unit]:
         for chunk in chunks(source, files, _PART_BYTES):
-            path = partial / f"{_key(settings, chunk)}.json"
+            path = partial / f"{_key(settings, chunk)}.part"  # an ending that no glob for text matches
             waiting.append(path)
             if path.exists():
                 counts["resumed"] += 1
