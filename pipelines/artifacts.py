@@ -191,7 +191,7 @@ def obstacles(plan: Plan, begun: Mapping[str, Any]) -> list[str]:
 
 
 _ABSENT = object()
-_RETIRED = {"settings.optimizer.average": 0.0}  # settings that are gone -> the value at which they did nothing
+_RETIRED = {"settings.optimizer.average": 0.0}  # removed settings -> the default, which had no effect
 
 
 def _compare(here: Any, there: Any, name: str) -> Iterator[tuple[str, Any, Any]]:

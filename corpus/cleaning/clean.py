@@ -157,12 +157,7 @@ def _read_all(
         """Cuts and hashes every chunk, and yields those whose part is not finished."""
         for source in settings.sources:
             for chunk in chunks(source, sources[source.name], settings.part_bytes, settings.filters.max_record_bytes):
-                content = [
-                    item
-                    for segment in chunk.segments
-                    for item in (segment.file, segment.first, segment.data, segment.record_bytes)
-                ]
-                key = key_of(settings, _VERSION, source.name, index_hash, *content, libraries=_LIBRARIES)
+                key = key_of(settings, _VERSION, source.name, index_hash, *chunk.content, libraries=_LIBRARIES)
                 parts.append(Part(output, "read", f"part-{len(parts):05d}", key))
                 finished = parts[-1].finished()
                 if finished is None:

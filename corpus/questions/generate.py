@@ -24,7 +24,8 @@ __all__ = ["Asked", "QuestionSettings", "generate"]
 _PART_BYTES = MIB // 4
 # About ten times what Kiwi takes on a busy machine; a part that takes longer is halved, down to the document at fault.
 _SECONDS_PER_MIB, _MIN_SECONDS = 1_000.0, 120.0
-_KIWI = ("kiwipiepy", "kiwipiepy_model")
+_VERSION = 1  # raise it when the same text gives different questions
+_LIBRARIES = ("kiwipiepy", "kiwipiepy_model")
 
 _maker: Maker | None = None  # one in each worker process
 
@@ -51,7 +52,7 @@ class Asked:
 class _Unit:
     """Work unit: the documents of a chunk; first, stop: their range where it was halved, of about `size` bytes.
 
-    finished: file of its result, named by a digest of all that determines it.
+    finished: file for its result, named by the digest of its inputs.
     """
 
     finished: Path
@@ -78,23 +79,24 @@ def generate(
 ) -> Generator[Asked]:
     """The paragraphs on which there are questions. A function of seed and text alone.
 
-    counts: gets the numbers of documents, paragraphs, sentences and questions, and of what was left out by reason, of
-    the parts of the files that have been given out; and as `resumed` that of parts that were not made again.
-    partial: folder for finished parts, in which an interrupted run may have left some. CorpusError if a file cannot be
-    read.
+    counts: updated with each part that has been yielded: documents, paragraphs, sentences, questions, and what was left
+    out, by reason. `resumed`: parts that an earlier run had finished.
+    partial: folder for finished parts. Parts that an interrupted run left there are reused.
+    Raises CorpusError if a file cannot be read.
     """
-    waiting: deque[Path] = deque()  # results that have not been given out, in order, finished or not
+    waiting: deque[Path] = deque()  # files of the results not yet yielded, in order; they need not exist yet
 
     def unfinished() -> Iterator[_Unit]:
         for chunk in chunks(source, files, _PART_BYTES):
-            path = partial / f"{_key(settings, chunk)}.part"  # an ending that no glob for text matches
+            key = key_of(settings, _VERSION, chunk.source.model_dump_json(), *chunk.content, libraries=_LIBRARIES)
+            path = partial / f"{key}.part"  # not .json, which a glob for the corpus could match
             waiting.append(path)
             if path.exists():
                 counts["resumed"] += 1
             else:
                 yield _Unit(path, chunk, chunk.size)
 
-    def given_out() -> Iterator[Asked]:
+    def finished() -> Iterator[Asked]:
         while waiting and waiting[0].exists():
             result = _read(waiting.popleft())
             counts.update(result.counts)
@@ -113,13 +115,8 @@ def generate(
             initargs=(settings,),
         ):
             _write(outcome.unit.finished, _joined(outcome))
-            yield from given_out()
-        yield from given_out()
-
-
-def _key(settings: QuestionSettings, chunk: Chunk) -> str:
-    segments = (item for one in chunk.segments for item in (one.file, one.first, one.data))
-    return key_of(settings, chunk.source.model_dump_json(), *segments, libraries=("korbert", *_KIWI))
+            yield from finished()
+        yield from finished()  # the parts of an earlier run may be the last ones
 
 
 def _write(path: Path, result: _Result) -> None:

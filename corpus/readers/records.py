@@ -80,6 +80,15 @@ class Chunk:
         """Bytes of all segments."""
         return sum(len(segment.data) for segment in self.segments)
 
+    @property
+    def content(self) -> list[str | int | bytes]:
+        """What a digest of the chunk covers besides its source: the names, places and bytes of its segments."""
+        return [
+            item
+            for segment in self.segments
+            for item in (segment.file, segment.first, segment.data, segment.record_bytes)
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:

@@ -232,9 +232,8 @@ def training_phases(settings: PretrainStage, folder: Path, ids: SpecialIds, coun
     """The rows of each phase. folder: shard artifact, or the same layout. counts: (V,), of piece_counts."""
     negatives, spans = _negatives(settings, counts), _spans(settings, ids, counts)
     files = Shards(sorted((folder / "train").glob("*.arrow")))
-    taken: Counter[tuple[int, bool]] = (
-        Counter()
-    )  # rows of earlier phases, by series: phases of the same length share one
+    # Rows of earlier phases, by series: phases of the same length share one.
+    taken: Counter[tuple[int, bool]] = Counter()
     phases = []
     for phase in settings.phases:
         rows = PretrainingRows(
