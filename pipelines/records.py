@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import IO, Any, Literal
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.streams.csv_records import MALFORMED, csv_records
+from korbert.records.csv_records import MALFORMED, csv_records
 from pipelines import lines
 from pipelines.lines import Line
 

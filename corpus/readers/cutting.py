@@ -9,8 +9,8 @@ from corpus.readers.files import check_name
 from corpus.readers.records import SHOWN_BYTES, Chunk, File, Kind, Segment, pass_line
 from corpus.settings import LONGEST_RECORD, SourceSettings
 from korbert.errors import CorpusError
-from korbert.streams.encodings import encoding_of, utf8
-from korbert.streams.frames import PACKED, open_bytes
+from korbert.records.encodings import encoding_of, utf8
+from korbert.records.frames import PACKED, open_bytes
 
 __all__ = ["chunks"]
 

@@ -17,7 +17,7 @@ from corpus.readers.records import (
     undecodable_row,
 )
 from corpus.settings import SourceSettings
-from korbert.streams.csv_records import MALFORMED, csv_records
+from korbert.records.csv_records import MALFORMED, csv_records
 
 __all__ = ["rows", "segments"]
 

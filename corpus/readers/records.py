@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from corpus.settings import LONGEST_RECORD, SourceSettings
 from korbert.errors import CorpusError
-from korbert.streams.encodings import UNDECODABLE
-from korbert.streams.frames import File
+from korbert.records.encodings import UNDECODABLE
+from korbert.records.frames import File
 
 __all__ = [
     "SHOWN_BYTES",

@@ -22,7 +22,7 @@ from corpus.readers.records import (
 )
 from corpus.settings import SourceSettings
 from korbert.errors import CorpusError
-from korbert.streams.frames import open_bytes, open_file
+from korbert.records.frames import open_bytes, open_file
 
 __all__ = ["rows", "segments"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from korbert.errors import ModelError
-from korbert.tasks.files.form import FORMS
+from korbert.records.form import FORMS
 from korbert.terminal import printable
 from pipelines.commands import options, vector_options
 from pipelines.commands.vector_options import Failed
@@ -15,7 +15,7 @@ from pipelines.commands.vector_options import Failed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from korbert.tasks.files import Form
+    from korbert.records import Form
     from korbert.vectors.occurrences import Occurrence
     from pipelines.looking_layers import Way
     from pipelines.records import Format

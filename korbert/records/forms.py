@@ -6,11 +6,11 @@ from itertools import islice
 from pathlib import Path
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.streams.frames import PACKED, open_bytes
-from korbert.tasks.files import arrow, jsons, tagged
-from korbert.tasks.files.delimited import read_delimited
-from korbert.tasks.files.form import FORMS, Form
-from korbert.tasks.files.table import Table, TextFile, open_text
+from korbert.records import arrow, jsons, tagged
+from korbert.records.delimited import read_delimited
+from korbert.records.form import FORMS, Form
+from korbert.records.frames import PACKED, open_bytes
+from korbert.records.table import Table, TextFile, open_text
 
 __all__ = ["FORMS", "Form", "open_table"]
 

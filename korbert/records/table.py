@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from korbert.errors import CorpusError
-from korbert.streams.encodings import HEAD_BYTES, encoding_in
-from korbert.streams.frames import open_bytes
+from korbert.records.encodings import HEAD_BYTES, encoding_in
+from korbert.records.frames import open_bytes
 
 __all__ = ["Fault", "Records", "Table", "TextFile", "open_text", "type_name"]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from korbert.errors import CorpusError
-from korbert.tasks.files.jsons import cell_of
-from korbert.tasks.files.table import Fault, Records, Table
+from korbert.records.jsons import cell_of
+from korbert.records.table import Fault, Records, Table
 
 __all__ = ["dataset_files", "read_arrow", "read_parquet", "splits"]
 

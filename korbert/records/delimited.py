@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from korbert.errors import CorpusError
-from korbert.streams.csv_records import MALFORMED, csv_records
-from korbert.tasks.files.table import Fault, Records, Table, TextFile
+from korbert.records.csv_records import MALFORMED, csv_records
+from korbert.records.table import Fault, Records, Table, TextFile
 
 __all__ = ["are_quoted", "read_delimited"]
 

@@ -8,7 +8,7 @@ from io import BufferedReader
 from itertools import chain
 
 from korbert.errors import CorpusError
-from korbert.streams.frames import File, as_file, open_bytes
+from korbert.records.frames import File, as_file, open_bytes
 
 __all__ = ["HEAD_BYTES", "UNDECODABLE", "encoding_in", "encoding_of", "utf8"]
 

@@ -7,7 +7,7 @@ from itertools import chain, islice
 from typing import Any, TypeAlias
 
 from korbert.errors import CorpusError
-from korbert.tasks.files.table import Fault, Records, Table, TextFile, type_name
+from korbert.records.table import Fault, Records, Table, TextFile, type_name
 
 __all__ = ["cell_of", "holds_lines", "nested_columns", "read_json", "read_jsonl"]
 
