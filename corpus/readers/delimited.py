@@ -10,7 +10,6 @@ from corpus.readers.records import (
     Segment,
     SourceRow,
     checked_row,
-    decoded,
     faulty_row,
     needed_columns,
     pass_line,
@@ -18,6 +17,7 @@ from corpus.readers.records import (
 )
 from corpus.settings import SourceSettings
 from korbert.records.csv_records import MALFORMED, csv_records
+from korbert.records.encodings import decoded
 
 __all__ = ["rows", "segments"]
 

@@ -16,12 +16,12 @@ from corpus.readers.records import (
     Segment,
     SourceRow,
     checked_row,
-    decoded,
     needed_columns,
     undecodable_row,
 )
 from corpus.settings import SourceSettings
 from korbert.errors import CorpusError
+from korbert.records.encodings import decoded
 from korbert.records.frames import open_bytes, open_file
 
 __all__ = ["rows", "segments"]

@@ -1,10 +1,11 @@
 """Files of records: `open_table("my.csv")`. Every command that reads a user's file reads it here.
 
-1. `frames.py` opens and decompresses a file, `encodings.py` detects its encoding, and `table.py` gives its lines.
-2. `forms.py` detects the format of a file (`form.py`) by extension or content, and opens it as a table.
-3. `delimited.py` (CSV, TSV, with `csv_records.py`), `jsons.py` (JSON lines, JSON), `arrow.py` (Parquet, Arrow, folders
-   of `datasets`) and `tagged.py` (CoNLL, KLUE entities, CoNLL-U) read the records of a table, as described in
-   `table.py`. Text files may be compressed (gz, bz2, xz, zst) and in UTF-8, UTF-16 with a BOM, or CP949.
+1. `frames.py` opens and decompresses a file, `encodings.py` detects its encoding and turns it into UTF-8.
+2. `lines.py` cuts it into lines, in bounded memory; `table.py` has the text and the table that formats work on.
+3. `forms.py` detects the format of a file (`form.py`) by extension or content, and opens it as a table: `delimited.py`
+   (CSV, TSV, with `csv_records.py`), `jsons.py` (JSON lines, JSON), `arrow.py` (Parquet, Arrow, folders of `datasets`)
+   and `tagged.py` (CoNLL, KLUE entities, CoNLL-U).
+4. `inputs.py` opens what a command is given: also a pipe, an address, and plain lines of text.
 """
 
 from typing import TYPE_CHECKING

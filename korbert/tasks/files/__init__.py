@@ -17,6 +17,7 @@ A faulty record is dropped and counted by reason, with the first places; a fault
 | a NUL byte or half a surrogate pair in a text | dropped: `bad_ROLE` |
 | too few fields; too many, unless those beyond are empty | dropped: `bad_fields` (in CoNLL the sentence) |
 | a quoted field that does not end, or continues after its quote | its line dropped: `bad_quotes` |
+| a line of a table or of JSON lines longer than 1 MiB | dropped: `too_long` |
 | a line of JSON lines that is not JSON; a record that is not an object | dropped: `bad_json` |
 | an empty cell (white space, null, NaN) of a required role | dropped: `no_ROLE` |
 | an empty cell of another role, or of answers | None |
