@@ -91,6 +91,6 @@ def _settled(form: Format, head: bytes, name: str, guess: Guess) -> Format:
 
 @contextmanager
 def _lines(file: IO[bytes], head: bytes, form: Format, name: str) -> Iterator[Lines]:
-    encoding, line_end, _ = beginning(head)
+    encoding, *_ = beginning(head)
     with utf8(cast(io.BufferedReader, file), encoding, Path(name)) as text:
-        yield Lines(batches(text, line_end.encode()), form, encoding)
+        yield Lines(batches(text), form, encoding)

@@ -15,6 +15,7 @@ __all__ = ["Fault", "Records", "Table", "TextFile", "beginning", "open_text", "t
 
 _HEAD_LINES = 200
 _BLOCK_BYTES = 1 << 18
+_BLANK = codecs.BOM_UTF8 + codecs.BOM_UTF16 + b"\0 \t\r\n"
 _NUL_SHARE = 0.2  # of the head of a file: in UTF-16 half of Latin text is NUL, a third of Korean text with markup
 _JSON_NAMES = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
 
@@ -103,7 +104,7 @@ def open_text(path: File) -> TextFile:
 def text_file(path: File, head: bytes) -> TextFile:
     """As open_text, for a file that begins so."""
     encoding, line_end, lines = beginning(head)
-    if not any(map(str.strip, lines)):
+    if not head.strip(_BLANK):
         raise CorpusError(f"{path}: is empty: give a file with rows")
     if encoding != "utf-16" and head.count(b"\0") > _NUL_SHARE * len(head):
         raise CorpusError(f"{path}: has a NUL byte in most characters, as UTF-16 without its mark: save it as UTF-8")
