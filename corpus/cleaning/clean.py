@@ -123,8 +123,8 @@ def clean(
         raise CorpusError(f"{_shown_files(sources)}: nothing in there: name files that hold text in [[clean.sources]]")
     for source in settings.sources:
         if not sums.get(f"{source.name}.readable"):
-            files = _shown_files({source.name: sources[source.name]})
-            raise CorpusError(f"{files}: no document in source {source.name!r}: {_first_fault(source.name, parts)}")
+            shown = _shown_files({source.name: sources[source.name]})
+            raise CorpusError(f"{shown}: no document in source {source.name!r}: {_first_fault(source.name, parts)}")
     key = key_of(settings, *(part.key for part in parts))
     removals = deduplicate(settings, parts, output, local_threads(workers), key)
     counts = write_documents(settings, parts, removals, output, workers=workers, key=key)

@@ -51,7 +51,7 @@ def read_json(text: TextFile) -> Table:
 
 def read_value(text: TextFile) -> Any:
     """The one value of a file. Raises CorpusError for invalid JSON and undecodable bytes, with the line."""
-    values = _Values(text)
+    values = _Values(text, whole=True)
     values.next()
     begin = values.at
     value = values.value()
@@ -127,12 +127,13 @@ def _lines(text: TextFile) -> _Found:
 class _Values:
     """The JSON values of a text, one by one, of which it holds one at a time.
 
-    data: what is held of the text. at: the place in it. line: the line of that place.
+    data: what is held of the text; with `whole` all of it, for a single value. at: the place in it. line: the line of
+    that place.
     """
 
-    def __init__(self, text: TextFile) -> None:
+    def __init__(self, text: TextFile, *, whole: bool = False) -> None:
         self._path, self._blocks = text.path, text.blocks()
-        self.data, self.at, self.line = "", 0, 1
+        self.data, self.at, self.line = "".join(self._blocks) if whole else "", 0, 1
 
     def next(self) -> str:
         """The next character that is no space, where it now is; "" at the end."""
