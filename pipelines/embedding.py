@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 
 from korbert.durable import write_aside, write_whole
 from korbert.errors import SettingsError
+from korbert.records.inputs import Source
 from korbert.vectors import Correction, PieceCounts, TextEncoder
 from korbert.vectors.index import is_utf8
 from korbert.vectors.names import CorrectionName
 from korbert.vectors.settings import Asked
-from pipelines.predicting import TEXT_NAMES, Result, result_of
-from pipelines.records import Format, Keys, records
+from pipelines.predicting import Result, result_of
+from pipelines.records import TEXT_NAMES, Format, Keys, records
 
 __all__ = ["Embedding", "Written", "check_ending", "fit_correction", "text_records", "write_vectors"]
 
@@ -71,7 +72,7 @@ class Written:
 
 
 def text_records(
-    file: IO[bytes],
+    file: Source,
     name: str,
     form: Format = "auto",
     text: str | None = None,
@@ -106,9 +107,8 @@ def fit_correction(
 
     form, text, usual: as for text_records.
     """
-    with path.open("rb") as file:
-        found = chain.from_iterable(text_records(file, path.name, form, text, usual=usual))
-        texts = [one["text"] for one in islice(found, _FIT_TEXTS) if "text" in one]
+    found = chain.from_iterable(text_records(path, path.name, form, text, usual=usual))
+    texts = [one["text"] for one in islice(found, _FIT_TEXTS) if "text" in one]
     plain: Asked = {**embedding.asked, "size": None, "normalize": False}
     return Correction.fit(way, Embedding(embedding.model, plain, embedding.counts)(texts))
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from korbert.records.form import Form
 from korbert.tasks.files import read_rows, refuse_unseen_labels
-from korbert.tasks.files.form import Form
 from korbert.tasks.parts import usable
 from korbert.tasks.predicting import Predictor
 from korbert.tasks.statistics import bootstrap_interval

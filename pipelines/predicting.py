@@ -6,42 +6,29 @@
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import IO, Any
+from typing import Any
 
 from korbert.errors import ModelError, SettingsError
 from korbert.loading import Loaded
+from korbert.records.inputs import Source
 from korbert.tasks.classification import Classifier
 from korbert.tasks.embedding import Embedder
 from korbert.tasks.files import ROLES
 from korbert.tasks.predicting import Predictor
 from korbert.tasks.reading import Reader
 from korbert.tasks.tagging import Tagger
-from pipelines.records import Format, Keys, Record, records
+from pipelines.records import TEXT_NAMES, Format, Keys, Record, column_for, records
 
-__all__ = ["MAX_CHARS", "TEXT_NAMES", "Result", "predict_lines", "result_of"]
+__all__ = ["MAX_CHARS", "Result", "predict_lines", "result_of"]
 
 MAX_CHARS = 100_000  # of a text; a classifier sees a few hundred pieces
-TEXT_NAMES = (
-    "text",
-    "document",
-    "sentence",
-    "review",
-    "comment",
-    "content",
-    "문장",
-    "텍스트",
-    "본문",
-    "내용",
-    "리뷰",
-    "댓글",
-)
 _KINDS = {type(None): "null", bool: "true or false", list: "a list", dict: "an object"}
 
 Result = dict[str, Any]
 
 
 def predict_lines(
-    model: Loaded, file: IO[bytes], name: str = "input", *, form: Format = "auto", text: str | None = None
+    model: Loaded, file: Source, name: str = "input", *, form: Format = "auto", text: str | None = None
 ) -> Iterator[list[Result]]:
     """Yields batches of results, one per record, in order: {"line", "id" if any, "text" or "question", ...}.
 
@@ -101,7 +88,7 @@ def result_of(record: Record, keys: Keys, values: Mapping[str, Callable[[Any], A
     if record.error:
         return {**result, "error": record.error}
     for key, names in keys.items():
-        place = next((name for name in names if name in record.fields), None)
+        place = column_for(names, tuple(record.fields))
         if place is None:
             return {**result, "error": f"has no {names[0]!r}"}
         value = record.fields[place]

@@ -1,31 +1,33 @@
-"""Reads the input of `korbert predict`: plain lines, JSON lines, CSV or TSV. A faulty record carries its error."""
+"""Reads the input of `korbert predict`, `embed` and the like. A faulty record carries its error."""
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
-from pathlib import PurePath
-from typing import IO, Any, Literal
+from functools import lru_cache
+from itertools import islice
+from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.streams.csv_records import MALFORMED, csv_records
-from pipelines import lines
-from pipelines.lines import Line
+from korbert.records.encodings import UNDECODABLE
+from korbert.records.form import FORMATS, Format
+from korbert.records.forms import is_json
+from korbert.records.inputs import Lines, Source, open_records
+from korbert.records.jsons import cell_of, fault_of, nested_columns, parsed
+from korbert.records.lines import TOO_LONG, Line, text_of
+from korbert.records.table import Fault, Table
+from korbert.tasks.files import ROLES, Role, columns_of
 
-__all__ = ["FORMATS", "Format", "Keys", "Record", "records"]
+__all__ = ["FORMATS", "TEXT_NAMES", "Format", "Keys", "Record", "column_for", "records"]
 
-Format = Literal["auto", "lines", "jsonl", "csv", "tsv"]
-FORMATS = ("auto", "lines", "jsonl", "csv", "tsv")
 Keys = Mapping[str, tuple[str, ...]]
 """Field of a record -> its possible names in a file, in order of preference."""
 
-_ENDINGS: Mapping[str, Format] = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+TEXT_NAMES = ROLES["text"].names
 _BATCH_ROWS = 1_000  # of a table
 
 
 @dataclass(frozen=True)
 class Record:
-    """A record: the line where it begins, and its fields or its error.
+    """A record: the line where it begins, or its number in a file without lines; and its fields or its error.
 
     cut: the fields hold only the beginning of the line.
     """
@@ -36,108 +38,92 @@ class Record:
     error: str | None = None
 
 
-def records(file: IO[bytes], name: str, form: Format, keys: Keys) -> Iterator[list[Record]]:
-    """Yields the records of a file in batches.
+def records(source: Source, name: str, form: Format, keys: Keys) -> Iterator[list[Record]]:
+    """Yields the records of a source in batches; from a pipe of lines or JSON lines, those that have arrived.
 
-    form: "auto" goes by the extension of the name; if that is unknown, JSON lines if the first line begins with {.
-    Raises SettingsError, listing the columns, if a table lacks one of `keys`; CorpusError if its header is faulty.
+    name: of the source, for messages and its ending. form: "auto" goes by the ending, or else by content, where text
+    is plain lines unless the first one names the columns or begins with JSON.
+    Raises SettingsError, listing the columns, if a table lacks one of `keys`; CorpusError for a faulty file.
     """
-    batches = lines.batches(file)
-    first = next(batches, [])
     alone = set(keys) == {"text"}
-    if form == "auto":
-        looks: Format = "jsonl" if not alone or any(line.data[:1] == b"{" for line in first[:1]) else "lines"
-        form = _ENDINGS.get(PurePath(name).suffix.lower(), looks)
-    together = chain([first], batches)
-    if form == "lines" and not (alone and "text" in keys["text"]):
-        names = ", ".join(names[0] for names in keys.values())
-        raise SettingsError(f"{name}: plain lines have no {names}: give a table or JSON lines, and name its --format")
-    if form == "lines":
-        return ([_of_text(line) for line in batch] for batch in together)
-    if form == "jsonl":
-        return ([_of_json(line) for line in batch] for batch in together)
-    return _table(chain.from_iterable(together), name, form, keys)
+
+    def guess(lines: Sequence[str]) -> Format:
+        if is_json(lines):
+            return "json"
+        first = next(filter(str.strip, lines), "")
+        delimiter = "\t" if "\t" in first else ","
+        columns = tuple(column.strip().strip('"') for column in first.split(delimiter))
+        if len(columns) > 1 and all(column_for(names, columns) for names in keys.values()):
+            return "tsv" if delimiter == "\t" else "csv"
+        return "lines" if alone and not first.startswith("{") else "jsonl"
+
+    with open_records(source, name, form, guess) as opened:
+        if isinstance(opened, Table):
+            rows = _of_objects(opened, keys) if opened.objects else _of_table(opened, name, keys)
+            while part := list(islice(rows, _BATCH_ROWS)):
+                yield part
+            return
+        if opened.form == "lines" and not (alone and "text" in keys["text"]):
+            names = ", ".join(names[0] for names in keys.values())
+            raise SettingsError(
+                f"{name}: plain lines have no {names}: give a table or JSON lines, and name its --format"
+            )
+        for batch in opened.batches:
+            yield [_of_line(line, opened, keys) for line in batch]
 
 
-def _of_text(line: Line) -> Record:
+@lru_cache(1_000)
+def column_for(names: tuple[str, ...], present: tuple[str, ...]) -> str | None:
+    """The column with the first of these names that is present."""
+    for name in names:
+        if name in present:
+            return name
+        if found := columns_of(Role("", (name,)), present):
+            return found[0]
+    return None
+
+
+def _of_line(line: Line, lines: Lines, keys: Keys) -> Record:
+    if lines.form == "jsonl" and line.cut:
+        return Record(line.number, error=TOO_LONG)
     try:
-        return Record(line.number, {"text": lines.decoded(line)}, line.cut)
+        text = text_of(line, lines.encoding)
     except CorpusError as error:
         return Record(line.number, error=str(error))
+    if lines.form == "jsonl":
+        return _of_json(line.number, parsed(text), keys)
+    return Record(line.number, {"text": text}, line.cut)
 
 
-def _of_json(line: Line) -> Record:
-    if line.cut:
-        return Record(line.number, error=f"is longer than {lines.LONGEST:,} bytes")
-    try:
-        value = json.loads(lines.decoded(line))
-    except CorpusError as error:
-        return Record(line.number, error=str(error))
-    except (ValueError, RecursionError) as error:
-        return Record(line.number, error=f"is not JSON ({error}): --format lines reads each line as a text")
+def _of_json(number: int, value: Any, keys: Keys) -> Record:
     if not isinstance(value, dict):
-        return Record(line.number, error=f"is {type(value).__name__} in JSON, not an object")
-    return Record(line.number, value)
+        what = fault_of(value).what
+        hint = ": --format lines reads each line as a text" if what.startswith("is not JSON") else ""
+        return Record(number, error=what + hint)
+    if any("." in name for names in keys.values() for name in names):
+        value = {column: cell_of(value, column) for column in nested_columns(value)}
+    return Record(number, value)
 
 
-def _table(given: Iterator[Line], name: str, form: Format, keys: Keys) -> Iterator[list[Record]]:
-    rows = _tsv(given) if form == "tsv" else _csv(given)
-    head = next(rows, None)
-    if head is None:
-        return
-    number, columns = head
-    if isinstance(columns, str):
-        raise CorpusError(f"{name}: line {number}, which names the columns: {columns}")
-    missing = [names[0] for names in keys.values() if not set(names) & set(columns)]
-    if missing:
+def _of_objects(table: Table, keys: Keys) -> Iterator[Record]:
+    assert table.objects
+    for number, value in table.objects():
+        yield _of_json(number, value, keys)
+
+
+def _of_table(table: Table, name: str, keys: Keys) -> Iterator[Record]:
+    chosen = [column_for(names, table.columns) for names in keys.values()]
+    if missing := [names[0] for names, column in zip(keys.values(), chosen, strict=True) if column is None]:
         hint = "name the text column with --text" if "text" in keys else "rename the columns"
         raise SettingsError(
-            f"{name}: no column {' and '.join(missing)} among {', '.join(columns)}: {hint}, or if the first line is"
-            " not a header, use --format lines"
+            f"{name}: no column {' and '.join(missing)} among {', '.join(table.columns)}: {hint}, or if the first line"
+            " is not a header, use --format lines"
         )
-    while part := list(islice(rows, _BATCH_ROWS)):
-        yield [_of_row(number, fields, columns) for number, fields in part]
-
-
-def _of_row(number: int, fields: list[str] | str, columns: list[str]) -> Record:
-    if isinstance(fields, str):
-        return Record(number, error=fields)
-    if len(fields) != len(columns):
-        return Record(number, error=f"{len(fields)} fields where the first line has {len(columns)}")
-    return Record(number, dict(zip(columns, fields, strict=True)))
-
-
-def _tsv(given: Iterator[Line]) -> Iterator[tuple[int, list[str] | str]]:
-    """Line number and fields, or error, of each row that is not blank. Quotes are ordinary characters."""
-    for line in given:
-        text = _decoded(line)
-        if line.cut:
-            yield line.number, _TOO_LONG
-        elif text.strip():
-            yield line.number, _checked(text.split("\t"))
-
-
-def _csv(given: Iterator[Line]) -> Iterator[tuple[int, list[str] | str]]:
-    """As _tsv. A quoted field may span lines; if its quote is never closed, only the first line is lost."""
-    read = (None if line.cut else _decoded(line) + "\n" for line in given)
-    for before, text, fields in csv_records(read, lines.LONGEST):
-        if fields is None:
-            yield before + 1, _TOO_LONG if text is None else MALFORMED
-        elif "".join(fields).strip():
-            yield before + 1, _checked(fields)
-
-
-_TOO_LONG = f"is longer than {lines.LONGEST:,} bytes"
-
-
-def _decoded(line: Line) -> str:
-    return line.data.decode(errors="surrogateescape")
-
-
-def _checked(fields: list[str]) -> list[str] | str:
-    """The fields, or an error if they are not UTF-8."""
-    try:
-        "".join(fields).encode()
-    except UnicodeEncodeError:
-        return f"is not UTF-8: {' '.join(fields)[:40]!a}: convert the file, as with iconv -f cp949"
-    return fields
+    wanted = list(dict.fromkeys([*filter(None, chosen), *(["id"] if "id" in table.columns else [])]))
+    for number, cells in table.read(wanted):
+        if isinstance(cells, Fault):
+            yield Record(number, error=cells.what)
+        elif bad := next((cell for cell in cells if isinstance(cell, str) and UNDECODABLE.search(cell)), None):
+            yield Record(number, error=f"is not {table.encoding.upper()}: {bad[:40]!a}: convert the file to UTF-8")
+        else:
+            yield Record(number, dict(zip(wanted, cells, strict=True)))

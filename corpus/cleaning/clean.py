@@ -34,7 +34,7 @@ from korbert.progress import track
 
 __all__ = ["clean"]
 
-_VERSION = 2  # raise it when the same input gives different bytes
+_VERSION = 3  # raise it when the same input gives different bytes
 _LIBRARIES = ("numpy", "pyarrow", "duckdb", "mwparserfromhell")
 _READ_SCHEMA = pa.schema(
     [
@@ -121,6 +121,10 @@ def clean(
             )
     if not parts:
         raise CorpusError(f"{_shown_files(sources)}: nothing in there: name files that hold text in [[clean.sources]]")
+    for source in settings.sources:
+        if not sums.get(f"{source.name}.readable"):
+            shown = _shown_files({source.name: sources[source.name]})
+            raise CorpusError(f"{shown}: no document in source {source.name!r}: {_first_fault(source.name, parts)}")
     key = key_of(settings, *(part.key for part in parts))
     removals = deduplicate(settings, parts, output, local_threads(workers), key)
     counts = write_documents(settings, parts, removals, output, workers=workers, key=key)
@@ -134,6 +138,14 @@ def clean(
         reasons = ", ".join(f"{number:,} {name}" for name, number in counts.items() if name.startswith("dropped."))
         raise CorpusError(f"{_shown_files(sources)}: no document is left ({reasons}): see the [clean] settings")
     return counts
+
+
+def _first_fault(source: str, parts: Sequence[Part]) -> str:
+    for part in parts:
+        table = read_table(scratch_path(part, "read"))
+        for detail in table["detail"].filter(pc.equal(table["source"], source)).to_pylist():
+            return f"{detail}: correct it, set the kind of the source, or leave the source out"
+    return "its files hold no record: name others, or leave the source out"
 
 
 def _shown_files(sources: Mapping[str, Sequence[File]]) -> str:
@@ -190,7 +202,9 @@ def _read(unit: _ReadUnit) -> _ReadResult:
     source_rows = list(rows(unit.chunk, unit.first, unit.stop))
     index = None if unit.index is None else load_index(unit.index)
     screened, counts, hits = screen(source_rows, unit.settings, index)
-    counts[f"{unit.chunk.source.name}.undecodable"] = sum(row.undecodable for row in source_rows)
+    source = unit.chunk.source.name
+    counts[f"{source}.undecodable"] = sum(row.undecodable for row in source_rows)
+    counts[f"{source}.readable"] = sum(row.reason is None for row in source_rows)
     table = _table(unit, source_rows, screened)
     tables = {"read": table} | _measured(unit, table.filter(pc.is_null(table["reason"])), hits)
     if unit.stop is None:
@@ -237,6 +251,7 @@ def _merged(outcome: Outcome[_ReadUnit, _ReadResult]) -> Counts:
         raw = list(rows(lost.unit.chunk, lost.unit.first, lost.unit.stop, parsed=False))
         screened = [Screened(row.text, f"clean_{lost.reason}", f"{row.place}: {lost.detail}") for row in raw]
         read.append((lost.unit.first, _table(lost.unit, raw, screened)))
+        counts[f"{lost.unit.chunk.source.name}.readable"] += sum(row.reason is None for row in raw)
     empty = _measured(unit, _READ_SCHEMA.empty_table(), np.empty(0, np.uint64))
     pieces_of = {kind: [table] for kind, table in empty.items()}
     for result in outcome.results:

@@ -1,5 +1,6 @@
 """Cuts files into chunks of whole records. Text is cut as UTF-8, whatever the encoding of the file."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from io import BufferedReader
@@ -9,8 +10,11 @@ from corpus.readers.files import check_name
 from corpus.readers.records import SHOWN_BYTES, Chunk, File, Kind, Segment, pass_line
 from corpus.settings import LONGEST_RECORD, SourceSettings
 from korbert.errors import CorpusError
-from korbert.streams.encodings import encoding_of, utf8
-from korbert.streams.frames import PACKED, open_bytes
+from korbert.records.encodings import encoding_of, errors_of, utf8
+from korbert.records.forms import is_json
+from korbert.records.frames import PACKED, open_bytes
+from korbert.records.jsons import read_json
+from korbert.records.table import TextFile, beginning, open_text
 
 __all__ = ["chunks"]
 
@@ -26,6 +30,7 @@ _KINDS: dict[str, Kind] = {
     ".arrow": "arrow",
     ".xml": "wikipedia",
 }
+_HEAD_BYTES = 1 << 12  # that tell JSON from JSON lines
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PASSED_BYTES = 1 << 20  # of a record that is too long, read at a time
 _KORQUAD_RECORDS = 8  # maximum size of a KorQuAD file in maximum records: it is parsed whole, with many contexts
@@ -76,14 +81,17 @@ def _names(files: Sequence[File]) -> list[str]:
 
 
 def _kind(source: SourceSettings, path: File) -> Kind:
-    if source.kind != "auto":
-        return source.kind
     name = path.with_suffix("") if path.suffix.lower() in PACKED else path
-    if name.suffix.lower() not in _KINDS:
+    kind = source.kind if source.kind != "auto" else _KINDS.get(name.suffix.lower())
+    if kind is None:
         raise CorpusError(
             f"{path}: its kind cannot be told from its name: set kind of source {source.name!r} in the recipe"
         )
-    return _KINDS[name.suffix.lower()]
+    if kind == "jsonl":  # or JSON, as its first lines tell
+        with open_bytes(path) as file:
+            *_, lines = beginning(file.read(_HEAD_BYTES))
+        kind = "json" if is_json(lines) else "jsonl"
+    return kind
 
 
 def _segments(
@@ -94,6 +102,9 @@ def _segments(
         yield from tables.segments(source, kind, path, name, part_bytes, longest)
         return
     encoding = encoding_of(path) if source.encoding == "auto" else source.encoding
+    if kind == "json":
+        yield from _json_segments(replace(open_text(path), encoding=encoding), name, part_bytes, longest)
+        return
     with open_bytes(path) as packed, utf8(packed, encoding, path) as file:
         if kind == "wikipedia":
             segments = wikipedia.segments(file, path, name, part_bytes, longest)
@@ -109,6 +120,30 @@ def _segments(
         for segment in segments:
             data = segment.data.removeprefix(_BYTE_ORDER_MARK) if segment.first == 1 else segment.data
             yield replace(segment, data=data, encoding=encoding)
+
+
+def _json_segments(text: TextFile, name: str, part_bytes: int, longest: int) -> Iterator[Segment]:
+    """The records of a JSON file, one per line, about `part_bytes` in a segment. CorpusError if it is not JSON."""
+    table = read_json(text)
+    assert table.objects
+    lines: list[bytes] = []
+    first, size = 1, 0
+    for number, (_, value) in enumerate(table.objects(), 1):
+        try:  # an undecodable byte is one again
+            line = json.dumps(value, ensure_ascii=False).encode("utf-8", errors_of(text.encoding))
+        except UnicodeEncodeError:
+            line = json.dumps(value).encode()
+        if lines and (size >= part_bytes or len(line) > longest):
+            yield Segment(name, first, b"\n".join(lines), text.encoding)
+            first, size, lines = number, 0, []
+        if len(line) > longest:
+            yield Segment(name, number, line[:SHOWN_BYTES], text.encoding, record_bytes=len(line))
+            first = number + 1
+        else:
+            lines.append(line)
+            size += len(line)
+    if lines:
+        yield Segment(name, first, b"\n".join(lines), text.encoding)
 
 
 def _whole_file(file: BufferedReader, name: str, longest: int) -> Iterator[Segment]:

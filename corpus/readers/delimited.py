@@ -10,14 +10,14 @@ from corpus.readers.records import (
     Segment,
     SourceRow,
     checked_row,
-    decoded,
     faulty_row,
     needed_columns,
     pass_line,
     undecodable_row,
 )
 from corpus.settings import SourceSettings
-from korbert.streams.csv_records import MALFORMED, csv_records
+from korbert.records.csv_records import MALFORMED, csv_records
+from korbert.records.encodings import decoded
 
 __all__ = ["rows", "segments"]
 

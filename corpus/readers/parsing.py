@@ -10,13 +10,13 @@ from corpus.readers.records import (
     Segment,
     SourceRow,
     checked_row,
-    decoded,
     faulty_row,
     too_long_row,
     type_name,
     undecodable_row,
 )
 from corpus.settings import SourceSettings
+from korbert.records.encodings import decoded
 
 __all__ = ["count_records", "rows"]
 
@@ -51,10 +51,11 @@ def _records(chunk: Chunk) -> Iterator[SourceRow | Callable[[bool], SourceRow]]:
             yield from delimited.rows(segment, source, kind, prefix)
         elif kind == "wikipedia":
             yield from wikipedia.rows(segment, chunk.longest)
-        elif kind == "jsonl":
+        elif kind in ("jsonl", "json"):
+            unit = "line" if kind == "jsonl" else "record"
             for number, line in _numbered_lines(segment):
                 raw = decoded(line, segment.encoding)
-                yield _json_row(raw, f"{segment.file} line {number}", segment, source, f"{prefix}{number}")
+                yield _json_row(raw, f"{segment.file} {unit} {number}", segment, source, f"{prefix}{number}")
         elif kind == "korquad":
             yield from _korquad_rows(segment, source, prefix)
         elif source.documents == "file":
@@ -68,7 +69,7 @@ def _records(chunk: Chunk) -> Iterator[SourceRow | Callable[[bool], SourceRow]]:
 def _place(segment: Segment, chunk: Chunk) -> str:
     if chunk.kind == "korquad" or (chunk.kind == "text" and chunk.source.documents == "file"):
         return segment.file
-    record = {"parquet": "row", "arrow": "row", "wikipedia": "page"}.get(chunk.kind, "line")
+    record = {"parquet": "row", "arrow": "row", "wikipedia": "page", "json": "record"}.get(chunk.kind, "line")
     return f"{segment.file} {record} {segment.first}"
 
 

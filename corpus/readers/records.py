@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from corpus.settings import LONGEST_RECORD, SourceSettings
 from korbert.errors import CorpusError
-from korbert.streams.encodings import UNDECODABLE
-from korbert.streams.frames import File
+from korbert.records.encodings import UNDECODABLE, decoded
+from korbert.records.frames import File
 
 __all__ = [
     "SHOWN_BYTES",
@@ -19,7 +19,6 @@ __all__ = [
     "Segment",
     "SourceRow",
     "checked_row",
-    "decoded",
     "faulty_row",
     "needed_columns",
     "pass_line",
@@ -28,7 +27,7 @@ __all__ = [
     "undecodable_row",
 ]
 
-Kind = Literal["jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia", "korquad"]
+Kind = Literal["jsonl", "json", "text", "csv", "tsv", "parquet", "arrow", "wikipedia", "korquad"]
 
 SHOWN_BYTES = 1 << 16  # kept of a record that is too long
 _PASSED_BYTES = 1 << 20  # of its rest, read at once
@@ -109,17 +108,6 @@ class SourceRow:
 def faulty_row(place: str, local: str | int | None, raw: str, reason: str, fault: str) -> SourceRow:
     """The row of a record that is not a document. local: its id, if readable. fault: the details, for messages."""
     return SourceRow(place, local, raw, reason, f"{place}: {fault}")
-
-
-def decoded(data: bytes, encoding: str) -> str:
-    """The text of a segment's data. Undecodable bytes become U+DC80 to U+DCFF: see undecodable_row.
-
-    encoding: of the segment.
-    """
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data.decode(errors="surrogateescape" if encoding == "utf-8" else "surrogatepass")
 
 
 def undecodable_row(text: str, place: str, encoding: str, local: str | int | None = None) -> SourceRow | None:

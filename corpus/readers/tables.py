@@ -16,13 +16,13 @@ from corpus.readers.records import (
     Segment,
     SourceRow,
     checked_row,
-    decoded,
     needed_columns,
     undecodable_row,
 )
 from corpus.settings import SourceSettings
 from korbert.errors import CorpusError
-from korbert.streams.frames import open_bytes, open_file
+from korbert.records.encodings import decoded
+from korbert.records.frames import open_bytes, open_file
 
 __all__ = ["rows", "segments"]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from korbert.errors import CorpusError
+from korbert.records.table import Fault
 from korbert.tasks.files import Row, Rows
 from korbert.tasks.files.rows import Place
-from korbert.tasks.files.table import Fault
 
 __all__ = ["Parts", "at_most", "cut", "taken", "usable"]
 

@@ -1,12 +1,13 @@
 """Reads SQuAD-format files: KorQuAD 1.0, SQuAD 1.1 and 2.0, KLUE-MRC. Errors name the place of every fault."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from korbert.errors import CorpusError
+from korbert.records.jsons import read_value
+from korbert.records.table import open_text
 from korbert.tasks.questions import Answer, Dataset, Question, refuse_repeated_ids
 
 __all__ = ["SQUAD", "AnswerPart", "SquadForm", "parse", "read", "read_json"]
@@ -54,17 +55,14 @@ def read(path: str | Path, form: SquadForm = SQUAD, *, answers: AnswerPart = "sp
 
 
 def read_json(path: str | Path, form: SquadForm = SQUAD) -> Any:
-    """Reads a JSON file. CorpusError if it is missing, or not JSON in UTF-8."""
+    """Reads a JSON file, as any other of korbert.records. CorpusError if it is missing, or not JSON."""
+    path = Path(path)
+    if not path.exists():
+        raise CorpusError(f"{path}: no such file; give a {form.name} JSON file")
     try:
-        return json.loads(Path(path).read_bytes().decode("utf-8-sig"))
-    except FileNotFoundError:
-        raise CorpusError(f"{path}: no such file; give a {form.name} JSON file") from None
-    except OSError as error:
-        raise CorpusError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise CorpusError(f"{path}: byte {error.start}: not UTF-8; {form}, in UTF-8") from None
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a ValueError of another kind
-        raise CorpusError(f"{path}: not JSON ({error}); {form}") from None
+        return read_value(open_text(path))
+    except CorpusError as error:
+        raise CorpusError(f"{error}; {form}") from None
 
 
 def parse(document: Any, name: str, form: SquadForm = SQUAD, *, answers: AnswerPart = "spans") -> Dataset:

@@ -1,7 +1,6 @@
 """Commands on tokenizers and models: tokenize, oracle, predict, fill, export, import, pack."""
 
 import sys
-from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -10,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from korbert.errors import ModelError
+from korbert.records.form import FORMATS
 from korbert.terminal import printable
 from pipelines.commands import options
-from pipelines.records import FORMATS
 
 if TYPE_CHECKING:
+    from korbert.records.form import Format
     from korbert.training.settings import PrecisionName
-    from pipelines.records import Format
 
 __all__ = ["COMMANDS"]
 
@@ -27,7 +26,7 @@ _FILE = click.Path(path_type=Path)
 @click.command()
 @click.argument("tokenizer", type=_FILE)
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
-@click.option("--input", type=click.File("rb"), help="File of texts, one per line; - is standard input.")
+@click.option("--input", type=options.InputType(), help="File of texts, one per line, or a table; - is standard input.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line per text.")
 @click.option("--html", type=_FILE, help="Write an HTML page that shows the pieces below their characters.")
 @click.option("--special-tokens", is_flag=True, help="Parse [MASK] and the like in the text as special tokens.")
@@ -56,9 +55,9 @@ def tokenize(
     if check:
         click.echo(printable(tokenizing.describe_change(Tokenizer.load(tokenizer, accept_kiwi=True))))
         return
-    source = _texts(texts, input)
+    source = options.texts_of(texts, input)
     if html:
-        check_output(html, tokenizer, *([Path(input.name)] if input else []))
+        check_output(html, tokenizer, *([input.path] if input and input.path else []))
     loaded = load_tokenizer(tokenizer)
     if html:
         number = tokenizing.write_page(html, loaded, source, special_tokens=special_tokens)
@@ -70,14 +69,6 @@ def tokenize(
             click.echo(tokenizing.as_json(text, found))
         else:
             tokenizing.print_table(text, found)
-
-
-def _texts(arguments: tuple[str, ...], input: Any) -> Iterable[tuple[str, str]]:
-    """(place, text) of each argument; without arguments, of each line of the input or of standard input."""
-    from pipelines import lines
-
-    given = input or sys.stdin.buffer
-    return lines.checked(arguments) if arguments else lines.texts(given, given.name)
 
 
 @click.command()
@@ -109,7 +100,7 @@ def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None
 
 @click.command()
 @_MODEL
-@click.argument("input", type=click.File("rb"), default="-")
+@click.argument("input", type=options.InputType(), default="-")
 @click.option("--text", metavar="NAME", help="Column or key of the text.  [default: text, document, 문장, ..]")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="auto",
               show_default=True, help="Format of INPUT; auto: by file name, else by the first line.")  # fmt: skip
@@ -122,11 +113,11 @@ def predict(
 ) -> None:
     """Run MODEL on the texts of INPUT; write JSON lines.
 
-    INPUT is standard input by default; results keep its order. A classifier reads one text per line, JSON lines of
-    {"text": ..}, or a table (.csv, .tsv), and returns label and probabilities. A KorQuAD model reads {"context": ..,
-    "question": ..}, or a table of both, and returns answer, span and score. Each result has its line number, and the
-    record's id if there is one. A line that cannot be read yields {"line": .., "error": ..}; the other lines are still
-    processed, and the exit code is 1.
+    INPUT is standard input by default; results keep its order. A classifier reads one text per line, JSON of {"text":
+    ..}, or a table (.csv, .tsv, .parquet), compressed or not, and returns label and probabilities. A KorQuAD model
+    reads {"context": .., "question": ..}, or a table of both, and returns answer, span and score. Each result has its
+    line number, and the record's id if there is one. A line that cannot be read yields {"line": .., "error": ..}; the
+    other lines are still processed, and the exit code is 1.
     """
     import korbert
     from korbert.errors import CorpusError
@@ -138,7 +129,7 @@ def predict(
     lines = failed = 0
     loaded = korbert.load(model, device, precision)
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:
-        for results in predict_lines(loaded, input, input.name, form=form, text=text):
+        for results in predict_lines(loaded, input.file, input.name, form=form, text=text):
             if results:  # blank lines give none
                 click.echo(b"\n".join(map(as_json, results)))
             for wrong in (result for result in results if "error" in result):
@@ -153,7 +144,7 @@ def predict(
 @click.command()
 @_MODEL
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
-@click.option("--input", type=click.File("rb"), help="File of texts, one per line; - is standard input.")
+@click.option("--input", type=options.InputType(), help="File of texts, one per line, or a table; - is standard input.")
 @click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Number of candidates per gap.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line per text.")
 @options.device
@@ -170,7 +161,7 @@ def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: boo
     from korbert.tasks.filling import Filler
     from pipelines import lines
 
-    source = _texts(texts, input)
+    source = options.texts_of(texts, input)
     loaded = korbert.load(model, device=device)
     if not isinstance(loaded, Filler):
         raise ModelError(f"{model}: has no MLM head, which fills gaps: give model/ of a pretrain artifact")

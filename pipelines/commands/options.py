@@ -3,7 +3,8 @@
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ import click
 __all__ = [
     "ACCEPT",
     "Command",
+    "Input",
+    "InputType",
+    "PlaceType",
     "accept_kiwi",
     "anomaly",
     "corpus",
@@ -22,6 +26,7 @@ __all__ = [
     "row_workers",
     "sharding",
     "show_progress",
+    "texts_of",
     "together",
     "work",
     "workers",
@@ -44,6 +49,51 @@ class Command(click.Command):
         names = ", ".join(f"--{name.replace('_', '-')}" for name in _EVERYWHERE)
         formatter.write_paragraph()
         formatter.write_text(f"See `korbert run --help` for the common options {names}.")
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file to read: its name for messages, and the pipe, path or address. path: None for a pipe and an address."""
+
+    name: str
+    file: Any
+    path: Path | None
+
+
+class PlaceType(click.Path):
+    """A path, or an address that fsspec opens."""
+
+    def convert(self, value: Any, parameter: Any, context: Any) -> Any:
+        if not isinstance(value, str) or "://" not in value:
+            return super().convert(value, parameter, context)
+        from upath import UPath
+
+        return UPath(value)
+
+
+class InputType(click.ParamType[Input]):
+    """A file, a folder saved by `datasets`, an address, or - for standard input."""
+
+    name = "file"
+
+    def convert(self, value: Any, parameter: Any, context: Any) -> Input:
+        if isinstance(value, Input):
+            return value
+        if value == "-":
+            return Input(sys.stdin.name, sys.stdin.buffer, None)
+        place = PlaceType(path_type=Path).convert(value, parameter, context)
+        if isinstance(place, Path) and not place.exists():
+            self.fail(f"{value!r}: No such file or directory", parameter, context)
+        return Input(value, place, place if isinstance(place, Path) else None)
+
+
+def texts_of(arguments: tuple[str, ...], given: Input | None) -> Iterable[tuple[str, str]]:
+    """(place, text) of each argument; without arguments, of each record of the input, or line of standard input."""
+    from pipelines import lines
+
+    if arguments:
+        return lines.checked(arguments)
+    return lines.texts(given.file, given.name, "auto") if given else lines.texts(sys.stdin.buffer, sys.stdin.name)
 
 
 def _accept(context: click.Context, parameter: click.Parameter, accepted: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from korbert.errors import ModelError
-from korbert.tasks.files.form import FORMS
+from korbert.records.form import FORMS
 from korbert.terminal import printable
 from pipelines.commands import options, vector_options
 from pipelines.commands.vector_options import Failed
@@ -15,10 +15,10 @@ from pipelines.commands.vector_options import Failed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from korbert.tasks.files import Form
+    from korbert.records import Form
+    from korbert.records.form import Format
     from korbert.vectors.occurrences import Occurrence
     from pipelines.looking_layers import Way
-    from pipelines.records import Format
 
 __all__ = ["COMMANDS"]
 
@@ -96,7 +96,7 @@ def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Pa
 @click.command()
 @click.argument("model", type=_FILE)
 @click.argument("word")
-@click.argument("input", type=click.File("rb"), default="-")
+@click.argument("input", type=options.InputType(), default="-")
 @click.option("--html", type=_FILE, help="Write an HTML page that plots the occurrences in 2D, with their sentences.")
 @click.option(
     "--top", type=click.IntRange(min=1), default=3, show_default=True, help="Number of nearest occurrences to list."
@@ -123,9 +123,9 @@ def words(
     from pipelines.looking import page
 
     if html is not None:
-        check_output(html, model, *([Path(input.name)] if input.name not in ("-", "<stdin>") else []))
+        check_output(html, model, *([input.path] if input.path else []))
     failed = Failed(input.name)
-    read = chain.from_iterable(text_records(input, input.name, form, text))
+    read = chain.from_iterable(text_records(input.file, input.name, form, text))
     good = [record for record in read if not failed(record)]
     loaded = korbert.load(model, device=device)
     found = loaded.occurrences(word, [record["text"] for record in good], **vector_options.asked_for(given))

@@ -15,7 +15,7 @@ import click
 from korbert.errors import SettingsError
 from korbert.folders import bundled
 from korbert.processor import cores
-from korbert.tasks.files.form import FORMS
+from korbert.records.form import FORMS
 from korbert.tasks.kinds import KINDS
 from korbert.terminal import printable
 from korbert.world import is_silent

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from korbert.errors import CorpusError, SettingsError
+from korbert.records.form import FORMATS
 from korbert.terminal import printable
 from korbert.vectors.names import CorrectionName, Mix, PoolingName
 from pipelines.commands import options
-from pipelines.records import FORMATS
 
 if TYPE_CHECKING:
+    from korbert.records.form import Format
     from korbert.vectors.settings import Asked
     from pipelines.embedding import Embedding
-    from pipelines.records import Format
 
 __all__ = ["Failed", "asked_for", "embedding_of", "layers", "records", "vectors"]
 
@@ -106,7 +106,7 @@ def embedding_of(
     if way is None:
         return plain
     path = fit_on or texts
-    if path is None or not path.is_file():
+    if path is None or not path.exists():
         raise SettingsError("--correct: must be fitted on texts first: name a file of texts with --fit-on")
     # Another file than the input may have another format, and its own usual column of texts.
     correction = fit_correction(plain, way, path, "auto" if fit_on else form, text, usual=fit_on is not None)

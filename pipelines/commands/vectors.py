@@ -18,19 +18,20 @@ from pipelines.commands import options, vector_options
 from pipelines.commands.vector_options import Failed
 
 if TYPE_CHECKING:
+    from korbert.records.form import Format
     from pipelines.embedding import Embedding
-    from pipelines.records import Format
 
 __all__ = ["COMMANDS"]
 
 _PATH = click.Path(path_type=Path)
+_PLACE = options.PlaceType(path_type=Path)
 _MODEL = click.argument("model", type=_PATH)
 _everywhere = options.together(options.device, options.accept_kiwi, options.debug)
 
 
 @click.command()
 @_MODEL
-@click.argument("input", type=click.File("rb"), default="-")
+@click.argument("input", type=options.InputType(), default="-")
 @click.option("--output", type=_PATH, help="Write a .npy or .parquet file; an interrupted run resumes.")
 @vector_options.vectors
 @click.option("--normalize", is_flag=True, help="Scale vectors to unit length.")
@@ -45,28 +46,27 @@ def embed(
 ) -> None:  # fmt: skip
     """Compute the vectors of the texts of INPUT.
 
-    INPUT is standard input by default; results keep its order. MODEL is any model. A text is a line, a JSON line of
-    {"text": ..}, or a table row. Without --output, each text yields a JSON line of {"line": .., "vector": ..}. A .npy
-    file has one row per record; a .parquet file has line, id, error and vector. A record that cannot be read is
-    reported, its row is NaN or null, and the exit code is 1.
+    INPUT is standard input by default; results keep its order. MODEL is any model. A text is a line, JSON of {"text":
+    ..}, or a row of a table (.csv, .tsv, .parquet). Without --output, each text yields a JSON line of {"line": ..,
+    "vector": ..}. A .npy file has one row per record; a .parquet file has line, id, error and vector. A record that
+    cannot be read is reported, its row is NaN or null, and the exit code is 1.
     """
     from korbert.durable import check_output
     from korbert.progress import track
     from pipelines import embedding as files
 
     options.show_progress()
-    source = Path(input.name) if input.name not in ("-", "<stdin>") else None
     if output is not None:
         files.check_ending(output)
-        check_output(output, model, *([source] if source else []))
+        check_output(output, model, *([input.path] if input.path else []))
         if parts:
             raise SettingsError("--parts: writes JSON lines only: leave --output out")
     of_texts = ("pooling", "no_special_tokens", "size", "counts", "correct", "fit_on", "normalize")
     if parts:
         why = "is for vectors of texts: leave it out, or leave --parts out"
         _refuse(given | {"precision": given["precision"] != "fp32"}, (*of_texts, "precision"), why)
-    embedding, failed = vector_options.embedding_of(model, device, given, source, form, text), Failed(input.name)
-    records = files.text_records(input, input.name, form, text, utf8=output is not None)
+    embedding, failed = vector_options.embedding_of(model, device, given, input.path, form, text), Failed(input.name)
+    records = files.text_records(input.file, input.name, form, text, utf8=output is not None)
     if output is None:
         with nullcontext(lambda count: None) if sys.stdout.isatty() else track("embed", None, "texts") as advance:
             _print_vectors(embedding, records, parts, failed, advance)
@@ -115,20 +115,22 @@ def _pairs(
     from pipelines.embedding import text_records
 
     seen: dict[str, int] = {}
-    with corpus.open("rb") as file:
-        for record in chain.from_iterable(text_records(file, corpus.name, form, text, utf8=True)):
-            id = str(record.get("id", f"{corpus.name}:{record['line']}"))
-            if "error" not in record and id in seen:
-                record["error"] = f"id {id!r:.60} is already used by line {seen[id]}"
-            if not failed(record):
-                seen[id] = record["line"]
-                yield id, record["text"]
-            advance(1)
+    line = number = 0  # the number of a record on its line: a list of JSON may be one line
+    for record in chain.from_iterable(text_records(corpus, corpus.name, form, text, utf8=True)):
+        number = number + 1 if record["line"] == line else 1
+        line = record["line"]
+        id = str(record.get("id", f"{corpus.name}:{line}" if number == 1 else f"{corpus.name}:{line}.{number}"))
+        if "error" not in record and id in seen:
+            record["error"] = f"id {id!r:.60} is already used by line {seen[id]}"
+        if not failed(record):
+            seen[id] = record["line"]
+            yield id, record["text"]
+        advance(1)
 
 
 @click.command()
 @_MODEL
-@click.argument("corpus", type=_PATH, required=False)
+@click.argument("corpus", type=_PLACE, required=False)
 @click.option("--output", type=_PATH, required=True, help="Index folder; an existing index is extended.")
 @click.option("--remove", type=_PATH, help="File of ids, one per line, to remove first.")
 @vector_options.vectors
@@ -140,11 +142,13 @@ def index(
 ) -> None:  # fmt: skip
     """Index the texts of CORPUS for search by vectors and BM25.
 
-    CORPUS is a file of lines, JSON lines of {"id": .., "text": ..}, or a table. A text with an indexed id replaces the
-    earlier one; the default id is FILE:LINE. An interrupted run resumes without recomputing what it has added.
+    CORPUS is a file of lines, JSON of {"id": .., "text": ..}, a table (.csv, .tsv, .parquet), or an address. A text
+    with an indexed id replaces the earlier one; the default id is FILE:LINE (FILE:LINE.2 for a second one in JSON). An
+    interrupted run resumes without recomputing what it has added.
     """
     import korbert
     from korbert.progress import track
+    from korbert.records.arrow import is_saved
     from korbert.vectors import Index
     from korbert.vectors.index import Added
     from pipelines import lines
@@ -153,7 +157,7 @@ def index(
     if corpus is None and remove is None:
         raise SettingsError("neither CORPUS nor --remove is given: name texts to add, or ids to remove")
     for path in filter(None, (corpus, remove)):
-        if not path.is_file():
+        if not (path.is_file() or (path == corpus and is_saved(path))):
             raise SettingsError(f"{path}: no such file: name a file of texts, or of ids for --remove")
     way = given["correct"]
     if (output / "index.json").exists():
@@ -169,8 +173,7 @@ def index(
         raise SettingsError(f"{output}: was made without --correct {way}: leave it out, or name another folder")
     removed, added, failed = 0, Added(), Failed(str(corpus))
     if remove is not None:
-        with remove.open("rb") as file:
-            ids = {id for _, id in lines.texts(file, remove.name) if id}
+        ids = {id for _, id in lines.texts(remove, remove.name) if id}
         removed = made.remove(ids, rank_words=corpus is None)
         if removed < len(ids):
             click.echo(f"korbert: {remove}: {len(ids) - removed:,} of {len(ids):,} ids are not in the index", err=True)
@@ -186,9 +189,9 @@ def index(
 
 @click.command()
 @_MODEL
-@click.argument("corpus", type=_PATH, metavar="CORPUS|INDEX")
+@click.argument("corpus", type=_PLACE, metavar="CORPUS|INDEX")
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
-@click.option("--input", type=click.File("rb"), help="File of texts, one per line; - is standard input.")
+@click.option("--input", type=options.InputType(), help="File of texts, one per line, or a table; - is standard input.")
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Number of texts to find.")
 @click.option(
     "--way",
@@ -212,14 +215,14 @@ def similar(
     ranking did not return the text.
     """
     import korbert
+    from korbert.records.arrow import is_saved
     from korbert.vectors import Index
-    from pipelines import lines
+    from pipelines.lines import as_json as line_of
 
-    file = input or sys.stdin.buffer
-    source = lines.checked(texts) if texts else lines.texts(file, file.name)
+    given_texts = options.texts_of(texts, input)
     failed = Failed(str(corpus))
     with ExitStack() as stack:
-        if corpus.is_dir():
+        if corpus.is_dir() and not is_saved(corpus):
             _refuse(given, ("counts", "correct", "fit_on"), f"{corpus} was built with its own: leave the option out")
             loaded = korbert.load(model, device, given["precision"])
             made = Index.load(corpus, loaded)
@@ -231,10 +234,10 @@ def similar(
             folder = stack.enter_context(TemporaryDirectory(prefix="korbert-index-"))
             made = Index.create(folder, own.model, counts=own.counts, correction=own.correction, **own.asked)
             made.add(_pairs(corpus, form, text, failed), rank_words=False)
-        for _, query in source:
+        for _, query in given_texts:
             hits = made.search(query, top, way)[0]
             if as_json:
-                click.echo(lines.as_json({"text": query, "hits": list(map(asdict, hits))}))
+                click.echo(line_of({"text": query, "hits": list(map(asdict, hits))}))
                 continue
             if len(texts) != 1:
                 click.echo(printable(query))

@@ -1,26 +1,11 @@
-"""Lines in bounded memory, as soon as they are there."""
+"""Texts of arguments and of files of lines, and JSON lines that are written."""
 
 import io
-import os
-import threading
-import tracemalloc
-from itertools import chain
-from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from korbert.errors import CorpusError, SettingsError
 from pipelines import lines
-
-
-@given(st.lists(st.text("가a \r\x85\u2028", max_size=5), max_size=8), st.booleans())
-def test_lines_are_those_of_the_file(texts: list[str], ended: bool) -> None:
-    data = ("\n".join(texts) + "\n" * ended).encode()
-    found = [line for batch in lines.batches(io.BytesIO(data)) for line in batch]
-    assert [line.number for line in found] == [*range(1, len(found) + 1)]
-    assert [lines.decoded(line) for line in found] == [line.decode().rstrip("\r\n") for line in io.BytesIO(data)]
 
 
 def test_a_byte_order_mark_is_no_text() -> None:
@@ -30,42 +15,9 @@ def test_a_byte_order_mark_is_no_text() -> None:
     ]
 
 
-def test_a_long_line_is_read_in_little_memory(tmp_path: Path) -> None:
-    path = tmp_path / "long.txt"
-    path.write_bytes(("가" * 7_000_000 + "\n나\n").encode())
-    tracemalloc.start()
-    with path.open("rb") as file:
-        first, second = chain.from_iterable(lines.batches(file))
-    assert tracemalloc.get_traced_memory()[1] < 6 * lines.LONGEST
-    tracemalloc.stop()
-    assert (first.cut, len(first.data)) == (True, lines.LONGEST)
-    assert lines.decoded(first) == "가" * (lines.LONGEST // 3)  # the last one has lost a byte
-    assert second == lines.Line(2, "나".encode(), False)
-    with (
-        path.open("rb") as file,
-        pytest.raises(CorpusError, match=r"long\.txt: line 1: is longer than 1,048,576 bytes"),
-    ):
-        list(lines.texts(file, "long.txt"))
-
-
-def test_a_slow_writer_sees_what_it_has_written() -> None:
-    ours, theirs = os.pipe()
-    seen = threading.Event()
-
-    def write() -> None:
-        with os.fdopen(theirs, "wb", buffering=0) as pipe:
-            pipe.write("가\n나".encode())
-            assert seen.wait(60)
-            pipe.write("다\n".encode())
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    with os.fdopen(ours, "rb") as pipe:
-        batches = lines.batches(pipe)
-        assert [lines.decoded(line) for line in next(batches)] == ["가"]
-        seen.set()
-        assert [lines.decoded(line) for line in next(batches)] == ["나다"]
-    writer.join()
+def test_a_line_that_is_too_long_is_named() -> None:
+    with pytest.raises(CorpusError, match=r"long\.txt: line 1: is longer than 1,048,576 bytes"):
+        list(lines.texts(io.BytesIO(("가" * 7_000_000).encode()), "long.txt"))
 
 
 def test_lines_that_are_not_utf8_are_named() -> None:

@@ -98,7 +98,7 @@ def test_json_lines(classifier: Classifier) -> None:
         "'text' is null, not a string",
         "'text' is a number, not",
         "has no 'text'",
-        "is list in JSON",
+        "a list where an object belongs",
         "is not JSON",
     ]
     said += ["is longer than 1,048,576 bytes", r"is not JSON (Exceeds the limit", "is not JSON (maximum recursion"]

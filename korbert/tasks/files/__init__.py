@@ -1,11 +1,8 @@
 """Labelled files as rows: `read_rows("my.csv", [ROLES["text"], ROLES["label"]], columns={"text": "문장"})`.
 
-1. `forms.py` detects the format of a file (`form.py`) by extension or content, and opens it as a table.
-2. `delimited.py` (CSV, TSV), `jsons.py` (JSON lines, JSON), `arrow.py` (Parquet, Arrow, folders of `datasets`) and
-   `tagged.py` (CoNLL, KLUE entities, CoNLL-U) read the records of a table, as described in `table.py`. Text files
-   may be compressed (gz, bz2, xz, zst) and in UTF-8, UTF-16 with a BOM, or CP949.
-3. `columns.py` finds the columns of the roles (`roles.py`); `cells.py` parses their cells.
-4. `rows.py` collects rows, places, and what was dropped.
+1. `korbert/records/` opens a file of any format as a table of records.
+2. `columns.py` finds the columns of the roles (`roles.py`); `cells.py` parses their cells.
+3. `rows.py` collects rows, places, and what was dropped.
 
 A faulty record is dropped and counted by reason, with the first places; a faulty file is refused (CorpusError).
 
@@ -20,6 +17,7 @@ A faulty record is dropped and counted by reason, with the first places; a fault
 | a NUL byte or half a surrogate pair in a text | dropped: `bad_ROLE` |
 | too few fields; too many, unless those beyond are empty | dropped: `bad_fields` (in CoNLL the sentence) |
 | a quoted field that does not end, or continues after its quote | its line dropped: `bad_quotes` |
+| a line of a table or of JSON lines longer than 1 MiB | dropped: `too_long` |
 | a line of JSON lines that is not JSON; a record that is not an object | dropped: `bad_json` |
 | an empty cell (white space, null, NaN) of a required role | dropped: `no_ROLE` |
 | an empty cell of another role, or of answers | None |
@@ -37,47 +35,36 @@ from typing import TYPE_CHECKING
 from korbert._lazy import attach
 
 if TYPE_CHECKING:
-    from korbert.tasks.files.arrow import splits
     from korbert.tasks.files.cells import Answer, Span
     from korbert.tasks.files.columns import columns_of
-    from korbert.tasks.files.form import FORMS, Form
-    from korbert.tasks.files.forms import open_table
     from korbert.tasks.files.roles import ROLES, Role
     from korbert.tasks.files.rows import Place, Row, Rows, read_rows, refuse_unseen_labels
 
 __all__ = [
-    "FORMS",
     "ROLES",
     "Answer",
-    "Form",
     "Place",
     "Role",
     "Row",
     "Rows",
     "Span",
     "columns_of",
-    "open_table",
     "read_rows",
     "refuse_unseen_labels",
-    "splits",
 ]
 
 __getattr__ = attach(
     __name__,
     {
-        "FORMS": "form",
         "ROLES": "roles",
         "Answer": "cells",
-        "Form": "form",
         "Place": "rows",
         "Role": "roles",
         "Row": "rows",
         "Rows": "rows",
         "Span": "cells",
         "columns_of": "columns",
-        "open_table": "forms",
         "read_rows": "rows",
         "refuse_unseen_labels": "rows",
-        "splits": "arrow",
     },
 )

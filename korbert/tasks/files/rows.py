@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from korbert.errors import CorpusError
+from korbert.records.form import Form
+from korbert.records.forms import open_table
+from korbert.records.table import Fault
 from korbert.tasks.files import cells
 from korbert.tasks.files.columns import Given, choose_columns
-from korbert.tasks.files.form import Form
-from korbert.tasks.files.forms import open_table
 from korbert.tasks.files.roles import Role
-from korbert.tasks.files.table import Fault
 
 __all__ = ["Dropped", "Place", "Places", "Row", "Rows", "Source", "read_rows", "refuse_unseen_labels"]
 

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from korbert.errors import CorpusError
-from korbert.tasks.files import ROLES, columns_of, open_table
+from korbert.records import open_table
+from korbert.records.form import Form
+from korbert.records.table import Fault
+from korbert.tasks.files import ROLES, columns_of
 from korbert.tasks.files.cells import is_empty
 from korbert.tasks.files.columns import choose_columns
-from korbert.tasks.files.form import Form
-from korbert.tasks.files.table import Fault
 
 __all__ = ["Detected", "detect"]
 

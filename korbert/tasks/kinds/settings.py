@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from korbert.modeling.feature_settings import FeatureSettings
-from korbert.tasks.files.form import Form
+from korbert.records.form import Form
 from korbert.tasks.learning_settings import LearningSettings, Numbers
 from korbert.tasks.reading_settings import WindowSettings
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 if TYPE_CHECKING:
-    from korbert.tasks.files import Form
+    from korbert.records import Form
 
 __all__ = ["PARTS", "Files", "KnownSet", "Part", "Published", "SetKind"]
 

@@ -212,8 +212,18 @@ def test_a_source_in_another_encoding_than_its_recipe_says(tmp_path):
     ):
         clean(wrong, {"old": [path]}, tmp_path / "given", workers=1)
     some = settings(sources=[source | {"encoding": "utf-8", "max_undecodable": 1.0}])
-    with pytest.raises(CorpusError, match=r"no document is left \(50 dropped.bad_encoding\)"):
+    said = r"old.csv.gz: no document in source 'old': old.csv.gz line 2: byte 0xc7 at character 2 is no UTF-8"
+    with pytest.raises(CorpusError, match=said):
         clean(some, {"old": [path]}, tmp_path / "allowed", workers=1)
+
+
+def test_a_source_of_faulty_records_stops_the_stage_beside_another(tmp_path):
+    good = write_jsonl(tmp_path / "good.jsonl", [{"id": 1, "text": "학교에서 책을 읽었다고 한다."}])
+    bad = write_jsonl(tmp_path / "bad.jsonl", [{"id": 1, "body": "학교에서 책을 읽었다고 한다."}] * 2)
+    some = settings(sources=[{"name": "good", "path": "x"}, {"name": "bad", "path": "x"}])
+    said = r"bad.jsonl: no document in source 'bad': bad.jsonl line 1: 'text' is missing, not a text: correct it"
+    with pytest.raises(CorpusError, match=said):
+        clean(some, {"good": [good], "bad": [bad]}, tmp_path / "out", workers=1)
 
 
 def test_the_same_bytes_for_two_workers_and_nothing_redone(tmp_path, wiki, reference, bytes_below):

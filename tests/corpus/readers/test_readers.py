@@ -27,6 +27,38 @@ def test_jsonl(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("part_bytes", [1, 1 << 20])
+@pytest.mark.parametrize(
+    "content",
+    [
+        '[{"id": "a", "text": "가"}, 3, {"id": "b", "text": "나"}]',
+        '[\n  {\n    "id": "a",\n    "text": "가"\n  },\n  3,\n  {"id": "b", "text": "나"}\n]\n',
+        '{\n  "id": "a", "text": "가"\n}\n3\n{"id": "b", "text": "나"}',
+        '{\n"data": [{"id": "a", "text": "가"}, 3, {"id": "b", "text": "나"}]}',
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp949"])
+def test_lists_and_pretty_printed_objects_of_json(tmp_path, content, encoding, part_bytes):
+    path = tmp_path / "a.json"
+    path.write_text(content, encoding=encoding)
+    assert [(row.id, row.text, row.place, row.reason) for row in read([path], part_bytes)] == [
+        ("a", "가", "a.json record 1", None),
+        (None, "3", "a.json record 2", "bad_json"),
+        ("b", "나", "a.json record 3", None),
+    ]
+
+
+def test_a_list_of_json_that_is_cut_stops_and_a_long_record_is_dropped(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('[{"id": 1, "text": "가"},\n {"id": 2, "te', encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"a.json, line 2: not JSON \(Unterminated string"):
+        read([path])
+    path.write_text(json.dumps([{"text": "가" * 99}, {"text": "나"}, {"text": "x\ud800"}]), encoding="utf-8")
+    settings = SourceSettings(name="s", path="x", id="")
+    found = [row for chunk in chunks(settings, [path], 1, 99) for row in rows(chunk)]
+    assert [(row.id, row.reason) for row in found] == [(None, "too_long"), ("2", None), ("3", "bad_text")]
+
+
 @pytest.mark.parametrize(
     ("line", "reason", "detail"),
     [

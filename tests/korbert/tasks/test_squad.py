@@ -116,7 +116,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"nowhere\.json: no such file; give a SQuAD JSON file"):
         squad.read(tmp_path / "nowhere.json")
     (tmp_path / "a.json").write_text("[")
-    with pytest.raises(CorpusError, match=r"a\.json: not JSON .*; a SQuAD file is"):
+    with pytest.raises(CorpusError, match=r"a\.json, line 1: not JSON .*; a SQuAD file is"):
         squad.read(tmp_path / "a.json")
 
 

@@ -133,7 +133,7 @@ def test_a_row_whose_values_do_not_fit_is_dropped(tmp_path: Path) -> None:
         ("a.csv", HEAD + b",1\n", r"no row can be used: .*0 rows .*dropped 1 as no_text: .*line 2"),
         ("a.csv", b'"text,label\n', "a.csv, line 1, which names the columns: a quoted field"),
         ("a.csv", "text,label\n가,1\n".encode("utf-16-le"), "UTF-16 without its mark: save it as UTF-8"),
-        ("a.csv", "text,label\n가,1\n".encode("utf-16")[:-1], "is no UTF-16"),
+        ("a.csv", "text,label\n가,1\n".encode("utf-16")[:-1], "is not UTF-16"),
         ("a.csv.gz", gzip.compress(HEAD + GOOD * 9, mtime=0)[:-9], "ends inside frame 1: the file is cut off"),
         ("a.parquet", b"PAR1abc", "not a whole Parquet or Arrow file"),
         ("a.arrow", b"\xff\xff\xff\xff\x10", "not a whole Parquet or Arrow file"),

@@ -8,8 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from korbert.records import open_table
 from korbert.tasks import korquad, nsmc
-from korbert.tasks.files import ROLES, Rows, open_table, read_rows
+from korbert.tasks.files import ROLES, Rows, read_rows
 
 TEXT, PAIR, LABEL, SCORE = ROLES["text"], ROLES["pair"], ROLES["label"], ROLES["score"]
 QUESTION, CHOICES, TOKENS, TAGS, ID = (ROLES[name] for name in ("question", "choices", "tokens", "tags", "id"))

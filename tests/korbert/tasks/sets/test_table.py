@@ -3,7 +3,8 @@ import sys
 
 import pytest
 
-from korbert.tasks.files import FORMS, ROLES
+from korbert.records import FORMS
+from korbert.tasks.files import ROLES
 from korbert.tasks.sets import SETS, KnownSet, known_set, listing
 from korbert.tasks.sets.changes import EXTRA_ROLES
 

@@ -1,18 +1,19 @@
-"""Detects the format of a labelled file: given by the user, or from its extension or content."""
+"""Detects the format of a file: given by the user, or from its extension or content."""
 
 import difflib
+import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
-from pathlib import Path
+from pathlib import PurePath
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.streams.frames import PACKED, open_bytes
-from korbert.tasks.files import arrow, jsons, tagged
-from korbert.tasks.files.delimited import read_delimited
-from korbert.tasks.files.form import FORMS, Form
-from korbert.tasks.files.table import Table, TextFile, open_text
+from korbert.records import arrow, jsons, tagged
+from korbert.records.delimited import read_delimited
+from korbert.records.encodings import HEAD_BYTES
+from korbert.records.form import FORMS, Form
+from korbert.records.frames import PACKED, File, open_bytes
+from korbert.records.table import Fault, Table, TextFile, text_file
 
-__all__ = ["FORMS", "Form", "open_table"]
+__all__ = ["FORMS", "Form", "form_of", "found", "head_of", "is_json", "open_table"]
 
 _ENDINGS: Mapping[str, Form] = {
     ".csv": "csv",
@@ -42,11 +43,11 @@ _OF_TEXT: Mapping[Form, Callable[[TextFile], Table]] = {
 }
 _BINARY: Mapping[bytes, Form] = {b"PAR1": "parquet", b"ARRO": "arrow", b"\xff\xff\xff\xff": "arrow"}
 _FOREIGN = {b"PK\x03\x04": "a ZIP archive or an Excel workbook", b"\xd0\xcf\x11\xe0": "an old Excel workbook"}
-_HEAD_LINES = 200
+_LIST = re.compile(r"\s*\[\s*(?:\{|$)")
 _CONLLU_WIDTH = 10
 
 
-def open_table(path: Path, form: Form = "auto") -> Table:
+def open_table(path: File, form: Form = "auto") -> Table:
     """Opens a file, or a folder saved by `datasets`, as a table. Reads only its beginning.
 
     Raises CorpusError for a missing file, any other folder, an unknown format, and a file not in its format;
@@ -61,6 +62,20 @@ def open_table(path: Path, form: Form = "auto") -> Table:
         if form not in ("auto", "arrow"):
             raise CorpusError(f"{path}: is a folder, not a file of format {form}: give a file")
         return arrow.read_arrow(arrow.dataset_files(path), "Arrow of datasets")
+    head = head_of(path)
+    if form == "auto":
+        form = form_of(head, path.name)
+    if form == "parquet":
+        return arrow.read_parquet(path)
+    if form == "arrow":
+        return arrow.read_arrow([path], "Arrow")
+    text = text_file(path, head)
+    form = found(form, text.head)
+    return _OF_TEXT[_looks_like(text) if form == "auto" else form](text)
+
+
+def head_of(path: File) -> bytes:
+    """The beginning of a file, unpacked. Raises CorpusError for a missing file, and for a workbook."""
     if not path.exists():
         beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
         alike = difflib.get_close_matches(path.name, beside, 1)
@@ -68,34 +83,43 @@ def open_table(path: Path, form: Form = "auto") -> Table:
             f"{path}: no such file: " + (f"did you mean {alike[0]}?" if alike else "check its name and folder")
         )
     with open_bytes(path) as file:
-        head = file.read(4)
-    if head in _FOREIGN:
-        raise CorpusError(f"{path}: is {_FOREIGN[head]}: save the table as CSV in UTF-8")
-    if form == "auto":
-        unpacked = path.with_suffix("") if path.suffix in PACKED else path
-        form = _BINARY.get(head, _ENDINGS.get(unpacked.suffix.lower(), "auto"))
-    if form == "parquet":
-        return arrow.read_parquet(path)
-    if form == "arrow":
-        return arrow.read_arrow([path], "Arrow")
-    text = open_text(path)
-    lines = [line.rstrip("\r\n") for line in islice(text.lines(), _HEAD_LINES)]
-    return _OF_TEXT[_found(form, lines, path)](text)
+        head = file.read(HEAD_BYTES)
+    if head[:4] in _FOREIGN:
+        raise CorpusError(f"{path}: is {_FOREIGN[head[:4]]}: save the table as CSV in UTF-8")
+    return head
 
 
-def _found(form: Form, lines: Sequence[str], path: Path) -> Form:
-    """The format of a text file that begins with these lines. form: by its extension, which content may correct."""
-    first = next((line for line in lines if line.strip()), "")
+def form_of(head: bytes, name: str) -> Form:
+    """The format of a file by its first bytes, or by the ending of its name; "auto" if neither tells it."""
+    unpacked = PurePath(name).with_suffix("") if PurePath(name).suffix.lower() in PACKED else PurePath(name)
+    return _BINARY.get(head[:4], _ENDINGS.get(unpacked.suffix.lower(), "auto"))
+
+
+def found(form: Form, lines: Sequence[str]) -> Form:
+    """The format of a text file that begins with these lines. form: by its ending, which content may correct."""
+    first = next(filter(str.strip, lines), "")
     if form in ("tsv", "auto") and first.startswith("## "):
         return "klue-ner"
-    if form == "csv" and "\t" in first and "," not in first:
+    if form == "csv" and "\t" in first and not set(",;") & set(first):
         return "tsv"
     if form == "json" and first.lstrip().startswith("{") and jsons.holds_lines(lines):
         return "jsonl"
-    return form if form != "auto" else _looks_like(lines, first, path)
+    if form == "jsonl" and is_json(lines):
+        return "json"
+    return form
 
 
-def _looks_like(lines: Sequence[str], first: str, path: Path) -> Form:
+def is_json(lines: Sequence[str]) -> bool:
+    """Whether a file that begins with these lines is a list of objects, or objects on several lines each."""
+    first, second = [*filter(str.strip, lines), "", ""][:2]
+    if first.strip() == "{":
+        return not second.lstrip().startswith("{")  # else a broken line of JSON lines
+    return _LIST.match(first) is not None and (not second or isinstance(jsons.parsed(first), Fault))
+
+
+def _looks_like(text: TextFile) -> Form:
+    lines = text.head
+    first = next(filter(str.strip, lines), "")
     if first.lstrip().startswith("["):
         return "json"
     if first.lstrip().startswith("{"):
@@ -107,9 +131,9 @@ def _looks_like(lines: Sequence[str], first: str, path: Path) -> Form:
         return "conll"
     if "\t" in first:
         return "tsv"
-    if "," in first:
+    if "," in first or ";" in first:
         return "csv"
-    raise CorpusError(f"{path}: neither its ending nor its first line ({first[:40]!r}) tells its format: say form")
+    raise CorpusError(f"{text.path}: neither its ending nor its first line ({first[:40]!r}) tells its format: say form")
 
 
 def _is_conll(lines: Sequence[str]) -> bool:

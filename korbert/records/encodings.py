@@ -8,15 +8,15 @@ from io import BufferedReader
 from itertools import chain
 
 from korbert.errors import CorpusError
-from korbert.streams.frames import File, as_file, open_bytes
+from korbert.records.frames import File, as_file, open_bytes
 
-__all__ = ["HEAD_BYTES", "UNDECODABLE", "encoding_in", "encoding_of", "utf8"]
+__all__ = ["HEAD_BYTES", "UNDECODABLE", "decoded", "encoding_in", "encoding_of", "errors_of", "utf8"]
 
 HEAD_BYTES = 1 << 20  # of a file, from which its encoding is detected
 UNDECODABLE = re.compile("[\udc80-\udcff]")  # undecodable bytes, as surrogateescape represents them
 _READ_BYTES = 1 << 18
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_NOT_ASCII = re.compile(rb"[\x80-\xff]")
+_HANGUL = b"\xea\xeb\xec\xed"  # first bytes of syllables in UTF-8
 
 
 def encoding_of(path: File) -> str:
@@ -28,12 +28,15 @@ def encoding_of(path: File) -> str:
 def encoding_in(head: bytes) -> str:
     """The encoding of a file that begins so.
 
-    A UTF-8 file with some broken lines stays UTF-8: CP949 requires a quarter of non-ASCII bytes to be invalid UTF-8.
+    A UTF-8 file with some broken lines stays UTF-8: CP949 requires a quarter of non-ASCII bytes to be invalid UTF-8,
+    and more of them than bytes of Hangul in UTF-8, which CP949 rarely resembles.
     """
     if head.startswith(_UTF16_MARKS):
         return "utf-16"
-    in_utf8, in_cp949 = (len(UNDECODABLE.findall(head.decode(name, "surrogateescape"))) for name in ("utf-8", "cp949"))
-    if in_utf8 > in_cp949 and 4 * in_utf8 >= len(_NOT_ASCII.findall(head)):
+    valid = head.decode("utf-8", "ignore").encode()
+    in_utf8, in_cp949 = len(head) - len(valid), len(head) - len(head.decode("cp949", "ignore").encode("cp949"))
+    hangul = 3 * (len(valid) - len(valid.translate(None, _HANGUL)))
+    if in_utf8 > max(in_cp949, hangul) and 4 * in_utf8 >= len(head) - len(head.decode("ascii", "ignore")):
         return "cp949"
     return "utf-8"
 
@@ -41,6 +44,19 @@ def encoding_in(head: bytes) -> str:
 def utf8(file: BufferedReader, encoding: str, path: File) -> AbstractContextManager[BufferedReader]:
     """The stream as UTF-8. Bytes that are invalid in another encoding become encoded lone surrogates."""
     return nullcontext(file) if encoding == "utf-8" else as_file(_transcoded(file, encoding, path), file)
+
+
+def decoded(data: bytes, encoding: str) -> str:
+    """The text of bytes of such a stream. Undecodable ones become U+DC80 to U+DCFF. encoding: of the file."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode(errors=errors_of(encoding))
+
+
+def errors_of(encoding: str) -> str:
+    """How the stream of a file is decoded, so that an undecodable byte is a lone surrogate."""
+    return "surrogateescape" if encoding == "utf-8" else "surrogatepass"
 
 
 def _transcoded(file: BufferedReader, encoding: str, path: File) -> Iterator[bytes]:
@@ -51,4 +67,6 @@ def _transcoded(file: BufferedReader, encoding: str, path: File) -> Iterator[byt
             yield decoder.decode(block, final=not block).encode("utf-8", "surrogatepass")
     except UnicodeError as error:  # of UTF-16, where no single byte can be escaped
         cause = error.reason if isinstance(error, UnicodeDecodeError) else error
-        raise CorpusError(f"{path}: is not {encoding.upper()} ({cause}): set encoding of its source") from error
+        raise CorpusError(
+            f"{path}: is not {encoding.upper()} ({cause}): save it as UTF-8, or set encoding of its source"
+        ) from error

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.streams.csv_records import csv_records
+from korbert.records.csv_records import csv_records
 
 FIELDS = st.text(st.sampled_from('가a,"\n \r'), max_size=6)
 

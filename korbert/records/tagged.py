@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from korbert.errors import CorpusError
-from korbert.tasks.files.table import Fault, Records, Table, TextFile
+from korbert.records.table import Fault, Records, Table, TextFile
 
 __all__ = ["read_conll", "read_conllu", "read_klue_entities"]
 

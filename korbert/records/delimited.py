@@ -2,37 +2,51 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TypeAlias
 
 from korbert.errors import CorpusError
-from korbert.streams.csv_records import MALFORMED, csv_records
-from korbert.tasks.files.table import Fault, Records, Table, TextFile
+from korbert.records.csv_records import MALFORMED, csv_records
+from korbert.records.lines import LONGEST, TOO_LONG
+from korbert.records.table import Fault, Records, Table, TextFile
 
 __all__ = ["are_quoted", "read_delimited"]
 
-_MAX_FIELD_CHARS = (1 << 31) - 1  # a document may be longer than the 128 KiB that Python's csv module allows
 _VOTES = 1_000  # at most this many records with a quote are examined
+_SEPARATOR = re.compile(r"sep=(.)")  # a first line that Excel writes and reads
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 _Fields: TypeAlias = Iterator[tuple[int, list[str] | Fault]]
 
 
 def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -> Table:
-    """quoted: whether quotes delimit fields, or are plain characters; None: detected by are_quoted."""
+    """The records below a line that names the columns.
+
+    delimiter: "," also stands for the semicolons of Excel, if the first line has them instead of commas, or is sep=;.
+    quoted: whether quotes delimit fields, or are plain characters; None: detected by are_quoted.
+    """
+    first = next(filter(str.strip, text.head), "")
+    separator = _SEPARATOR.fullmatch(first)
+    if separator:
+        delimiter = separator[1]
+    elif delimiter == "," and ";" in first and "," not in first:
+        delimiter = ";"
     if quoted is None:
-        quoted = are_quoted(text.lines(), delimiter)
-    number, columns = next(_fields(text, delimiter, quoted), (1, Fault("", "holds only blank lines")))
+        quoted = are_quoted(text.bounded(), delimiter)
+
+    def rows() -> _Fields:
+        return islice(_fields(text, delimiter, quoted), 1 if separator else 0, None)
+
+    number, columns = next(rows(), (1, Fault("", "holds only blank lines")))
     if isinstance(columns, Fault):
         raise CorpusError(f"{text.path}, line {number}, which names the columns: {columns.what}: mend it")
     columns = [column.strip() for column in columns]
     width = len(columns)
-    named = {",": "CSV", "\t": "TSV with quoted fields" if quoted else "TSV"}[delimiter]
+    named = ("TSV with quoted fields" if quoted else "TSV") if delimiter == "\t" else "CSV"
 
     def read(wanted: Sequence[str]) -> Records:
         places = [columns.index(column) for column in wanted]
-        rows = _fields(text, delimiter, quoted)
-        next(rows)
-        for number, fields in rows:
+        for number, fields in islice(rows(), 1, None):
             if isinstance(fields, Fault):
                 yield number, fields
             elif len(fields) == width or (len(fields) > width and not any(fields[width:])):
@@ -46,19 +60,20 @@ def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -
 def _fields(text: TextFile, delimiter: str, quoted: bool) -> _Fields:
     """Line number and fields of each non-blank record."""
     if not quoted:
-        for number, line in enumerate(text.lines(), 1):
-            line = line.rstrip("\r\n")
-            if delimiter in line or line.strip():
-                yield number, line.split(delimiter)
+        for number, line in enumerate(text.bounded(), 1):
+            if line is None:
+                yield number, Fault("too_long", TOO_LONG)
+            elif delimiter in line or line.strip():
+                yield number, line.rstrip("\r\n").split(delimiter)
         return
-    for before, record, fields in csv_records(text.lines(), _MAX_FIELD_CHARS, delimiter):
+    for before, record, fields in csv_records(text.bounded(), LONGEST, delimiter):
         if fields is None:
-            yield before + 1, Fault("bad_quotes", MALFORMED)
+            yield before + 1, Fault("too_long", TOO_LONG) if record is None else Fault("bad_quotes", MALFORMED)
         elif len(fields) > 1 or (record or "").strip():
             yield before + 1, fields
 
 
-def are_quoted(lines: Iterable[str], delimiter: str = "\t") -> bool:
+def are_quoted(lines: Iterable[str | None], delimiter: str = "\t") -> bool:
     """Whether a TSV file was written by a program that quotes fields, so that quotes are not part of the text.
 
     Such a program (pandas, Excel, Python's csv) quotes every field that contains a quote, a tab or a line end, and
@@ -72,7 +87,7 @@ def are_quoted(lines: Iterable[str], delimiter: str = "\t") -> bool:
 
     Quotes are honoured if more records vote for than against, or if the whole first line is quoted.
     """
-    records = csv_records(lines, _MAX_FIELD_CHARS, delimiter)
+    records = csv_records(lines, LONGEST, delimiter)
     first = next(((text or "").rstrip("\r\n") for _, text, _ in records if (text or "").strip()), "")
     header = first.split(delimiter)
     if all(len(column) > 1 and _QUOTED.fullmatch(column) for column in header):

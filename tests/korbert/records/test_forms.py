@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from korbert.tasks.files import open_table
+from korbert.records import open_table
 
 CONTENTS = [
     ("text\tlabel\n가\t1\n", "TSV", ("text", "label")),

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from korbert.records.delimited import are_quoted
 from korbert.tasks.files import ROLES, read_rows
-from korbert.tasks.files.delimited import are_quoted
 
 TEXT, LABEL = ROLES["text"], ROLES["label"]
 HEAD = "id\ttext\tlabel\n"

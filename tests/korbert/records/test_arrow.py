@@ -6,7 +6,8 @@ import datasets
 import pytest
 
 from korbert.errors import CorpusError
-from korbert.tasks.files import ROLES, read_rows, splits
+from korbert.records import splits
+from korbert.tasks.files import ROLES, read_rows
 
 TEXT, LABEL, TOKENS, TAGS = ROLES["text"], ROLES["label"], ROLES["tokens"], ROLES["tags"]
 FEATURES = datasets.Features(

@@ -6,16 +6,23 @@ from pathlib import Path
 from typing import Any
 
 from korbert.errors import CorpusError
-from korbert.tasks.files.jsons import cell_of
-from korbert.tasks.files.table import Fault, Records, Table
+from korbert.records.frames import File, open_file
+from korbert.records.jsons import cell_of
+from korbert.records.table import Fault, Records, Table
 
-__all__ = ["dataset_files", "read_arrow", "read_parquet", "splits"]
+__all__ = ["dataset_files", "is_saved", "read_arrow", "read_parquet", "splits"]
 
 _BATCH_ROWS = 8_192
+_RECORDS = ("state.json", "dataset_dict.json")
 _STREAM_MARK = b"\xff\xff\xff\xff"  # magic bytes of an Arrow stream; files start with ARROW1
 
 
-def splits(folder: Path) -> dict[str, Path]:
+def is_saved(folder: File) -> bool:
+    """Whether `datasets` has saved a Dataset or a DatasetDict there."""
+    return any((folder / name).is_file() for name in _RECORDS)
+
+
+def splits(folder: File) -> dict[str, File]:
     """Name -> folder of each split of a saved DatasetDict; empty for any other folder."""
     record = folder / "dataset_dict.json"
     if not record.is_file():
@@ -23,7 +30,7 @@ def splits(folder: Path) -> dict[str, Path]:
     return {name: folder / name for name in _json(record, "splits")}
 
 
-def dataset_files(folder: Path) -> list[Path]:
+def dataset_files(folder: File) -> list[File]:
     """The Arrow files of a Dataset saved by `datasets`, in order.
 
     Raises CorpusError for a folder with several splits, which it lists, and for any other folder.
@@ -43,27 +50,27 @@ def dataset_files(folder: Path) -> list[Path]:
     return files
 
 
-def _json(path: Path, key: str) -> Any:
+def _json(path: File, key: str) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))[key]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CorpusError(f"{path}: no record of `datasets` with {key!r} ({error}): get the folder again") from error
 
 
-def read_parquet(path: Path) -> Table:
+def read_parquet(path: File) -> Table:
     """Opens a Parquet file as a table. Reads only the columns asked for, _BATCH_ROWS rows at a time."""
     import pyarrow.parquet as pq
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
-        with _checked(path, lambda: pq.ParquetFile(path)) as file:
+        with open_file(path) as opened, _checked(path, lambda: pq.ParquetFile(opened)) as file:
             yield from _each(path, file.iter_batches(_BATCH_ROWS, columns=list(columns)))
 
-    with _checked(path, lambda: pq.ParquetFile(path)) as file:
+    with open_file(path) as opened, _checked(path, lambda: pq.ParquetFile(opened)) as file:
         schema = file.schema_arrow
     return _table("Parquet", [path], schema, batches)
 
 
-def read_arrow(paths: Sequence[Path], form: str) -> Table:
+def read_arrow(paths: Sequence[File], form: str) -> Table:
     """Opens Arrow files or streams of one schema as a table. form: its format, for messages."""
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
@@ -78,23 +85,23 @@ def read_arrow(paths: Sequence[Path], form: str) -> Table:
     return _table(form, paths, schema, batches)
 
 
-def _opened(path: Path) -> Any:
+def _opened(path: File) -> Any:
     """An open Arrow stream or file. CorpusError if it is neither."""
     import pyarrow as pa
 
-    with path.open("rb") as file:
+    with open_file(path) as file:
         is_stream = file.read(4) == _STREAM_MARK
-    source = pa.memory_map(str(path))
+    source = pa.memory_map(str(path)) if isinstance(path, Path) else open_file(path)
     return _checked(path, lambda: pa.ipc.open_stream(source) if is_stream else pa.ipc.open_file(source))
 
 
-def _each(path: Path, batches: Iterator[Any]) -> Iterator[Any]:
+def _each(path: File, batches: Iterator[Any]) -> Iterator[Any]:
     """The batches of a file. CorpusError if one cannot be read."""
     while (batch := _checked(path, lambda: next(batches, None))) is not None:
         yield batch
 
 
-def _checked(path: Path, read: Callable[[], Any]) -> Any:
+def _checked(path: File, read: Callable[[], Any]) -> Any:
     """Returns read(). CorpusError if pyarrow fails."""
     import pyarrow as pa
 
@@ -105,7 +112,7 @@ def _checked(path: Path, read: Callable[[], Any]) -> Any:
         raise CorpusError(f"{path}: not a whole Parquet or Arrow file ({cause}): get it again") from error
 
 
-def _table(form: str, paths: Sequence[Path], schema: Any, batches: Callable[[Sequence[str]], Iterator[Any]]) -> Table:
+def _table(form: str, paths: Sequence[File], schema: Any, batches: Callable[[Sequence[str]], Iterator[Any]]) -> Table:
     names = _class_names(schema)
 
     def read(wanted: Sequence[str]) -> Records:

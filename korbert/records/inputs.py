@@ -1,0 +1,96 @@
+"""What a command reads: a file, a folder saved by `datasets`, an address, or a pipe, which is read as it arrives."""
+
+import io
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, Any, TypeAlias, cast
+
+from korbert.errors import CorpusError
+from korbert.records.encodings import utf8
+from korbert.records.form import Form, Format
+from korbert.records.forms import form_of, found, head_of, open_table
+from korbert.records.frames import File, open_bytes
+from korbert.records.jsons import parsed
+from korbert.records.lines import Line, batches
+from korbert.records.table import Table, beginning
+
+__all__ = ["Guess", "Lines", "Source", "open_records"]
+
+Source: TypeAlias = "IO[bytes] | File"
+Guess: TypeAlias = Callable[[Sequence[str]], Format]
+"""Returns the format of a text that begins with these lines, and of which nothing else is known."""
+
+_PACKED: Mapping[bytes, str] = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Plain lines of text or JSON lines, in UTF-8 (see encodings.utf8), to be read once. encoding: of their file."""
+
+    batches: Iterator[list[Line]]
+    form: Format
+    encoding: str
+
+
+@contextmanager
+def open_records(source: Source, name: str, form: Format, guess: Guess) -> Iterator[Lines | Table]:
+    """Opens plain lines of text and JSON lines as Lines, anything else as a table.
+
+    name: for messages; its ending tells the format, if nothing else does. A pipe that is compressed, or whose format
+    needs the whole file, is first copied to a temporary file. Raises CorpusError as open_table does.
+    """
+    if hasattr(source, "is_dir"):
+        path = cast(Path, source)
+        head = b"" if path.is_dir() else head_of(path)
+        form = form if path.is_dir() else _settled(form, head, name, guess)
+        if form in ("lines", "jsonl") and not path.is_dir():
+            with open_bytes(path) as file, _lines(file, head, form, name) as lines:
+                yield lines
+        elif not head.strip() and not path.is_dir():
+            yield Lines(iter(()), form, "")
+        else:
+            yield open_table(path, cast(Form, form))
+        return
+    pipe = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast(Any, source))
+    head = pipe.peek()
+    packed = next((_PACKED[mark] for mark in _PACKED if head.startswith(mark)), "")
+    if not packed and (settled := _settled(form, head, name, guess)) in ("lines", "jsonl"):
+        with _lines(pipe, head, settled, name) as lines:
+            yield lines
+        return
+    with TemporaryDirectory(prefix="korbert-") as folder:
+        path = Path(folder) / f"input{packed}"
+        with path.open("wb") as copy:
+            shutil.copyfileobj(pipe, copy)
+        try:
+            with open_records(path, name, form, guess) as opened:
+                yield opened
+        except CorpusError as error:
+            raise CorpusError(str(error).replace(str(path), name)) from error
+
+
+def _settled(form: Format, head: bytes, name: str, guess: Guess) -> Format:
+    """The format of a file that begins so: as given, or by its first bytes, its name or its first lines."""
+    if form == "auto":
+        form = form_of(head, name)
+        if form in ("parquet", "arrow"):
+            return form
+        *_, lines = beginning(head)
+        form = found(form, lines)
+        form = guess(lines) if form == "auto" else form
+        filled = list(filter(str.strip, lines))
+        if form == "json" and len(filled) == 1 and isinstance(value := parsed(filled[0]), dict):
+            holds_list = any(isinstance(inner, list) for inner in value.values())
+            form = "json" if holds_list else "jsonl"  # a single record
+    return form
+
+
+@contextmanager
+def _lines(file: IO[bytes], head: bytes, form: Format, name: str) -> Iterator[Lines]:
+    encoding, *_ = beginning(head)
+    with utf8(cast(io.BufferedReader, file), encoding, Path(name)) as text:
+        yield Lines(batches(text), form, encoding)

@@ -1,0 +1,236 @@
+"""Reads JSON lines, and JSON files with a list of objects or with objects one after another.
+
+Nested columns are named by path: labels.label.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Any, NoReturn, TypeAlias
+
+from korbert.errors import CorpusError
+from korbert.records.encodings import UNDECODABLE
+from korbert.records.lines import TOO_LONG
+from korbert.records.table import Fault, Records, Table, TextFile, type_name
+
+__all__ = ["cell_of", "fault_of", "holds_lines", "nested_columns", "parsed", "read_json", "read_jsonl", "read_value"]
+
+_LOOKED_AT = 1_000  # records whose keys become the columns
+_SPACE = re.compile(r"[ \t\r\n]*")
+_LONGEST_TOKEN = 32  # characters of a token other than a string, of which the end of a block may hold a part
+_LONGEST_VALUE = 1 << 28  # characters: an object with a list, such as a whole KorQuAD file, is one value
+_DECODER = json.JSONDecoder()
+
+_Found: TypeAlias = Iterator[tuple[int, Any]]  # number and value, or Fault
+
+
+def read_jsonl(text: TextFile) -> Table:
+    """One object per line. The columns are the keys of the first thousand."""
+    return _table(text, "JSON lines", "line", lambda: _lines(text))
+
+
+def read_json(text: TextFile) -> Table:
+    """A list of objects, an object with one such list (`{"data": [...]}`), or objects one after another.
+
+    In SQuAD format (KorQuAD, KLUE-MRC), a list of articles, each question is a record, with its context and title.
+    Raises CorpusError for other JSON, and for invalid JSON, with the line. Only an object with a list is held in
+    memory.
+    """
+    values = _Values(text)
+    if values.next() == "[":
+        return _table(text, "JSON", "line", lambda: _items(_Values(text)))
+    value = values.value()
+    if isinstance(value, dict) and values.next():
+        return _table(text, "JSON", "line", lambda: _successive(_Values(text)))
+    items = _only_list(value, text)
+    if isinstance(items[0], dict) and "paragraphs" in items[0]:
+        return _table(text, "JSON of SQuAD", "record", lambda: _questions(items))
+    return _table(text, "JSON", "record", lambda: enumerate(items, 1))
+
+
+def read_value(text: TextFile) -> Any:
+    """The one value of a file. Raises CorpusError for invalid JSON and undecodable bytes, with the line."""
+    values = _Values(text, whole=True)
+    values.next()
+    begin = values.at
+    value = values.value()
+    if bad := UNDECODABLE.search(values.data, begin, values.at):
+        raise CorpusError(f"{text.path}: character {bad.start()} is not {text.encoding.upper()}: mend it")
+    if values.next():
+        values.refuse(values.at, f"{values.shown()} behind the value")
+    return value
+
+
+def holds_lines(lines: Iterable[str]) -> bool:
+    """Whether a file that begins with { is JSON lines: its first line is an object, and the next one begins another."""
+    filled = (line for line in lines if line.strip())
+    return not isinstance(parsed(next(filled, "")), Fault) and next(filled, "").lstrip().startswith("{")
+
+
+def parsed(line: str) -> Any:
+    """The value of a line, or a Fault."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a ValueError of another kind
+        return Fault("bad_json", f"is not JSON ({error})")
+
+
+def fault_of(value: Any) -> Fault:
+    """The fault of a value that is not an object."""
+    return value if isinstance(value, Fault) else Fault("bad_json", f"{type_name(value)} where an object belongs")
+
+
+def cell_of(record: Mapping[str, Any], column: str) -> Any:
+    """The value of a key or of a dotted path; None if there is none."""
+    if column in record or "." not in column:
+        return record.get(column)
+    key, rest = column.split(".", 1)
+    inner = record.get(key)
+    return cell_of(inner, rest) if isinstance(inner, dict) else None
+
+
+def nested_columns(record: Mapping[str, Any], before: str = "") -> Iterator[str]:
+    """The keys, with those of nested objects as dotted paths."""
+    for key, value in record.items():
+        yield f"{before}{key}"
+        if isinstance(value, dict):
+            yield from nested_columns(value, f"{before}{key}.")
+
+
+def _table(text: TextFile, form: str, unit: str, found: Callable[[], _Found]) -> Table:
+    first = list(islice(found(), _LOOKED_AT))
+    objects = [value for _, value in first if isinstance(value, dict)]
+    if not objects:
+        what = f", {unit} {first[0][0]}: {fault_of(first[0][1]).what}" if first else ": holds no row"
+        raise CorpusError(f"{text.path}{what}: give a file with rows")
+    columns = tuple(dict.fromkeys(chain.from_iterable(map(nested_columns, objects))))
+
+    def read(wanted: Sequence[str]) -> Records:
+        for number, value in found():
+            if isinstance(value, dict):
+                yield number, [cell_of(value, column) for column in wanted]
+            else:
+                yield number, fault_of(value)
+
+    return Table(columns, form, text.encoding, unit, read, found)
+
+
+def _lines(text: TextFile) -> _Found:
+    for number, line in enumerate(text.bounded(), 1):
+        if line is None:
+            yield number, Fault("too_long", TOO_LONG)
+        elif line.strip():
+            yield number, parsed(line)
+
+
+class _Values:
+    """The JSON values of a text, one by one, of which it holds one at a time.
+
+    data: what is held of the text; with `whole` all of it, for a single value. at: the place in it. line: the line of
+    that place.
+    """
+
+    def __init__(self, text: TextFile, *, whole: bool = False) -> None:
+        self._path, self._blocks = text.path, text.blocks()
+        self.data, self.at, self.line = "".join(self._blocks) if whole else "", 0, 1
+
+    def next(self) -> str:
+        """The next character that is no space, where it now is; "" at the end."""
+        while True:
+            match = _SPACE.match(self.data, self.at)
+            self.go(match.end() if match else self.at)
+            if self.at < len(self.data):
+                return self.data[self.at]
+            if not self._more():
+                return ""
+
+    def go(self, to: int) -> None:
+        self.line += self.data.count("\n", self.at, to)
+        self.at = to
+
+    def value(self) -> Any:
+        """The value that begins here. CorpusError if it is invalid, cut off or too long."""
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self.data, self.at)
+            except (ValueError, RecursionError) as error:
+                place, cause = getattr(error, "pos", self.at), getattr(error, "msg", str(error))
+                is_cut = cause.startswith("Unterminated") or place > len(self.data) - _LONGEST_TOKEN
+                if not (is_cut and self._more()):
+                    self.refuse(place, cause)
+            else:
+                if end < len(self.data) or not self._more():  # a number may go on
+                    self.go(end)
+                    return value
+
+    def refuse(self, place: int, cause: str) -> NoReturn:
+        line = self.line + self.data.count("\n", self.at, place)
+        raise CorpusError(f"{self._path}, line {line}: not JSON ({cause}): mend it")
+
+    def shown(self) -> str:
+        return repr(self.data[self.at : self.at + 20]) if self.at < len(self.data) else "the end of the file"
+
+    def _more(self) -> bool:
+        """Reads as much as it holds, so that a value of many blocks is parsed a few times. False at the end."""
+        left = self.data[self.at :]
+        if len(left) > _LONGEST_VALUE:
+            raise CorpusError(f"{self._path}, line {self.line}: a value is longer than {_LONGEST_VALUE:,} characters")
+        new = [left]
+        size = 0
+        while size <= len(left) and (block := next(self._blocks, "")):
+            new.append(block)
+            size += len(block)
+        self.data, self.at = "".join(new), 0
+        return size > 0
+
+
+def _items(values: _Values) -> _Found:
+    """The items of a list, each with its line."""
+    mark = values.next()
+    while mark != "]":
+        values.go(values.at + 1)
+        if mark == "[" and values.next() == "]":
+            break
+        values.next()
+        yield values.line, values.value()
+        if (mark := values.next()) not in (",", "]"):
+            values.refuse(values.at, f"{values.shown()} where a comma or ] belongs")
+    values.go(values.at + 1)
+    if values.next():
+        values.refuse(values.at, f"{values.shown()} behind the list")
+
+
+def _successive(values: _Values) -> _Found:
+    """Values one after another, each with its line."""
+    while values.next():
+        yield values.line, values.value()
+
+
+def _only_list(value: Any, text: TextFile) -> list[Any]:
+    held = {}
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if isinstance(inner, list) and any(isinstance(item, dict) for item in inner):
+                held[key] = inner
+    if len(held) != 1:
+        what = f"lists of objects at {', '.join(held)}" if held else f"{type_name(value)} without a list of objects"
+        raise CorpusError(f"{text.path}: {what}: give a list of objects, or an object with one such list")
+    return next(iter(held.values()))
+
+
+def _questions(articles: Sequence[Any]) -> _Found:
+    """One record per question, with its context and title. An article without paragraphs is a fault."""
+    number = 0
+    for place, article in enumerate(articles):
+        try:
+            inside = [(paragraph["context"], list(paragraph["qas"])) for paragraph in article["paragraphs"]]
+        except (KeyError, TypeError):
+            number += 1
+            yield number, Fault("bad_json", f"article {place} has no list of paragraphs, each with context and qas")
+            continue
+        for context, questions in inside:
+            for question in questions:
+                number += 1
+                head = {"title": article.get("title"), "context": context}
+                yield number, head | question if isinstance(question, dict) else question

@@ -1,0 +1,124 @@
+"""The common form of all formats: a table whose records are read one by one, and text files as lines."""
+
+import codecs
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any, NamedTuple, TypeAlias
+
+from korbert.errors import CorpusError
+from korbert.records.encodings import HEAD_BYTES, decoded, encoding_in, errors_of, utf8
+from korbert.records.frames import File, open_bytes
+from korbert.records.lines import TOO_LONG, batches
+
+__all__ = ["Fault", "Records", "Table", "TextFile", "beginning", "open_text", "text_file", "type_name"]
+
+_HEAD_LINES = 200
+_BLOCK_BYTES = 1 << 18
+_BLANK = codecs.BOM_UTF8 + codecs.BOM_UTF16 + b"\0 \t\r\n"
+_NUL_SHARE = 0.2  # of the head of a file: in UTF-16 half of Latin text is NUL, a third of Korean text with markup
+_JSON_NAMES = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
+
+
+class Fault(NamedTuple):
+    """Why a record is dropped. reason: in snake_case, for counting. what: the details, for messages."""
+
+    reason: str
+    what: str
+
+
+Records: TypeAlias = Iterator[tuple[int, list[Any] | Fault]]
+"""Number of each record (from 1), and its cells or fault."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file of records.
+
+    form: its format, for messages. encoding: of its text, "" if the format fixes it. unit: what record numbers count,
+    "line" or "record". read: iterates over records from the start, with the cells of the given columns. objects: the
+    same as JSON values or faults, where each record names its own columns.
+    """
+
+    columns: tuple[str, ...]
+    form: str
+    encoding: str
+    unit: str
+    read: Callable[[Sequence[str]], Records]
+    objects: Callable[[], Iterator[tuple[int, Any]]] | None = None
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A text file, and how its bytes are decoded.
+
+    line_end: CR if the file has no LF, as on old Macs. head: its first lines, without their ends.
+    """
+
+    path: File
+    encoding: str
+    line_end: str
+    head: tuple[str, ...]
+
+    @contextmanager
+    def open(self) -> Iterator[IO[bytes]]:
+        """Its content in UTF-8, with undecodable bytes as in encodings.utf8."""
+        with open_bytes(self.path) as packed, utf8(packed, self.encoding, self.path) as file:
+            yield file
+
+    def lines(self) -> Iterator[str]:
+        """The lines, with their ends, as in `bounded`. CorpusError for one that is too long."""
+        for number, line in enumerate(self.bounded(), 1):
+            if line is None:
+                raise CorpusError(f"{self.path}, line {number}: {TOO_LONG}: put it on several lines")
+            yield line
+
+    def bounded(self) -> Iterator[str | None]:
+        """The lines, with their ends; None for one that is too long.
+
+        Undecodable bytes become lone surrogates; a byte-order mark is removed.
+        """
+        with self.open() as file:
+            for batch in batches(file, self.line_end.encode()):
+                for line in batch:
+                    yield None if line.cut else decoded(line.data, self.encoding) + "\n"
+
+    def blocks(self) -> Iterator[str]:
+        """The content without its byte-order mark, in blocks that may end anywhere."""
+        decoder = codecs.getincrementaldecoder("utf-8")(errors_of(self.encoding))
+        with self.open() as file:
+            mark = "\ufeff"
+            while data := file.read(_BLOCK_BYTES):
+                yield decoder.decode(data).removeprefix(mark)
+                mark = ""
+            yield decoder.decode(b"", final=True)
+
+
+def open_text(path: File) -> TextFile:
+    """Detects encoding and line ends. Raises CorpusError for an empty file, and for UTF-16 without a BOM."""
+    with open_bytes(path) as file:
+        head = file.read(HEAD_BYTES)
+    return text_file(path, head)
+
+
+def text_file(path: File, head: bytes) -> TextFile:
+    """As open_text, for a file that begins so."""
+    encoding, line_end, lines = beginning(head)
+    if not head.strip(_BLANK):
+        raise CorpusError(f"{path}: is empty: give a file with rows")
+    if encoding != "utf-16" and head.count(b"\0") > _NUL_SHARE * len(head):
+        raise CorpusError(f"{path}: has a NUL byte in most characters, as UTF-16 without its mark: save it as UTF-8")
+    return TextFile(path, encoding, line_end, lines)
+
+
+def beginning(head: bytes) -> tuple[str, str, tuple[str, ...]]:
+    """Encoding, line end and first lines of a file that begins so."""
+    encoding = encoding_in(head)
+    line_end = "\r" if b"\r" in head and b"\n" not in head else "\n"
+    text = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)("replace").decode(head)
+    return encoding, line_end, tuple(line.rstrip("\r") for line in text.split(line_end, _HEAD_LINES)[:_HEAD_LINES])
+
+
+def type_name(value: object) -> str:
+    """The type of a JSON value, in words."""
+    return _JSON_NAMES.get(type(value), "a number")

@@ -1,0 +1,120 @@
+"""Files, pipes and folders: opened alike, whatever holds them."""
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import threading
+import tracemalloc
+from pathlib import Path
+
+import datasets
+import pytest
+import zstandard
+
+from korbert.errors import CorpusError, SettingsError
+from korbert.records import open_table
+from pipelines.records import Record, records
+
+KEYS = {"text": ("text", "문장")}
+PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard.compress}
+
+
+def _texts(source: Path | io.BytesIO, name: str = "<stdin>") -> list[str]:
+    found = (one for part in records(source, name, "auto", KEYS) for one in part)
+    return [one.error or next(iter(one.fields.values())) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "texts"),
+    [
+        ("가\n\n나", "a.txt", ["가", "", "나"]),
+        ("[속보] 가\n{나", "a.txt", ["[속보] 가", "{나"]),
+        ("가, 나\n다\t라", "a", ["가, 나", "다\t라"]),
+        ("text\tlabel\n가\t1\n", "ratings.txt", ["가"]),
+        ("문장,label\n가,1\n", "<stdin>", ["가"]),
+        ("Text\n가\n", "a.csv", ["가"]),
+        ("sep=;\ntext;n\n가,나;1\n", "a.csv", ["가,나"]),
+        ("text;n\n가,나;1\n", "a.csv", ["가,나"]),
+        ('text\tn\n"그는 ""네"" 했다"\t1\n', "a.tsv", ['그는 "네" 했다']),
+        ('[{"text": "가"},\n\n{"text": "나"}]', "a.json", ["가", "나"]),
+        ('[{"text": "가"}, {"text": "나"}]', "<stdin>", ["가", "나"]),
+        ('{"data": [{"text": "가"}]}', "a.json", ["가"]),
+        ('{"text": "가"}', "a.json", ["가"]),
+        ('{\n"text": "가"}\n{"text": "나"}', "<stdin>", ["가", "나"]),
+        ('{"text": "가"\n{"text": "나"}', "<stdin>", ["is not JSON", "나"]),
+        ('{"text": "가"}\n[1]\n', "<stdin>", ["가", "a list where an object belongs"]),
+        ("가\r나\r", "a.txt", ["가\r나"]),
+        ("text,n\r가,1\r", "a.csv", ["가"]),
+        ("", "a.csv", []),
+        ("text\n", "a.csv", []),
+    ],
+)
+@pytest.mark.parametrize("packing", ["", *PACK])
+def test_a_file_and_a_pipe_of_every_format(
+    tmp_path: Path, content: str, name: str, texts: list[str], packing: str
+) -> None:
+    data = PACK.get(packing, bytes)(content.encode())
+    path = tmp_path / (name + packing)
+    path.write_bytes(data)
+    for found in (_texts(path, str(path)), _texts(io.BytesIO(data), name)):
+        assert [one[: len(text)] for one, text in zip(found, texts, strict=True)] == texts
+
+
+def test_a_folder_of_datasets_and_its_parquet_in_a_pipe(tmp_path: Path) -> None:
+    table = datasets.Dataset.from_dict({"문장": ["가", "나"], "id": ["a", "b"]})
+    table.save_to_disk(str(tmp_path / "saved"))
+    table.to_parquet(str(tmp_path / "a.parquet"))
+    expected = [Record(1, {"문장": "가", "id": "a"}), Record(2, {"문장": "나", "id": "b"})]
+    for source in (tmp_path / "saved", tmp_path / "a.parquet", io.BytesIO((tmp_path / "a.parquet").read_bytes())):
+        assert [one for part in records(source, "<stdin>", "auto", KEYS) for one in part] == expected
+
+
+def test_faults_name_the_pipe_and_not_its_copy() -> None:
+    with pytest.raises(CorpusError, match=r"^<stdin>, line 2: not JSON \(Unterminated string"):
+        _texts(io.BytesIO(b'[{"text": 1},\n{"te'))
+    with pytest.raises(SettingsError, match=r"^a\.csv: no column text among x, y: name the text column with --text"):
+        _texts(io.BytesIO(b"x,y\n1,2\n"), "a.csv")
+
+
+def test_json_lines_answer_as_they_arrive() -> None:
+    ours, theirs = os.pipe()
+    seen = threading.Event()
+
+    def write() -> None:
+        with os.fdopen(theirs, "wb", buffering=0) as pipe:
+            pipe.write('{"text": "가"}\n'.encode())
+            assert seen.wait(60)
+            pipe.write('{"text": "나"}\n'.encode())
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with os.fdopen(ours, "rb") as pipe:
+        parts = records(pipe, "<stdin>", "auto", KEYS)
+        assert [one.fields for one in next(parts)] == [{"text": "가"}]
+        seen.set()
+        assert [one.fields for part in parts for one in part] == [{"text": "나"}]
+    writer.join()
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl"])
+def test_a_long_line_of_a_table_is_dropped_in_little_memory(tmp_path: Path, name: str) -> None:
+    row = {"a.jsonl": '{{"text": "{}", "n": 1}}\n', "a.csv": "{},1\n", "a.tsv": "{}\t1\n"}[name]
+    head = {"a.jsonl": "", "a.csv": "text,n\n", "a.tsv": "text\tn\n"}[name]
+    (tmp_path / name).write_text(head + row.format("가") + row.format("나" * 9_000_000) + row.format("다"), "utf-8")
+    tracemalloc.start()
+    cells = [cells for _, cells in open_table(tmp_path / name).read(["text"])]
+    assert tracemalloc.get_traced_memory()[1] < 12 << 20
+    tracemalloc.stop()
+    assert [cells[0], cells[2]] == [["가"], ["다"]]
+    assert cells[1] == ("too_long", "is longer than 1,048,576 bytes")
+
+
+def test_a_list_of_json_is_read_in_little_memory(tmp_path: Path) -> None:
+    item = '{"text": "' + "가" * 1_000 + '"}'
+    (tmp_path / "a.json").write_text(f"[{','.join([item] * 5_000)}]", "utf-8")
+    tracemalloc.start()
+    assert sum(cells == ["가" * 1_000] for _, cells in open_table(tmp_path / "a.json").read(["text"])) == 5_000
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    tracemalloc.stop()
