@@ -8,7 +8,10 @@ import ast
 import io
 import json
 import math
+import re
 import tokenize
+import unicodedata
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -16,6 +19,7 @@ __all__ = [
     "Answer",
     "Span",
     "answers",
+    "bio_tags",
     "choices",
     "is_empty",
     "label",
@@ -23,6 +27,7 @@ __all__ = [
     "score",
     "slots",
     "spans",
+    "tags",
     "text",
     "truth",
     "words",
@@ -117,6 +122,35 @@ def words(cell: Any) -> list[str]:
     if not isinstance(given, list) or not given:
         raise ValueError(f"is {_shown(cell)}, not a list of texts")
     return [_part(text, part, place) for place, part in enumerate(given)]
+
+
+def tags(cell: Any) -> list[str]:
+    """As `words`, in NFC."""
+    return [unicodedata.normalize("NFC", tag) for tag in words(cell)]
+
+
+_BIO = (
+    r"(?P<place>[BI])-(?P<label>.+)",
+    r"(?P<place>[BI])_(?P<label>.+)",
+    r"(?P<label>.+)-(?P<place>[BI])",
+    r"(?P<label>.+)_(?P<place>[BI])",
+)
+
+
+def bio_tags(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
+    """The tags of a file, where they are BIO in another spelling as O, B-LABEL and I-LABEL; others unchanged.
+
+    Known are B_PER, PER-B and PER_B, if all tags are spelled alike, and - instead of O.
+    """
+    given = {tag for tags in values if tags for tag in tags}
+    outside = "-" if "O" not in given else "O"
+    for spelling in _BIO:
+        found = {tag: re.fullmatch(spelling, tag) for tag in given - {outside}}
+        begins = any(match and match["place"] == "B" for match in found.values())
+        if all(found.values()) and (begins or spelling == _BIO[0]):
+            known = {tag: f"{match['place']}-{match['label']}" for tag, match in found.items() if match} | {outside: "O"}
+            return [tags and [known[tag] for tag in tags] for tags in values]
+    return values
 
 
 def choices(cell: Any) -> list[str]:

@@ -87,7 +87,10 @@ def _found(form: Form, lines: Sequence[str], path: Path) -> Form:
     """The format of a text file that begins with these lines. form: by its extension, which content may correct."""
     first = next((line for line in lines if line.strip()), "")
     if form in ("tsv", "auto") and first.startswith("## "):
-        return "klue-ner"
+        if tagged.are_characters(lines):
+            return "klue-ner"
+        if _is_conll(lines):
+            return "conll"
     if form == "csv" and "\t" in first and "," not in first:
         return "tsv"
     if form == "json" and first.lstrip().startswith("{") and jsons.holds_lines(lines):
@@ -118,5 +121,5 @@ def _is_conll(lines: Sequence[str]) -> bool:
     last = max((number for number, line in enumerate(lines) if line.strip()), default=0)
     ends_inside = any(not line.strip() for line in lines[:last])
     delimiter = "\t" if any("\t" in line for line in filled) else None
-    widths = {len(line.split(delimiter)) for line in filled if not line.startswith("# ")}
+    widths = {len(line.split(delimiter)) for line in filled if not line.startswith(("# ", "## ", ";", "$"))}
     return ends_inside and len(widths) == 1 and min(widths) > 1

@@ -1,6 +1,6 @@
 """Roles: the fields that a task needs in a row, their usual column names, and how cells are parsed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ class Role:
     unique: no two rows have the same value.
     series: prefixes of numbered columns that hold it together: "choice" for choice1, choice_2; then
     `value` receives the list of their cells.
+    settle: converts the values of all rows of a file (None: without one), where they are understood together.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Role:
     may_be_empty: bool = False
     unique: bool = False
     series: tuple[str, ...] = ()
+    settle: Callable[[Sequence[Any]], Sequence[Any]] | None = None
 
 
 _TEXT = "text document sentence review comment comments content utterance sentence1 premise question1 text1 text_a"
@@ -57,7 +59,12 @@ ROLES: Mapping[str, Role] = {
         ),
         Role("slots", ("slots", "state", "슬롯"), cells.slots),
         Role("tokens", ("tokens", "words", "characters", "토큰", "어절"), cells.words),
-        Role("tags", ("tags", "ner_tags", "pos_tags", "upos", "labels", "태그", "개체명"), cells.words),
+        Role(
+            "tags",
+            ("tags", "ner_tags", "pos_tags", "upos", "labels", "태그", "개체명"),
+            cells.tags,
+            settle=cells.bio_tags,
+        ),
         Role("spans", ("spans", "entities", "ne", "개체"), cells.spans),
     )
 }

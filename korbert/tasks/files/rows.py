@@ -160,6 +160,11 @@ def read_rows(
                 result.rows.append(row)
                 result.places.add(number)
         count = len(result) - before
+        for role in roles:
+            if role.settle and role.name in chosen:
+                values = role.settle([row.get(role.name) for row in result.rows[before:]])
+                for row, value in zip(result.rows[before:], values, strict=True):
+                    row[role.name] = value
         if count == 0 and sum(dropped.count for dropped in result.dropped.values()) == faults:
             raise CorpusError(f"{path}: holds no row: give a file with rows")
         result.sources.append(Source(str(path), table.form, table.encoding, chosen, count))
