@@ -4,8 +4,9 @@
 2. `delimited.py` (CSV, TSV), `jsons.py` (JSON lines, JSON), `arrow.py` (Parquet, Arrow, folders of `datasets`) and
    `tagged.py` (CoNLL, KLUE entities, CoNLL-U) read the records of a table, as described in `table.py`. Text files
    may be compressed (gz, bz2, xz, zst) and in UTF-8, UTF-16 with a BOM, or CP949.
-3. `columns.py` finds the columns of the roles (`roles.py`); `cells.py` parses their cells.
-4. `rows.py` collects rows, places, and what was dropped.
+3. `exports.py` gives the columns of labelling tools (Label Studio, Prodigy, brat, ..) their usual names.
+4. `columns.py` finds the columns of the roles (`roles.py`); `cells.py` parses their cells.
+5. `rows.py` collects rows, places, and what was dropped.
 
 A faulty record is dropped and counted by reason, with the first places; a faulty file is refused (CorpusError).
 
@@ -22,10 +23,17 @@ A faulty record is dropped and counted by reason, with the first places; a fault
 | a quoted field that does not end, or continues after its quote | its line dropped: `bad_quotes` |
 | a line of JSON lines that is not JSON; a record that is not an object | dropped: `bad_json` |
 | an empty cell (white space, null, NaN) of a required role | dropped: `no_ROLE` |
-| an empty cell of another role, or of answers | None |
+| an empty cell of another role, or of answers; of labels, where there may be several | None; no label |
 | `NA`, `null`, `None` as text | text |
 | a number as text: whole; with a fraction, a truth value, a list | its digits; dropped: `bad_ROLE` |
 | a number or a truth value as label | its name, as in CSV: 1, 2.5, True |
+| labels, tags and columns in NFD | as those in NFC |
+| a list of several labels where one is expected | refused |
+| lists of 0 and 1 of one length, where there may be several labels | labels by position |
+| another list that repeats a label | refused |
+| columns of 0 and 1, where there may be several labels | labels by name of the column |
+| a span that says its text, and does not have it at its place | moved as UTF-16 units or by one; else dropped: `bad_spans` |
+| a column whose cells are no values of the role that its name is usual for | is no candidate for it, unless it is the only one |
 | a cell that its role refuses; inconsistent values in a row | dropped: `bad_ROLE`; `bad_row` |
 | a repeated id, in a column that the user named; in one that was detected | refused; ids are ignored, with a note |
 | a label not seen in training | refused by `refuse_unseen_labels`, with the first place of each |

@@ -66,7 +66,7 @@ def nested_columns(record: Mapping[str, Any], before: str = "") -> Iterator[str]
 
 
 def _table(text: TextFile, form: str, unit: str, found: Callable[[], _Found]) -> Table:
-    first = list(islice(found(), _LOOKED_AT))
+    first = [(number, _object_of(value)) for number, value in islice(found(), _LOOKED_AT)]
     objects = [value for _, value in first if isinstance(value, dict)]
     if not objects:
         what = f", {unit} {first[0][0]}: {_fault(first[0][1]).what}" if first else ": holds no row"
@@ -75,12 +75,18 @@ def _table(text: TextFile, form: str, unit: str, found: Callable[[], _Found]) ->
 
     def read(wanted: Sequence[str]) -> Records:
         for number, value in found():
-            if isinstance(value, dict):
+            if isinstance(value := _object_of(value), dict):
                 yield number, [cell_of(value, column) for column in wanted]
             else:
                 yield number, _fault(value)
 
     return Table(columns, form, text.encoding, unit, read)
+
+
+def _object_of(value: Any) -> Any:
+    """Of spaCy's pairs of a text and its labels, ["..", {"entities": [..]}], one object; other values unchanged."""
+    is_pair = isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], dict)
+    return {"text": value[0], **value[1]} if is_pair else value
 
 
 def _fault(value: Any) -> Fault:

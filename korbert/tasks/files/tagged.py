@@ -87,7 +87,7 @@ def read_conll(text: TextFile) -> Table:
 
 
 def _counts_words(tokens: Callable[[Sequence[str]], list[list[str]]], head: Sequence[Sequence[str]]) -> bool:
-    """Whether the first column of every sentence counts from 0 or 1, by one at each word or at some of them (eojeol)."""
+    """Whether the first column of every sentence counts from 0 or 1: words, or eojeol of several words."""
     counted = False
     for lines in head:
         try:

@@ -1,14 +1,17 @@
 """Detects the kind of task of a labelled file from its columns and first rows."""
 
+import unicodedata
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from korbert.errors import CorpusError
-from korbert.tasks.files import ROLES, columns_of, open_table
+from korbert.tasks.files import ROLES, columns_of
 from korbert.tasks.files.cells import is_empty
-from korbert.tasks.files.columns import choose_columns
+from korbert.tasks.files.columns import choose_columns, first_cells, flag_columns
+from korbert.tasks.files.exports import open_export
 from korbert.tasks.files.form import Form
 from korbert.tasks.files.table import Fault
 
@@ -26,17 +29,21 @@ class Detected(NamedTuple):
     why: str
 
 
-def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto") -> Detected:
+def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto", *, several: bool = False) -> Detected:
     """Detects the kind of task of a training file. columns: role -> column, as named by the user.
 
-    Raises CorpusError if no kind fits the columns, and for a missing column.
+    several: whether the user said that a text has any number of labels. Raises CorpusError if no kind fits the columns,
+    and for a missing column.
     """
-    table = open_table(path, form)
-    choose_columns([role for role in ROLES.values() if role.name in columns], table.columns, columns, str(path))
+    table = open_export(path, form, columns)
+    named = [role for role in ROLES.values() if role.name in columns]
+    columns = {**columns, **choose_columns(named, table.columns, columns, str(path))}
+    first = first_cells(table)
 
     def has(role: str) -> str:
-        """The column of a role: given, or of a usual name; "" without one."""
-        given = columns.get(role) or columns_of(ROLES[role], table.columns)
+        """The column of a role: given, or of a usual name and with its cells; "" without one."""
+        wanted = replace(ROLES[role], required=False)
+        given = columns.get(role) or columns_of(wanted, table.columns, first)
         return given[0] if given else ""
 
     for kind, role in (("tagging", "tags"), ("tagging", "spans")):
@@ -52,10 +59,22 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
     question, context, answers = map(has, ("question", "context", "answers"))
     if question and context and answers and answers not in columns.get("label", ()):
         return Detected("reading", {}, f"columns {question!r}, {context!r} and {answers!r}")
-    label = has("label")
+    label = has("labels" if several else "label") or next(iter(columns.get("label", ())), "")
+    text = has("text")
     if (score := has("score")) and not label:
         return Detected("regression", {}, f"column {score!r}")
     if not label:
+        flags = [column for column in flag_columns(table.columns, first) if column != text]
+        shown = ", ".join(map(repr, flags))
+        if len(flags) > 1 and several:
+            return Detected("classification", {}, f"text from {text!r}, label from {shown}: {len(flags)} labels")
+        if len(flags) > 1:
+            raise CorpusError(
+                f"{path}: columns {shown} hold 0 and 1: if each says whether a label holds, use --several; else name"
+                " the column of labels with --label"
+            )
+        if lists := has("labels"):
+            raise CorpusError(f"{path}: column {lists!r} holds lists of labels: use --several, for any number of them")
         shown = ", ".join(table.columns)
         raise CorpusError(f"{path}: no column of labels or scores among {shown}: name it with --label, or --column")
     records = islice(table.read([label]), _ROWS)
@@ -64,7 +83,10 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
     of_numbers = len(cells) > 0 and all(_number(cell) is not None for cell in cells)
     if of_numbers and (len(numbers) > _MANY_NUMBERS or any(not number.is_integer() for number in numbers)):
         return Detected("regression", {"score": (label,)}, f"column {label!r} holds {len(numbers)} different numbers")
-    return Detected("classification", {}, f"column {label!r} holds labels")
+    held = ", ".join(map(repr, columns.get("label", (label,))))
+    count = len({unicodedata.normalize("NFC", str(cell).strip()) for cell in cells})
+    counted = "" if several or len(cells) == _ROWS else f": {count:,} labels"
+    return Detected("classification", {}, f"text from {text!r}, label from {held}{counted}")
 
 
 def _number(cell: object) -> float | None:
