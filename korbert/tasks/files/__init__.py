@@ -32,8 +32,8 @@ A faulty record is dropped and counted by reason, with the first places; a fault
 | lists of 0 and 1 of one length, where there may be several labels | labels by position |
 | another list that repeats a label | refused |
 | columns of 0 and 1, where there may be several labels | labels by name of the column |
-| a span that says its text, and does not have it at its place | moved as UTF-16 units or by one; else dropped: `bad_spans` |
-| a column whose cells are no values of the role that its name is usual for | is no candidate for it, unless it is the only one |
+| a span that says its text, which is not at its place | moved as UTF-16 units or by one; dropped: `bad_spans` |
+| a column of a usual name, with other cells than those of the role | no candidate, unless it is the only one |
 | a cell that its role refuses; inconsistent values in a row | dropped: `bad_ROLE`; `bad_row` |
 | a repeated id, in a column that the user named; in one that was detected | refused; ids are ignored, with a note |
 | a label not seen in training | refused by `refuse_unseen_labels`, with the first place of each |
