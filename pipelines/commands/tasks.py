@@ -206,7 +206,7 @@ def _kind(
     if kind is None:
         detected = detect(train, columns, form, several=several)
         kind, found = detected.kind, found | {role: list(names) for role, names in detected.columns.items()}
-        click.echo(printable(f"{train}: {kind}, as {detected.why}; --kind says otherwise"), err=True)
+        click.echo(printable(f"{train}: {kind}: {detected.why}; --kind says otherwise"), err=True)
     if kind == "regression" and (label := found.pop("label", None)):
         found.setdefault("score", label)
     return kind, found

@@ -48,21 +48,23 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
 
     for kind, role in (("tagging", "tags"), ("tagging", "spans")):
         if column := has(role):
-            beside = has("tokens") or (role == "spans" and has("text"))
-            if beside and column not in columns.get("label", ()):
-                return Detected(kind, {}, f"columns {beside!r} and {column!r}")
+            beside = "tokens" if has("tokens") else "text" if role == "spans" else ""
+            if beside and has(beside) and column not in columns.get("label", ()):
+                return Detected(kind, {}, f"{beside} from {has(beside)!r}, {role} from {column!r}")
     firsts = {f"{name}{number}" for name in ROLES["choices"].series if name for number in ("1", "_1")}
     if column := has("choices") or next((one for one in table.columns if one.casefold() in firsts), ""):
-        return Detected("choice", {}, f"column {column!r}")
+        return Detected("choice", {}, f"choices from {column!r}")
     if (slots := has("slots")) and (text := has("text")):
-        return Detected("slots", {}, f"columns {text!r} and {slots!r}")
+        return Detected("slots", {}, f"text from {text!r}, slots from {slots!r}")
     question, context, answers = map(has, ("question", "context", "answers"))
     if question and context and answers and answers not in columns.get("label", ()):
-        return Detected("reading", {}, f"columns {question!r}, {context!r} and {answers!r}")
+        return Detected(
+            "reading", {}, f"question from {question!r}, context from {context!r}, answers from {answers!r}"
+        )
     label = has("labels" if several else "label") or next(iter(columns.get("label", ())), "")
     text = has("text")
     if (score := has("score")) and not label:
-        return Detected("regression", {}, f"column {score!r}")
+        return Detected("regression", {}, f"score from {score!r}")
     if not label:
         flags = [column for column in flag_columns(table.columns, first) if column != text]
         shown = ", ".join(map(repr, flags))
@@ -82,7 +84,7 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
     numbers = {number for cell in cells if (number := _number(cell)) is not None}
     of_numbers = len(cells) > 0 and all(_number(cell) is not None for cell in cells)
     if of_numbers and (len(numbers) > _MANY_NUMBERS or any(not number.is_integer() for number in numbers)):
-        return Detected("regression", {"score": (label,)}, f"column {label!r} holds {len(numbers)} different numbers")
+        return Detected("regression", {"score": (label,)}, f"score from {label!r}: {len(numbers)} numbers")
     held = ", ".join(map(repr, columns.get("label", (label,))))
     count = len({unicodedata.normalize("NFC", str(cell).strip()) for cell in cells})
     counted = "" if several or len(cells) == _ROWS else f": {count:,} labels"

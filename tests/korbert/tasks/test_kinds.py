@@ -86,6 +86,16 @@ def test_a_set_is_of_its_own_kind(tmp_path: Path) -> None:
         (["comments,hate", "가,none", "나,hate"], False, "classification", "text from 'comments', label from 'hate'"),
         (["comments,label", "가,none", "나,hate"], False, "classification", "'comments', label from 'label': 2 labels"),
         (["문장,욕설,지역", "가,1,0", "나,0,0"], True, "classification", "text from '문장', label from '욕설', '지역'"),
+        (["text,entities", '가나,"[[0, 1, ""PS""]]"'], False, "tagging", "text from 'text', spans from 'entities'"),
+        (["tokens,tags", "가 나,O B-PS"], False, "tagging", "tokens from 'tokens', tags from 'tags'"),
+        (
+            ["질문,지문,정답", "어디?,배는 서울,서울"],
+            False,
+            "reading",
+            "question from '질문', context from '지문', answers from",
+        ),
+        (["text,choice1,choice2,label", "가,나,다,0"], False, "choice", "choices from 'choice1'"),
+        (["text,score", "가,0.5"], False, "regression", "score from 'score'"),
     ],
 )
 def test_what_a_file_is_taken_for(tmp_path: Path, lines: list[str], several: bool, kind: str, why: str) -> None:
