@@ -24,6 +24,7 @@ from tests.pipelines.service.started import started
 ROOT = Path(__file__).resolve().parent.parent
 READMES = ("README.md", "README.ko.md")
 PAGES = (*READMES, "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md", "docs/data.md", "docs/formats.md")
+PAGES = (*PAGES, "docs/exports.md")
 
 SERVED = "http://localhost:8000"
 

@@ -99,7 +99,10 @@ def found(form: Form, lines: Sequence[str]) -> Form:
     """The format of a text file that begins with these lines. form: by its ending, which content may correct."""
     first = next(filter(str.strip, lines), "")
     if form in ("tsv", "auto") and first.startswith("## "):
-        return "klue-ner"
+        if tagged.are_characters(lines):
+            return "klue-ner"
+        if _is_conll(lines):
+            return "conll"
     if form == "csv" and "\t" in first and not set(",;") & set(first):
         return "tsv"
     if form == "json" and first.lstrip().startswith("{") and jsons.holds_lines(lines):
@@ -142,5 +145,5 @@ def _is_conll(lines: Sequence[str]) -> bool:
     last = max((number for number, line in enumerate(lines) if line.strip()), default=0)
     ends_inside = any(not line.strip() for line in lines[:last])
     delimiter = "\t" if any("\t" in line for line in filled) else None
-    widths = {len(line.split(delimiter)) for line in filled if not line.startswith("# ")}
+    widths = {len(line.split(delimiter)) for line in filled if not line.startswith(("# ", "## ", ";", "$"))}
     return ends_inside and len(widths) == 1 and min(widths) > 1

@@ -99,7 +99,10 @@ def nested_columns(record: Mapping[str, Any], before: str = "") -> Iterator[str]
 
 
 def _table(text: TextFile, form: str, unit: str, found: Callable[[], _Found]) -> Table:
-    first = list(islice(found(), _LOOKED_AT))
+    def objects_of() -> _Found:
+        return ((number, _object_of(value)) for number, value in found())
+
+    first = list(islice(objects_of(), _LOOKED_AT))
     objects = [value for _, value in first if isinstance(value, dict)]
     if not objects:
         what = f", {unit} {first[0][0]}: {fault_of(first[0][1]).what}" if first else ": holds no row"
@@ -107,13 +110,19 @@ def _table(text: TextFile, form: str, unit: str, found: Callable[[], _Found]) ->
     columns = tuple(dict.fromkeys(chain.from_iterable(map(nested_columns, objects))))
 
     def read(wanted: Sequence[str]) -> Records:
-        for number, value in found():
+        for number, value in objects_of():
             if isinstance(value, dict):
                 yield number, [cell_of(value, column) for column in wanted]
             else:
                 yield number, fault_of(value)
 
-    return Table(columns, form, text.encoding, unit, read, found)
+    return Table(columns, form, text.encoding, unit, read, objects_of)
+
+
+def _object_of(value: Any) -> Any:
+    """Of spaCy's pairs of a text and its labels, ["..", {"entities": [..]}], one object; other values unchanged."""
+    is_pair = isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], dict)
+    return {"text": value[0], **value[1]} if is_pair else value
 
 
 def _lines(text: TextFile) -> _Found:

@@ -4,14 +4,16 @@ A row is a sentence. Its place is its first line.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, pairwise
 from typing import Any
 
 from korbert.errors import CorpusError
 from korbert.records.table import Fault, Records, Table, TextFile
 
-__all__ = ["read_conll", "read_conllu", "read_klue_entities"]
+__all__ = ["are_characters", "read_conll", "read_conllu", "read_klue_entities"]
 
 _DOCUMENT = "-DOCSTART-"
+_LOOKED_AT = 1_000  # sentences that tell what the columns are
 _CONLLU = (
     "tokens",
     "lemma",
@@ -33,27 +35,78 @@ class _Malformed(ValueError):
 def read_conll(text: TextFile) -> Table:
     """`tokens` are the first column, `tags` the last; each has a name by its number, too: 1, 2, ...
 
-    Columns are separated by tabs if the first line of a token has one, else by white space. Lines of -DOCSTART- and,
-    where they have not as many columns, those that begin with # are no tokens.
+    Columns are separated by tabs if the first line of a token has one, else by white space. A first column that counts
+    the words or eojeol of every sentence holds no tokens: those are in the second. No tokens are
+
+    - lines of -DOCSTART-,
+    - lines that begin with # and do not have as many columns, or whose first column begins with "# " or "## ",
+    - the sentence and its marked form at the head of each block: `; ...` and `$...`, or several of `## ...` (KMOU).
     """
-    first = next((line for _, lines in _blocks(text) for line in lines if not line.startswith(("#", _DOCUMENT))), "")
+    head = [lines for _, lines in islice(_blocks(text), _LOOKED_AT)]
+    is_marked = all(len(lines) > 1 and lines[0][0] == ";" and lines[1][0] == "$" for lines in head)
+    is_headed = all(lines[0].startswith("## ") for lines in head)
+
+    def inner(lines: Sequence[str]) -> Sequence[str]:
+        if is_marked:
+            return lines[2:]
+        first = next((place for place, line in enumerate(lines) if not line.startswith("## ")), len(lines))
+        return lines[first:] if is_headed else lines
+
+    first = next((line for lines in map(inner, head) for line in lines if not line.startswith(("#", _DOCUMENT))), "")
     delimiter = "\t" if "\t" in first else None
     width = len(first.split(delimiter))
     if width < 2:
         raise CorpusError(f"{text.path}: one column ({first[:40]!r}) where token and tag belong: set form or mend it")
+
+    def tokens(lines: Sequence[str]) -> list[list[str]]:
+        """The columns of each token."""
+        rows = []
+        for line in inner(lines):
+            fields = line.split(delimiter)
+            is_comment = line[0] == "#" and (len(fields) != width or fields[0].startswith(("# ", "## ")))
+            if not is_comment and not line.startswith(_DOCUMENT):
+                rows.append(_of_width(fields, width, line))
+        return rows
+
+    is_counted = _counts_words(tokens, head)
+    if is_counted and width < 3:
+        raise CorpusError(
+            f"{text.path}: the first column counts words ({first[:40]!r}), and one is left where token and tag belong:"
+            " add the other"
+        )
     numbers = [str(number) for number in range(1, width + 1)]
 
     def sentence(lines: Sequence[str]) -> _Sentence | None:
-        rows = []
-        for line in lines:
-            fields = line.split(delimiter)
-            if line.startswith(_DOCUMENT) or (line.startswith("#") and len(fields) != width):
-                continue
-            rows.append(_of_width(fields, width, line))
-        columns = [list(column) for column in zip(*rows, strict=True)]
-        return {"tokens": columns[0], "tags": columns[-1]} | dict(zip(numbers, columns, strict=True)) if rows else None
+        columns = [list(column) for column in zip(*tokens(lines), strict=True)]
+        if not columns:
+            return None
+        return {"tokens": columns[int(is_counted)], "tags": columns[-1]} | dict(zip(numbers, columns, strict=True))
 
-    return _table(text, "CoNLL", ("tokens", "tags", *numbers), sentence)
+    form = "CoNLL with a column that counts words" if is_counted else "CoNLL"
+    return _table(text, form, ("tokens", "tags", *numbers), sentence)
+
+
+def _counts_words(tokens: Callable[[Sequence[str]], list[list[str]]], head: Sequence[Sequence[str]]) -> bool:
+    """Whether the first column of every sentence counts from 0 or 1: words, or eojeol of several words."""
+    counted = False
+    for lines in head:
+        try:
+            column = [fields[0] for fields in tokens(lines)]
+        except _Malformed:
+            continue
+        if not all(number.isdecimal() for number in column):
+            return False
+        numbers = [int(number) for number in column]
+        if numbers and (numbers[0] > 1 or any(after - before not in (0, 1) for before, after in pairwise(numbers))):
+            return False
+        counted = counted or len(set(numbers)) > 1
+    return counted
+
+
+def are_characters(lines: Sequence[str]) -> bool:
+    """Whether all lines but those that begin with "## " hold a character and its tag, as KLUE's entities do."""
+    pairs = [line.split("\t") for line in lines if line.strip() and not line.startswith("## ")]
+    return all(len(pair) == 2 and len(pair[0]) == 1 for pair in pairs)
 
 
 def read_klue_entities(text: TextFile) -> Table:
@@ -63,10 +116,12 @@ def read_klue_entities(text: TextFile) -> Table:
     """
 
     def sentence(lines: Sequence[str]) -> _Sentence | None:
-        comments = [line for line in lines if line.startswith("##")]
-        rows = [_of_width(line.split("\t"), 2, line) for line in lines if not line.startswith("##")]
+        comments = [line for line in lines if line.startswith("## ")]
+        rows = [_of_width(line.split("\t"), 2, line) for line in lines if not line.startswith("## ")]
         if not rows:
             return None
+        if long := [token for token, _ in rows if len(token) != 1]:
+            raise _Malformed(f"token {long[0]!r:.40} where KLUE has one character: form conll reads words")
         name, _, marked = comments[-1].removeprefix("##").strip().partition("\t") if comments else ("", "", "")
         tokens, tags = ([*column] for column in zip(*rows, strict=True))
         return {"id": name, "text": "".join(tokens), "tokens": tokens, "tags": tags, "marked": marked}

@@ -46,11 +46,14 @@ class Predictor(TextEncoder[Model]):
     def predict(self, given: Any) -> Any:
         """Predicts one text, pair of texts or row, or a list for many, in order.
 
-        given: a string, a tuple of two, or a mapping by role ({"text": .., "choices": [..]}); or an iterable of these.
-        Raises SettingsError for anything else, ModelError if the model's scores are NaN.
+        given: a string, a tuple of two, or a mapping by role ({"text": .., "choices": [..]}); or an iterable of these,
+        also a table of pandas with a column for each role. Raises SettingsError for anything else, ModelError if the
+        model's scores are NaN.
         """
         if isinstance(given, str | Mapping) or _is_pair(given):
             return self._predict([self.row(given)])[0]
+        if hasattr(given, "iloc") and hasattr(given, "columns"):  # it iterates over the names of its columns
+            given = given.to_dict("records")
         if isinstance(given, bytes) or not isinstance(given, Iterable):
             raise SettingsError(f"{given!r:.40}: give a text, a pair of texts, a row, or a list of these")
         return self.predict_rows([self.row(one, f"[{place}]") for place, one in enumerate(given)])

@@ -1,5 +1,7 @@
 """Gold answers in rows of korbert.tasks.files."""
 
+import unicodedata
+
 from korbert.tasks.files import Row, cells
 from korbert.tasks.questions import Answer
 
@@ -24,13 +26,14 @@ def right_answers(row: Row) -> list[Answer]:
     right = []
     for text, start in given:
         context = row["context"]
+        spelled = [text, *(unicodedata.normalize(form, text) for form in ("NFC", "NFD"))]  # macOS writes NFD
         if start is None:
-            text = text.strip()
-            start = context.find(text)
+            spelled = [one.strip() for one in spelled]
+            start, text = next(((context.find(one), one) for one in spelled if one in context), (-1, text.strip()))
             if start < 0:
                 raise ValueError(f"the context has no {text!r:.60}")
-        answer = Answer(text, start)
-        if (there := context[slice(*answer.span)]) != text:
-            raise ValueError(f"the context has {there!r:.60} at {start}, the answer is {text!r:.60}")
-        right.append(answer)
+        there = {one: context[start : start + len(one)] for one in spelled}
+        if not (fitting := [one for one in spelled if there[one] == one]):
+            raise ValueError(f"the context has {there[text]!r:.60} at {start}, the answer is {text!r:.60}")
+        right.append(Answer(fitting[0], start))
     return right

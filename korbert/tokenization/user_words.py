@@ -16,8 +16,9 @@ def read_user_words(path: Path) -> tuple[UserWord, ...]:
     """The words of a UTF-8 file, in its order. A line is form, tab, part of speech (default NNP), tab, score (default
     0). Blank lines and lines that begin with # are skipped.
 
-    Raises CorpusError, naming file and line, for bytes that are not UTF-8, a line of more than three fields, a form
-    with spaces, an unknown part of speech, a score that is no number, and a repeated form and tag.
+    Raises CorpusError, naming file and line, for bytes that are not UTF-8, a line of more than three fields or with
+    commas instead of tabs, a form with spaces, an unknown part of speech, a score that is no number, and a repeated
+    form and tag.
     """
     lines: dict[tuple[str, str], int] = {}
     words: list[UserWord] = []
@@ -49,6 +50,8 @@ def _text(path: Path) -> str:
 
 def _word(line: str, place: str) -> UserWord:
     fields = [field.strip() for field in line.split("\t")]
+    if len(fields) == 1 and "," in line:  # one word to Kiwi, which no text has
+        raise CorpusError(f"{place}: commas in {line.strip()!r}, where tabs separate the fields: {_FORMAT}")
     if len(fields) > len(UserWord.model_fields):
         raise CorpusError(f"{place}: {len(fields)} fields between tabs in {line!r}: {_FORMAT}")
     try:

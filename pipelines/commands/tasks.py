@@ -172,7 +172,7 @@ def _pipeline(
     else:
         files = {"train": train, "valid": valid, "test": test}
         section |= {name: _pattern(path) for name, path in files.items() if path} | {"form": form}
-        kind, columns = _kind(train, kind, columns, form)
+        kind, columns = _kind(train, kind, columns, form, several=plain["several"])
     numbers = {"learning_rates": list(rates), "validation_share": valid_share, "seeds": list(range(seeds or 0))}
     found = {"kind": kind, "columns": columns, **numbers, **plain}
     section |= {key: value for key, value in found.items() if value}
@@ -197,16 +197,16 @@ def _by_role(text: str | None, pair: str | None, label: str | None, others: Sequ
 
 
 def _kind(
-    train: Path, kind: str | None, columns: Mapping[str, list[str]], form: Any
+    train: Path, kind: str | None, columns: Mapping[str, list[str]], form: Any, *, several: bool
 ) -> tuple[str, dict[str, list[str]]]:
     """The kind of task, and its columns by role. An inferred kind is reported on standard error."""
     from korbert.tasks.kinds.detecting import detect
 
     found = dict(columns)
     if kind is None:
-        detected = detect(train, columns, form)
+        detected = detect(train, columns, form, several=several)
         kind, found = detected.kind, found | {role: list(names) for role, names in detected.columns.items()}
-        click.echo(printable(f"{train}: {kind}, as {detected.why}; --kind says otherwise"), err=True)
+        click.echo(printable(f"{train}: {kind}: {detected.why}; --kind says otherwise"), err=True)
     if kind == "regression" and (label := found.pop("label", None)):
         found.setdefault("score", label)
     return kind, found

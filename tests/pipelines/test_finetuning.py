@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 
@@ -75,6 +76,10 @@ def test_labels_of_texts(learn: Callable[..., Path]) -> None:
     model = korbert.load(folder, "cpu")
     assert isinstance(model, Predictor)
     assert [found["label"] for found in model.predict(TEXTS)] == MOODS
+    table = pd.DataFrame({"text": TEXTS, "number": range(len(TEXTS))})
+    assert [found["label"] for found in model.predict(table)] == MOODS
+    with pytest.raises(SettingsError, match=r"\[0\]: has no text: this model takes"):
+        model.predict(pd.DataFrame({"문장": TEXTS}))
     found = model.predict(TEXTS[0])
     assert sum(found["probabilities"].values()) == pytest.approx(1)
     assert list(found["probabilities"]) == ["긍정", "부정"]

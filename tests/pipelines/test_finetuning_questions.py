@@ -106,7 +106,7 @@ def scores(folder: Path, name: str) -> dict[str, Any]:
 
 def test_ten_questions_of_a_table(learn: Callable[..., Path], tmp_path: Path) -> None:
     path = table(tmp_path / "mine.csv")
-    assert detect(path, {})[::2] == ("reading", "columns '질문', '지문' and '정답'")
+    assert detect(path, {})[::2] == ("reading", "question from '질문', context from '지문', answers from '정답'")
     folder = learn(dict.fromkeys(("train", "valid", "test"), path), precision="fp32")
     assert scores(folder, "pretrained") == {
         "f1": 1.0, "exact_match": 1.0, "has_answer_f1": 1.0, "no_answer_accuracy": 1.0,

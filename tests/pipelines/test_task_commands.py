@@ -53,7 +53,7 @@ def test_from_a_csv_file_to_a_model_in_one_command(here: Path, model: str, capsy
                "--output", "models/mood", *QUICK]  # fmt: skip
     assert _run(*command) == 0
     shown = capsys.readouterr()
-    assert "my.csv: classification, as column '느낌' holds labels; --kind says otherwise" in shown.err
+    assert "my.csv: classification: text from '후기', label from '느낌': 2 labels; --kind says otherwise" in shown.err
     assert "mood accuracy, this model" in shown.out
     assert json.loads(Path("models/mood/scores.json").read_text())["counts"]["test"] == 10
     assert (here / "models/mood/report.html").is_file()
@@ -84,7 +84,7 @@ def test_from_a_file_of_entities_to_a_model(here: Path, model: str, capsys: pyte
     Path("ner.jsonl").write_text("\n".join(json.dumps(line, ensure_ascii=False) for line in lines), encoding="utf-8")
     files = [word for part in ("train", "valid", "test") for word in (f"--{part}", "ner.jsonl")]
     assert _run("finetune", model, *files, "--output", "ner", *QUICK, "--epochs", "80") == 0
-    assert "tagging, as columns 'text' and 'entities'" in capsys.readouterr().err
+    assert "tagging: text from 'text', spans from 'entities'" in capsys.readouterr().err
     tagged = korbert.load("ner", "cpu").tag(list(words))
     assert [[one["text"] for one in found] for found in tagged] == [[word] for word in words.values()]
     Path("new.txt").write_text("서울에 갔다\n", encoding="utf-8")
@@ -108,8 +108,8 @@ def _numbers(path: Path) -> None:
 @pytest.mark.parametrize(
     ("write", "name", "kind"),
     [
-        (_choices, "choices.jsonl", "choice, as column 'choices'"),
-        (_numbers, "numbers.tsv", "regression, as column 'label' holds 5 different numbers"),
+        (_choices, "choices.jsonl", "choice: choices from 'choices'"),
+        (_numbers, "numbers.tsv", "regression: score from 'label': 5 numbers"),
     ],
 )
 def test_the_kind_is_found_from_the_columns(

@@ -8,21 +8,33 @@ import ast
 import io
 import json
 import math
+import re
 import tokenize
+import unicodedata
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 __all__ = [
     "Answer",
+    "QuotedSpan",
     "Span",
+    "Unclear",
     "answers",
+    "bio_tags",
     "choices",
+    "distinct_labels",
+    "flagged",
     "is_empty",
+    "is_flag",
     "label",
     "labels",
+    "placed",
     "score",
     "slots",
     "spans",
+    "starts",
+    "tags",
     "text",
     "truth",
     "words",
@@ -31,12 +43,25 @@ __all__ = [
 _NAMES = {dict: "an object", list: "a list", float: "a number with a fraction", bool: "a truth value", int: "a number"}
 
 
+class Unclear(ValueError):
+    """A cell that says that the whole file means something else than the role."""
+
+
 class Span(NamedTuple):
     """A labelled part of a text: half-open, in characters."""
 
     start: int
     end: int
     label: str
+
+
+class QuotedSpan(NamedTuple):
+    """A span as a tool counts it, with the text that it stands for; `placed` finds the characters."""
+
+    start: int
+    end: int
+    label: str
+    text: str
 
 
 class Answer(NamedTuple):
@@ -72,7 +97,24 @@ def text(cell: Any) -> str:
 
 
 def label(cell: Any) -> str:
-    """A label, stripped. Numbers and truth values are spelled as in CSV: 1, 2.5, True."""
+    """A label, stripped, in NFC. Numbers and truth values are spelled as in CSV: 1, 2.5, True.
+
+    A list of one label, as doccano writes it, is that label.
+    """
+    given = _list_in(cell) if isinstance(cell, str) else [cell] if isinstance(cell, dict) and cell else cell
+    if not isinstance(given, list):
+        return unicodedata.normalize("NFC", _spelled(cell))
+    if any(isinstance(part, list) for part in given):
+        raise ValueError("is a list of lists, not a label")
+    names = [label(name) for part in given for name in _chosen(part)]
+    if not names:
+        raise ValueError("is a list without a label")
+    if len(names) > 1:
+        raise Unclear(f"is a list of {len(names)} labels: use --several, for any number of labels")
+    return names[0]
+
+
+def _spelled(cell: Any) -> str:
     if isinstance(cell, bool):
         return str(cell)
     if isinstance(cell, float):
@@ -81,13 +123,62 @@ def label(cell: Any) -> str:
 
 
 def labels(cell: Any) -> list[str]:
-    """Labels from a list, or a string: of a list, or of labels separated by | or else commas. May be empty."""
+    """Labels from a list, or a string: of a list, or of labels separated by | or else commas. May be empty.
+
+    An object names each label with 0 or 1, or holds a list of `choices` (Label Studio).
+    """
     given = _list_in(cell) if isinstance(cell, str) else cell
     if given is None and isinstance(cell, str):
         given = [part for part in cell.split("|" if "|" in cell else ",") if part.strip()]
     if not isinstance(given, list):
-        given = [cell]
-    return [label(part) for part in given]
+        given = [given]
+    return [label(name) for part in given for name in _chosen(part)]
+
+
+def _chosen(part: Any) -> list[Any]:
+    """The labels of a part of a list: of the object {"choices": [..]} or {"기쁨": 1, "슬픔": 0}, or itself."""
+    if not isinstance(part, dict):
+        return [part]
+    if isinstance(choices := part.get("choices"), list):
+        return choices
+    return flagged(part, list(part.values()))
+
+
+def is_flag(cell: Any) -> bool:
+    """Whether a cell is 0 or 1, or a truth value, also as spelled in CSV."""
+    return str(cell).strip().lower() in _FLAGS
+
+
+def flagged(names: Iterable[str], flags: Sequence[Any]) -> list[str]:
+    """The names whose flags are set."""
+    for flag in flags:
+        if not is_flag(flag):
+            raise ValueError(f"has {_shown(flag)} where 0 or 1 says whether the label holds")
+    held = [name for name, flag in zip(names, flags, strict=True) if _FLAGS[str(flag).strip().lower()]]
+    return [unicodedata.normalize("NFC", name.strip()) for name in held]
+
+
+_FLAGS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
+
+
+def distinct_labels(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
+    """The labels of all rows of a file, where lists of 0 and 1 give labels by position: [0, 1, 0] is "1".
+
+    Those are lists of one length, two or more, in all rows. Raises ValueError for other lists that repeat a label, and
+    for lists of two that could be either: [0, 1] in all rows.
+    """
+    lists = [value for value in values if value]
+    width = len(lists[0]) if lists else 0
+    if width > 1 and all(len(value) == width and all(map(is_flag, value)) for value in lists):
+        if width == 2 and all(value == lists[0] and value[0] != value[1] for value in lists):
+            raise ValueError(f"the labels of all rows are {lists[0]}: write the names of the labels")
+        return [value and flagged(map(str, range(width)), value) for value in values]
+    for value in lists:
+        if len(set(value)) < len(value):
+            raise ValueError(
+                f"the labels {_shown(value)} repeat one: write each label once, or 0 and 1 for all labels in every row"
+            )
+    return values
 
 
 def score(cell: Any) -> float:
@@ -119,6 +210,37 @@ def words(cell: Any) -> list[str]:
     return [_part(text, part, place) for place, part in enumerate(given)]
 
 
+def tags(cell: Any) -> list[str]:
+    """As `words`, in NFC."""
+    return [unicodedata.normalize("NFC", tag) for tag in words(cell)]
+
+
+_BIO = (
+    r"(?P<place>[BI])-(?P<label>.+)",
+    r"(?P<place>[BI])_(?P<label>.+)",
+    r"(?P<label>.+)-(?P<place>[BI])",
+    r"(?P<label>.+)_(?P<place>[BI])",
+)
+
+
+def bio_tags(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
+    """The tags of a file, where they are BIO in another spelling as O, B-LABEL and I-LABEL; others unchanged.
+
+    Known are B_PER, PER-B and PER_B, if all tags are spelled alike, and - instead of O.
+    """
+    given = {tag for tags in values if tags for tag in tags}
+    outside = "-" if "O" not in given else "O"
+    for spelling in _BIO:
+        found = {tag: re.fullmatch(spelling, tag) for tag in given - {outside}}
+        begins = any(match and match["place"] == "B" for match in found.values())
+        if all(found.values()) and (begins or spelling == _BIO[0]):
+            known = {tag: f"{match['place']}-{match['label']}" for tag, match in found.items() if match} | {
+                outside: "O"
+            }
+            return [tags and [known[tag] for tag in tags] for tags in values]
+    return values
+
+
 def choices(cell: Any) -> list[str]:
     """Two or more non-empty texts, from a list or a string of one. Trailing empty cells are ignored."""
     given = _list_in(cell) if isinstance(cell, str) else cell
@@ -132,13 +254,18 @@ def choices(cell: Any) -> list[str]:
 
 
 def answers(cell: Any) -> list[Answer]:
-    """Answers to a question: a text, a list of texts, or SQuAD's text and answer_start. An empty list is no answer."""
+    """Answers to a question: a text, a list of texts, or SQuAD's text and answer_start. Empty ones are left out."""
     given = _list_in(cell) if isinstance(cell, str) else _objects(cell)
     if given is None or type(given) is int:
         given = [cell]
     if not isinstance(given, list):
         raise ValueError(f"is {_shown(cell)}, not answers")
-    return [_part(_answer, part, place) for place, part in enumerate(given)]
+    kept = [(place, part) for place, part in enumerate(given) if not is_empty(_text_of(part))]
+    return [_part(_answer, part, place) for place, part in kept]
+
+
+def _text_of(answer: Any) -> Any:
+    return answer.get("text", 0) if isinstance(answer, dict) else answer
 
 
 def _answer(part: Any) -> Answer:
@@ -160,26 +287,75 @@ def slots(cell: Any) -> dict[str, str | None]:
             given = None
     if not isinstance(given, dict) or any(map(is_empty, given)):
         raise ValueError(f"is {_shown(cell)}, not an object of descriptions and values")
-    return {name: None if is_empty(value) else _part(label, value, name) for name, value in given.items()}
+    return {name: None if is_empty(value) else _part(_spelled, value, name) for name, value in given.items()}
 
 
-def spans(cell: Any) -> list[Span]:
-    """Labelled parts of a text, in order: objects with start, end and label, or lists of these three."""
+def starts(cell: Any) -> list[int]:
+    """The first characters of the answers: a number, also as text, or a list of them; -1 where there is none."""
+    given = _list_in(cell) if isinstance(cell, str) else cell
+    given = given if isinstance(given, list) else [cell]
+    numbers = [score(part) for part in given]
+    if not all(number.is_integer() and number >= -1 for number in numbers):
+        raise ValueError(f"is {_shown(cell)}, not a character from 0")
+    return [int(number) for number in numbers]
+
+
+def spans(cell: Any) -> list[Span | QuotedSpan]:
+    """Labelled parts of a text, in order: objects with start, end and label, or lists of these three.
+
+    Keys are start, end, label, or start_offset, end_offset, labels (a list of one), type. An object with `text` becomes
+    a QuotedSpan.
+    """
     given = _list_in(cell) if isinstance(cell, str) else _objects(cell)
     if not isinstance(given, list):
         raise ValueError(f"is {_shown(cell)}, not a list of spans")
     return sorted(_part(_span, part, place) for place, part in enumerate(given))
 
 
-def _span(part: Any) -> Span:
+def _span(part: Any) -> Span | QuotedSpan:
+    quoted = None
     if isinstance(part, dict):
-        part = [part.get("start"), part.get("end"), part.get("label", part.get("type"))]
+        start, end = part.get("start", part.get("start_offset")), part.get("end", part.get("end_offset"))
+        names, quoted = part.get("label", part.get("labels", part.get("type"))), part.get("text")
+        part = [start, end, names]
     if not isinstance(part, list) or len(part) != 3 or is_empty(part[2]):
         raise ValueError(f"is {_shown(part)}, not start, end and label")
     start, end = part[:2]
     if type(start) is not int or type(end) is not int or not 0 <= start < end:
         raise ValueError(f"is {_shown(part)}, where start and end are no characters from 0 in order")
-    return Span(start, end, label(part[2]))
+    name = label(part[2])
+    return Span(start, end, name) if not isinstance(quoted, str) else QuotedSpan(start, end, name, quoted)
+
+
+def placed(text: str, spans: Sequence[Span | QuotedSpan]) -> list[Span]:
+    """Spans in characters of the text. Those with a text of their own have to stand for it, in NFC.
+
+    If they do not, their offsets are taken as UTF-16 units, as in a browser, or their end as that of the last
+    character; ValueError if that does not fit either.
+    """
+    result = []
+    for span in spans:
+        if isinstance(span, QuotedSpan):
+            start, end, name, quoted = span
+            units = _from_utf16(text, start), _from_utf16(text, end)
+            alike = [pair for pair in ((start, end), units, (start, end + 1)) if _same(text[slice(*pair)], quoted)]
+            if not alike:
+                there = _shown(text[start:end])
+                raise ValueError(f"has {name} at [{start}, {end}), where the text has {there}, not {_shown(quoted)}")
+            span = Span(*alike[0], name)
+        result.append(span)
+    return result
+
+
+def _from_utf16(text: str, units: int) -> int:
+    """The number of characters that so many UTF-16 units are, from the start of the text."""
+    return len(text.encode("utf-16-le", "surrogatepass")[: 2 * units].decode("utf-16-le", "ignore"))
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two texts are the same in NFC, whatever their white space: some tools write a line end as a space."""
+    plain = (re.sub(r"\s", " ", unicodedata.normalize("NFC", text)) for text in (one, other))
+    return next(plain) == next(plain)
 
 
 def _part(value: Any, part: Any, place: int | str) -> Any:

@@ -2,38 +2,54 @@
 
 import difflib
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
+from korbert.records.table import Fault, Table
+from korbert.tasks.files.cells import is_empty, is_flag
 from korbert.tasks.files.roles import Role
 
-__all__ = ["Given", "choose_columns", "columns_of"]
+__all__ = ["Cells", "Given", "choose_columns", "columns_of", "first_cells", "flag_columns"]
+
+_LOOKED_AT = 100  # records whose cells tell which role a column may hold
 
 Given = Mapping[str, str | Sequence[str]]
 """Role -> its column, or its columns in order."""
 
 
-def choose_columns(
-    roles: Sequence[Role], present: Sequence[str], given: Given, file: str
-) -> dict[str, tuple[str, ...]]:
-    """Role -> its columns, one unless they are a series. Optional roles may be left out.
+Cells = Mapping[str, Sequence[Any]]
+"""Column -> its cells in the first records that are not empty."""
 
-    present: the columns of the file. Raises CorpusError, which lists them, for a missing or duplicate column, for a
-    role with no or several candidate columns, and for a column whose name is usual for two roles; SettingsError for a
-    role in `given` that is not in `roles`.
+
+def choose_columns(
+    roles: Sequence[Role], present: Sequence[str], given: Given, file: str, cells: Cells | None = None
+) -> dict[str, tuple[str, ...]]:
+    """Role -> its columns, one unless they are a series or flags. Optional roles may be left out.
+
+    present: the columns of the file. cells: of its first records; columns with other cells than those of a role are no
+    candidates for it. Raises CorpusError, which lists them, for a missing or duplicate column, for a role with no or
+    several candidate columns, and for a column whose name is usual for two roles; SettingsError for a role in `given`
+    that is not in `roles`.
     """
     chosen: dict[str, tuple[str, ...]] = {}
     for name, columns in given.items():
         if name not in {role.name for role in roles}:
             raise SettingsError(f"no role {name!r} among {', '.join(role.name for role in roles)}")
-        chosen[name] = (columns,) if isinstance(columns, str) else tuple(columns)
-        for column in chosen[name]:
-            _refuse_absent(column, name, present, file)
+        named = (columns,) if isinstance(columns, str) else tuple(columns)
+        chosen[name] = tuple(_found(column, name, present, file) for column in named)
     taken = {column for columns in chosen.values() for column in columns}
     free = [column for column in present if column not in taken]
     for role in roles:
-        if role.name not in chosen and (columns := _usual(role, free, file)):
+        if role.name not in chosen and (columns := _usual(role, free, file, cells)):
             chosen[role.name] = columns
+    for role in roles:
+        if role.required and role.name not in chosen and role.flags:
+            taken = {column for columns in chosen.values() for column in columns}
+            if len(columns := flag_columns([column for column in free if column not in taken], cells or {})) > 1:
+                chosen[role.name] = columns
     missing = [role for role in roles if role.required and role.name not in chosen]
     if missing:
         what = " and ".join(f"{role.name} ({', '.join(role.names[:3])}, ...)" for role in missing)
@@ -45,14 +61,50 @@ def choose_columns(
     return {role.name: chosen[role.name] for role in roles if role.name in chosen}
 
 
-def columns_of(role: Role, present: Iterable[str]) -> tuple[str, ...]:
-    """The columns with a usual name of the role; several if ambiguous."""
-    names = {_plain(name) for name in role.names}
-    return tuple(column for column in present if _plain(column) in names)
+def first_cells(table: Table) -> dict[str, list[Any]]:
+    """Column -> its cells in the first records that are not empty."""
+    found: dict[str, list[Any]] = {column: [] for column in table.columns}
+    for _, record in islice(table.read(table.columns), _LOOKED_AT):
+        for column, cell in zip(table.columns, () if isinstance(record, Fault) else record, strict=False):
+            if not is_empty(cell):
+                found[column].append(cell)
+    return found
 
 
-def _usual(role: Role, free: Sequence[str], file: str) -> tuple[str, ...]:
-    found = columns_of(role, free)
+def columns_of(role: Role, present: Iterable[str], cells: Cells | None = None) -> tuple[str, ...]:
+    """The columns that may hold the role; several if ambiguous.
+
+    They have a usual name, and, if `cells` are given, a cell that is a value of the role, or no cell to tell.
+    """
+    present = tuple(present)
+    named = tuple(column for column in present if _plain(column) in map(_plain, role.names))
+    if cells is None:
+        return named
+    fitting = tuple(column for column in named if _fits(role, cells.get(column, ())))
+    if fitting := fitting or tuple(column for column in named if not cells.get(column)):
+        return fitting
+    alike = tuple(column for column in present if _plain(column) in role.alike and _fits(role, cells.get(column, ())))
+    return alike or (named if role.required else ())
+
+
+def flag_columns(present: Iterable[str], cells: Cells) -> tuple[str, ...]:
+    """The columns that hold 0 and 1, or truth values, and nothing else."""
+    return tuple(column for column in present if cells.get(column) and all(map(is_flag, cells[column])))
+
+
+def _fits(role: Role, cells: Iterable[Any]) -> bool:
+    """Whether a cell is a value of the role, and holds something."""
+    for cell in cells:
+        try:
+            if role.value(cell) not in ([], {}):
+                return True
+        except ValueError:
+            continue
+    return False
+
+
+def _usual(role: Role, free: Sequence[str], file: str, cells: Cells | None) -> tuple[str, ...]:
+    found = columns_of(role, free, cells)
     if len(found) > 1:
         raise CorpusError(f"{file}: column {' or '.join(map(repr, found))} may hold {role.name}: say which one it is")
     return found or next(filter(None, (_series(beginning, free) for beginning in role.series)), ())
@@ -68,15 +120,17 @@ def _series(beginning: str, free: Sequence[str]) -> tuple[str, ...]:
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[\s_-]+", "_", name.strip()).casefold()
+    return re.sub(r"[\s_-]+", "_", unicodedata.normalize("NFC", name).strip()).casefold()
 
 
-def _refuse_absent(column: str, role: str, present: Sequence[str], file: str) -> None:
-    if (count := present.count(column)) == 1:
-        return
-    if count:
+def _found(column: str, role: str, present: Sequence[str], file: str) -> str:
+    """The column of that name, which may be spelled in another normal form (macOS writes NFD)."""
+    alike = [name for name in present if unicodedata.normalize("NFC", name) == unicodedata.normalize("NFC", column)]
+    if len(alike) == 1:
+        return alike[0]
+    if alike:
         raise CorpusError(
-            f"{file}: {count} columns are called {column!r}, the one for {role}: give them names of their own"
+            f"{file}: {len(alike)} columns are called {column!r}, the one for {role}: give them names of their own"
         )
     near = difflib.get_close_matches(column, [name for name in present if name], 1, 0.3)
     hint = f": did you mean {near[0]!r}?" if near else ": name one of these"

@@ -1,6 +1,6 @@
 """Roles: the fields that a task needs in a row, their usual column names, and how cells are parsed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,27 +13,64 @@ __all__ = ["ROLES", "Role"]
 class Role:
     """A field that a task needs in a row.
 
-    names: usual column names; case is ignored, and spaces and hyphens equal underscores.
+    names: usual column names, in NFC; case is ignored, and spaces and hyphens equal underscores.
     value: parses a non-empty cell, or raises ValueError with the fault ("is a list, not a text").
     required: a file without its column is refused, and a row whose cell is empty is dropped.
-    may_be_empty: an empty cell of a required role is None, and its row is kept.
+    empty: the value of an empty cell of a required role, whose row is kept then; absent: its row is dropped.
     unique: no two rows have the same value.
     series: prefixes of numbered columns that hold it together: "choice" for choice1, choice_2; then
     `value` receives the list of their cells.
+    alike: names of columns that hold it if their cells cannot be anything else: spans in `label`.
+    flags: it may be held by several columns of 0 and 1, each named for what it says.
+    complete: changes a row whose roles are all parsed; returns a remark for people, which is counted. ValueError drops
+    the row.
+    settle: converts the values of all rows of a file (None: without one), which are understood together. ValueError
+    refuses the file.
     """
 
     name: str
     names: tuple[str, ...]
     value: Callable[[Any], Any] = cells.text
     required: bool = True
-    may_be_empty: bool = False
+    empty: Callable[[], Any] | None = None
     unique: bool = False
     series: tuple[str, ...] = ()
+    alike: tuple[str, ...] = ()
+    flags: bool = False
+    complete: Callable[[dict[str, Any]], str | None] | None = None
+    settle: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+
+
+def _place_spans(row: dict[str, Any]) -> str | None:
+    text, spans = row.get("text"), row.get("spans")
+    if text is None or spans is None:
+        return None
+    row["spans"] = cells.placed(text, spans)
+    counted = max((span.end for span in spans if isinstance(span, cells.Span)), default=0)
+    return _DOUBTFUL if any(char > "\uffff" for char in text[:counted]) else None
+
+
+_DOUBTFUL = (
+    "have spans behind characters above U+FFFF (emoji), and no text of their own: their offsets are read as"
+    " characters, but a tool that counts UTF-16 units, as browsers do, means places further left"
+)
+
+
+def _place_answers(row: dict[str, Any]) -> None:
+    starts, answers = row.pop("starts", None), row.get("answers")
+    if starts is None or not answers or row.get("impossible"):
+        return
+    if len(starts) != len(answers):
+        raise ValueError(f"{len(starts)} starts for {len(answers)} answers")
+    row["answers"] = [
+        answer if answer.start is not None or start < 0 else cells.Answer(answer.text, start)
+        for answer, start in zip(answers, starts, strict=True)
+    ]
 
 
 _TEXT = "text document sentence review comment comments content utterance sentence1 premise question1 text1 text_a"
 _TEXT_KOREAN = "문장 텍스트 본문 내용 리뷰 댓글 발화 문서 문장1"
-_LABEL = "label labels gold_label class category sentiment emotion intent topic is_duplicate"
+_LABEL = "label labels cats gold_label class category sentiment emotion intent topic is_duplicate"
 _LABEL_KOREAN = "라벨 레이블 분류 감정 감성 정답 주제 의도 범주 카테고리"
 
 ROLES: Mapping[str, Role] = {
@@ -42,12 +79,26 @@ ROLES: Mapping[str, Role] = {
         Role("text", tuple(f"{_TEXT} {_TEXT_KOREAN}".split())),
         Role("pair", ("sentence2", "hypothesis", "question2", "text2", "text_b", "pair", "문장2", "가설")),
         Role("label", tuple(f"{_LABEL} {_LABEL_KOREAN}".split()), cells.label),
-        Role("labels", ("labels", "label", "classes", "categories", "emotions", "라벨", "감정들"), cells.labels),
+        Role(
+            "labels",
+            ("labels", "label", "classes", "categories", "emotions", "cats", "라벨", "감정들"),
+            cells.labels,
+            empty=list,
+            flags=True,
+            settle=cells.distinct_labels,
+        ),
         Role("score", ("score", "similarity", "rating", "점수", "유사도", "평점"), cells.score),
         Role("id", ("id", "guid", "sent_id", "idx", "uid", "번호"), cells.label, required=False, unique=True),
         Role("question", ("question", "query", "질문", "질의"), cells.text),
         Role("context", ("context", "passage", "paragraph", "지문", "문맥"), cells.text),
-        Role("answers", ("answers", "answer", "정답", "답"), cells.answers, may_be_empty=True),
+        Role("answers", ("answers", "answer", "정답", "답"), cells.answers, empty=lambda: None),
+        Role(
+            "starts",
+            ("answer_start", "answer_starts", "정답_시작"),
+            cells.starts,
+            required=False,
+            complete=_place_answers,
+        ),
         Role("impossible", ("is_impossible",), cells.truth, required=False),
         Role(
             "choices",
@@ -57,8 +108,19 @@ ROLES: Mapping[str, Role] = {
         ),
         Role("slots", ("slots", "state", "슬롯"), cells.slots),
         Role("tokens", ("tokens", "words", "characters", "토큰", "어절"), cells.words),
-        Role("tags", ("tags", "ner_tags", "pos_tags", "upos", "labels", "태그", "개체명"), cells.words),
-        Role("spans", ("spans", "entities", "ne", "개체"), cells.spans),
+        Role(
+            "tags",
+            ("tags", "ner_tags", "pos_tags", "upos", "labels", "태그", "개체명"),
+            cells.tags,
+            settle=cells.bio_tags,
+        ),
+        Role(
+            "spans",
+            ("spans", "entities", "ne", "개체"),
+            cells.spans,
+            alike=("label", "labels", "annotations", "라벨", "레이블"),
+            complete=_place_spans,
+        ),
     )
 }
 """The roles of our kinds; `dataclasses.replace(ROLES["label"], required=False)` makes a variant."""

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from korbert.errors import CorpusError
 from korbert.records.form import Form
-from korbert.records.forms import open_table
 from korbert.records.table import Fault
 from korbert.tasks.files import cells
-from korbert.tasks.files.columns import Given, choose_columns
+from korbert.tasks.files.columns import Cells, Given, choose_columns, first_cells, flag_columns
+from korbert.tasks.files.exports import open_export, tables_of
 from korbert.tasks.files.roles import Role
 
 __all__ = ["Dropped", "Place", "Places", "Row", "Rows", "Source", "read_rows", "refuse_unseen_labels"]
@@ -146,20 +146,34 @@ def read_rows(
     in `columns` that is not in `roles`.
     """
     result = Rows()
-    for path in map(Path, [paths] if isinstance(paths, str | Path) else paths):
-        table = open_table(path, form)
-        chosen = choose_columns(roles, table.columns, columns or {}, str(path))
+    given = map(Path, [paths] if isinstance(paths, str | Path) else paths)
+    for path, files in tables_of(given).items():
+        table = open_export(path, form, columns, files)
+        first = first_cells(table)
+        chosen = choose_columns(roles, table.columns, columns or {}, str(path), first)
         before, faults = len(result), sum(dropped.count for dropped in result.dropped.values())
         result.places.begin(str(path), table.unit)
-        reading = _Reading(roles, chosen, check)
+        reading = _Reading(roles, chosen, first, check)
         for number, record in table.read(reading.wanted):
-            row = record if isinstance(record, Fault) else reading.row(record)
+            try:
+                row = record if isinstance(record, Fault) else reading.row(record)
+            except cells.Unclear as error:
+                raise CorpusError(f"{Place(str(path), table.unit, number)}: {error}") from error
             if isinstance(row, Fault):
                 result.drop(str(Place(str(path), table.unit, number)), row)
             else:
                 result.rows.append(row)
                 result.places.add(number)
         count = len(result) - before
+        for role in roles:
+            if role.settle and role.name in chosen:
+                try:
+                    values = role.settle([row.get(role.name) for row in result.rows[before:]])
+                except ValueError as error:
+                    raise CorpusError(f"{path}: {' '.join(map(repr, chosen[role.name]))}: {error}") from error
+                for row, value in zip(result.rows[before:], values, strict=True):
+                    row[role.name] = value
+        result.notes += [f"{path}: {count:,} rows {remark}" for remark, count in reading.remarks.items()]
         if count == 0 and sum(dropped.count for dropped in result.dropped.values()) == faults:
             raise CorpusError(f"{path}: holds no row: give a file with rows")
         result.sources.append(Source(str(path), table.form, table.encoding, chosen, count))
@@ -175,31 +189,55 @@ class _Reading:
     """Parses the cells of a record into a row."""
 
     def __init__(
-        self, roles: Sequence[Role], chosen: Mapping[str, tuple[str, ...]], check: Callable[[Row], object] | None
+        self,
+        roles: Sequence[Role],
+        chosen: Mapping[str, tuple[str, ...]],
+        first: Cells,
+        check: Callable[[Row], object] | None,
     ) -> None:
         self.wanted = [column for role in chosen.values() for column in role]
+        self.remarks: Counter[str] = Counter()
         self._empty: Row = {role.name: None for role in roles}
         self._check = check
+        self._complete = [role for role in roles if role.complete and role.name in chosen]
         self._parts: list[tuple[Role, str, int, int]] = []  # role, columns for people, half-open range of `wanted`
+        self._flags: set[str] = set()  # roles whose columns each say whether the label of their name holds
         begin = 0
         for role in roles:
             if role.name in chosen:
-                end = begin + len(chosen[role.name])
-                self._parts.append((role, " ".join(map(repr, chosen[role.name])), begin, end))
-                begin = end
+                own = chosen[role.name]
+                self._parts.append((role, " ".join(map(repr, own)), begin, begin + len(own)))
+                begin += len(own)
+                if role.flags and len(own) > 1 and flag_columns(own, first) == own:
+                    self._flags.add(role.name)
 
     def row(self, record: Sequence[Any]) -> Row | Fault:
         row = self._empty.copy()
         for role, columns, begin, end in self._parts:
-            cell = record[begin] if end == begin + 1 else list(record[begin:end])
-            if cells.is_empty(cell) or (end > begin + 1 and all(map(cells.is_empty, cell))):
-                if role.required and not role.may_be_empty:
+            several = list(record[begin:end])
+            cell = several[0] if end == begin + 1 else several
+            if role.flags and cell is several:  # columns label1, label2 with names, some without one
+                cell = [one for one in several if not cells.is_empty(one)]
+            if all(map(cells.is_empty, several)):
+                if role.required and role.empty is None:
                     return Fault(f"no_{role.name}", f"{columns} is empty")
+                row[role.name] = role.empty() if role.empty and role.required else None
                 continue
             try:
-                row[role.name] = role.value(cell)
+                if role.name in self._flags:
+                    row[role.name] = cells.flagged(self.wanted[begin:end], several)
+                else:
+                    row[role.name] = role.value(cell)
+            except cells.Unclear as error:
+                raise cells.Unclear(f"{columns} {error}") from error
             except ValueError as error:
                 return Fault(f"bad_{role.name}", f"{columns} {error}")
+        for role in self._complete:
+            try:
+                if remark := role.complete(row):  # type: ignore[misc]
+                    self.remarks[remark] += 1
+            except ValueError as error:
+                return Fault(f"bad_{role.name}", str(error))
         if self._check is not None:
             try:
                 self._check(row)

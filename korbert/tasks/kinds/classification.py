@@ -1,5 +1,6 @@
 """Labels for a text or a pair of texts: one, or several at once."""
 
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -56,6 +57,10 @@ class Classification(Kind, frozen=True):
         several = any(isinstance(row["label"], list) for row in rows)
         counts = Counter(label for row in rows for label in _as_list(row["label"]))
         labels = tuple(sorted(counts, key=_natural))
+        if several and (none := sum(not row["label"] for row in rows)):
+            rows.notes.append(f"{none:,} rows have no label: none of the labels is right for them")
+        if not several:
+            _refuse_joined(rows, counts)
         if len(labels) < 2 and not several:
             raise CorpusError(f"{_files(rows)}: all rows have the label {labels[0]!r}: give rows of two labels or more")
         if len(labels) > _MOST_LABELS:
@@ -65,7 +70,8 @@ class Classification(Kind, frozen=True):
             )
         if not labels:
             raise CorpusError(f"{_files(rows)}: no row has a label: give rows with some")
-        if settings.uncounted and (several or settings.uncounted not in labels):
+        uncounted = unicodedata.normalize("NFC", settings.uncounted)
+        if uncounted and (several or uncounted not in labels):
             raise SettingsError(
                 f"uncounted {settings.uncounted!r}: "
                 + ("is for one label per text" if several else f"is none of the labels {', '.join(labels[:20])}")
@@ -83,7 +89,7 @@ class Classification(Kind, frozen=True):
             pair=any(row.get("pair") is not None for row in rows),
             pooling=settings.pooling,
             weights=weights,
-            uncounted=settings.uncounted,
+            uncounted=uncounted,
         )
 
     def about(self) -> str:
@@ -211,6 +217,18 @@ _OF_MANY: dict[str, Callable[[NDArray[np.bool_], NDArray[np.bool_]], float]] = {
 
 def _as_list(label: Any) -> list[str]:
     return label if isinstance(label, list) else [label]
+
+
+def _refuse_joined(rows: Rows, counts: Mapping[str, int]) -> None:
+    """Raises CorpusError for a label such as "0,1" beside a label "0": several labels, or one?"""
+    for label in counts:
+        parts = [part.strip() for part in label.split("|" if "|" in label else ",")]
+        if len(parts) > 1 and (known := [part for part in parts if part in counts]):
+            place = next(rows.places[number] for number, row in enumerate(rows) if row["label"] == label)
+            raise CorpusError(
+                f"{place}: label {label!r} stands beside the label {known[0]!r}: if a text may have several labels, use"
+                " --several; if it is one label, write it without the comma or bar"
+            )
 
 
 def _natural(label: str) -> tuple[int, int, str]:

@@ -45,7 +45,7 @@ class Reading(ReadingSettings, Kind, frozen=True):
 
     @staticmethod
     def roles() -> tuple[Role, ...]:
-        return ROLES["context"], ROLES["question"], ROLES["answers"], ROLES["impossible"]
+        return ROLES["context"], ROLES["question"], ROLES["answers"], ROLES["starts"], ROLES["impossible"]
 
     @classmethod
     def learned_from(cls, rows: Rows, settings: ReadingSection) -> Self:
@@ -55,7 +55,7 @@ class Reading(ReadingSettings, Kind, frozen=True):
         repeated = sum(
             one.start is None and row["context"].count(one.text.strip()) > 1
             for row in rows
-            for one in row["answers"] or ()
+            for one in (() if row.get("impossible") else row["answers"] or ())
         )
         if repeated:
             rows.notes.append(

@@ -83,6 +83,11 @@ class Tagging(Kind, frozen=True):
         units: Literal["characters", "words"]
         units = "words" if any(len(token) > 1 for token in tokens) else "characters"
         given = {tag for row in rows for tag in row.get("tags") or ()}
+        if given and all(tag.isdecimal() for tag in given):
+            rows.notes.append(
+                f"the tags are numbers ({', '.join(sorted(given, key=int)[:5])}, ..), which no file names: entities"
+                " need their names, as B-PS and I-PS"
+            )
         odd = sorted(tag for tag in given if not is_bio([tag]))
         if odd and (units == "characters" or any(is_bio([tag]) for tag in given - {"O"})):
             number = next(number for number, row in enumerate(rows) if odd[0] in (row.get("tags") or ()))

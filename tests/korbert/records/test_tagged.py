@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.tasks.files import ROLES, Rows, read_rows
+from korbert.errors import CorpusError
+from korbert.tasks.files import ROLES, Rows, open_table, read_rows
 
 TOKENS, TAGS, ID, TEXT = ROLES["tokens"], ROLES["tags"], ROLES["id"], ROLES["text"]
 TOKEN = st.text("가나#\"' .-", min_size=1).filter(lambda token: not token.startswith(("#", "-DOCSTART-")))
@@ -48,6 +49,90 @@ def test_a_sentence_with_a_short_line_is_dropped(tmp_path: Path) -> None:
     assert rows.dropped["bad_fields"].first == [
         f"{tmp_path / 'a.conll'}, line 1: 1 columns where the sentence has 2, in '나'"
     ]
+
+
+NAVER = "1\t하늘는\tPER_B\n2\t지난\t-\n3\t봄에\tDAT_B\n4\t갔다\tDAT_I\n\n1\t네\t-\n"
+COMPETITION = (
+    "; 하늘은 서울에 갔다.\n$<하늘:PS>은 <서울:LC>에 갔다.\n"
+    "1\t하늘\tNNP\tB_PS\n1\t은\tJX\tO\n2\t서울\tNNP\tB_LC\n2\t에\tJKB\tO\n3\t;\tSP\tO\n\n"
+    "; 네, 나래.\n$네, <나래:PS>.\n1\t네\tIC\tO\n2\t나래\tNNP\tB_PS\n\n"
+)
+KMOU = (
+    "## 0\n## 하늘은 서울에 갔다\n## <하늘:PER>은 <서울:LOC>에 갔다\n"
+    "하늘\t하늘\tNNP\tB-PER\n은\t은\tJX\tO\n\n## 1\n## #은\n## #은\n#\t#\tSW\tO\n은\t은\tJX\tO\n\n"
+)
+PIECES = "## doc-0\t<하늘:PS>은\n하늘\tB-PS\n##은\tO\n\n## doc-1\t갔다\n갔\tO\n##다\tO\n"
+OUTSIDE = ["O", "O"]
+
+
+@pytest.mark.parametrize("name", ["a.conll", "a.txt", "a.tsv"])
+@pytest.mark.parametrize(
+    ("content", "tokens", "tags"),
+    [
+        (NAVER, [["하늘는", "지난", "봄에", "갔다"], ["네"]], [["B-PER", "O", "B-DAT", "I-DAT"], ["O"]]),
+        (
+            NAVER.replace("1\t", "0\t").replace("2\t", "1\t").replace("3\t", "2\t").replace("4\t", "3\t"),
+            [["하늘는", "지난", "봄에", "갔다"], ["네"]],
+            [["B-PER", "O", "B-DAT", "I-DAT"], ["O"]],
+        ),
+        (
+            COMPETITION,
+            [["하늘", "은", "서울", "에", ";"], ["네", "나래"]],
+            [["B-PS", "O", "B-LC", "O", "O"], ["O", "B-PS"]],
+        ),
+        (COMPETITION.replace("\t", " "), [["하늘", "은", "서울", "에", ";"], ["네", "나래"]], None),
+        (KMOU, [["하늘", "은"], ["#", "은"]], [["B-PER", "O"], OUTSIDE]),
+        (KMOU.replace("\t", " "), [["하늘", "은"], ["#", "은"]], None),
+        (PIECES, [["하늘", "##은"], ["갔", "##다"]], [["B-PS", "O"], OUTSIDE]),
+        ("##은\tO\n하늘\tB-PS\n\n##은\tO\n", [["##은", "하늘"], ["##은"]], [["O", "B-PS"], ["O"]]),
+        ("1\tX\tO\n5\tX\tB-QT\n\n2\tX\tO\n", [["1", "5"], ["2"]], [["O", "B-QT"], ["O"]]),
+    ],
+)
+def test_published_files_of_entities(
+    tmp_path: Path, name: str, content: str, tokens: list[list[str]], tags: list[list[str]] | None
+) -> None:
+    """Numbers of words, raw sentences and comments are no tokens; everything else is."""
+    if name == "a.tsv" and not content.startswith("## "):
+        pytest.skip("a TSV file names its columns")
+    rows = _read(tmp_path, name, content)
+    assert not rows.dropped
+    assert [row["tokens"] for row in rows] == tokens
+    if tags:
+        assert [row["tags"] for row in rows] == tags
+
+
+def test_a_file_that_counts_words_needs_two_more_columns(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"a.conll: the first column counts words \('1\\t하늘'\), and one is left"):
+        _read(tmp_path, "a.conll", "1\t하늘\n2\t은\n\n1\t네\n")
+
+
+def test_pieces_are_no_characters_of_klue(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text(PIECES, encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"token '하늘' where KLUE has one character: form conll reads words"):
+        read_rows(tmp_path / "a.tsv", [TOKENS, TAGS], form="klue-ner")
+    (tmp_path / "b.tsv").write_text("## 주석\ntext\tlabel\n좋은 영화\t1\n", encoding="utf-8")
+    assert open_table(tmp_path / "b.tsv").form == "TSV"
+
+
+@pytest.mark.parametrize(
+    ("spelled", "read"),
+    [
+        (["B_PS", "I_PS", "O"], ["B-PS", "I-PS", "O"]),
+        (["PS-B", "PS-I", "-"], ["B-PS", "I-PS", "O"]),
+        (["PS_B", "O"], ["B-PS", "O"]),
+        (["B-PS", "-"], ["B-PS", "O"]),
+        (["-"], ["O"]),
+        (["I-PS", "O"], ["I-PS", "O"]),
+        (["NNG", "JX", "-"], ["NNG", "JX", "-"]),
+        (["NN_I", "JX_I"], ["NN_I", "JX_I"]),
+        (["B-PS", "B_PS", "O"], ["B-PS", "B_PS", "O"]),
+        (["B_PS", "O", "-"], ["B_PS", "O", "-"]),
+    ],
+)
+def test_spellings_of_bio(tmp_path: Path, spelled: list[str], read: list[str]) -> None:
+    """All tags of a file have to be spelled alike; tags that are not BIO stay as they are."""
+    rows = _read(tmp_path, "a.conll", "".join(f"{tag}에\t{tag}\n" for tag in spelled) + "\n")
+    assert rows.rows[0]["tags"] == read
 
 
 KLUE = (

@@ -39,13 +39,25 @@ from pipelines.stages import Inputs
             {"uncounted": "업음"},
             r"uncounted '업음': is none of the labels 없음, 있음",
         ),
+        (
+            "classification",
+            ["text\tlabel", "가\t0", "나\t1", "다\t0,1"],
+            {},
+            r"line 4: label '0,1' stands beside the label '0': if a text may have several labels, use --several; if it",
+        ),
+        (
+            "classification",
+            ["text\tlabel", "가\t정상", "나\thate", "다\t기타편향|hate"],
+            {},
+            r"line 4: label '기타편향\|hate' stands beside the label 'hate': if a text",
+        ),
         ("classification", ["text,label", "가,[]", "나,[]"], {"several": True}, "a.csv: no row has a label"),
     ],
 )
 def test_what_no_kind_learns_from(
     tmp_path: Path, kind: str, lines: list[str], settings: dict[str, object], message: str
 ) -> None:
-    path = tmp_path / "a.csv"
+    path = tmp_path / ("a.tsv" if "\t" in lines[0] else "a.csv")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     section = KINDS[kind].section_class(train=str(path), **settings)
     kind_class = KINDS[kind].kind_class
@@ -66,3 +78,67 @@ def test_a_set_is_of_its_own_kind(tmp_path: Path) -> None:
         read_parts(section, Inputs({}, {}), tmp_path)
     with pytest.raises(ValueError, match="leave valid, test, columns, form and several out"):
         KINDS["regression"].section_class(set="klue-sts", form="csv")
+
+
+@pytest.mark.parametrize(
+    ("lines", "several", "kind", "why"),
+    [
+        (["comments,hate", "가,none", "나,hate"], False, "classification", "text from 'comments', label from 'hate'"),
+        (["comments,label", "가,none", "나,hate"], False, "classification", "'comments', label from 'label': 2 labels"),
+        (["문장,욕설,지역", "가,1,0", "나,0,0"], True, "classification", "text from '문장', label from '욕설', '지역'"),
+        (["text,entities", '가나,"[[0, 1, ""PS""]]"'], False, "tagging", "text from 'text', spans from 'entities'"),
+        (["tokens,tags", "가 나,O B-PS"], False, "tagging", "tokens from 'tokens', tags from 'tags'"),
+        (
+            ["질문,지문,정답", "어디?,배는 서울,서울"],
+            False,
+            "reading",
+            "question from '질문', context from '지문', answers from",
+        ),
+        (["text,choice1,choice2,label", "가,나,다,0"], False, "choice", "choices from 'choice1'"),
+        (["text,score", "가,0.5"], False, "regression", "score from 'score'"),
+    ],
+)
+def test_what_a_file_is_taken_for(tmp_path: Path, lines: list[str], several: bool, kind: str, why: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    columns = {"label": ["hate"]} if "hate" in lines[0] else {}
+    found = detect(path, columns, several=several)
+    assert found.kind == kind
+    assert why in found.why
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (
+            ["문장,욕설,지역", "가,1,0", "나,0,0"],
+            "columns '욕설', '지역' hold 0 and 1: if each says .* use --several; else",
+        ),
+        (
+            ["text,labels", '가,"[1, 0]"', '나,"[0, 1]"'],
+            "column 'labels' holds lists of labels: use --several, for any",
+        ),
+    ],
+)
+def test_files_of_several_labels_ask_for_several(tmp_path: Path, lines: list[str], said: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with pytest.raises(CorpusError, match=said):
+        detect(path, {})
+
+
+def test_rows_without_a_label_are_learned_from(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("text,label\n가,hate\n나,\n다,\n", encoding="utf-8")
+    rows = read_rows(path, roles_of(KINDS["classification"].kind_class, several=True, part="train"))
+    task = KINDS["classification"].kind_class.learned_from(rows, KINDS["classification"].section_class(train="a"))
+    assert [task.target(row) for row in rows] == [["hate"], [], []]
+    assert rows.notes == ["2 rows have no label: none of the labels is right for them"]
+
+
+def test_tags_that_are_numbers_are_said(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"tokens": ["가", "나다"], "ner_tags": [0, 3]}\n', encoding="utf-8")
+    rows = read_rows(path, roles_of(KINDS["tagging"].kind_class, part="train"))
+    KINDS["tagging"].kind_class.learned_from(rows, KINDS["tagging"].section_class(train="a"))
+    assert rows.notes[0].startswith("the tags are numbers (0, 3, ..), which no file names")

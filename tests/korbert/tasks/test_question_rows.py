@@ -1,5 +1,6 @@
 """Rows of anybody's file as questions with their right answers."""
 
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,14 @@ def test_places_of_answers() -> None:
         [Answer("1443년", 4)],
         [Answer("세종", 0)],  # the first of two
     ]
+
+
+def test_answers_and_contexts_in_other_normal_forms() -> None:
+    nfd = {text: unicodedata.normalize("NFD", text) for text in (CONTEXT, "한글")}
+    place = nfd[CONTEXT].index(nfd["한글"])
+    for given in (Given("한글", None), Given("한글", place), Given(nfd["한글"], None)):
+        assert right_answers(row(given, context=nfd[CONTEXT])) == [Answer(nfd["한글"], place)]
+    assert right_answers(row(Given(nfd["한글"], 11))) == [Answer("한글", 11)]
 
 
 @pytest.mark.parametrize(

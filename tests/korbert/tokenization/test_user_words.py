@@ -41,6 +41,10 @@ def test_a_file_of_words(tmp_path: Path) -> None:
         ("가나\tNNP\tnan\n", "line 1: score: "),
         ("가나\tNNP\t1\t2\n", "line 1: 4 fields between tabs in "),
         ("가나\n# 또\n가나\tNNP\t1\n", "line 3: 가나/NNP stands in line 1 already: take one"),
+        (
+            "가나\tNNP\t1\n오팔카드,NNP,3\n",
+            "line 2: commas in '오팔카드,NNP,3', where tabs separate the fields: a line is",
+        ),
         ("# 없다\n", "words.tsv: has no words"),
     ],
 )

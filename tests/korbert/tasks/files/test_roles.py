@@ -1,0 +1,233 @@
+"""What a column holds is told by its name and by its cells; what could be two things is refused."""
+
+import json
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from korbert.errors import CorpusError
+from korbert.tasks.files import ROLES, Answer, Role, Rows, Span, read_rows
+from korbert.tasks.kinds import KINDS
+from pipelines.finetuning import roles_of
+
+TEXT = ROLES["text"]
+TAGGING = roles_of(KINDS["tagging"].kind_class, part="train")
+SEVERAL = roles_of(KINDS["classification"].kind_class, several=True, part="train")
+READING = roles_of(KINDS["reading"].kind_class, part="train")
+
+
+def _jsonl(folder: Path, *records: object) -> Path:
+    path = folder / "a.jsonl"
+    path.write_text("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+def _csv(folder: Path, content: str) -> Path:
+    path = folder / "a.csv"
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+SENTENCE = "하늘은 서울에 갔다"
+SPANS = [Span(0, 2, "PS"), Span(4, 6, "LC")]
+LISTS = [[0, 2, "PS"], [4, 6, "LC"]]
+OBJECTS = [{"start": start, "end": end, "label": label} for start, end, label in LISTS]
+OFFSETS = [{"start_offset": start, "end_offset": end, "label": label} for start, end, label in LISTS]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"label": LISTS},
+        {"labels": LISTS},
+        {"entities": LISTS},
+        {"spans": LISTS},
+        {"label": LISTS, "Comments": []},
+        {"label": LISTS, "comments": [{"text": "확인"}]},
+        {"label": OBJECTS},
+        {"label": [{"start": 0, "end": 2, "labels": ["PS"]}, {"start": 4, "end": 6, "labels": ["LC"]}]},
+        {"annotations": OFFSETS},
+        {"spans": OBJECTS, "tokens": [{"text": "하늘은", "start": 0, "end": 3, "id": 0}]},
+        {"label": json.dumps(OBJECTS)},
+    ],
+)
+def test_spans_under_the_names_of_labels(tmp_path: Path, record: dict[str, Any]) -> None:
+    rows = read_rows(_jsonl(tmp_path, {"text": SENTENCE} | record), TAGGING)
+    assert (rows.rows[0]["text"], rows.rows[0]["spans"], rows.dropped) == (SENTENCE, SPANS, {})
+
+
+def test_tags_stay_tags_and_two_columns_of_spans_are_refused(tmp_path: Path) -> None:
+    rows = read_rows(_jsonl(tmp_path, {"tokens": ["가", "나"], "labels": ["O", "B-PS"]}), TAGGING)
+    assert (rows.rows[0]["tags"], rows.rows[0]["spans"]) == (["O", "B-PS"], None)
+    with pytest.raises(CorpusError, match="column 'label' or 'labels' may hold spans: say which one it is"):
+        read_rows(_jsonl(tmp_path, {"text": SENTENCE, "label": LISTS, "labels": LISTS}), TAGGING)
+
+
+EMOJI = "😀😀 어제 하늘은 서울에 갔다"
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "end", "quoted", "found"),
+    [
+        (EMOJI, 6, 8, "하늘", (6, 8)),
+        (EMOJI, 8, 10, "하늘", (6, 8)),  # UTF-16 units
+        (SENTENCE, 4, 5, "서울", (4, 6)),  # the end is that of the last character
+        (unicodedata.normalize("NFD", SENTENCE), 0, 5, "하늘", (0, 5)),
+        (EMOJI, 8, 10, "나래", None),
+        (EMOJI, 10, 12, "하늘", None),
+        (SENTENCE, 20, 22, "하늘", None),
+    ],
+)
+def test_the_text_of_a_span_says_where_it_is(
+    tmp_path: Path, text: str, start: int, end: int, quoted: str, found: tuple[int, int] | None
+) -> None:
+    """Offsets that do not fit are dropped: to shift them further would be a guess."""
+    good = {"text": SENTENCE, "spans": [{"start": 0, "end": 2, "label": "PS", "text": "하늘"}]}
+    record = {"text": text, "spans": [{"start": start, "end": end, "label": "PS", "text": quoted}]}
+    rows = read_rows(_jsonl(tmp_path, good, record), TAGGING)
+    assert [row["spans"] for row in rows][1:] == ([[Span(*found, "PS")]] if found else [])
+    if not found:
+        (said,) = rows.dropped["bad_spans"].first
+        assert f"a.jsonl, line 2: has PS at [{start}, {end}), where the text has " in said
+        assert said.endswith(f"not {quoted!r}")
+
+
+def test_spans_without_a_text_behind_an_emoji_are_warned_of(tmp_path: Path) -> None:
+    before, behind = {"text": "하늘 😀", "spans": [[0, 2, "PS"]]}, {"text": "😀 하늘", "spans": [[2, 4, "PS"]]}
+    rows = read_rows(_jsonl(tmp_path, before, behind), TAGGING)
+    (note,) = rows.notes
+    assert note.startswith(f"{tmp_path / 'a.jsonl'}: 1 rows have spans behind characters above U+FFFF (emoji), and no")
+    assert not read_rows(_jsonl(tmp_path, before), TAGGING).notes
+
+
+NFD = {name: unicodedata.normalize("NFD", name) for name in ("문장", "감정", "긍정", "정답", "질문", "지문", "서울")}
+
+
+def test_labels_and_columns_are_compared_in_nfc(tmp_path: Path) -> None:
+    roles = [TEXT, ROLES["label"]]
+    path = _csv(tmp_path, f"{NFD['문장']},{NFD['감정']}\n좋다,긍정\n좋아,{NFD['긍정']}\n")
+    for columns in ({}, {"text": "문장", "label": "감정"}, {"label": NFD["감정"]}):
+        assert [row["label"] for row in read_rows(path, roles, columns=columns)] == ["긍정", "긍정"]
+    tags = read_rows(_jsonl(tmp_path, {"tokens": ["가"], "tags": [NFD["긍정"]]}), TAGGING)
+    assert tags.rows[0]["tags"] == ["긍정"]
+    spans = read_rows(_jsonl(tmp_path, {"text": "가", "spans": [[0, 1, NFD["긍정"]]]}), TAGGING)
+    assert spans.rows[0]["spans"] == [Span(0, 1, "긍정")]
+    with pytest.raises(CorpusError, match="2 columns are called '문장', the one for text"):
+        read_rows(_csv(tmp_path, f"문장,{NFD['문장']}\n가,나\n"), [TEXT], columns={"text": "문장"})
+
+
+HEAD = "context,question,answer,answer_start\n"
+CONTEXT = "배는 서울에서 난다. 하늘은 가을에 배를 팔았다."
+
+
+@pytest.mark.parametrize(
+    ("row", "answers"),
+    [
+        (f"{CONTEXT},무엇?,배,20\n", [Answer("배", 20)]),
+        (f"{CONTEXT},무엇?,배,20.0\n", [Answer("배", 20)]),
+        (f"{CONTEXT},무엇?,배,\n", [Answer("배", None)]),
+        (f"{CONTEXT},무엇?,배,-1\n", [Answer("배", None)]),
+        (f"{CONTEXT},무엇?,,\n", None),
+        (f"{CONTEXT},무엇?,,-1\n", None),
+        (f'{CONTEXT},무엇?,"[""배"", ""서울""]","[20, 3]"\n', [Answer("배", 20), Answer("서울", 3)]),
+    ],
+)
+def test_a_column_of_starts(tmp_path: Path, row: str, answers: list[Answer] | None) -> None:
+    rows = read_rows(_csv(tmp_path, HEAD + row), READING)
+    assert rows.rows[0] == {"context": CONTEXT, "question": "무엇?", "answers": answers, "impossible": None, "id": None}
+
+
+@pytest.mark.parametrize(
+    ("row", "reason", "said"),
+    [
+        (f"{CONTEXT},무엇?,배,열\n", "bad_starts", "'answer_start' is '열', not a finite number"),
+        (f"{CONTEXT},무엇?,배,-2\n", "bad_starts", "'answer_start' is '-2', not a character from 0"),
+        (f'{CONTEXT},무엇?,배,"[1, 2]"\n', "bad_starts", "2 starts for 1 answers"),
+    ],
+)
+def test_a_start_that_is_none_drops_its_row(tmp_path: Path, row: str, reason: str, said: str) -> None:
+    rows = read_rows(_csv(tmp_path, f"{HEAD}{CONTEXT},무엇?,배,20\n{row}"), READING)
+    assert said in rows.dropped[reason].first[0]
+
+
+@pytest.mark.parametrize("answers", [[""], {"text": [], "answer_start": []}, {"text": [""], "answer_start": [-1]}, " "])
+def test_an_empty_answer_is_none(tmp_path: Path, answers: object) -> None:
+    rows = read_rows(
+        _jsonl(
+            tmp_path,
+            {"context": "배와 배", "question": "무엇?", "answers": answers},
+            {"context": "배와 감", "question": "무엇?", "answers": "배"},
+        ),
+        READING,
+    )
+    task = KINDS["reading"].kind_class.learned_from(rows, KINDS["reading"].section_class(train="a"))
+    assert task.unanswerable
+    assert not rows.notes
+
+
+def _several(path: Path, **more: Any) -> Rows:
+    return read_rows(path, SEVERAL, **more)
+
+
+@pytest.mark.parametrize(
+    ("lists", "labels"),
+    [
+        ([[1, 0, 0], [0, 1, 1], [0, 0, 0]], [["0"], ["1", "2"], []]),
+        ([[True, False], [False, True]], [["0"], ["1"]]),
+        (["[0, 1, 0]", "[1 0 0]"], [["1"], ["0"]]),
+        (["0,1,0", "1,1,0"], [["1"], ["0", "1"]]),
+        ([[1.0, 0.0], [0.0, 0.0]], [["0"], []]),
+        ([[1, 0], [0, 1], None], [["0"], ["1"], []]),
+        ([[0], [1], [0, 1]], [["0"], ["1"], ["0", "1"]]),  # names, as their number differs
+        ([["욕설"], [], None, ["지역", "욕설"]], [["욕설"], [], [], ["지역", "욕설"]]),
+        ([{"욕설": 1, "지역": 0}, {"욕설": 0.0, "지역": 1.0}], [["욕설"], ["지역"]]),
+        ([{"choices": ["욕설", "지역"]}, "욕설"], [["욕설", "지역"], ["욕설"]]),
+        ([[NFD["긍정"]], ["긍정"]], [["긍정"], ["긍정"]]),
+    ],
+)
+def test_labels_in_lists(tmp_path: Path, lists: list[Any], labels: list[list[str]]) -> None:
+    """Lists of 0 and 1 of one length give labels by position; a row without a label is kept."""
+    rows = _several(_jsonl(tmp_path, *({"text": "가", "labels": one} for one in lists)))
+    assert [row["label"] for row in rows] == labels
+
+
+@pytest.mark.parametrize(
+    ("lists", "said"),
+    [
+        (
+            [["욕설", "욕설"]],
+            r"a.jsonl: 'labels': the labels \['욕설', '욕설'\] repeat one: write each label once, or 0",
+        ),
+        ([[0, 1, 0], [1, 0]], r"the labels \['0', '1', '0'\] repeat one"),
+        ([[0, 1], [0, 1]], r"the labels of all rows are \['0', '1'\]: write the names"),
+    ],
+)
+def test_lists_that_could_be_two_things_are_refused(tmp_path: Path, lists: list[Any], said: str) -> None:
+    with pytest.raises(CorpusError, match=said):
+        _several(_jsonl(tmp_path, *({"text": "가", "labels": one} for one in lists)))
+
+
+@pytest.mark.parametrize("columns", [{}, {"label": ["욕설", "지역"]}])
+@pytest.mark.parametrize("spelled", ["10", ["True", "False"], ["true", "false"], ["1.0", "0.0"]])
+def test_a_column_for_each_label(tmp_path: Path, columns: dict[str, list[str]], spelled: Any) -> None:
+    yes, no = spelled
+    path = _csv(tmp_path, f"id,문장,욕설,지역\na,가,{yes},{no}\nb,나,{no},{no}\nc,다,{yes},{yes}\n")
+    rows = _several(path, columns=columns)
+    assert [row["label"] for row in rows] == [["욕설"], [], ["욕설", "지역"]]
+    assert "label from '욕설' '지역'" in rows.said()[0]
+
+
+def test_columns_of_names_of_labels(tmp_path: Path) -> None:
+    rows = _several(_csv(tmp_path, "text,a,b\n가,욕설,\n나,지역,욕설\n"), columns={"label": ["a", "b"]})
+    assert [row["label"] for row in rows] == [["욕설"], ["지역", "욕설"]]
+
+
+@pytest.mark.parametrize(("cell", "label"), [(["긍정"], "긍정"), ("['긍정']", "긍정"), ({"choices": ["긍정"]}, "긍정")])
+def test_a_list_of_one_label_is_that_label(tmp_path: Path, cell: object, label: str) -> None:
+    roles: list[Role] = [TEXT, ROLES["label"]]
+    assert read_rows(_jsonl(tmp_path, {"text": "가", "label": cell}), roles).rows[0]["label"] == label
+    path = _jsonl(tmp_path, {"text": "가", "label": cell}, {"text": "나", "label": ["긍정", "부정"]})
+    with pytest.raises(CorpusError, match=r"a.jsonl, line 2: 'label' is a list of 2 labels: use --several"):
+        read_rows(path, roles)
