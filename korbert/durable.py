@@ -17,6 +17,7 @@ from typing import Any
 from korbert.errors import SettingsError
 
 __all__ = [
+    "aside_of",
     "check_output",
     "checksummed",
     "may_write",
@@ -54,7 +55,7 @@ def check_output(path: Path, *inputs: Path) -> None:
     if not os.path.isdir(folder):  # noqa: PTH112 (False, too, if a folder above may not be entered)
         raise SettingsError(f"{path}: there is no folder {folder}: make it, or name another file")
     try:
-        _aside(path).lstat()  # the longer of both names
+        aside_of(path).lstat()  # the longer of both names
     except FileNotFoundError:
         pass
     except OSError as error:
@@ -79,18 +80,19 @@ def may_write(path: Path, how: int = os.W_OK) -> bool:
     return os.access(path, how, effective_ids=os.access in os.supports_effective_ids)
 
 
-def _aside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.tmp")  # the same for every run: leftovers of a killed one are overwritten
+def aside_of(path: Path) -> Path:
+    """The file that is written before it is renamed to `path`."""
+    return path.with_name(f".korbert-{path.name}.tmp")  # the same for every run, which overwrites a killed one's
 
 
 def write_whole(path: Path, data: bytes | memoryview, *, aside: Path | None = None) -> None:
     """Replaces the file atomically: a reader sees the old or the new one. Creates its folder if needed.
 
-    aside: as of write_aside; None: `.NAME.tmp` beside the file. Raises SettingsError as `check_output` does.
+    aside: as of write_aside; None: `.korbert-NAME.tmp` beside the file. Raises SettingsError as `check_output` does.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     check_output(path)
-    aside = aside or _aside(path)
+    aside = aside or aside_of(path)
     aside.unlink(missing_ok=True)
 
     def write(aside: Path) -> None:

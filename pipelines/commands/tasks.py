@@ -4,7 +4,6 @@ import glob
 import json
 import re
 import shlex
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -128,6 +127,7 @@ def layers(**given: Any) -> None:
 
     from korbert.durable import check_output
     from korbert.errors import SettingsError
+    from korbert.scratch import claim, remove
     from pipelines.artifacts import RECORD
     from pipelines.layers import layer_table
 
@@ -139,9 +139,10 @@ def layers(**given: Any) -> None:
         raise SettingsError(f"{output}: is an artifact, which other files would make stale: choose another --output")
     output.mkdir(parents=True, exist_ok=True)
     check_output(output / "layers.json", given["model"], *filter(None, (given["train"],)))
-    inputs = replace(pipeline.inputs(stage), encoded=output / "work" / "encoded")
-    layer_table(pipeline.recipe.section(stage.name), inputs, output, pipeline.runtime)
-    shutil.rmtree(output / "work", ignore_errors=True)
+    work = claim(output / ".korbert-layers")
+    inputs = replace(pipeline.inputs(stage), encoded=work / "encoded")
+    layer_table(pipeline.recipe.section(stage.name), inputs, output, pipeline.runtime, work)
+    remove(work)
     click.echo(f"{output / 'layers.html'}")
 
 

@@ -34,7 +34,7 @@ def render(folder: Path) -> Path:
             folder / PAGE,
             "report.html",
             # Inside the folder, a half-written page would count as output.
-            aside=resolved.with_name(f".{resolved.name}.{PAGE}.tmp"),
+            aside=resolved.with_name(f".korbert-{resolved.name}.{PAGE}.tmp"),
             artifact=artifact,
             indexed=resolved.name == artifact.stage,  # else the artifact lies outside a recipe
             headlines=[headline for headline in headlines if headline.value not in in_title],
