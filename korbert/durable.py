@@ -42,10 +42,11 @@ _KINDS = {
 }
 
 
-def check_output(path: Path, *inputs: Path) -> None:
+def check_output(path: Path, *inputs: Path, is_ours: Callable[[Path], bool] | None = None) -> None:
     """Refuses an output that could not be written, before the work for it begins.
 
-    inputs: files and folders that the command reads. Raises SettingsError if the folder is absent or write-protected,
+    inputs: files and folders that the command reads. is_ours: whether a file that is there may be written over; None:
+    any file. Raises SettingsError for one that may not, if the folder is absent or write-protected,
     if the path holds something other than a regular file (a folder, a link, a device, a pipe) or a write-protected one,
     and if the path is one of the inputs or lies in one.
     """
@@ -73,6 +74,8 @@ def check_output(path: Path, *inputs: Path) -> None:
         raise SettingsError(f"{path}: the folder {folder} may not be written to: name another one")
     if present is not None and not may_write(path):
         raise SettingsError(f"{path}: is protected from writing: name another file")
+    if present is not None and is_ours is not None and not is_ours(path):
+        raise SettingsError(f"{path}: already exists, and is not a file that this command wrote: name another file")
 
 
 def may_write(path: Path, how: int = os.W_OK) -> bool:

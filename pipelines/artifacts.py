@@ -33,6 +33,7 @@ RUN = "run.json"
 PLAN = "plan.json"
 PAGE = "report.html"
 SCRATCH = frozenset({"work", "checkpoints"})  # removed when a stage ends
+_FIELDS = frozenset({"format", "stage", "stage_version", "settings", "inputs", "versions", "files", "digest"})
 BESIDE = frozenset({RECORD, RUN, PLAN, "timing.jsonl", "tensorboard", PAGE}) | SCRATCH  # outside the digest
 
 Json = dict[str, Any]
@@ -346,11 +347,15 @@ def is_ours(folder: Path) -> bool:
         records = [read_json(path) or {} for path in marks]
     except ArtifactError:  # damaged, which --rebuild mends
         return True
-    if not any("stage_version" in record and "settings" in record for record in records):
+    if not any(len(_FIELDS & record.keys()) >= 3 for record in records):
         return False
-    if (folder / PLAN).is_file() or not isinstance(files := records[-1].get("files"), dict):
+    try:
+        record = read_record(folder)
+    except ArtifactError:  # changed, so that it does not say which files are ours
         return True
-    known = files.keys() | (BESIDE - SCRATCH)
+    if record is None or (folder / PLAN).is_file():
+        return True
+    known = record["files"].keys() | (BESIDE - SCRATCH)
     for path in folder.rglob("*"):
         name = path.relative_to(folder)
         top = name.parts[0]

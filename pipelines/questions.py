@@ -15,6 +15,7 @@ from corpus.settings import SourceSettings
 from korbert.durable import aside_of, check_output, write_aside
 from korbert.errors import CorpusError, SettingsError
 from korbert.scratch import claim, remove
+from pipelines.outputs import is_questions
 
 __all__ = ["described", "write_questions"]
 
@@ -46,7 +47,7 @@ def write_questions(
     files = find_files(corpus, Path())
     if not files:
         raise CorpusError(f"{corpus}: no such file, and no file in it: name a file, a folder, or a glob in quotes")
-    check_output(output, *(path for path in files if isinstance(path, Path)))
+    check_output(output, *(path for path in files if isinstance(path, Path)), is_ours=is_questions)
     counts: Counter[str] = Counter()
     partial = claim(output.with_name(f"{output.name}.partial"), is_part)
 

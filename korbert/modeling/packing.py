@@ -3,6 +3,7 @@
 A packed folder is read like any other (storage.load_model); in memory its weights are float32.
 """
 
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -46,7 +47,7 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
     cannot hold.
     """
     source, folder = model_folder(source), Path(folder)
-    if folder.exists():
+    if os.path.lexists(folder):
         raise ModelError(f"{folder}: already exists: name a new folder")
     model, tokenizer = load_model(source)
     config, tensors = read_config(source), packed(model.state_dict())

@@ -42,6 +42,7 @@ __all__ = [
     "Row",
     "WordsRecord",
     "check_file",
+    "check_place",
     "delete_strays",
     "due",
     "file_record",
@@ -127,6 +128,13 @@ def read_record(folder: Path) -> Record:
     if record.format != FORMAT:
         raise ArtifactError(f"{path}: format {record.format}, this version reads {FORMAT}: make the index again")
     return record
+
+
+def check_place(folder: Path) -> None:
+    """ArtifactError for a file, a broken link, and a folder that is neither empty nor an index."""
+    is_new = not folder.is_symlink() and not folder.exists()
+    if not is_new and not (folder.is_dir() and ((folder / RECORD).exists() or not any(folder.iterdir()))):
+        raise ArtifactError(f"{folder}: exists and is not an index: name a new folder")
 
 
 def write_record(folder: Path, record: Record) -> None:

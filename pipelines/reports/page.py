@@ -6,7 +6,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from korbert.durable import write_whole
+from korbert.durable import check_output, write_whole
 from korbert.terminal import printable
 from pipelines.artifacts import PAGE
 from pipelines.reports import details
@@ -46,7 +46,13 @@ def render(folder: Path) -> Path:
 
 
 def write(path: Path, template: str, *, aside: Path | None = None, **values: Any) -> Path:
-    """Fills a template and writes the page atomically. Returns its path. aside: the temporary file; None: beside it."""
+    """Fills a template and writes the page atomically. Returns its path.
+
+    aside: the temporary file of a page in an artifact; None: a page elsewhere, which only replaces a page.
+    """
+    if aside is None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        check_output(path, is_ours=is_page)
     write_whole(path, filled(template, **values).encode("utf-8", "backslashreplace"), aside=aside)
     return path
 

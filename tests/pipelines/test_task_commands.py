@@ -67,6 +67,9 @@ def test_from_a_csv_file_to_a_model_in_one_command(here: Path, model: str, capsy
                 "--output", "all.jsonl", "--device", "cpu") == 0  # fmt: skip
     assert json.loads(capsys.readouterr().out)["accuracy"]["score"] == 1.0
     assert len(Path("all.jsonl").read_text("utf-8").splitlines()) == 10
+    assert _run("evaluate", "models/mood", "my.csv", "--text", "후기", "--label", "느낌", "--device", "cpu",
+                "--output", "all.jsonl") == 0  # fmt: skip
+    shown = capsys.readouterr()
 
     before = Path("models/mood/stage.json").read_bytes()
     assert _run(*command) == 0  # fresh: nothing is done
