@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from corpus.cleaning.preview import Preview, Shown, preview
-from korbert.terminal import console
+from korbert.terminal import console, say
 
 if TYPE_CHECKING:
     from pipelines.pipeline import Pipeline
@@ -34,7 +34,7 @@ def preview_stage(pipeline: "Pipeline", count: int) -> None:
     write_page(page, pipeline.recipe.name, sample)
     index(pipeline.folder, [stage.name for stage in pipeline.stages()])
     print_preview(sample)
-    print(f"page: {page}")
+    say(f"page: {page}")
 
 
 def print_preview(sample: Preview) -> None:

@@ -222,8 +222,8 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
         new = Path(aside) / "model"
         new.mkdir()
         _write_file(encoder, new / ONNX_FILE, bits)
-        write_files(new, config | {"onnx": {"sha256": sha256_of(new / ONNX_FILE), "bits": bits}}, heads)
         tokenizer.save(new / "tokenizer")
+        write_files(new, config | {"onnx": {"sha256": sha256_of(new / ONNX_FILE), "bits": bits}}, heads)
         with suppress(NoCounts):
             PieceCounts.find(None, str(source), tokenizer).save(new)
         differences = _compare(encoder, load_model(new)[0].encoder, tokenizer, bits)

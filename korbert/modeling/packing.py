@@ -70,9 +70,10 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
         tensors = {name: tensor for name, tensor in tensors.items() if name not in shared}
         record = {"base": base.name, "base_sha256": theirs["weights_sha256"]}
 
-    write_files(folder, config | {"packed": record}, tensors)
     if base is None:
         tokenizer.save(folder / "tokenizer")
+    write_files(folder, config | {"packed": record}, tensors)
+    if base is None:
         with suppress(NoCounts):
             PieceCounts.find(None, str(source), tokenizer).save(folder)
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

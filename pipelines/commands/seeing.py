@@ -91,14 +91,18 @@ def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Pa
         except ModelError as error:
             raise ModelError(f"{model}: {error}") from None
         write_whole(html, page(data).encode())
-    say(f"{html}")
+    say(html)
 
 
 @click.command()
 @click.argument("model", type=_FILE)
 @click.argument("word")
 @click.argument("input", type=click.File("rb"), default="-")
-@click.option("--html", type=options.Output(), help="Write an HTML page that plots the occurrences in 2D, with their sentences.")
+@click.option(
+    "--html",
+    type=options.Output(),
+    help="Write an HTML page that plots the occurrences in 2D, with their sentences.",
+)
 @click.option(
     "--top", type=click.IntRange(min=1), default=3, show_default=True, help="Number of nearest occurrences to list."
 )
@@ -144,7 +148,7 @@ def words(
         texts, spans, vectors = zip(*((one.text, one.span, one.vector) for one in found), strict=True)
         shown = words_data(word, texts, spans, vectors)
         write_whole(html, page({"model": about(loaded), "texts": [word], "missing": {}, "words": shown}).encode())
-        say(f"{html}", err=True)
+        say(html, err=True)
     failed.end()
 
 

@@ -145,7 +145,7 @@ def layers(**given: Any) -> None:
     inputs = replace(pipeline.inputs(stage), encoded=work / "encoded")
     layer_table(pipeline.recipe.section(stage.name), inputs, output, pipeline.runtime, work)
     remove(work)
-    say(f"{output / 'layers.html'}")
+    say(output / "layers.html")
 
 
 def _pipeline(

@@ -22,7 +22,8 @@ def test_every_way_to_the_terminal_escapes(capsys: pytest.CaptureFixture[str]) -
     say(ODD, err=True)
     record = logging.LogRecord("korbert", logging.INFO, "", 1, "%s: read", (ODD,), None)
     shown = capsys.readouterr()
-    assert [shown.out, shown.err, Messages("%(message)s").format(record)] == [f"{SHOWN}\n", f"{SHOWN}\n", f"{SHOWN}: read"]
+    assert (shown.out, shown.err) == (f"{SHOWN}\n", f"{SHOWN}\n")
+    assert Messages("%(message)s").format(record) == f"{SHOWN}: read"
 
     table = Table("name", escape(ODD), title=escape(ODD))
     table.add_row("x", escape(ODD))

@@ -266,6 +266,7 @@ def test_a_folder_with_a_file_of_somebody_else_is_neither_removed_nor_moved(tmp_
 @pytest.mark.parametrize("content", ["3\n", "process 12 of mine", "[[package]]"])
 def test_a_lock_of_another_program_is_left_as_it_is(tmp_path: Path, content: str) -> None:
     (tmp_path / "vocab.lock").write_text(content)
-    with pytest.raises(ArtifactError, match=r"vocab\.lock: is not a lock of korbert"), artifacts.locked(tmp_path / "vocab"):
+    said = r"vocab\.lock: is not a lock of korbert"
+    with pytest.raises(ArtifactError, match=said), artifacts.locked(tmp_path / "vocab"):
         pass
     assert (tmp_path / "vocab.lock").read_text() == content

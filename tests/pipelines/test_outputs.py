@@ -119,9 +119,7 @@ def _a_link_to_nothing(path: Path) -> None:
     path.symlink_to("nowhere")
 
 
-@pytest.mark.parametrize(
-    "make", [_a_file, _a_page, _a_table, _a_folder, _an_artifact, _a_link, _a_link_to_nothing]
-)
+@pytest.mark.parametrize("make", [_a_file, _a_page, _a_table, _a_folder, _an_artifact, _a_link, _a_link_to_nothing])
 @pytest.mark.parametrize("case", FILES | FOLDERS, ids=" ".join)
 def test_what_somebody_else_made_stays_as_it_is(
     here: Path, capsys: pytest.CaptureFixture[str], case: tuple[str, str], make: Callable[[Path], None]
