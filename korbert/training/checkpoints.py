@@ -17,8 +17,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from korbert.durable import checksummed, sha256_of, sync, verified
 from korbert import scratch
+from korbert.durable import checksummed, sha256_of, sync, verified
 from korbert.world import connected, from_first
 
 __all__ = [

@@ -59,7 +59,7 @@ class Output(click.Path):
         self.is_root = is_root
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        path: Path = super().convert(value, param, ctx)
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
         shown = printable(str(path)).replace("\n", "\\n").replace("\t", "\\t")
         if any("\ud800" <= char <= "\udfff" for char in str(path)):
             raise SettingsError(f"{shown}: the name is not UTF-8: choose another one")

@@ -156,6 +156,7 @@ def test_parts_of_other_settings_or_damaged_ones_are_made_anew(
         patch.setattr("shutil.rmtree", lambda folder: folder.rename(kept))
         said(capsys, "embed", model, texts, "--output", str(output))
     for change in ("settings", "damage", ""):
+        output.unlink()  # which does not say who wrote it
         partial = claim(tmp_path / "vectors.npy.partial")
         for path in kept.glob("*.parquet"):
             data = path.read_bytes()
