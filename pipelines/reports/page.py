@@ -9,6 +9,7 @@ from markupsafe import Markup
 from korbert.durable import check_output, write_whole
 from korbert.terminal import printable
 from pipelines.artifacts import PAGE
+from pipelines.outputs import is_page
 from pipelines.reports import details
 from pipelines.reports.modules import page_of
 from pipelines.reports.record import Artifact, drawing
