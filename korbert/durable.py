@@ -17,6 +17,7 @@ from typing import Any
 from korbert.errors import SettingsError
 
 __all__ = [
+    "aside_of",
     "check_output",
     "checksummed",
     "may_write",
@@ -41,10 +42,11 @@ _KINDS = {
 }
 
 
-def check_output(path: Path, *inputs: Path) -> None:
+def check_output(path: Path, *inputs: Path, is_ours: Callable[[Path], bool] | None = None) -> None:
     """Refuses an output that could not be written, before the work for it begins.
 
-    inputs: files and folders that the command reads. Raises SettingsError if the folder is absent or write-protected,
+    inputs: files and folders that the command reads. is_ours: whether a file that is there may be written over; None:
+    any file. Raises SettingsError for one that may not, if the folder is absent or write-protected,
     if the path holds something other than a regular file (a folder, a link, a device, a pipe) or a write-protected one,
     and if the path is one of the inputs or lies in one.
     """
@@ -54,7 +56,7 @@ def check_output(path: Path, *inputs: Path) -> None:
     if not os.path.isdir(folder):  # noqa: PTH112 (False, too, if a folder above may not be entered)
         raise SettingsError(f"{path}: there is no folder {folder}: make it, or name another file")
     try:
-        _aside(path).lstat()  # the longer of both names
+        aside_of(path).lstat()  # the longer of both names
     except FileNotFoundError:
         pass
     except OSError as error:
@@ -72,6 +74,8 @@ def check_output(path: Path, *inputs: Path) -> None:
         raise SettingsError(f"{path}: the folder {folder} may not be written to: name another one")
     if present is not None and not may_write(path):
         raise SettingsError(f"{path}: is protected from writing: name another file")
+    if present is not None and is_ours is not None and not is_ours(path):
+        raise SettingsError(f"{path}: already exists, and is not a file that this command wrote: name another file")
 
 
 def may_write(path: Path, how: int = os.W_OK) -> bool:
@@ -79,18 +83,19 @@ def may_write(path: Path, how: int = os.W_OK) -> bool:
     return os.access(path, how, effective_ids=os.access in os.supports_effective_ids)
 
 
-def _aside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.tmp")  # the same for every run: leftovers of a killed one are overwritten
+def aside_of(path: Path) -> Path:
+    """The file that is written before it is renamed to `path`."""
+    return path.with_name(f".korbert-{path.name}.tmp")  # the same for every run, which overwrites a killed one's
 
 
 def write_whole(path: Path, data: bytes | memoryview, *, aside: Path | None = None) -> None:
     """Replaces the file atomically: a reader sees the old or the new one. Creates its folder if needed.
 
-    aside: as of write_aside; None: `.NAME.tmp` beside the file. Raises SettingsError as `check_output` does.
+    aside: as of write_aside; None: `.korbert-NAME.tmp` beside the file. Raises SettingsError as `check_output` does.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     check_output(path)
-    aside = aside or _aside(path)
+    aside = aside or aside_of(path)
     aside.unlink(missing_ok=True)
 
     def write(aside: Path) -> None:

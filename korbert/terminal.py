@@ -1,8 +1,17 @@
-"""Untrusted text on a terminal must not move the cursor, set colours or hide other text."""
+"""Untrusted text on a terminal must not move the cursor, set colours or hide other text.
 
+All output for people goes through here: `say` for lines, `console` for tables, `Messages` for the log. Only JSON and
+JSON lines, which programs read, are printed as they are.
+"""
+
+import logging
 import unicodedata
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["printable"]
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["Messages", "console", "in_one_line", "printable", "say"]
 
 _KEPT = frozenset("\n\t")
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control, format (bidi marks, zero width), surrogates, line separators
@@ -18,6 +27,37 @@ def printable(text: str) -> str:
         char if char in _KEPT or char == _JOINER or unicodedata.category(char) not in _HIDDEN else _escaped(char)
         for char in text
     )
+
+
+def in_one_line(message: str) -> str:
+    """A message, printable, whose file names cannot break it in two. Items that it lists below stay there."""
+    return "\n  ".join(printable(part).replace("\n", "\\n") for part in message.split("\n  "))
+
+
+def say(line: object, *, err: bool = False) -> None:
+    """Prints a line for people on standard output or, with `err`, standard error."""
+    import click
+
+    click.echo(printable(str(line)), err=err)
+
+
+def console(**options: Any) -> "Console":
+    """A console of rich for tables and lines, whose cells are printable."""
+    from rich.console import Console
+    from rich.text import Text
+
+    class Printable(Console):
+        def render_str(self, text: str, **how: Any) -> Text:
+            return super().render_str(printable(text), **how)
+
+    return Printable(**options)
+
+
+class Messages(logging.Formatter):
+    """Formats log messages, each printable."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
 
 
 def _escaped(char: str) -> str:

@@ -14,7 +14,7 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,7 @@ from pydantic import BaseModel, Field, ValidationError
 from korbert import durable
 from korbert.durable import sha256_of, sync
 from korbert.errors import ArtifactError
+from korbert.scratch import remove
 
 FORMAT = 1
 RECORD = "stage.json"
@@ -32,6 +33,7 @@ RUN = "run.json"
 PLAN = "plan.json"
 PAGE = "report.html"
 SCRATCH = frozenset({"work", "checkpoints"})  # removed when a stage ends
+_FIELDS = frozenset({"format", "stage", "stage_version", "settings", "inputs", "versions", "files", "digest"})
 BESIDE = frozenset({RECORD, RUN, PLAN, "timing.jsonl", "tensorboard", PAGE}) | SCRATCH  # outside the digest
 
 Json = dict[str, Any]
@@ -270,34 +272,41 @@ def finish(partial: Path, final: Path, plan: Plan, facts: Mapping[str, Any], run
 
 def settle(partial: Path, final: Path) -> None:
     """Renames a partial folder with its record into place, replacing an older artifact."""
+    for folder in (final, old_of(final)):  # again: files may have come in the hours of the run
+        _check_ours(folder)
     for name in SCRATCH:
-        shutil.rmtree(partial / name, ignore_errors=True)
+        remove(partial / name, _made_here)
     (partial / PLAN).unlink(missing_ok=True)
     old = old_of(final)
-    shutil.rmtree(old, ignore_errors=True)
+    remove(old, is_ours)
     if final.exists():
         final.rename(old)
     partial.rename(final)
     sync(final.parent)
-    shutil.rmtree(old, ignore_errors=True)
+    remove(old, is_ours)
 
 
 def tidy(partial: Path, final: Path) -> None:
     """Removes leftovers of interrupted runs: folders beside a fresh artifact, and unfinished pages in it."""
     for leftover in (partial, old_of(final)):
-        shutil.rmtree(leftover, ignore_errors=True)
+        if is_ours(leftover):
+            remove(leftover, is_ours)
     for path in final.iterdir():
         if path.is_file() and path.name != PAGE and _is_page(path.name):
             path.unlink()
 
 
 def begin(partial: Path, plan: Plan, keep: str | None = None) -> None:
-    """Empties the partial folder and writes its plan. keep: name of a subfolder to keep."""
+    """Empties the partial folder and writes its plan. keep: name of a subfolder to keep.
+
+    ArtifactError if the folder is not ours.
+    """
+    _check_ours(partial)
     for path in partial.iterdir() if partial.is_dir() else ():
         if path.name == keep:
             continue
         if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
+            remove(path, _made_here)
         else:
             path.unlink()
     partial.mkdir(parents=True, exist_ok=True)
@@ -310,13 +319,63 @@ def holds_work(partial: Path) -> bool:
 
 
 def check_place(final: Path, partial: Path, option: str = "--root") -> None:
-    """Raises ArtifactError if the path of an artifact is a file or a link. option: chooses another path."""
+    """Raises ArtifactError if a file, a link or files of somebody else are in the place of an artifact.
+
+    option: chooses another path.
+    """
     for path in (final, partial):
         if path.is_symlink() or (path.exists() and not path.is_dir()):
             what = "a symbolic link" if path.is_symlink() else "not a folder"
             raise ArtifactError(
                 f"{path}: is {what}, so no artifact is written there: remove it, or choose another {option}"
             )
+    for folder in (final, partial, old_of(final)):
+        _check_ours(folder, option)
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether a folder is an artifact, finished or begun: its record or plan is ours, or damaged; or it is empty.
+
+    A finished artifact that holds a file without a place in its record is not: that file is somebody else's.
+    """
+    if folder.is_symlink() or not folder.is_dir():
+        return False
+    marks = [folder / name for name in (PLAN, RECORD) if (folder / name).is_file()]
+    if not marks:  # killed before its plan was written, or empty
+        return all(path.is_dir() or path.name.startswith(".korbert-") for path in folder.rglob("*"))
+    try:
+        records = [read_json(path) or {} for path in marks]
+    except ArtifactError:  # damaged, which --rebuild mends
+        return True
+    if not any(len(_FIELDS & record.keys()) >= 3 for record in records):
+        return False
+    try:
+        record = read_record(folder)
+    except ArtifactError:  # changed, so that it does not say which files are ours
+        return True
+    if record is None or (folder / PLAN).is_file():
+        return True
+    known = record["files"].keys() | (BESIDE - SCRATCH)
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder)
+        top = name.parts[0]
+        is_folder = path.is_dir() and not path.is_symlink()
+        if not (is_folder or top.startswith(".korbert-") or _is_page(top) or known & {top, name.as_posix()}):
+            return False
+    return True
+
+
+def _check_ours(folder: Path, option: str = "--root") -> None:
+    """ArtifactError if a folder in the place of an artifact holds files that korbert did not write."""
+    if folder.is_dir() and not is_ours(folder):
+        raise ArtifactError(
+            f"{folder}: holds files that the run would remove: move them away, or choose another {option}"
+        )
+
+
+def _made_here(folder: Path) -> bool:
+    """Of a subfolder of an artifact in progress, which only the stage writes to."""
+    return True
 
 
 def partial_of(final: Path) -> Path:
@@ -326,7 +385,7 @@ def partial_of(final: Path) -> Path:
 
 def old_of(final: Path) -> Path:
     """Where an older artifact is moved while a newer one replaces it."""
-    return final.with_name(final.name + ".old")
+    return final.with_name(f".korbert-{final.name}.old")
 
 
 def progress(partial: Path) -> str | None:
@@ -349,6 +408,8 @@ def locked(final: Path) -> Iterator[None]:
     """Holds the lock of an artifact. ArtifactError, naming the process, if another run holds it."""
     final.parent.mkdir(parents=True, exist_ok=True)
     path = final.with_name(final.name + ".lock")
+    if path.is_symlink() or (path.exists() and not re.fullmatch(rb"(process \d+)?", path.read_bytes())):
+        raise ArtifactError(f"{path}: is not a lock of korbert, which would be there: move it away")
     with path.open("a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

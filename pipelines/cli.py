@@ -13,7 +13,7 @@ from korbert import __version__
 from korbert.errors import EndedElsewhere, KorbertError
 from korbert.interruption import Interrupted, raised_signals
 from korbert.processor import bound_spinning
-from korbert.terminal import printable
+from korbert.terminal import in_one_line, say
 from korbert.world import is_silent, world
 from pipelines.commands import data, models, planning, scoring, seeing, serving, stages, tasks, vectors
 from pipelines.stages.table import STAGES
@@ -43,6 +43,7 @@ def run_command(arguments: list[str]) -> int:
         except click.exceptions.Exit as leave:
             return leave.exit_code
         except click.ClickException as error:
+            error.message = in_one_line(error.message)
             error.show()
             return error.exit_code
         except (KeyboardInterrupt, Exception) as error:
@@ -74,7 +75,7 @@ def _run_beside_rank_0(arguments: list[str]) -> None:
     except Exception as error:
         if not getattr(error, "__notes__", ()):  # with notes, the processes were connected and this one reports
             time.sleep(_SECONDS_FOR_FIRST)
-        click.echo(f"korbert: of {world().size} processes, rank {world().rank} failed:", err=True)
+        say(f"korbert: of {world().size} processes, rank {world().rank} failed:", err=True)
         raise
 
 
@@ -90,24 +91,24 @@ def _leave_interrupted(error: BaseException, number: signal.Signals, command: st
         what = "finished work is kept; the same command resumes"
     else:
         what = "the same command starts over"
-    click.echo(f"korbert: {how}: {what}", err=True)
+    say(f"korbert: {how}: {what}", err=True)
     return 128 + number
 
 
 def _leave_failed(error: BaseException) -> int:
     """Reports an error in one line and returns the exit code."""
     if isinstance(error, KorbertError):
-        click.echo(f"korbert: {printable(str(error))}", err=True)
+        say(f"korbert: {in_one_line(str(error))}", err=True)
         return error.exit_code
     if isinstance(error, OSError):
         what = error.strerror or str(error)
         if error.errno in _FULL:
             what = f"{error.strerror or os.strerror(error.errno)}: make room, then run the same command: it resumes"
         place = error.filename or "the disk"
-        click.echo(f"korbert: {printable(f'{place}: {what}')}", err=True)
+        say(f"korbert: {in_one_line(f'{place}: {what}')}", err=True)
         return 1
-    what = printable(" ".join(str(error).split()))
-    click.echo(f"korbert: {type(error).__name__}: {what}: the same command with --debug shows where", err=True)
+    what = " ".join(str(error).split())
+    say(f"korbert: {type(error).__name__}: {what}: the same command with --debug shows where", err=True)
     return 1
 
 

@@ -7,7 +7,7 @@ the file and detects damage. Once all parts exist, the output is written in one 
 
 import hashlib
 import json
-import shutil
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -20,9 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from korbert.durable import write_aside, write_whole
+from korbert.durable import aside_of, write_aside, write_whole
 from korbert.errors import SettingsError
 from korbert.records.inputs import Source
+from korbert.scratch import claim, remove
 from korbert.vectors import Correction, PieceCounts, TextEncoder
 from korbert.vectors.index import is_utf8
 from korbert.vectors.names import CorrectionName
@@ -126,8 +127,7 @@ def write_vectors(
 
     failed: called with each record; returns whether it has an error.
     """
-    partial_folder = output.with_name(f"{output.name}.partial")
-    partial_folder.mkdir(exist_ok=True)
+    partial_folder = claim(output.with_name(f"{output.name}.partial"), _is_part)
     width = embedding([]).shape[1]
     schema = pa.schema(
         [("line", pa.int64()), ("id", pa.string()), ("error", pa.string()), ("vector", pa.list_(pa.float32(), width))]
@@ -150,10 +150,13 @@ def write_vectors(
         parts.append(path)
         written.rows += len(some)
         advance(len(some))
-    aside = output.with_name(f".{output.name}.tmp")
-    write_aside(output, partial(_FORMATS[output.suffix], parts, schema, written.rows), aside)
-    shutil.rmtree(partial_folder)
+    write_aside(output, partial(_FORMATS[output.suffix], parts, schema, written.rows), aside_of(output))
+    remove(partial_folder)
     return written
+
+
+def _is_part(name: str) -> bool:
+    return re.fullmatch(r"(\.korbert-)?part-\d{6,}-[0-9a-f]{32}-[0-9a-f]{16}\.parquet(\.tmp)?", name) is not None
 
 
 def _content(data: bytes | memoryview) -> str:

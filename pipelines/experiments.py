@@ -11,7 +11,6 @@ written again.
 """
 
 import logging
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -21,6 +20,7 @@ from typing import Any
 from korbert.durable import checksummed, verified, write_whole
 from korbert.tasks.best_epoch import WEIGHTS, Best, read_best
 from korbert.tasks.learning_settings import WORDS, Way, training_name
+from korbert.training.checkpoints import remove_all
 from korbert.world import connected, from_first
 
 __all__ = ["Experiment", "ModelResult", "kept_result", "search"]
@@ -129,7 +129,7 @@ def _train(
         kept = experiment.train(way, seed, folder, output / "metrics" / f"{folder.name}.jsonl")
     if connected().writes:
         write_whole(record, checksummed(asdict(kept)))
-        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+        remove_all(folder / "checkpoints")
     return kept
 
 

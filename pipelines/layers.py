@@ -25,8 +25,8 @@ __all__ = ["combinations", "layer_table"]
 _SEEDS = 3  # if the settings have none
 
 
-def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
-    """Writes layers.json and layers.html (docs/formats.md); finished trainings are kept in work/.
+def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime, work: Path) -> Counts:
+    """Writes layers.json and layers.html to `output` (docs/formats.md); finished trainings are kept in `work`.
 
     Uses the head and width of settings.features and ignores its `layers`. Without seeds there are three.
     """
@@ -34,7 +34,7 @@ def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Ru
     seeds = settings.seeds if "seeds" in settings.model_fields_set else tuple(range(_SEEDS))
     changed = {"features": features.model_copy(update={"layers": "last"}), "seeds": seeds, "scratch": False}
     settings = type(settings).model_validate(settings.model_dump(exclude_unset=True) | changed)
-    ready = prepare(settings, inputs, output, runtime)
+    ready = prepare(settings, inputs, work, runtime)
     task, count = ready.task, ready.start.config.num_hidden_layers
     places = range(count + 1)
     if settings.init != "scratch":  # all layers in one pass
@@ -44,12 +44,12 @@ def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Ru
     for layers in [*map(str, places), *combinations(count)]:
         own = settings.model_copy(update={"features": features.model_copy(update={"layers": layers})})
         builds = feature_builds(task, own, ready.start, ready.parts, ready.vectors, ready.device)
-        folder = output / "work" / layers.replace(" ", "-")
+        folder = work / layers.replace(" ", "-")
         trained = learn(ready, builds, own, folder, anomaly=runtime.anomaly)
         results += [replace(result, facts={**result.facts, "name": layers}) for result in trained]
     if not connected().writes:
         return {}
-    without = list(baselines(ready, output)) if settings.baselines else []
+    without = list(baselines(ready, work)) if settings.baselines else []
     record = {
         **ready.facts,
         "features": features.model_dump(exclude={"layers"}),

@@ -11,7 +11,7 @@ from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.processor import processor_name
 from korbert.versions import installed_version
 from pipelines import artifacts
-from pipelines.artifacts import PLAN, RECORD, Json, Plan
+from pipelines.artifacts import Json, Plan
 from pipelines.recipes import Recipe
 from pipelines.runtime import Runtime
 from pipelines.sources import Sources
@@ -250,12 +250,6 @@ def _free(place: Path) -> Path:
     """
     place = place if place.name and place.name != ".." else place.resolve()
     artifacts.check_place(place, artifacts.partial_of(place), "--output")
-    ours = {place: (RECORD,), artifacts.partial_of(place): (PLAN, RECORD), artifacts.old_of(place): ()}
-    for folder, files in ours.items():
-        if folder.is_dir() and any(folder.iterdir()) and not any((folder / file).is_file() for file in files):
-            raise ArtifactError(
-                f"{folder}: holds files that the run would remove: move them away, or choose another --output"
-            )
     return place
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from corpus.cleaning.preview import Preview, Shown, preview
-from korbert.terminal import printable
+from korbert.terminal import console, say
 
 if TYPE_CHECKING:
     from pipelines.pipeline import Pipeline
@@ -34,30 +34,29 @@ def preview_stage(pipeline: "Pipeline", count: int) -> None:
     write_page(page, pipeline.recipe.name, sample)
     index(pipeline.folder, [stage.name for stage in pipeline.stages()])
     print_preview(sample)
-    print(f"page: {page}")
+    say(f"page: {page}")
 
 
 def print_preview(sample: Preview) -> None:
     """Prints the counts, then the first dropped or changed rows, before and after."""
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    out = console(highlight=False)
     counts = Table(box=None, show_header=False, pad_edge=False)
     for name, number in _counts(sample):
-        counts.add_row(escape(printable(name)), f"{number:,}", f"{number / max(1, len(sample.rows)):.1%}")
-    console.print(counts)
+        counts.add_row(escape(name), f"{number:,}", f"{number / max(1, len(sample.rows)):.1%}")
+    out.print(counts)
     table = Table(show_lines=True, header_style="dim")
     for name in ("row", "before", "after"):
         table.add_column(name, overflow="fold", ratio=1 if name == "row" else 3)
     shown = [row for row in sample.rows if row.reason or row.changed][:_MAX_PRINTED]
     for row in shown:
         first = 0 if row.reason else _first_change(row)
-        dropped = f"[red]{row.reason}[/red]: {escape(printable(row.detail or ''))}"
+        dropped = f"[red]{row.reason}[/red]: {escape(row.detail or '')}"
         after = dropped if row.reason else _around(row.after, first)
-        table.add_row(escape(printable(row.id or row.place)), _around(row.before, first), after)
+        table.add_row(escape(row.id or row.place), _around(row.before, first), after)
     if shown:
-        console.print(table)
+        out.print(table)
 
 
 def _first_change(row: Shown) -> int:
@@ -68,7 +67,7 @@ def _first_change(row: Shown) -> int:
 def _around(text: str, place: int) -> str:
     start = max(0, place - _AROUND_CHARS)
     end = start + _SHOWN_CHARS
-    return escape(printable("…" * (start > 0) + text[start:end] + "…" * (end < len(text))))
+    return escape("…" * (start > 0) + text[start:end] + "…" * (end < len(text)))
 
 
 def _counts(sample: Preview, words: Callable[[str], str] = str) -> Iterator[tuple[str, int]]:

@@ -1,7 +1,6 @@
 """Generates questions from text as training data, in KorQuAD format or as JSON lines."""
 
 import json
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -10,11 +9,13 @@ from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
 
-from corpus.questions.generate import Asked, QuestionSettings, generate
+from corpus.questions.generate import Asked, QuestionSettings, generate, is_part
 from corpus.readers.files import find_files
 from corpus.settings import SourceSettings
-from korbert.durable import check_output, write_aside
+from korbert.durable import aside_of, check_output, write_aside
 from korbert.errors import CorpusError, SettingsError
+from korbert.scratch import claim, remove
+from pipelines.outputs import is_questions
 
 __all__ = ["described", "write_questions"]
 
@@ -46,9 +47,9 @@ def write_questions(
     files = find_files(corpus, Path())
     if not files:
         raise CorpusError(f"{corpus}: no such file, and no file in it: name a file, a folder, or a glob in quotes")
-    check_output(output, *(path for path in files if isinstance(path, Path)))
+    check_output(output, *(path for path in files if isinstance(path, Path)), is_ours=is_questions)
     counts: Counter[str] = Counter()
-    partial = output.with_name(f"{output.name}.partial")
+    partial = claim(output.with_name(f"{output.name}.partial"), is_part)
 
     def write(aside: Path) -> None:
         made = generate(settings, source, files, workers=workers, counts=counts, partial=partial)
@@ -56,11 +57,11 @@ def write_questions(
             chosen = _first(made, count, counts)
             file.writelines(_squad(chosen) if output.suffix == ".json" else _rows(chosen))
         if not counts["written"]:
-            shutil.rmtree(partial, ignore_errors=True)
+            remove(partial)
             raise CorpusError(_why_none(corpus, source, counts))
 
-    write_aside(output, write, output.with_name(f".{output.name}.tmp"))
-    shutil.rmtree(partial)
+    write_aside(output, write, aside_of(output))
+    remove(partial)
     return counts
 
 

@@ -9,7 +9,6 @@
 """
 
 import logging
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import torch
 from korbert.durable import write_json
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling import EncoderConfig, ReadingModel, init_encoder_from, load_model, save_model
+from korbert.scratch import remove
 from korbert.tasks.misses import score_answers
 from korbert.tasks.passages import Passage
 from korbert.tasks.questions import Dataset, join, split_by_article
@@ -88,7 +88,7 @@ def run(task: ReadingTask, settings: ReadingTaskSettings, inputs: Inputs, output
     for name, value in (("nbest", n_best), ("predictions", predictions), ("scores", scores)):
         write_json(output / f"{name}.json", value)
     if task.submission:
-        shutil.rmtree(output / "submission", ignore_errors=True)  # left by an interrupted run
+        remove(output / "submission", lambda folder: True)  # of the stage alone: left by an interrupted run
         write_submission(output / "model", output / "submission")
     return {
         **warm_up,

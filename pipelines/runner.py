@@ -5,7 +5,6 @@ import logging
 import platform
 import resource
 import shlex
-import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any, Literal
 
 from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
 from korbert.processor import processor_name
+from korbert.scratch import remove
 from korbert.world import connected, from_first
 from pipelines import artifacts
 from pipelines.artifacts import Json, Plan
@@ -25,6 +25,7 @@ __all__ = ["make", "mark_for_rebuild"]
 
 _logger = logging.getLogger(__name__)
 
+_REBUILD = "korbert --rebuild has not yet remade this stage\n"
 _SUMS_SHOWN, _REASONS_SHOWN = 6, 4  # in the line that ends a stage
 
 
@@ -33,19 +34,31 @@ def mark_for_rebuild(pipeline: Pipeline, stages: Sequence[Stage]) -> frozenset[s
 
     A file marks each stage until it is rebuilt, so that the same command continues after an interruption.
     """
-    left = [stage for stage in stages if _marker(pipeline, stage).exists()]
+    left = [stage for stage in stages if _is_marked(pipeline, stage)]
     if not left or any(pipeline.status(stage).state != "fresh" for stage in stages if stage not in left):
         left = list(stages)
         for stage in stages:
-            with artifacts.locked(pipeline.artifact(stage.name)):
-                shutil.rmtree(pipeline.partial(stage.name), ignore_errors=True)
-                _marker(pipeline, stage).touch()
+            final, partial = pipeline.artifact(stage.name), pipeline.partial(stage.name)
+            with artifacts.locked(final):
+                artifacts.check_place(final, partial)
+                remove(partial, artifacts.is_ours)
+                _marker(pipeline, stage).write_text(_REBUILD, encoding="utf-8")
     return frozenset(stage.name for stage in left)
 
 
 def _marker(pipeline: Pipeline, stage: Stage) -> Path:
     final = pipeline.artifact(stage.name)
     return final.with_name(f"{final.name}.rebuild")
+
+
+def _is_marked(pipeline: Pipeline, stage: Stage) -> bool:
+    """Whether the stage is still to be rebuilt. ArtifactError for a file of that name that korbert did not write."""
+    path = _marker(pipeline, stage)
+    if not path.is_symlink() and not path.exists():
+        return False
+    if path.is_symlink() or not path.is_file() or path.read_bytes() not in (b"", _REBUILD.encode()):
+        raise ArtifactError(f"{path}: is not a mark of --rebuild, which would be there: move it away")
+    return path.stat().st_size > 0
 
 
 def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False) -> bool:
@@ -63,7 +76,8 @@ def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False) -> bool:
         elif decision == "work" and stage.trains:
             _run(pipeline, stage)
         if writes:
-            _marker(pipeline, stage).unlink(missing_ok=True)
+            if _is_marked(pipeline, stage):
+                _marker(pipeline, stage).unlink()
             if not (final / artifacts.PAGE).exists():
                 _draw_pages(pipeline, stage)
         from_first(lambda: None)  # the next stage reads the artifact

@@ -13,6 +13,7 @@ import korbert
 from korbert.durable import check_output, read_object, write_json
 from korbert.tasks import korquad
 from korbert.versions import installed_version
+from pipelines.outputs import is_nothing_else
 
 __all__ = ["score", "submit", "write_submission", "write_wheel"]
 
@@ -29,7 +30,7 @@ def submit(model: str | Path, input: str | Path, output: str | Path, *, device: 
     is written completely or not at all. Raises SettingsError, before any work, if it cannot be written or is one of
     the inputs, and CorpusError if `input` is not a KorQuAD file.
     """
-    check_output(Path(output), Path(input), Path(model))
+    check_output(Path(output), Path(input), Path(model), is_ours=is_nothing_else)
     dataset = korquad.read(input, answers="none")
     from korbert.tasks.reading import Reader
 

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from korbert.terminal import printable
+from korbert.terminal import console
 from pipelines import artifacts
 from pipelines.pipeline import Pipeline, Status
 
@@ -25,15 +24,15 @@ _STYLES = {"fresh": "green", "stale": "red", "partial": "yellow", "absent": "dim
 
 def show_status(pipeline: Pipeline, statuses: Iterable[Status]) -> None:
     """Prints the state of each artifact, what a run would do, and why, in lines that are never wrapped."""
-    console = Console(soft_wrap=True, highlight=False)
-    console.print(pipeline.folder, markup=False)
+    out = console(soft_wrap=True, highlight=False)
+    out.print(str(pipeline.folder), markup=False)
     statuses = list(statuses)
     width = max([8, *(len(status.stage) for status in statuses)])
     for status in statuses:
         state = f"[{_STYLES[status.state]}]{status.state:<7}[/]"
-        console.print(f"{status.stage:<{width}} {state} {(status.digest or '')[:12]:<12} {status.doing}")
+        out.print(f"{status.stage:<{width}} {state} {(status.digest or '')[:12]:<12} {status.doing}")
         for line in (*status.reasons, *(f"note: {note}" for note in status.notes)):
-            console.print(f"         {printable(line)}", markup=False)
+            out.print(f"         {line}", markup=False)
 
 
 def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
@@ -51,10 +50,10 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
             record = artifacts.read_record(artifact) or {}
             for what, figure in stage.figures(artifact, record["counts"]):
                 table.add_row(what, figure)
-    console = Console()
-    console.print(table)
+    out = console()
+    out.print(table)
     if stale := [stage for stage, state in states.items() if state == "stale"]:
-        console.print(f"Not shown, as settings or inputs have changed: {', '.join(stale)}.")
+        out.print(f"Not shown, as settings or inputs have changed: {', '.join(stale)}.")
     places = [
         (what, pipeline.artifact(stage.name) / name)
         for stage in pipeline.stages()
@@ -65,9 +64,9 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
     for what, path in (*places, (page[0], pipeline.folder / page[1])):
         if path.is_file():
             # On one line, so that the path can be copied.
-            console.print(f"{what}: {printable(str(path))}", soft_wrap=True, highlight=False, markup=False)
+            out.print(f"{what}: {path!s}", soft_wrap=True, highlight=False, markup=False)
     if pipeline.recipe.name == "demo":
-        console.print(
+        out.print(
             "The demo shows that the pipeline works; so little text adds nothing to korbert-mini, where it starts."
         )
 
@@ -76,28 +75,28 @@ def show_sets() -> None:
     """Prints the known data sets: name, kind, rows, metric with the best published score, where to get them."""
     from korbert.tasks.sets import listing
 
-    console = Console(highlight=False, soft_wrap=True)
+    out = console(highlight=False, soft_wrap=True)
     for known in listing():
-        console.print(f"[bold]{known['name']}[/]  {escape(known['about'])}")
+        out.print(f"[bold]{known['name']}[/]  {escape(known['about'])}")
         rows = f"{known['rows']} rows (train / valid / test)"
-        console.print(f"    {known['kind']}; {rows}; {known['metric']}, best {escape(known['best'])}")
-        console.print(f"    {known['where']}  {known['licence']}")
+        out.print(f"    {known['kind']}; {rows}; {known['metric']}, best {escape(known['best'])}")
+        out.print(f"    {known['where']}  {known['licence']}")
 
 
 def show_oracle(found: "Oracle") -> None:
     """Prints both ceilings, why answers are missed, and the first missed answers."""
-    console = Console(soft_wrap=True, highlight=False)
-    console.print(f"{found['count']:,} questions    EM       F1")
+    out = console(soft_wrap=True, highlight=False)
+    out.print(f"{found['count']:,} questions    EM       F1")
     for name, ceiling in (("pieces", found["pieces"]), ("characters", found["characters"])):
-        console.print(f"{name:<14} {ceiling['exact_match']:7.2f}  {ceiling['f1']:7.2f}", end="")
+        out.print(f"{name:<14} {ceiling['exact_match']:7.2f}  {ceiling['f1']:7.2f}", end="")
         causes = ", ".join(f"{number:,} {cause}" for cause, number in ceiling["causes"].items())
-        console.print(f"   missed: {causes}" if causes else "   none missed")
+        out.print(f"   missed: {causes}" if causes else "   none missed")
     for one in found["unreached"][:_MISSES_SHOWN]:
         best = ", ".join(f"by {name} {text!r}" for name, text in one["best"].items())
         line = f"{one['id']}: {one['answer']!r}, {best}: {one['cause']} {' '.join(one['pieces'])}"
-        console.print(printable(line), markup=False)
+        out.print(line, markup=False)
     if len(found["unreached"]) > _MISSES_SHOWN:
-        console.print(f"and {len(found['unreached']) - _MISSES_SHOWN:,} more: --all FILE has them")
+        out.print(f"and {len(found['unreached']) - _MISSES_SHOWN:,} more: --all FILE has them")
 
 
 def show_check(bundle: Path, verdict: "Verdict") -> None:
@@ -105,7 +104,7 @@ def show_check(bundle: Path, verdict: "Verdict") -> None:
     from pipelines.reports import formatting
     from pipelines.submission_check import worksheet
 
-    console = Console(soft_wrap=True, highlight=False)
+    out = console(soft_wrap=True, highlight=False)
     questions, took = formatting.count(verdict.questions), formatting.duration(verdict.seconds)
     memory = "unknown" if verdict.memory is None else formatting.megabytes(verdict.memory)
     lines = [
@@ -117,7 +116,7 @@ def show_check(bundle: Path, verdict: "Verdict") -> None:
     lines += [f"note: {note}" for note in verdict.notes]
     lines += ["", "To submit it on a CodaLab worksheet, if the competition is still open:"]
     for line in (*lines, *worksheet(bundle, verdict.memory)):
-        console.print(printable(line), markup=False)
+        out.print(line, markup=False)
 
 
 def show_comparison(runs: Sequence["Run"]) -> None:
@@ -137,13 +136,13 @@ def show_tasks(found: "TaskComparison") -> None:
 
 def _print_tables(tables: Iterable["PageTable"], said: Iterable[str]) -> None:
     """Prints tables of the report pages, and sentences below them."""
-    console = Console(highlight=False)
+    out = console(highlight=False)
     for one in tables:
-        table = Table(title=escape(printable(one.title)), title_justify="left")
+        table = Table(title=escape(one.title), title_justify="left")
         for name, align in zip(one.head, one.align, strict=True):
-            table.add_column(escape(printable(name)), justify="right" if align == "r" else "left", overflow="fold")
+            table.add_column(escape(name), justify="right" if align == "r" else "left", overflow="fold")
         for row in one.rows:
-            table.add_row(*(escape(printable(cell)) for cell in row))
-        console.print(table)
+            table.add_row(*(escape(cell) for cell in row))
+        out.print(table)
     for line in filter(None, said):
-        console.print(printable(line), markup=False)
+        out.print(line, markup=False)

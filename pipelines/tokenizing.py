@@ -8,7 +8,7 @@ from typing import TypedDict
 from rich.markup import escape
 
 from korbert.errors import SettingsError
-from korbert.terminal import printable
+from korbert.terminal import console
 from korbert.tokenization import AnyTokenizer, Pieces, Tokenizer
 from korbert.tokenization.encoding import EOJEOL
 from pipelines import lines
@@ -64,7 +64,6 @@ def as_json(text: str, encoded: Pieces) -> bytes:
 
 def print_table(text: str, encoded: Pieces) -> None:
     """Prints one line per piece, with the characters that it covers."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, header_style="dim", pad_edge=False)
@@ -73,8 +72,8 @@ def print_table(text: str, encoded: Pieces) -> None:
     for row in token_rows(encoded):
         start, end = row["span"]
         cells = (row["piece"], str(row["id"]), f"{start}:{end}", text[start:end], row["tag"], str(row["eojeol"]))
-        table.add_row(*(escape(printable(cell)) for cell in cells))
-    Console(highlight=False).print(table)
+        table.add_row(*(escape(cell) for cell in cells))
+    console(highlight=False).print(table)
 
 
 def describe_change(tokenizer: Tokenizer) -> str:

@@ -1,6 +1,7 @@
 """Files of text -> questions, paragraph by paragraph, in the order of the files whatever the workers."""
 
 import json
+import re
 from collections import Counter, deque
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from korbert.progress import track
 from korbert.tokenization.morphemes import call_options, load_kiwi
 from korbert.tokenization.settings import AnalyzerOptions
 
-__all__ = ["Asked", "QuestionSettings", "generate"]
+__all__ = ["Asked", "QuestionSettings", "generate", "is_part"]
 
 _PART_BYTES = MIB // 4
 # About ten times what Kiwi takes on a busy machine; a part that takes longer is halved, down to the document at fault.
@@ -117,6 +118,11 @@ def generate(
             _write(outcome.unit.finished, _joined(outcome))
             yield from finished()
         yield from finished()  # the parts of an earlier run may be the last ones
+
+
+def is_part(name: str) -> bool:
+    """Whether a file of this name is a finished part, or one that was being written."""
+    return re.fullmatch(r"(\.korbert-)?[0-9a-f]{32}\.part(\.tmp)?", name) is not None
 
 
 def _write(path: Path, result: _Result) -> None:

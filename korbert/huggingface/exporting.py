@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from korbert.durable import may_write
+from korbert.durable import may_write, read_object
 from korbert.errors import ModelError, SettingsError
 from korbert.huggingface.configs import config_to_transformers
 from korbert.huggingface.conversion import CLASSES, family_of, to_transformers
@@ -28,12 +28,13 @@ from korbert.modeling.models import (
 )
 from korbert.modeling.storage import load_model, read_config, serialize
 from korbert.tokenization import Tokenizer, morphemes, pieces, repair, spans, special, vocabulary
-from korbert.tokenization.folder import PROBE, WORDS
+from korbert.tokenization.folder import PROBE, RECORD, WORDS
 
 __all__ = ["export"]
 
 _TOKENIZER_FILE = "tokenization_korbert.py"
 _MODEL_FILE = "modeling_korbert.py"  # only of encoders with embeddings that ModernBERT lacks
+_SOME = (WORDS, PROBE, _MODEL_FILE, *FILES)  # files that only some exports have
 _INLINED = (repair, spans, morphemes, vocabulary, pieces, special)  # each imports only those before it
 _OWN_IMPORT = re.compile(r"^from korbert\.tokenization\.\w+ import .*\n", re.MULTILINE)
 
@@ -83,7 +84,7 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
                     _write_json(new / name, content)
             differences = checks.compare(model, tokenizer, new) if check else {}
             # config.json is removed first and moved last: without it, the folder is no model.
-            for name in ("config.json", WORDS, PROBE, _MODEL_FILE, *FILES):  # some models lack the others
+            for name in ("config.json", *_SOME):
                 (folder / name).unlink(missing_ok=True)
             files = [file.relative_to(new) for file in new.rglob("*") if file.is_file()]
             for file in sorted(files, key=lambda file: file == Path("config.json")):
@@ -111,6 +112,9 @@ def _check_folder(folder: Path, model_folder: Path) -> None:
     own = all((folder / name).is_file() for name in (_TOKENIZER_FILE, "korbert_tokenizer.json"))
     exported = own and isinstance(config, dict) and not {"transformers_version", "korbert_format"} & config.keys()
     names = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
+    if exported:
+        names = sorted({name for name in _SOME if os.path.lexists(folder / name)} - _written(folder, config))
+        exported = not names
     if names and not exported:
         listed = ", ".join(names[:3]) + ", .." * (len(names) > 3)
         raise SettingsError(
@@ -119,6 +123,17 @@ def _check_folder(folder: Path, model_folder: Path) -> None:
     nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not nearest.is_dir() or not may_write(nearest, os.W_OK | os.X_OK):
         raise SettingsError(f"{folder}: cannot be made or written to ({nearest}): name another one")
+
+
+def _written(folder: Path, config: dict[str, Any]) -> set[str]:
+    """Which of _SOME an earlier export wrote, according to its records."""
+    tokenizer, names = read_object(folder / RECORD), config.get("architectures") or [""]
+    known = set(tokenizer.get("files") or {})
+    if "auto_map" in config:
+        known.add(_MODEL_FILE)
+    if str(names[0]).endswith("Model"):  # an encoder without a head: of an embedding model
+        known.update(FILES)
+    return known
 
 
 def _config(model: Model) -> dict[str, Any]:

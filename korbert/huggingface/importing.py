@@ -6,12 +6,13 @@ from safetensors only.
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-from safetensors import SafetensorError
+from typing import Any
 
 from korbert._transformers import quietly
+from korbert.durable import read_object
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling.adapter import TransformersEncoder
 from korbert.modeling.config import TransformersConfig
@@ -22,6 +23,21 @@ from korbert.tokenization import Pieces, TransformersTokenizer
 
 __all__ = ["SENTENCE", "Imported", "import_folder", "load_encoder", "read_folder"]
 
+_SIZES = frozenset(
+    [
+        "num_attention_heads",
+        "n_heads",
+        "num_hidden_layers",
+        "n_layers",
+        "hidden_size",
+        "dim",
+        "emb_dim",
+        "intermediate_size",
+        "hidden_dim",
+        "vocab_size",
+        "n_words",
+    ]
+)
 SENTENCE = "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어! 👍🏻 뷁"
 
 
@@ -82,10 +98,44 @@ def read_folder(folder: str | Path) -> TransformersConfig:
             f"{path}: auto_map: the model needs code of its folder, which is never run: take one of an architecture of"
             f" transformers ({', '.join(CLASSES)})"
         )
+    if fault := _fault(theirs):
+        raise ModelError(f"{path}: {fault}")
     try:
         return adapted_config(theirs)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
+
+
+def _fault(theirs: Mapping[str, Any]) -> str | None:
+    """The first entry of their config.json that no encoder can have; their classes fail later and do not name it."""
+    if quantized := theirs.get("quantization_config"):
+        method = quantized.get("quant_method") if isinstance(quantized, Mapping) else quantized
+        return f"quantization_config: {method!r:.60}: import the model with its full weights, which can be fine-tuned"
+    for name in sorted(_SIZES & theirs.keys()):
+        size = theirs[name]
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            return f"{name}: {size!r:.60} is not a whole number from 1: correct it"
+    heads, width = (theirs.get(name) for name in ("num_attention_heads", "hidden_size"))
+    if heads and width and width % heads and theirs.get("model_type") != "funnel":
+        return f"num_attention_heads: {heads} does not divide hidden_size {width}: correct either"
+    pad, entries = theirs.get("pad_token_id"), theirs.get("vocab_size")
+    if pad is not None and (not isinstance(pad, int) or pad < 0 or (entries and pad >= entries)):
+        return f"pad_token_id: {pad!r:.60} is no entry of a vocabulary of {entries}: correct it"
+    return None
+
+
+def _check_index(path: Path) -> None:
+    """ModelError if an index of weights names anything but safetensors files beside it."""
+    try:
+        names = sorted(set(read_object(path)["weight_map"].values()))
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise ModelError(f"{path}: weight_map: cannot be read ({error!r:.100}): save the model again") from None
+    for name in names:
+        if not isinstance(name, str) or Path(name).name != name or not name.endswith(".safetensors"):
+            raise ModelError(
+                f"{path}: weight_map: {name!r:.60} is no safetensors file beside it, and loading another one can run "
+                "code: save the model again"
+            )
 
 
 def load_encoder(folder: str | Path, config: TransformersConfig) -> TransformersEncoder:
@@ -103,6 +153,8 @@ def load_encoder(folder: str | Path, config: TransformersConfig) -> Transformers
             f'python -c "import transformers; transformers.AutoModel.from_pretrained({str(folder)!r},'
             f' use_safetensors=False).save_pretrained({str(folder)!r})"'
         )
+    if (index := folder / "model.safetensors.index.json").is_file():
+        _check_index(index)
     try:
         with quietly():
             model, report = class_of(config.model_type).from_pretrained(
@@ -114,7 +166,7 @@ def load_encoder(folder: str | Path, config: TransformersConfig) -> Transformers
                 output_loading_info=True,
                 **options(config),
             )
-    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
+    except Exception as error:  # their classes raise all kinds of errors
         reason = " ".join(str(error).split())[:300]
         raise ModelError(f"{folder}: its weights cannot be read ({reason}): save the model again") from None
     for wrong in ("missing_keys", "mismatched_keys"):

@@ -7,6 +7,7 @@ The folder is read like any other (storage.load_model); OnnxEncoder runs the fil
 """
 
 import logging
+import os
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -196,7 +197,7 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
     for name in ("onnx", "onnxruntime"):
         package(name, "export --onnx")
     source, folder = model_folder(source), Path(folder)
-    if folder.exists():
+    if os.path.lexists(folder):
         raise ModelError(f"{folder}: already exists: name a new folder")
     model, tokenizer = load_model(source)
     encoder: Any = model.encoder
@@ -221,8 +222,8 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
         new = Path(aside) / "model"
         new.mkdir()
         _write_file(encoder, new / ONNX_FILE, bits)
-        write_files(new, config | {"onnx": {"sha256": sha256_of(new / ONNX_FILE), "bits": bits}}, heads)
         tokenizer.save(new / "tokenizer")
+        write_files(new, config | {"onnx": {"sha256": sha256_of(new / ONNX_FILE), "bits": bits}}, heads)
         with suppress(NoCounts):
             PieceCounts.find(None, str(source), tokenizer).save(new)
         differences = _compare(encoder, load_model(new)[0].encoder, tokenizer, bits)

@@ -3,6 +3,7 @@
 A packed folder is read like any other (storage.load_model); in memory its weights are float32.
 """
 
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -46,7 +47,7 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
     cannot hold.
     """
     source, folder = model_folder(source), Path(folder)
-    if folder.exists():
+    if os.path.lexists(folder):
         raise ModelError(f"{folder}: already exists: name a new folder")
     model, tokenizer = load_model(source)
     config, tensors = read_config(source), packed(model.state_dict())
@@ -69,9 +70,10 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
         tensors = {name: tensor for name, tensor in tensors.items() if name not in shared}
         record = {"base": base.name, "base_sha256": theirs["weights_sha256"]}
 
-    write_files(folder, config | {"packed": record}, tensors)
     if base is None:
         tokenizer.save(folder / "tokenizer")
+    write_files(folder, config | {"packed": record}, tensors)
+    if base is None:
         with suppress(NoCounts):
             PieceCounts.find(None, str(source), tokenizer).save(folder)
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

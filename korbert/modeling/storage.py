@@ -34,6 +34,7 @@ from korbert.modeling.models import (
 )
 from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.tokenization import AnyTokenizer, load_tokenizer
+from korbert.tokenization.folder import RECORD
 
 __all__ = [
     "FORMAT",
@@ -51,6 +52,7 @@ FORMAT = 1
 ONNX_FILE = "encoder.onnx"  # beside the weights of the head
 SCALE = ":scale"  # suffix to the name of an 8-bit matrix: the scales of its rows
 
+_OWN = "config_sha256"
 _CLASSES: Mapping[str, type[Model]] = {cls.kind: cls for cls in get_args(Model)}
 
 _Digest = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
@@ -128,6 +130,8 @@ class _Config(_Strict):
     task: dict[str, Any]
     tokenizer_digest: _Digest
     weights_sha256: _Digest
+    tokenizer_record_sha256: _Digest = ""  # of the folder's own tokenizer; older folders have none
+    config_sha256: _Digest = ""  # of all other entries; older folders have none
     packed: _Packed | None = None
     onnx: _Onnx | None = None
 
@@ -149,17 +153,30 @@ def save_model(
         "task": dict(task or {}),
         "tokenizer_digest": tokenizer.digest,
     }
-    write_files(folder, config, model.state_dict())
     tokenizer.save(folder / "tokenizer")
+    write_files(folder, config, model.state_dict())
 
 
 def write_files(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-    """Writes model.safetensors, and config.json with its digest. Creates `folder` if needed."""
+    """Writes model.safetensors, and config.json with its digest, that of the tokenizer's record, and its own.
+
+    The tokenizer is there already, unless it is that of a base. Creates `folder` if needed.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    weights = serialize(tensors)
-    whole = {**config, "weights_sha256": hashlib.sha256(weights).hexdigest()}
+    weights, record = serialize(tensors), folder / "tokenizer" / RECORD
+    whole = {name: value for name, value in config.items() if name not in ("tokenizer_record_sha256", _OWN)}
+    whole["weights_sha256"] = hashlib.sha256(weights).hexdigest()
+    if record.is_file():
+        whole["tokenizer_record_sha256"] = sha256_of(record)
+    whole[_OWN] = _own_digest(whole)
     (folder / "config.json").write_text(json.dumps(whole, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     (folder / "model.safetensors").write_bytes(weights)
+
+
+def _own_digest(config: Mapping[str, Any]) -> str:
+    """SHA-256 over all entries but the digest itself, as JSON with sorted keys."""
+    rest = {name: value for name, value in config.items() if name != _OWN}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def serialize(tensors: Mapping[str, Tensor]) -> bytes:
@@ -297,6 +314,15 @@ def load_model(
             f" {str(config.get('tokenizer_digest'))[:12]}: restore the tokenizer that came with the model"
         )
     _check_vocabulary(model.config, tokenizer, folder)
+
+    # Last, since everything above says more than that a file was changed.
+    record = home / "tokenizer" / RECORD
+    for path, expected, found in (
+        (folder / "config.json", config.get(_OWN), _own_digest(config)),
+        (record, config.get("tokenizer_record_sha256"), sha256_of(record)),
+    ):
+        if expected not in (None, found):
+            raise ModelError(f"{path}: was changed since the model was saved: restore it, or write the model again")
     return model.to(device).eval(), tokenizer
 
 

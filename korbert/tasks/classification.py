@@ -26,6 +26,7 @@ from korbert.tasks.learning import finetune as learn
 from korbert.tasks.learning_settings import Way
 from korbert.tasks.metrics import METRICS, Metric, confusion
 from korbert.tasks.passages import MANY_TEXTS
+from korbert.tasks.saved import Lengths, of_config
 from korbert.tasks.texts import as_texts
 from korbert.tokenization import Encoding
 from korbert.training.devices import Batch, choose_device
@@ -102,7 +103,8 @@ class Classifier(TextEncoder[ClassificationModel]):
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
         """Loads a folder written by korbert. Raises ModelError if it is not one, or of another kind."""
         model, tokenizer = load_model(folder, "classification", choose_device(device))
-        classifier = cls(model, tokenizer, read_config(folder)["task"].get("max_length"))
+        task = of_config(Lengths, read_config(folder)["task"], folder)
+        classifier = cls(model, tokenizer, task.max_length)
         classifier.name = str(folder)
         return classifier
 

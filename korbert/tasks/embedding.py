@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from korbert.modeling import EmbeddingModel, load_model, read_config
+from korbert.tasks.saved import Lengths, of_config
 from korbert.training.devices import choose_device
 from korbert.vectors.encoder import TextEncoder
 from korbert.vectors.settings import Asked
@@ -53,7 +54,8 @@ class Embedder(TextEncoder[EmbeddingModel]):
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
         """Loads a folder written by korbert. Raises ModelError if it is not one, or of another kind."""
         model, tokenizer = load_model(folder, "embedding", choose_device(device))
-        embedder = cls(model, tokenizer, read_config(folder)["task"].get("max_length"))
+        task = of_config(Lengths, read_config(folder)["task"], folder)
+        embedder = cls(model, tokenizer, task.max_length)
         embedder.name = str(folder)
         return embedder
 

@@ -6,7 +6,6 @@
 """
 
 import logging
-import shutil
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -25,7 +24,7 @@ from korbert.tasks.layerwise import decayed, freeze
 from korbert.tasks.learning_settings import How, Way
 from korbert.tasks.lora import add_adapters, merge, merged
 from korbert.tasks.seen import learning_seen
-from korbert.training.checkpoints import newest_step
+from korbert.training.checkpoints import newest_step, remove_all
 from korbert.training.devices import Batch, autocast, memory_kept, moved
 from korbert.training.distributed import add_over_world
 from korbert.training.loop import Loss, fit
@@ -70,7 +69,7 @@ def finetune(
     def start_anew_without_the_best() -> None:
         if read_best(work) is None and (newest_step(work / "checkpoints") or 0) >= batches.steps_per_epoch:
             _logger.warning("%s: the weights of the best epoch are lost: training from the start", work)
-            shutil.rmtree(work / "checkpoints")
+            remove_all(work / "checkpoints")
 
     from_first(start_anew_without_the_best)
     optimizer = _prepared(model, settings, way, seed)

@@ -99,7 +99,7 @@ class Reader(TextEncoder[ReadingModel]):
     def load(cls, folder: str | Path, device: str = "auto", *, batch_size: int = 32) -> Self:
         """Loads a folder written by korbert. Raises ModelError if it is not one, or of another kind."""
         model, tokenizer = load_model(folder, "reading", choose_device(device))
-        settings = ReadingSettings.of_task(read_config(folder)["task"])
+        settings = ReadingSettings.of_task(read_config(folder)["task"], folder)
         reader = cls(model, tokenizer, settings, batch_size=batch_size)
         reader.name = str(folder)
         return reader

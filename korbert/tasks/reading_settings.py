@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from operator import not_
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from korbert.modeling.config import EncoderConfig
+from korbert.tasks.saved import of_config
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
 __all__ = ["ReadingOptimizer", "ReadingSettings", "ReadingTaskSettings", "WindowSettings"]
@@ -46,9 +48,12 @@ class ReadingSettings(WindowSettings, frozen=True, extra="forbid"):
     )
 
     @classmethod
-    def of_task(cls, task: Mapping[str, Any]) -> Self:
-        """Parses `task` of a model's config.json; `korbert finetune` adds kind and metrics (kinds/reading.py)."""
-        return cls.model_validate({name: value for name, value in task.items() if name not in ("kind", "metrics")})
+    def of_task(cls, task: Mapping[str, Any], folder: str | Path) -> Self:
+        """Parses `task` of a model's config.json; `korbert finetune` adds kind and metrics (kinds/reading.py).
+
+        ModelError, which names `folder`, for an invalid field.
+        """
+        return of_config(cls, {name: task[name] for name in task.keys() - {"kind", "metrics"}}, folder)
 
     @model_validator(mode="after")
     def _threshold_is_used(self) -> Self:

@@ -51,17 +51,29 @@ class TransformersTokenizer:
             for name, data in self.files.items():
                 Path(folder, name).write_bytes(data)
             self.theirs = opened(Path(folder))
-        self.frame = frame_of(self.theirs)
+        try:
+            self.frame = frame_of(self.theirs)
+        except ModelError:
+            raise
+        except Exception as error:  # without an unknown token, for one
+            reason = " ".join(str(error).split())[:300]
+            raise ModelError(f"its tokenizer cannot encode a text ({reason}): correct its files") from None
         self.is_fast = bool(self.theirs.is_fast)
 
     @classmethod
     def of_folder(cls, folder: str | Path) -> "TransformersTokenizer":
         """Loads the tokenizer of a folder written by `transformers`. ModelError if it has none, or needs code."""
         theirs, files = saved_files(Path(folder))
-        tokenizer = cls(files)
-        for text in _SAMPLES:
-            if tokenizer.theirs(text)["input_ids"] != theirs(text)["input_ids"]:
-                raise ModelError(f"{folder}: its tokenizer gives other ids once saved ({text!r}): save it anew")
+        try:
+            tokenizer = cls(files)
+            changed = [text for text in _SAMPLES if tokenizer.theirs(text)["input_ids"] != theirs(text)["input_ids"]]
+        except ModelError as error:
+            raise ModelError(f"{Path(folder) / 'tokenizer_config.json'}: {error}") from None
+        except Exception as error:  # of texts with characters that it does not know
+            reason = " ".join(str(error).split())[:300]
+            raise ModelError(f"{folder}: its tokenizer cannot encode a text ({reason}): correct its files") from None
+        if changed:
+            raise ModelError(f"{folder}: its tokenizer gives other ids once saved ({changed[0]!r}): save it anew")
         return tokenizer
 
     @classmethod

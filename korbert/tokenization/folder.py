@@ -69,7 +69,8 @@ def digest(parts: Parts) -> str:
         "analyzer": parts.options.model_dump(),
         "versions": parts.versions,
     }
-    return hashlib.sha256(json.dumps(shapes, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    text = json.dumps(shapes, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def write(folder: Path, parts: Parts, pieces: Sequence[str]) -> None:

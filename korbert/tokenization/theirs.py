@@ -42,6 +42,9 @@ def saved_files(folder: Path) -> tuple[Any, dict[str, bytes]]:
         raise ModelError(f"{folder}: cannot be read ({error}): name a folder that transformers has written") from None
     if settings.get("auto_map"):
         raise ModelError(f"{config}: auto_map: the tokenizer needs code of its folder, which is never run")
+    length = settings.get("model_max_length")
+    if length is not None and (isinstance(length, bool) or not isinstance(length, int | float) or not length >= 3):
+        raise ModelError(f"{config}: model_max_length: {length!r:.60} is not a number of pieces: correct it")
     names = [path.name for path in folder.iterdir()]
     if not any(name == "tokenizer.json" or name.startswith("vocab.") or name.endswith(_VOCABULARIES) for name in names):
         raise ModelError(f"{folder}: has no tokenizer (tokenizer.json, vocab.txt, ..): put its files there")

@@ -8,7 +8,6 @@ One of a sharded model holds a file of each process instead (korbert/training/pa
 import logging
 import os
 import re
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from korbert import scratch
 from korbert.durable import checksummed, sha256_of, sync, verified
 from korbert.world import connected, from_first
 
@@ -31,6 +31,7 @@ __all__ = [
     "newest_step",
     "publish",
     "remove",
+    "remove_all",
     "save",
 ]
 
@@ -38,6 +39,8 @@ _logger = logging.getLogger(__name__)
 
 _STATE, _RECORD = "state.safetensors", "record.json"
 _NAME = re.compile(r"step-(\d{8,})")
+_ASIDE = re.compile(rf"{_NAME.pattern}\.partial")
+_FILE = re.compile(r"record\.json|.*\.safetensors|model\.safetensors\.index\.json|\.metadata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +72,11 @@ def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
 def make_aside(folder: Path, step: int) -> Path:
     """Creates an empty folder for the files of a checkpoint, not read by anyone until `publish`.
 
-    Leftovers of killed runs are removed first.
+    Leftovers of killed runs are removed first. ArtifactError if one of them is not ours.
     """
     folder.mkdir(parents=True, exist_ok=True)
     aside = aside_of(folder, step)
-    for leftover in (*folder.glob("*.partial"), _place(folder, step)):
+    for leftover in (*(path for path in folder.iterdir() if _ASIDE.fullmatch(path.name)), _place(folder, step)):
         remove(leftover)
     aside.mkdir()
     return aside
@@ -106,11 +109,21 @@ def _place(folder: Path, step: int) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Removes a folder, or a file or link in its place, if there is one."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+    """Removes a checkpoint, whole, damaged or unfinished, if there is one. ArtifactError for anything else."""
+    scratch.remove(path, _is_checkpoint)
+
+
+def remove_all(folder: Path) -> None:
+    """Removes all checkpoints of a folder, and the folder if nothing else is in it."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if _NAME.fullmatch(path.name) or _ASIDE.fullmatch(path.name):
+            remove(path)
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def _is_checkpoint(folder: Path) -> bool:
+    return all(_FILE.fullmatch(path.name) and path.is_file() for path in folder.iterdir())
 
 
 def _write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:

@@ -93,8 +93,7 @@ class Index:
                         " or name another folder"
                     )
             return cls(folder, model)
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise ArtifactError(f"{folder}: exists and is not an index: name a new folder")
+        storage.check_place(folder)
         completed, counts = search_settings(model, asked, counts)
         settings = model.vector_settings(**completed).model_copy(update={"normalize": True})
         folder.mkdir(parents=True, exist_ok=True)

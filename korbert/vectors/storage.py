@@ -18,7 +18,7 @@ import fcntl
 import logging
 import math
 import os
-import shutil
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -29,8 +29,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
-from korbert.durable import checksummed, sha256_of, sync, verified, write_aside, write_whole
+from korbert.durable import aside_of, checksummed, sha256_of, sync, verified, write_aside, write_whole
 from korbert.errors import ArtifactError
+from korbert.scratch import remove
 from korbert.vectors import graph
 from korbert.vectors.words import Words
 
@@ -41,6 +42,7 @@ __all__ = [
     "Row",
     "WordsRecord",
     "check_file",
+    "check_place",
     "delete_strays",
     "due",
     "file_record",
@@ -61,6 +63,9 @@ _LOCK = "lock"
 _SCHEMA = pa.schema(
     [("id", pa.large_string()), ("text", pa.large_string()), ("terms", pa.large_list(pa.large_string()))]
 )
+_PART = re.compile(r"\.korbert-.+\.tmp|part-\d{5,}\.(arrow|npy|usearch)")
+_RANKER = re.compile(r"words-\d{5,}")
+_RANKER_FILE = re.compile(r"rows\.npy|.+\.index\.(npy|json)")
 _FAN = 16  # parts of similar size that are merged into one
 _REMOVED_SHARE = 0.25  # removed rows from which on a part is rewritten
 
@@ -125,6 +130,13 @@ def read_record(folder: Path) -> Record:
     return record
 
 
+def check_place(folder: Path) -> None:
+    """ArtifactError for a file, a broken link, and a folder that is neither empty nor an index."""
+    is_new = not folder.is_symlink() and not folder.exists()
+    if not is_new and not (folder.is_dir() and ((folder / RECORD).exists() or not any(folder.iterdir()))):
+        raise ArtifactError(f"{folder}: exists and is not an index: name a new folder")
+
+
 def write_record(folder: Path, record: Record) -> None:
     """Replaces the record, after all files that it names are on disk."""
     sync(folder)
@@ -168,14 +180,14 @@ def write_part(folder: Path, name: str, table: pa.Table, vectors: NDArray[np.flo
     files = {}
     for ending, write in (("arrow", write_table), ("npy", write_vectors)):
         path = folder / f"{name}.{ending}"
-        write_aside(path, write, folder / f".{name}.{ending}.tmp")
+        write_aside(path, write, aside_of(path))
         files[ending] = file_record(path)
     return PartRecord(name=name, rows=len(table), files=files)
 
 
 def write_words(folder: Path, name: str, words: Words) -> WordsRecord:
     """Writes the files of a ranker."""
-    shutil.rmtree(folder / name, ignore_errors=True)
+    remove(folder / name, _is_ranker)
     words.save(folder / name)
     files = {}
     for path in sorted((folder / name).iterdir()):
@@ -211,19 +223,31 @@ def write_graphs(folder: Path, parts: Sequence[PartRecord]) -> list[PartRecord]:
         if part.rows * _FAN >= graph.MANY_ROWS and "usearch" not in part.files:
             path = folder / f"{part.name}.usearch"
             vectors = np.load(folder / f"{part.name}.npy", mmap_mode="r")
-            write_aside(path, partial(graph.build_graph, vectors), path.with_suffix(".tmp"))
+            write_aside(path, partial(graph.build_graph, vectors), aside_of(path))
             part = part.model_copy(update={"files": {**part.files, "usearch": file_record(path)}})
         found.append(part)
     return found
 
 
 def delete_strays(folder: Path, record: Record) -> None:
-    """Removes files that the record does not name: those of interrupted writers and of earlier records."""
+    """Removes our files that the record does not name: those of interrupted writers and of earlier records.
+
+    Ours are told by their names, and rankers by their files; everything else in the folder stays.
+    """
     named = {RECORD, _LOCK, *record.files} | ({record.words.name} if record.words else set())
     named |= {f"{part.name}.{ending}" for part in record.parts for ending in part.files}
     for path in folder.iterdir():
-        if path.name not in named:
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        if path.name in named or path.is_symlink():
+            continue
+        if _RANKER.fullmatch(path.name) and path.is_dir() and _is_ranker(path):
+            remove(path, _is_ranker)
+        elif _PART.fullmatch(path.name) and path.is_file():
+            path.unlink(missing_ok=True)
+
+
+def _is_ranker(folder: Path) -> bool:
+    """Whether a folder holds only files of a ranker, whole or unfinished."""
+    return all(path.is_file() and _RANKER_FILE.fullmatch(path.name) for path in folder.iterdir())
 
 
 @contextlib.contextmanager

@@ -6,17 +6,15 @@ from typing import Literal
 import click
 
 from korbert.processor import cores
-from korbert.terminal import printable
+from korbert.terminal import say
 from pipelines.commands import options
 
 __all__ = ["COMMANDS"]
 
-_FILE = click.Path(path_type=Path)
-
 
 @click.command()
 @click.argument("corpus")
-@click.option("--output", type=_FILE, required=True, help="File to write: .json (KorQuAD format) or .jsonl.")
+@click.option("--output", type=options.Output(), required=True, help="File to write: .json (KorQuAD format) or .jsonl.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after the first N questions.")
 @click.option(
     "--per-paragraph",
@@ -83,7 +81,7 @@ def questions(
     source = SourceSettings(name="corpus", path=corpus, id="", text=text, documents=documents)
     counts = write_questions(corpus, output, settings, source, count=count, workers=workers or cores())
     for line in described(output, counts):
-        click.echo(printable(line))
+        say(line)
 
 
 COMMANDS = [questions]

@@ -10,7 +10,7 @@ import click
 
 from korbert.errors import ModelError
 from korbert.records.form import FORMATS
-from korbert.terminal import printable
+from korbert.terminal import say
 from pipelines.commands import options
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _FILE = click.Path(path_type=Path)
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
 @click.option("--input", type=options.InputType(), help="File of texts, one per line, or a table; - is standard input.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line per text.")
-@click.option("--html", type=_FILE, help="Write an HTML page that shows the pieces below their characters.")
+@click.option("--html", type=options.Output(), help="Write an HTML page that shows the pieces below their characters.")
 @click.option("--special-tokens", is_flag=True, help="Parse [MASK] and the like in the text as special tokens.")
 @click.option("--check", is_flag=True, help="Report how many pieces the installed Kiwi would change, and stop.")
 @options.accept_kiwi
@@ -51,17 +51,18 @@ def tokenize(
     from korbert.durable import check_output
     from korbert.tokenization import Tokenizer, load_tokenizer
     from pipelines import tokenizing
+    from pipelines.outputs import is_page
 
     if check:
-        click.echo(printable(tokenizing.describe_change(Tokenizer.load(tokenizer, accept_kiwi=True))))
+        say(tokenizing.describe_change(Tokenizer.load(tokenizer, accept_kiwi=True)))
         return
     source = options.texts_of(texts, input)
     if html:
-        check_output(html, tokenizer, *([input.path] if input and input.path else []))
+        check_output(html, tokenizer, *([input.path] if input and input.path else []), is_ours=is_page)
     loaded = load_tokenizer(tokenizer)
     if html:
         number = tokenizing.write_page(html, loaded, source, special_tokens=special_tokens)
-        click.echo(f"{html}: {number:,} text{'' if number == 1 else 's'}", err=True)
+        say(f"{html}: {number:,} text{'' if number == 1 else 's'}", err=True)
         return
     for _, text in source:
         found = loaded.encode_pieces(text, special_tokens=special_tokens)
@@ -75,7 +76,7 @@ def tokenize(
 @click.argument("tokenizer", type=_FILE)
 @click.argument("dataset", type=_FILE)
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Number of Kiwi threads.")
-@click.option("--all", "everything", type=_FILE, help="Write all missed answers to this JSON file.")
+@click.option("--all", "everything", type=options.Output(), help="Write all missed answers to this JSON file.")
 @options.accept_kiwi
 @options.debug
 def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None, debug: bool) -> None:
@@ -88,10 +89,11 @@ def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None
     from korbert.tasks import korquad
     from korbert.tasks.korquad.oracle import oracle as measure
     from korbert.tokenization import Tokenizer
+    from pipelines.outputs import is_oracle
     from pipelines.summary import show_oracle
 
     if everything:
-        check_output(everything, dataset, tokenizer)
+        check_output(everything, dataset, tokenizer, is_ours=is_oracle)
     found = measure(korquad.read(dataset), Tokenizer.load(tokenizer), workers=workers)
     show_oracle(found)
     if everything:
@@ -133,7 +135,7 @@ def predict(
             if results:  # blank lines give none
                 click.echo(b"\n".join(map(as_json, results)))
             for wrong in (result for result in results if "error" in result):
-                click.echo(f"korbert: {input.name}: line {wrong['line']}: {printable(wrong['error'])}", err=True)
+                say(f"korbert: {input.name}: line {wrong['line']}: {wrong['error']}", err=True)
                 failed += 1
             lines += len(results)
             advance(len(results))
@@ -175,12 +177,12 @@ def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: boo
             continue
         for number, candidates in enumerate(gaps, 1):
             for one in candidates:
-                click.echo(f"{number}  {one.probability:.4f}  {printable(one.piece)}  {printable(one.text)}")
+                say(f"{number}  {one.probability:.4f}  {one.piece}  {one.text}")
 
 
 @click.command()
 @_MODEL
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=options.Output())
 @click.option("--check", is_flag=True, help="Load the result with transformers and compare the outputs.")
 @click.option("--onnx", is_flag=True, help="Write a korbert model that runs in ONNX Runtime, and compare outputs.")
 @click.option(
@@ -204,9 +206,9 @@ def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None,
         if check:
             raise click.UsageError("--check is for exports to Hugging Face: --onnx always compares the outputs")
         found = export_onnx(model, folder, 8 if bits == "8" else 32)
-        click.echo(f"piece vectors: largest difference {found['vectors']:.2e}")
-        click.echo(f"text vectors: smallest cosine {found['cosine']:.6f}")
-        click.echo(folder)
+        say(f"piece vectors: largest difference {found['vectors']:.2e}")
+        say(f"text vectors: smallest cosine {found['cosine']:.6f}")
+        say(folder)
         return
     if bits:
         raise click.UsageError("--bits needs --onnx")
@@ -214,17 +216,17 @@ def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None,
     from pipelines.cards import CARD, write_card
 
     for name, difference in write(model, folder, check=check).items():
-        click.echo(f"{name}: largest difference {difference:.2e}")
+        say(f"{name}: largest difference {difference:.2e}")
     if (folder / CARD).exists():
-        click.echo(f"{folder / CARD}: kept; to replace it, remove it and export again")
+        say(f"{folder / CARD}: kept; to replace it, remove it and export again")
     elif card := write_card(model, folder):
-        click.echo(f"{card}: add a licence before you publish it")
-    click.echo(folder)
+        say(f"{card}: add a licence before you publish it")
+    say(folder)
 
 
 @click.command("import")
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.argument("target", type=click.Path(path_type=Path))
+@click.argument("target", type=options.Output())
 @options.debug
 def import_(folder: Path, target: Path, debug: bool) -> None:
     """Import a Hugging Face model folder.
@@ -238,21 +240,21 @@ def import_(folder: Path, target: Path, debug: bool) -> None:
     found = import_folder(folder, target)
     config, pieces = found.config, found.pieces
     spans = "its own spans" if found.fast else "spans found by comparing pieces with the text"
-    click.echo(f"architecture: {config.model_type}, {config.num_hidden_layers} layers of {config.hidden_size}")
-    click.echo(f"parameters: {found.parameters:,}")
-    click.echo(f"vocabulary: {config.vocab_size:,} entries; {found.tokenizer}, {spans}")
-    click.echo(f"maximum length: {config.max_position_embeddings:,} pieces")
-    click.echo(printable(f"text: {SENTENCE}"))
+    say(f"architecture: {config.model_type}, {config.num_hidden_layers} layers of {config.hidden_size}")
+    say(f"parameters: {found.parameters:,}")
+    say(f"vocabulary: {config.vocab_size:,} entries; {found.tokenizer}, {spans}")
+    say(f"maximum length: {config.max_position_embeddings:,} pieces")
+    say(f"text: {SENTENCE}")
     shown = " ".join(
         SENTENCE[start:end] or piece for piece, (start, end) in zip(pieces.pieces, pieces.spans, strict=True)
     )
-    click.echo(printable(f"pieces: {shown} ({len(pieces)}, {found.unknown} of them unknown)"))
-    click.echo(target)
+    say(f"pieces: {shown} ({len(pieces)}, {found.unknown} of them unknown)")
+    say(target)
 
 
 @click.command()
 @_MODEL
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=options.Output())
 @click.option(
     "--base", type=click.Path(path_type=Path), help="Packed folder next to FOLDER that holds the shared tensors."
 )
@@ -267,7 +269,7 @@ def pack(model: Path, folder: Path, base: Path | None, debug: bool) -> None:
     from korbert.modeling.packing import pack as write
 
     written = write(model, folder, base)
-    click.echo(f"{folder}: {written / 1e6:.1f} MB")
+    say(f"{folder}: {written / 1e6:.1f} MB")
 
 
 COMMANDS = [tokenize, oracle, predict, fill, export, import_, pack]

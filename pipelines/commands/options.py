@@ -10,11 +10,15 @@ from typing import Any
 
 import click
 
+from korbert.errors import SettingsError
+from korbert.terminal import Messages, printable
+
 __all__ = [
     "ACCEPT",
     "Command",
     "Input",
     "InputType",
+    "Output",
     "PlaceType",
     "accept_kiwi",
     "anomaly",
@@ -96,6 +100,30 @@ def texts_of(arguments: tuple[str, ...], given: Input | None) -> Iterable[tuple[
     return lines.texts(given.file, given.name, "auto") if given else lines.texts(sys.stdin.buffer, sys.stdin.name)
 
 
+class Output(click.Path):
+    """The path of something that a command writes. Raises SettingsError for a name that would only fail later."""
+
+    def __init__(self, *, is_root: bool = False) -> None:
+        """is_root: a folder below which everything is written, so that it may be that of the whole machine."""
+        super().__init__(path_type=Path)
+        self.is_root = is_root
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        shown = printable(str(path)).replace("\n", "\\n").replace("\t", "\\t")
+        if any("\ud800" <= char <= "\udfff" for char in str(path)):
+            raise SettingsError(f"{shown}: the name is not UTF-8: choose another one")
+        if any(char < " " or "\x7f" <= char < "\xa0" for char in str(path)):
+            raise SettingsError(f"{shown}: the name has control characters: choose another one")
+        try:
+            resolved = path.resolve()
+        except (OSError, RuntimeError):  # a loop of links, a name that is too long
+            raise SettingsError(f"{shown}: cannot be followed: choose another name") from None
+        if resolved == Path(resolved.anchor) and not self.is_root:
+            raise SettingsError(f"{shown}: is the folder of the whole machine: choose another name")
+        return path
+
+
 def _accept(context: click.Context, parameter: click.Parameter, accepted: bool) -> None:
     if accepted:
         os.environ[ACCEPT] = "1"  # worker processes have to know, too
@@ -141,7 +169,7 @@ row_workers = click.option(
 )  # fmt: skip
 
 place = together(
-    click.option("--root", type=click.Path(path_type=Path), default=Path("artifacts"), show_default=True,
+    click.option("--root", type=Output(is_root=True), default=Path("artifacts"), show_default=True,
                  help="Folder for all artifacts."),
     click.option("--data", type=click.Path(path_type=Path), envvar="KORBERT_DATA", show_envvar=True,
                  help="Base folder of the recipe's relative paths.  [default: the recipe's folder]"),
@@ -164,5 +192,7 @@ work = together(
 
 def show_progress() -> None:
     """Log progress if standard error is not a terminal."""
-    logging.basicConfig(format="%(message)s", stream=sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Messages("%(message)s"))
+    logging.basicConfig(handlers=[handler])
     logging.getLogger("korbert.progress").setLevel(logging.INFO)

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from korbert.terminal import say
 from pipelines.commands import options
 from pipelines.commands.stages import pipeline_of
 
@@ -45,7 +46,7 @@ def plan(recipe: str, seconds: int, hours: float | None, as_json: bool, **common
         click.echo(json.dumps(plan_tables.as_json(planned), ensure_ascii=False, allow_nan=False))
         return
     for line in plan_tables.lines(planned):
-        click.echo(line)
+        say(line)
 
 
 COMMANDS = [plan]

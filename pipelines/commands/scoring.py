@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from korbert.errors import SettingsError
+from korbert.terminal import say
 from pipelines.commands import options
 
 __all__ = ["COMMANDS"]
@@ -15,7 +16,7 @@ _FILE = click.Path(path_type=Path)
 @click.command()
 @click.argument("model", type=_FILE, required=False)
 @click.argument("input", type=_FILE, required=False)
-@click.argument("output", type=_FILE, required=False)
+@click.argument("output", type=options.Output(), required=False)
 @click.option("--check", "bundle", type=_FILE, metavar="BUNDLE", help="Run the submission folder as a judge would.")
 @click.option("--dataset", type=_FILE, help="Questions for --check.  [default: korbert's own sample]")
 @click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), default=60.0, show_default=True,
@@ -54,7 +55,7 @@ def submit(
     if model is None or input is None or output is None:
         raise click.UsageError("name MODEL INPUT OUTPUT, or --check BUNDLE")
     options.show_progress()
-    click.echo(f"{answer(model, input, output, device=device):,} answers in {output}", err=True)
+    say(f"{answer(model, input, output, device=device):,} answers in {output}", err=True)
 
 
 @click.command()
@@ -75,7 +76,7 @@ def score(dataset: Path, predictions: Path, debug: bool) -> None:
 @click.option("--model", "models", multiple=True, metavar="NAME",
               help="Tasks: model to compare (pretrained, scratch, tfidf), once or once per folder.  "
               "[default: the first]")  # fmt: skip
-@click.option("--page", type=_FILE, help="Write an HTML page with curves, and for tasks with examples.")
+@click.option("--page", type=options.Output(), help="Write an HTML page with curves, and for tasks with examples.")
 @click.option("--json", "as_json", is_flag=True, help="Tasks: print one JSON object.")
 @options.debug
 def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | None, as_json: bool, debug: bool) -> None:
@@ -87,8 +88,11 @@ def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | Non
     """
     from korbert.durable import check_output
     from pipelines.comparing import open_runs
+    from pipelines.outputs import is_page
     from pipelines.task_predictions import is_task
 
+    if page:
+        check_output(page, *folders, is_ours=is_page)
     tasks = [is_task(folder) for folder in folders]
     if any(tasks) and not all(tasks):
         one, other = folders[tasks.index(True)], folders[tasks.index(False)]
@@ -96,20 +100,18 @@ def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | Non
     if not any(tasks) and (models or as_json):
         raise click.UsageError("--model and --json are for artifacts of tasks")
     if any(tasks):
-        if page:
-            check_output(page, *folders)
         _show_tasks(folders, models, page, as_json)
         return
     from pipelines.summary import show_comparison
 
     runs = open_runs(folders)
     if page:
-        check_output(page, *(run.folder for run in runs))
+        check_output(page, *(run.folder for run in runs), is_ours=is_page)
     show_comparison(runs)
     if page:
         from pipelines.reports.compare import write_page
 
-        click.echo(f"page: {write_page(page, runs)}")
+        say(f"page: {write_page(page, runs)}")
 
 
 def _show_tasks(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | None, as_json: bool) -> None:
@@ -125,7 +127,7 @@ def _show_tasks(folders: tuple[Path, ...], models: tuple[str, ...], page: Path |
     if page:
         from pipelines.reports.compare_tasks import write_page
 
-        click.echo(f"page: {write_page(page, found)}", err=as_json)
+        say(f"page: {write_page(page, found)}", err=as_json)
 
 
 COMMANDS = [submit, score, compare]

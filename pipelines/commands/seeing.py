@@ -8,7 +8,7 @@ import click
 
 from korbert.errors import ModelError
 from korbert.records.form import FORMS
-from korbert.terminal import printable
+from korbert.terminal import say
 from pipelines.commands import options, vector_options
 from pipelines.commands.vector_options import Failed
 
@@ -31,7 +31,7 @@ _CONTEXT = 30  # characters on each side of a word
 @click.argument("model", type=_FILE)
 @click.argument("text", required=False)
 @click.argument("pair", required=False)
-@click.option("--html", type=_FILE, required=True, help="HTML page to write.")
+@click.option("--html", type=options.Output(), required=True, help="HTML page to write.")
 @click.option(
     "--layers",
     type=_FILE,
@@ -71,10 +71,11 @@ def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Pa
     from korbert.durable import check_output, write_whole
     from pipelines.look_data import look_data
     from pipelines.looking import page
+    from pipelines.outputs import is_page
 
     if (text is None) == (layers is None):
         raise click.UsageError("give either TEXT or --layers FILE")
-    check_output(html, model, *([layers] if layers else []))
+    check_output(html, model, *([layers] if layers else []), is_ours=is_page)
     options.show_progress()
     loaded = korbert.load(model, device)
     if layers:
@@ -90,14 +91,18 @@ def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Pa
         except ModelError as error:
             raise ModelError(f"{model}: {error}") from None
         write_whole(html, page(data).encode())
-    click.echo(f"{html}")
+    say(html)
 
 
 @click.command()
 @click.argument("model", type=_FILE)
 @click.argument("word")
 @click.argument("input", type=options.InputType(), default="-")
-@click.option("--html", type=_FILE, help="Write an HTML page that plots the occurrences in 2D, with their sentences.")
+@click.option(
+    "--html",
+    type=options.Output(),
+    help="Write an HTML page that plots the occurrences in 2D, with their sentences.",
+)
 @click.option(
     "--top", type=click.IntRange(min=1), default=3, show_default=True, help="Number of nearest occurrences to list."
 )
@@ -121,9 +126,10 @@ def words(
     from pipelines.embedding import text_records
     from pipelines.look_data import about, words_data
     from pipelines.looking import page
+    from pipelines.outputs import is_page
 
     if html is not None:
-        check_output(html, model, *([input.path] if input.path else []))
+        check_output(html, model, *([input.path] if input.path else []), is_ours=is_page)
     failed = Failed(input.name)
     read = chain.from_iterable(text_records(input.file, input.name, form, text))
     good = [record for record in read if not failed(record)]
@@ -132,17 +138,17 @@ def words(
     for one in found:
         if one.vector is None:
             place = f"line {good[one.number]['line']}, character {one.span[0] + 1}"
-            click.echo(f"korbert: {input.name}: {place}: is beyond the model's maximum length", err=True)
+            say(f"korbert: {input.name}: {place}: is beyond the model's maximum length", err=True)
     found = [one for one in found if one.vector is not None]
 
     _print_occurrences(found, [good[one.number]["line"] for one in found], top, as_json)
     if not found:
-        click.echo(f"{printable(word)}: does not occur in any of the {len(good):,} texts", err=True)
+        say(f"{word}: does not occur in any of the {len(good):,} texts", err=True)
     elif html is not None:
         texts, spans, vectors = zip(*((one.text, one.span, one.vector) for one in found), strict=True)
         shown = words_data(word, texts, spans, vectors)
         write_whole(html, page({"model": about(loaded), "texts": [word], "missing": {}, "words": shown}).encode())
-        click.echo(f"{html}", err=True)
+        say(html, err=True)
     failed.end()
 
 
@@ -162,13 +168,13 @@ def _print_occurrences(found: "Sequence[Occurrence]", lines: "Sequence[int]", to
             continue
         start, end = one.span
         before, after = one.text[max(start - _CONTEXT, 0) : start], one.text[end : end + _CONTEXT]
-        marked = printable(f"{before}[{one.text[start:end]}]{after}")
+        marked = f"{before}[{one.text[start:end]}]{after}"
         nearer = ", ".join(f"{other['occurrence']} ({other['distance']:.3f})" for other in near)
-        click.echo(f"{number + 1:3}  line {line}  {marked}  {one.morphemes}  nearest: {nearer or '-'}")
+        say(f"{number + 1:3}  line {line}  {marked}  {one.morphemes}  nearest: {nearer or '-'}")
     if not as_json and 1 < len(found) <= _SHOWN_DISTANCES:
-        click.echo("\n     " + "".join(f"{number:7}" for number in range(1, len(found) + 1)))
+        say("\n     " + "".join(f"{number:7}" for number in range(1, len(found) + 1)))
         for number, row in enumerate(apart, 1):
-            click.echo(f"{number:5}" + "".join(f"{distance:7.3f}" for distance in row))
+            say(f"{number:5}" + "".join(f"{distance:7.3f}" for distance in row))
 
 
 COMMANDS = [look, words]

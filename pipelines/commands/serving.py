@@ -11,6 +11,7 @@ import click
 from korbert.errors import SettingsError
 from korbert.folders import models_in_the_box
 from korbert.interruption import Interrupted
+from korbert.terminal import say
 from pipelines.commands import options
 
 if TYPE_CHECKING:
@@ -112,13 +113,13 @@ def serve(
         return load_all(folders, index, device, precision, limits, process)
 
     def said(address: str) -> None:
-        click.echo(f"korbert: serving {', '.join(folders)} at {address}")
+        say(f"korbert: serving {', '.join(folders)} at {address}")
 
     try:
         with analysis_process(folders.values()) as process:
             run(load, host, port, limits=limits, token=token or None, page=lambda: page(None), said=said)
     except Interrupted as signal:
-        click.echo(f"korbert: ended by {signal.number.name}", err=True)
+        say(f"korbert: ended by {signal.number.name}", err=True)
         sys.exit(128 + signal.number)
 
 

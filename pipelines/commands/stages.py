@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from korbert.errors import KorbertError, SettingsError
-from korbert.terminal import printable
+from korbert.terminal import Messages, in_one_line, say
 from korbert.world import from_first, is_silent, world
 from pipelines.commands import options
 from pipelines.stages import Stage, imported
@@ -37,7 +37,9 @@ class _AboveBars(logging.StreamHandler[TextIO]):
 def logged(debug: bool) -> None:
     """Send log messages to standard error."""
     level = logging.ERROR if is_silent() else logging.DEBUG if debug else logging.INFO
-    logging.basicConfig(level=level, format="%(message)s", handlers=[_AboveBars()])
+    handler = _AboveBars()
+    handler.setFormatter(Messages("%(message)s"))
+    logging.basicConfig(level=level, handlers=[handler])
     for noisy in ("matplotlib", "fsspec", "urllib3", "datasets", "filelock", "torch"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
@@ -261,34 +263,34 @@ def report(recipe: str, **common: Any) -> None:
     for stage in pipeline.stages():
         if pipeline.artifact(stage.name).is_dir():
             try:
-                click.echo(render(pipeline.artifact(stage.name)))
+                say(render(pipeline.artifact(stage.name)))
             except KorbertError as error:
                 broken.append(error)
-    click.echo(index(pipeline.folder, [stage.name for stage in pipeline.stages()]))
+    say(index(pipeline.folder, [stage.name for stage in pipeline.stages()]))
     for one in broken[:-1]:
-        click.echo(f"korbert: {printable(str(one))}", err=True)
+        say(f"korbert: {in_one_line(str(one))}", err=True)
     if broken:
         raise broken[-1]
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", type=options.Output())
 @click.option("--all", "every_key", is_flag=True, help="Include every key, with its unit and default.")
 @click.option("--from", "begin", default="", metavar="MODEL", help="Continue this pretrained model on your text.")
-def new(name: str, every_key: bool, begin: str) -> None:
+def new(name: Path, every_key: bool, begin: str) -> None:
     """Create NAME.toml, a recipe to start from."""
     from korbert.durable import check_output, write_whole
     from pipelines.recipes import check_name
     from pipelines.template import full_recipe, short_recipe
 
-    path = Path(name if name.endswith(".toml") else f"{name}.toml")
+    path = name if name.suffix == ".toml" else Path(f"{name}.toml")
     check_name(path)
     check_output(path)
     if path.exists():
         raise SettingsError(f"{path}: already exists: choose another name")
     recipe = (full_recipe if every_key else short_recipe)(begin, path.parent)
     write_whole(path, recipe.encode())
-    click.echo(f"{path}: name your files in it, then `korbert run {path}`")
+    say(f"{path}: name your files in it, then `korbert run {path}`")
 
 
 COMMANDS = [run, *map(_stage_command, STAGES.values()), tasks, status, report, new]

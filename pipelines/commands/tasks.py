@@ -4,7 +4,6 @@ import glob
 import json
 import re
 import shlex
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from korbert.folders import bundled
 from korbert.processor import cores
 from korbert.records.form import FORMS
 from korbert.tasks.kinds import KINDS
-from korbert.terminal import printable
+from korbert.terminal import say
 from korbert.world import is_silent
 from pipelines.commands import options
 from pipelines.commands.stages import logged, run_stages
@@ -62,7 +61,7 @@ def _learning(function: Any) -> Any:
                          help="Use a known data set instead; `korbert tasks` lists them."),
             click.option("--data", type=_FILE, envvar="KORBERT_DATA", show_envvar=True,
                          help="Folder with the files of --task."),
-            click.option("--output", type=_FILE, required=True, help="Folder to write."),
+            click.option("--output", type=options.Output(), required=True, help="Folder to write."),
             click.option("--kind", type=click.Choice(list(KINDS)),
                          help="Kind of task.  [default: inferred from the columns]"),
             _columns,
@@ -112,7 +111,7 @@ def finetune(rebuild: bool, dry_run: bool, **given: Any) -> None:
 
         show(pipeline)
         output = str(given["output"])
-        click.echo(f"use it: korbert predict {shlex.quote(output)} FILE, or korbert.load({output!r}) in Python")
+        say(f"use it: korbert predict {shlex.quote(output)} FILE, or korbert.load({output!r}) in Python")
 
 
 @click.command()
@@ -128,8 +127,10 @@ def layers(**given: Any) -> None:
 
     from korbert.durable import check_output
     from korbert.errors import SettingsError
+    from korbert.scratch import claim, remove
     from pipelines.artifacts import RECORD
     from pipelines.layers import layer_table
+    from pipelines.outputs import is_layer_table, is_page
 
     if is_silent():
         return
@@ -138,11 +139,13 @@ def layers(**given: Any) -> None:
     if (output / RECORD).is_file():
         raise SettingsError(f"{output}: is an artifact, which other files would make stale: choose another --output")
     output.mkdir(parents=True, exist_ok=True)
-    check_output(output / "layers.json", given["model"], *filter(None, (given["train"],)))
-    inputs = replace(pipeline.inputs(stage), encoded=output / "work" / "encoded")
-    layer_table(pipeline.recipe.section(stage.name), inputs, output, pipeline.runtime)
-    shutil.rmtree(output / "work", ignore_errors=True)
-    click.echo(f"{output / 'layers.html'}")
+    for name, is_ours in (("layers.json", is_layer_table), ("layers.html", is_page)):
+        check_output(output / name, given["model"], *filter(None, (given["train"],)), is_ours=is_ours)
+    work = claim(output / ".korbert-layers")
+    inputs = replace(pipeline.inputs(stage), encoded=work / "encoded")
+    layer_table(pipeline.recipe.section(stage.name), inputs, output, pipeline.runtime, work)
+    remove(work)
+    say(output / "layers.html")
 
 
 def _pipeline(
@@ -206,7 +209,7 @@ def _kind(
     if kind is None:
         detected = detect(train, columns, form, several=several)
         kind, found = detected.kind, found | {role: list(names) for role, names in detected.columns.items()}
-        click.echo(printable(f"{train}: {kind}: {detected.why}; --kind says otherwise"), err=True)
+        say(f"{train}: {kind}: {detected.why}; --kind says otherwise", err=True)
     if kind == "regression" and (label := found.pop("label", None)):
         found.setdefault("score", label)
     return kind, found
@@ -224,7 +227,7 @@ def _pattern(path: Path) -> str:
 @click.argument("file", type=_FILE)
 @_columns
 @click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.")
-@click.option("--output", type=_FILE, help="Write one JSON line per row, with its prediction.")
+@click.option("--output", type=options.Output(), help="Write one JSON line per row, with its prediction.")
 @options.device
 @options.accept_kiwi
 @options.debug
@@ -239,13 +242,14 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     from korbert.tasks.predicting import Predictor
     from pipelines.evaluating import evaluated
     from pipelines.lines import as_json as line_of
+    from pipelines.outputs import is_evaluation
 
     logged(debug)
     if output:
-        check_output(output, model, file)
+        check_output(output, model, file, is_ours=is_evaluation)
     found = evaluated(Predictor.load(model, device), file, _by_role(text, pair, label, others), form)
     for line in found.said:
-        click.echo(printable(line), err=True)
+        say(line, err=True)
     if output:
         write_whole(output, b"".join(line_of(line) + b"\n" for line in found.lines))
     if as_json:
@@ -254,7 +258,7 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     for metric, score in found.scores.items():
         value, low, high = score["score"], score["low"], score["high"]
         shown = "undefined" if value is None else f"{value:.4f}"
-        click.echo(f"{metric:<24} {shown}" + ("" if low is None else f"   {low:.4f} to {high:.4f}"))
+        say(f"{metric:<24} {shown}" + ("" if low is None else f"   {low:.4f} to {high:.4f}"))
 
 
 COMMANDS = [finetune, evaluate, layers]

@@ -7,7 +7,7 @@ import click
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.records.form import FORMATS
-from korbert.terminal import printable
+from korbert.terminal import say
 from korbert.vectors.names import CorrectionName, Mix, PoolingName
 from pipelines.commands import options
 
@@ -123,10 +123,10 @@ class Failed:
         """Whether the record has an error."""
         self.lines += 1
         if "error" in record:
-            click.echo(f"korbert: {self.name}: line {record['line']}: {printable(record['error'])}", err=True)
+            say(f"korbert: {self.name}: line {record['line']}: {record['error']}", err=True)
             self.failed += 1
         elif record.get("cut"):
-            click.echo(f"korbert: {self.name}: line {record['line']}: only its beginning was read", err=True)
+            say(f"korbert: {self.name}: line {record['line']}: only its beginning was read", err=True)
         return "error" in record
 
     def end(self) -> None:

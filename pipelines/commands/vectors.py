@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from korbert.errors import SettingsError
-from korbert.terminal import printable
+from korbert.terminal import say
 from korbert.vectors.names import Unit, Way
 from pipelines.commands import options, vector_options
 from pipelines.commands.vector_options import Failed
@@ -32,7 +32,7 @@ _everywhere = options.together(options.device, options.accept_kiwi, options.debu
 @click.command()
 @_MODEL
 @click.argument("input", type=options.InputType(), default="-")
-@click.option("--output", type=_PATH, help="Write a .npy or .parquet file; an interrupted run resumes.")
+@click.option("--output", type=options.Output(), help="Write a .npy or .parquet file; an interrupted run resumes.")
 @vector_options.vectors
 @click.option("--normalize", is_flag=True, help="Scale vectors to unit length.")
 @click.option(
@@ -54,11 +54,12 @@ def embed(
     from korbert.durable import check_output
     from korbert.progress import track
     from pipelines import embedding as files
+    from pipelines.outputs import is_vectors
 
     options.show_progress()
     if output is not None:
         files.check_ending(output)
-        check_output(output, model, *([input.path] if input.path else []))
+        check_output(output, model, *([input.path] if input.path else []), is_ours=is_vectors)
         if parts:
             raise SettingsError("--parts: writes JSON lines only: leave --output out")
     of_texts = ("pooling", "no_special_tokens", "size", "counts", "correct", "fit_on", "normalize")
@@ -74,7 +75,7 @@ def embed(
         with track("embed", None, "texts") as advance:
             written = files.write_vectors(embedding, chain.from_iterable(records), output, failed, advance)
         resumed = f", {written.resumed:,} of them from an earlier run" if written.resumed else ""
-        click.echo(f"{output}: {written.rows:,} rows{resumed}", err=True)
+        say(f"{output}: {written.rows:,} rows{resumed}", err=True)
     failed.end()
 
 
@@ -131,7 +132,7 @@ def _pairs(
 @click.command()
 @_MODEL
 @click.argument("corpus", type=_PLACE, required=False)
-@click.option("--output", type=_PATH, required=True, help="Index folder; an existing index is extended.")
+@click.option("--output", type=options.Output(), required=True, help="Index folder; an existing index is extended.")
 @click.option("--remove", type=_PATH, help="File of ids, one per line, to remove first.")
 @vector_options.vectors
 @vector_options.records
@@ -151,6 +152,7 @@ def index(
     from korbert.records.arrow import is_saved
     from korbert.vectors import Index
     from korbert.vectors.index import Added
+    from korbert.vectors.storage import check_place
     from pipelines import lines
 
     options.show_progress()
@@ -159,6 +161,7 @@ def index(
     for path in filter(None, (corpus, remove)):
         if not (path.is_file() or (path == corpus and is_saved(path))):
             raise SettingsError(f"{path}: no such file: name a file of texts, or of ids for --remove")
+    check_place(output)
     way = given["correct"]
     if (output / "index.json").exists():
         _refuse(given, ("counts", "fit_on"), f"{output} was built with its own: leave the option out")
@@ -176,11 +179,11 @@ def index(
         ids = {id for _, id in lines.texts(remove, remove.name) if id}
         removed = made.remove(ids, rank_words=corpus is None)
         if removed < len(ids):
-            click.echo(f"korbert: {remove}: {len(ids) - removed:,} of {len(ids):,} ids are not in the index", err=True)
+            say(f"korbert: {remove}: {len(ids) - removed:,} of {len(ids):,} ids are not in the index", err=True)
     if corpus is not None:
         with track("index", None, "texts") as advance:
             added = made.add(_pairs(corpus, form, text, failed, advance))
-    click.echo(
+    say(
         f"{output}: {added.new:,} new, {added.replaced:,} replaced, {added.unchanged:,} unchanged, {removed:,} removed;"
         f" {len(made):,} texts"
     )
@@ -240,13 +243,13 @@ def similar(
                 click.echo(line_of({"text": query, "hits": list(map(asdict, hits))}))
                 continue
             if len(texts) != 1:
-                click.echo(printable(query))
+                say(query)
             if hits:
-                click.echo("      score  cosine    BM25  id  text")
+                say("      score  cosine    BM25  id  text")
             for rank, hit in enumerate(hits, 1):
                 cosine = "     -" if hit.score_vectors is None else f"{hit.score_vectors:6.3f}"
                 bm25 = "     -" if hit.score_words is None else f"{hit.score_words:6.2f}"
-                click.echo(f"{rank:3}  {hit.score:.4f}  {cosine}  {bm25}  {printable(hit.id)}  {printable(hit.text)}")
+                say(f"{rank:3}  {hit.score:.4f}  {cosine}  {bm25}  {hit.id}  {hit.text}")
     failed.end()
 
 

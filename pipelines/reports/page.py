@@ -6,9 +6,10 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from korbert.durable import write_whole
+from korbert.durable import check_output, write_whole
 from korbert.terminal import printable
 from pipelines.artifacts import PAGE
+from pipelines.outputs import is_page
 from pipelines.reports import details
 from pipelines.reports.modules import page_of
 from pipelines.reports.record import Artifact, drawing
@@ -34,7 +35,7 @@ def render(folder: Path) -> Path:
             folder / PAGE,
             "report.html",
             # Inside the folder, a half-written page would count as output.
-            aside=resolved.with_name(f".{resolved.name}.{PAGE}.tmp"),
+            aside=resolved.with_name(f".korbert-{resolved.name}.{PAGE}.tmp"),
             artifact=artifact,
             indexed=resolved.name == artifact.stage,  # else the artifact lies outside a recipe
             headlines=[headline for headline in headlines if headline.value not in in_title],
@@ -46,7 +47,13 @@ def render(folder: Path) -> Path:
 
 
 def write(path: Path, template: str, *, aside: Path | None = None, **values: Any) -> Path:
-    """Fills a template and writes the page atomically. Returns its path. aside: the temporary file; None: beside it."""
+    """Fills a template and writes the page atomically. Returns its path.
+
+    aside: the temporary file of a page in an artifact; None: a page elsewhere, which only replaces a page.
+    """
+    if aside is None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        check_output(path, is_ours=is_page)
     write_whole(path, filled(template, **values).encode("utf-8", "backslashreplace"), aside=aside)
     return path
 

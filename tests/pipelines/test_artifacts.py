@@ -230,3 +230,42 @@ def test_what_holds_work(tmp_path: Path) -> None:
     assert not artifacts.holds_work(tmp_path / "a.partial")
     (tmp_path / "a.partial" / "checkpoints" / "step-00000400").mkdir(parents=True)
     assert artifacts.holds_work(tmp_path / "a.partial")
+
+
+def _strangers(made: Path) -> dict[str, Path]:
+    """Files of somebody else where a run would put, or remove, something of its own."""
+    return {
+        "in the artifact": made / "notes.txt",
+        "in a folder of the artifact": made / "tokenizer" / "notes.txt",
+        "in its work": made / "work" / "notes.txt",
+        "in the partial folder": made.with_name("vocab.partial") / "notes.txt",
+        "with a record of another program": made.with_name("vocab.partial") / "stage.json",
+        "in the older one": made.with_name(".korbert-vocab.old") / "notes.txt",
+    }
+
+
+@pytest.mark.parametrize("place", _strangers(Path("vocab")))
+def test_a_folder_with_a_file_of_somebody_else_is_neither_removed_nor_moved(tmp_path: Path, place: str) -> None:
+    _make(tmp_path, _plan(size=8))
+    path = _strangers(tmp_path / "vocab")[place]
+    path.parent.mkdir(exist_ok=True)
+    path.write_text('{"stage": "of a rocket"}')
+    with pytest.raises(ArtifactError, match="holds files that the run would remove: move them away, or choose another"):
+        artifacts.check_place(tmp_path / "vocab", tmp_path / "vocab.partial")
+    if "partial" in str(path):
+        with pytest.raises(ArtifactError, match="holds files that the run would remove"):
+            artifacts.begin(tmp_path / "vocab.partial", _plan(size=9))
+    else:
+        with pytest.raises(ArtifactError, match="holds files that the run would remove"):
+            _make(tmp_path, _plan(size=9))
+    artifacts.tidy(tmp_path / "vocab.partial", tmp_path / "vocab")
+    assert path.read_text() == '{"stage": "of a rocket"}'
+
+
+@pytest.mark.parametrize("content", ["3\n", "process 12 of mine", "[[package]]"])
+def test_a_lock_of_another_program_is_left_as_it_is(tmp_path: Path, content: str) -> None:
+    (tmp_path / "vocab.lock").write_text(content)
+    said = r"vocab\.lock: is not a lock of korbert"
+    with pytest.raises(ArtifactError, match=said), artifacts.locked(tmp_path / "vocab"):
+        pass
+    assert (tmp_path / "vocab.lock").read_text() == content

@@ -104,6 +104,15 @@ def test_errors(here, capsys, arguments, code, said):
     assert not list(here.glob(".*.tmp"))
 
 
+def test_a_partial_folder_of_somebody_else_is_left_alone(here, capsys):
+    (here / "made.json.partial").mkdir()
+    (here / "made.json.partial" / "thesis.hwp").write_text("of someone", encoding="utf-8")
+    assert _run("poets.txt", "--output", "made.json") == 2
+    assert "made.json.partial: holds thesis.hwp, which korbert did not write: move it away" in capsys.readouterr().err
+    assert (here / "made.json.partial" / "thesis.hwp").read_text(encoding="utf-8") == "of someone"
+    assert not (here / "made.json").exists()
+
+
 def test_an_interrupted_run_is_resumed(here, capsys, monkeypatch):
     monkeypatch.setattr("corpus.questions.generate._PART_BYTES", 500)
     assert _run("poets.txt", "--output", "whole.json") == 0
@@ -123,12 +132,13 @@ def test_an_interrupted_run_is_resumed(here, capsys, monkeypatch):
     monkeypatch.setattr("pipelines.questions.generate", interrupted(2))
     assert _run("poets.txt", "--output", "made.json") == 130
     assert not (here / "made.json").exists()
-    left = {path.name: path.stat().st_mtime_ns for path in (here / "made.json.partial").iterdir()}
+    left = {path.name: path.stat().st_mtime_ns for path in (here / "made.json.partial").glob("*.part")}
     assert left
     monkeypatch.setattr("pipelines.questions.generate", interrupted(-1))
     removed = {}
     monkeypatch.setattr(
-        "shutil.rmtree", lambda path: removed.update({kept.name: kept.stat().st_mtime_ns for kept in path.iterdir()})
+        "shutil.rmtree",
+        lambda path: removed.update({kept.name: kept.stat().st_mtime_ns for kept in path.glob("*.part")}),
     )
     assert _run("poets.txt", "--output", "made.json") == 0
     assert (here / "made.json").read_bytes() == (here / "whole.json").read_bytes()

@@ -67,6 +67,9 @@ def test_from_a_csv_file_to_a_model_in_one_command(here: Path, model: str, capsy
                 "--output", "all.jsonl", "--device", "cpu") == 0  # fmt: skip
     assert json.loads(capsys.readouterr().out)["accuracy"]["score"] == 1.0
     assert len(Path("all.jsonl").read_text("utf-8").splitlines()) == 10
+    assert _run("evaluate", "models/mood", "my.csv", "--text", "후기", "--label", "느낌", "--device", "cpu",
+                "--output", "all.jsonl") == 0  # fmt: skip
+    shown = capsys.readouterr()
 
     before = Path("models/mood/stage.json").read_bytes()
     assert _run(*command) == 0  # fresh: nothing is done
@@ -188,11 +191,14 @@ def test_a_known_set_by_name(here: Path, model: str, korbert_data: Path, capsys:
 def test_every_layer_is_scored(here: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
     _moods(here / "my.csv")
     command = ["layers", model, "--train", "my.csv", "--text", "후기", "--label", "느낌", "--output", "layers", *QUICK]
+    Path("layers/work").mkdir(parents=True)
+    Path("layers/work/thesis.hwp").write_text("of someone")
     assert _run(*command, "--epochs", "2") == 0
     found = json.loads(Path("layers/layers.json").read_text())
     assert [row["name"] for row in found["models"][:2]] == ["0", "1"]
     assert found["models"][0]["seeds"] == 3
-    assert sorted(path.name for path in Path("layers").iterdir()) == ["layers.html", "layers.json"]
+    assert sorted(path.name for path in Path("layers").iterdir()) == ["layers.html", "layers.json", "work"]
+    assert Path("layers/work/thesis.hwp").read_text() == "of someone"
     assert "layers.html" in capsys.readouterr().out
     assert not Path("layers.partial").exists()
     assert _run(*command, "--epochs", "2", "--seeds", "1") == 0  # again, in the same folder

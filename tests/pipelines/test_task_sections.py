@@ -296,7 +296,7 @@ def test_drift_is_refused_with_the_command_that_was_typed(folder: Path) -> None:
     assert (artifacts.read_record(place) or {})["settings"]["epochs"] == 2
 
 
-@pytest.mark.parametrize("name", ["mine", "mine.partial", "mine.old"])
+@pytest.mark.parametrize("name", ["mine", "mine.partial", ".korbert-mine.old"])
 def test_files_of_others_are_never_removed(folder: Path, name: str) -> None:
     (folder / name).mkdir()
     assert _alone(Path("mine")).artifact("tasks.mood") == Path("mine")  # an empty folder gives way

@@ -67,6 +67,7 @@ def _written(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 _OF_THE_MOMENT = {"plan.json", "report.html"}
+_OLD = ".korbert-clean.old"
 
 
 @pytest.mark.parametrize(
@@ -75,8 +76,8 @@ _OF_THE_MOMENT = {"plan.json", "report.html"}
         ("settle", (), {"clean.partial", "clean.partial/plan.json", "clean.partial/work"}),
         ("clean", (), {"clean.partial"}),
         ("settle", ("--rebuild",), {"clean", "clean.partial", "clean.partial/plan.json", "clean.partial/work"}),
-        ("clean.old", ("--rebuild",), {"clean", "clean.partial"}),
-        ("clean", ("--rebuild",), {"clean.old", "clean.partial"}),
+        (_OLD, ("--rebuild",), {"clean", "clean.partial"}),
+        ("clean", ("--rebuild",), {_OLD, "clean.partial"}),
     ],
     ids=["with its plan", "without", "older one in place", "older one in place, no plan", "older one moved away"],
 )
@@ -86,7 +87,7 @@ def test_a_whole_partial_folder_is_put_in_place(
     if options:
         _older(whole, made)
     _cut_off(made, step, *options)
-    places = ("clean", "clean.old", "clean.partial", "clean.partial/plan.json", "clean.partial/work")
+    places = ("clean", _OLD, "clean.partial", "clean.partial/plan.json", "clean.partial/work")
     assert {name for name in places if (made.folder / name).exists()} == there
     before = _written(made.folder / "clean.partial")
     assert {"stage.json", "run.json", "documents/part-00000.parquet"} <= before.keys()

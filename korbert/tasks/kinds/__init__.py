@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from korbert.errors import SettingsError
+from korbert.tasks.saved import of_config
 
 if TYPE_CHECKING:
     from korbert.tasks.kinds.base import Kind
@@ -82,9 +83,12 @@ def section_class(raw: Mapping[str, Any]) -> "type[TaskSection]":
 
 
 def kind_of_task(task: Mapping[str, Any], place: str) -> "Kind":
-    """The task of a fine-tuned model, from `task` of its config.json. SettingsError, which names `place`."""
+    """The task of a fine-tuned model, from `task` of its config.json.
+
+    SettingsError, which names `place`, if there is none, ModelError for an invalid field.
+    """
     fields = dict(task)
     entry = KINDS.get(str(fields.pop("kind", None)))
     if entry is None:
         raise SettingsError(f"{place}: was not fine-tuned by `korbert finetune`: name another folder")
-    return entry.kind_class.model_validate(fields)
+    return of_config(entry.kind_class, fields, place)

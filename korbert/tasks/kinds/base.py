@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar, Unpack
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
 from korbert.errors import SettingsError
@@ -72,8 +72,8 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     predicts_untrained: ClassVar[bool] = False  # if True, the encoder without fine-tuning is a baseline
     reads_all: ClassVar[bool] = False  # reads texts window by window, not only the first max_length pieces
 
-    metrics: tuple[str, ...]
-    max_length: int
+    metrics: tuple[str, ...] = Field(min_length=1)
+    max_length: int = Field(ge=3)
 
     @staticmethod
     @abstractmethod

@@ -20,6 +20,7 @@ from korbert.modeling import TaggingModel, load_model, read_config
 from korbert.processor import cores
 from korbert.tasks.learning import Scoring, model_inputs, scored
 from korbert.tasks.passages import Passage, encode_passages
+from korbert.tasks.saved import Lengths, of_config
 from korbert.tasks.tagging.bio import is_bio, read_bio
 from korbert.tasks.tagging.examples import IGNORED, TaggedExamples, by_text, make_examples
 from korbert.tasks.tagging.labels import eojeols, first_pieces, join_words, owners
@@ -142,8 +143,8 @@ class Tagger(TextEncoder[TaggingModel]):
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
         """Loads a folder written by korbert. Raises ModelError if it is not one, or of another kind."""
         model, tokenizer = load_model(folder, "tagging", choose_device(device))
-        task = read_config(folder)["task"]
-        tagger = cls(model, tokenizer, task.get("max_length"), task.get("stride"))
+        task = of_config(Lengths, read_config(folder)["task"], folder)
+        tagger = cls(model, tokenizer, task.max_length, task.stride)
         tagger.name = str(folder)
         return tagger
 

@@ -220,6 +220,11 @@ def test_only_an_empty_folder_or_an_earlier_export_is_written_to(ours: Path, tmp
     export(ours, tmp_path / "empty")
     (tmp_path / "empty" / "README.md").write_text("한국어 모형")
     (tmp_path / "empty" / "words.tsv").write_text("of an earlier tokenizer")
+    with pytest.raises(SettingsError, match=r"holds words\.tsv, which no export wrote"):
+        export(ours, tmp_path / "empty")
+    record = tmp_path / "empty" / "korbert_tokenizer.json"
+    known = json.loads(record.read_text(encoding="utf-8"))
+    record.write_text(json.dumps(known | {"files": {**known["files"], "words.tsv": "0" * 64}}), encoding="utf-8")
     export(str(ours), str(tmp_path / "empty"))
     names = {path.name for path in (tmp_path / "empty").iterdir()}
     assert names >= {"README.md", "config.json", "model.safetensors", "tokenization_korbert.py"}

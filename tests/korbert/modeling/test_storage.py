@@ -2,6 +2,7 @@ import hashlib
 import json
 import random
 import shutil
+from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -105,9 +106,9 @@ def test_config_of_a_folder(written: Path, tiny_tokenizer: Tokenizer) -> None:
 
 def test_a_folder_that_names_no_problem_type_chooses_one_label(copy: Path) -> None:
     """All classifiers did so before there were others."""
-    head = read_config(copy)["head"]
-    del head["problem_type"]
-    change_config(copy, head=head)
+    config = read_config(copy)
+    del config["head"]["problem_type"], config["config_sha256"]  # as an older korbert wrote it
+    (copy / "config.json").write_text(json.dumps(config), encoding="utf-8")
     model, _ = load_model(copy, "classification")
     assert model.problem_type == "single_label_classification"
 
@@ -300,3 +301,68 @@ def test_entries_of_other_types_are_told(copy: Path, changes: dict[str, Any], me
         load_model(copy)
     assert f"{copy / 'config.json'}: " in str(told.value)
     assert "\n" not in str(told.value)
+
+
+def leaves(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The place of every value in JSON that is neither an object nor a list."""
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(inner, (*place, key))
+    else:
+        yield place
+
+
+def altered(record: Any, place: tuple[Any, ...], value: Any) -> Any:
+    changed = deepcopy(record)
+    inner = changed
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value(inner[place[-1]]) if callable(value) else value
+    return changed
+
+
+def near(value: Any) -> Any:
+    """A value of the same type that no check of its form could tell from the right one."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 1 if isinstance(value, int) else value * 1.5 + 0.01
+    return f"{value[:-1]}{'x' if value[-1:] != 'x' else 'y'}" if isinstance(value, str) else "x"
+
+
+ODD = [None, [], {}, "x", "\ud800", -1, 0, 1.5, True, 10**30]
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer/korbert_tokenizer.json"])
+@pytest.mark.parametrize("older", [False, True])
+def test_every_altered_entry_is_noticed_or_harmless(
+    copy: Path, tiny_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, file: str, older: bool
+) -> None:
+    """A folder of an older korbert has no digest of its records: there an entry may be read, but breaks nothing."""
+    if older:
+        config = json.loads((copy / "config.json").read_text(encoding="utf-8"))
+        kept = {name: value for name, value in config.items() if not name.startswith(("config_", "tokenizer_record"))}
+        (copy / "config.json").write_text(json.dumps(kept), encoding="utf-8")
+        load_model(copy)
+    if file == "config.json":  # its tokenizer is as it was
+        monkeypatch.setattr("korbert.modeling.storage.load_tokenizer", lambda folder: tiny_tokenizer)
+    record = json.loads((copy / file).read_text(encoding="utf-8"))
+    for number, place in enumerate(leaves(record)):
+        for value in (near, ODD[number % len(ODD)]):
+            changed = altered(record, place, value)
+            if changed == record:
+                continue
+            (copy / file).write_text(json.dumps(changed), encoding="utf-8")
+            try:
+                load_model(copy)
+            except ModelError as error:
+                assert "\n" not in str(error)
+            else:
+                assert older, (place, changed)
+
+
+def test_a_letter_of_a_label_is_noticed(copy: Path) -> None:
+    path = copy / "config.json"
+    path.write_text(path.read_text(encoding="utf-8").replace("나쁨", "나쁜"), encoding="utf-8")
+    with pytest.raises(ModelError, match=r"config\.json: was changed since the model was saved: restore it"):
+        load_model(copy)

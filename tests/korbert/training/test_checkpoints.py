@@ -7,8 +7,9 @@ import shutil
 import pytest
 import torch
 
+from korbert.errors import ArtifactError
 from korbert.training import checkpoints
-from korbert.training.checkpoints import Checkpoint, load_newest, save
+from korbert.training.checkpoints import Checkpoint, load_newest, remove_all, save
 
 
 def checkpoint(step):
@@ -202,13 +203,25 @@ def test_damaged_ones_do_not_crowd_out_what_is_made_anew(tmp_path, keep):
     assert names(tmp_path) == ["step-00000001"]
 
 
-def test_a_file_in_place_of_a_checkpoint_is_replaced(tmp_path):
-    (tmp_path / "step-00000001.partial").write_text("of someone")
-    (tmp_path / "step-00000001").write_text("of someone")
-    (tmp_path / "step-00000000").write_text("of someone")
-    save(tmp_path, checkpoint(1), keep=1)
-    assert load_newest(tmp_path).step == 1
-    assert names(tmp_path) == ["step-00000001"]
+@pytest.mark.parametrize("name", ["step-00000001", "step-00000001.partial", "step-00000000"])
+@pytest.mark.parametrize("inside", [None, "thesis.hwp"])
+def test_what_is_no_checkpoint_is_never_removed(tmp_path, name, inside):
+    path = tmp_path / name if inside is None else tmp_path / name / inside
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("of someone")
+    with pytest.raises(ArtifactError, match=rf"{name}: is not a folder of korbert, so it is not removed: move it away"):
+        save(tmp_path, checkpoint(1), keep=1)
+    assert path.read_text() == "of someone"
+
+
+def test_only_checkpoints_of_ours_are_removed_with_their_folder(tmp_path):
+    save(tmp_path / "checkpoints", checkpoint(1), keep=1)
+    (tmp_path / "checkpoints" / "thesis.hwp").write_text("of someone")
+    remove_all(tmp_path / "checkpoints")
+    assert names(tmp_path / "checkpoints") == ["thesis.hwp"]
+    save(tmp_path / "others", checkpoint(1), keep=1)
+    remove_all(tmp_path / "others")
+    assert names(tmp_path) == ["checkpoints"]
 
 
 def test_a_damaged_one_is_replaced_when_its_step_comes_again(tmp_path):

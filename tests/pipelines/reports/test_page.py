@@ -146,7 +146,7 @@ def test_a_killed_writer_leaves_its_half_page_outside_the_artifact(maker):
     killed = subprocess.run([sys.executable, "-c", code, str(folder)], timeout=60)
     assert killed.returncode == 9
     assert artifacts.damage(folder, json.loads((folder / "stage.json").read_text())) is None
-    assert [path.name for path in maker.recipe.iterdir() if path.is_file()] == [".korquad.report.html.tmp"]
+    assert [path.name for path in maker.recipe.iterdir() if path.is_file()] == [".korbert-korquad.report.html.tmp"]
     render(folder)
     assert [path.name for path in maker.recipe.iterdir()] == ["korquad"]
 

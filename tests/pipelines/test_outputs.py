@@ -1,0 +1,228 @@
+"""Every output of every command, against files of somebody else: nothing changes but what the command owns.
+
+The commands and their options come from click, so that a new one without a case fails here. Refusals come before a
+model is loaded: the model here is none.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from pipelines.cli import cli, run_command
+from pipelines.commands.options import Output
+from pipelines.looking import page
+from pipelines.outputs import is_evaluation, is_layer_table, is_nothing_else, is_oracle, is_page, is_questions
+
+OUT = "{out}"
+FILES = {  # command and parameter -> the name of a file that it writes, and the arguments
+    ("look", "html"): ("out.html", ["look", "m", "글", "--html", OUT]),
+    ("words", "html"): ("out.html", ["words", "m", "글", "t.txt", "--html", OUT]),
+    ("tokenize", "html"): ("out.html", ["tokenize", "m", "글", "--html", OUT]),
+    ("compare", "page"): ("out.html", ["compare", "m", "m", "--page", OUT]),
+    ("oracle", "everything"): ("out.json", ["oracle", "m", "q.json", "--all", OUT]),
+    ("questions", "output"): ("out.json", ["questions", "t.txt", "--output", OUT]),
+    ("embed", "output"): ("out.npy", ["embed", "m", "t.txt", "--output", OUT]),
+    ("evaluate", "output"): ("out.jsonl", ["evaluate", "m", "t.csv", "--output", OUT]),
+    ("submit", "output"): ("out.json", ["submit", "m", "q.json", OUT]),
+    ("new", "name"): ("out.toml", ["new", OUT]),
+}
+FOLDERS = {
+    ("finetune", "output"): ("out", ["finetune", "m", "--train", "t.csv", "--output", OUT]),
+    ("layers", "output"): ("out", ["layers", "m", "--train", "t.csv", "--output", OUT]),
+    ("index", "output"): ("out", ["index", "m", "t.txt", "--output", OUT]),
+    ("export", "folder"): ("out", ["export", "m", OUT]),
+    ("import", "target"): ("out", ["import", "m", OUT]),
+    ("pack", "folder"): ("out", ["pack", "m", OUT]),
+}
+ON_RECIPES = [
+    "run",
+    "clean",
+    "analyze",
+    "vocab",
+    "shard",
+    "pretrain",
+    "nsmc",
+    "korquad",
+    "tasks",
+    "status",
+    "report",
+    "plan",
+]
+ROOTS = {
+    (name, "root"): ("out", [name, "demo", "--root", OUT, *(["--seconds", "0"] if name == "plan" else [])])
+    for name in ON_RECIPES
+}
+READ = {  # paths that are only read
+    "data", "model", "train", "valid", "test", "file", "input", "layers", "tokenizer", "dataset", "bundle", "folders",
+    "predictions", "corpus", "remove", "counts", "fit_on", "index", "base", "folder of import",
+}  # fmt: skip
+CASES = FILES | FOLDERS | ROOTS
+
+
+def test_every_output_of_every_command_has_a_case() -> None:
+    outputs, others = set(), set()
+    for name, command in cli.commands.items():
+        for parameter in command.params:
+            if isinstance(parameter.type, Output):
+                outputs.add((name, parameter.name))
+            elif isinstance(parameter.type, click.Path):
+                others.add("folder of import" if (name, parameter.name) == ("import", "folder") else parameter.name)
+    assert outputs == CASES.keys()
+    assert others <= READ, "a path that a command writes to has the type options.Output"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KORBERT_DATA", raising=False)
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "config.json").write_text("{}")
+    (tmp_path / "t.txt").write_text("세종은 1443년에 한글을 만들었다.\n")
+    (tmp_path / "t.csv").write_text("text,label\n가,좋음\n나,나쁨\n")
+    (tmp_path / "q.json").write_text('{"version": "1", "data": []}')
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "thesis.hwp").write_text("of someone")
+    return tmp_path
+
+
+def _everything(folder: Path) -> dict[str, str]:
+    """Path -> the content of a file, the target of a link, or that it is a folder."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        kind = f"-> {path.readlink()}" if path.is_symlink() else "folder" if path.is_dir() else path.read_text()
+        found[path.relative_to(folder).as_posix()] = kind
+    return found
+
+
+def _run(arguments: list[str], out: str) -> int:
+    return run_command([argument.replace(OUT, out) for argument in arguments])
+
+
+def _a_file(path: Path) -> None:
+    path.write_text("of someone")
+
+
+def _a_page(path: Path) -> None:
+    path.write_text("<!doctype html>\n<html>\n<head>\n<title>korbert</title>")
+
+
+def _a_table(path: Path) -> None:
+    path.write_text('{"id": 3, "text": "가", "label": "좋음"}\n')
+
+
+def _a_folder(path: Path) -> None:
+    path.mkdir()
+    for name in ("thesis.hwp", "layers.json", "layers.html", "words.tsv", "part-00000.arrow"):
+        (path / name).write_text("of someone")
+
+
+def _an_artifact(path: Path) -> None:
+    path.mkdir()
+    (path / "stage.json").write_text('{"stage": "of a rocket"}')
+
+
+def _a_link(path: Path) -> None:
+    path.symlink_to("elsewhere/thesis.hwp")
+
+
+def _a_link_to_nothing(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize("make", [_a_file, _a_page, _a_table, _a_folder, _an_artifact, _a_link, _a_link_to_nothing])
+@pytest.mark.parametrize("case", FILES | FOLDERS, ids=" ".join)
+def test_what_somebody_else_made_stays_as_it_is(
+    here: Path, capsys: pytest.CaptureFixture[str], case: tuple[str, str], make: Callable[[Path], None]
+) -> None:
+    name, arguments = CASES[case]
+    make(here / name)
+    before = _everything(here)
+    assert _run(arguments, name) in (1, 2)
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if line.startswith("korbert: ")] == said[-1:]
+    assert name in said[-1]
+    assert _everything(here) == before
+
+
+@pytest.mark.parametrize("case", FILES | FOLDERS, ids=" ".join)
+def test_what_is_read_is_not_written_over(here: Path, case: tuple[str, str]) -> None:
+    before = _everything(here)
+    for name in ("m/config.json", "m", "t.csv", "t.txt", "q.json"):
+        _run(CASES[case][1], name)
+    assert _everything(here).items() >= before.items()
+
+
+@pytest.mark.parametrize("case", ROOTS, ids=" ".join)
+def test_files_of_somebody_else_below_the_root_stay_as_they_are(here: Path, case: tuple[str, str]) -> None:
+    name, arguments = CASES[case]
+    for place in ("clean", "clean.partial", ".korbert-clean.old", "analyze", "pretrain.partial"):
+        _a_folder_of(here / name / "demo" / place)
+    for file in ("index.html", "preview.html", "vocab", "shard.lock", "clean.rebuild"):
+        (here / name / "demo" / file).write_text("of someone")
+    before = _everything(here)
+    for more in ((), ("--rebuild",)):
+        if not more or any(parameter.name == "rebuild" for parameter in cli.commands[case[0]].params):
+            _run([*arguments, *more], name)
+    after = _everything(here)
+    assert {path: after.get(path) for path in before} == before
+    assert [path for path in after.keys() - before.keys() if not path.endswith(".lock")] == []
+    (here / "file").write_text("of someone")
+    _run(arguments, "file")
+    assert (here / "file").read_text() == "of someone"
+
+
+def _a_folder_of(path: Path) -> None:
+    path.mkdir(parents=True)
+    (path / "thesis.hwp").write_text("of someone")
+
+
+ODD = {
+    "is not UTF-8": "\udcff\udcfe.json",
+    "has control characters": "a\nb\x1b[31m.json",
+    "cannot be followed": "loop/out.json",
+    "is the folder of the whole machine": "/",
+}
+
+
+@pytest.mark.parametrize("why", ODD)
+@pytest.mark.parametrize("case", CASES, ids=" ".join)
+def test_an_odd_name_is_refused_in_one_line(
+    here: Path, capsys: pytest.CaptureFixture[str], case: tuple[str, str], why: str
+) -> None:
+    if case in ROOTS and ODD[why] == "/":
+        return
+    (here / "loop").symlink_to("loop")
+    before = _everything(here)
+    assert _run(CASES[case][1], ODD[why]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("korbert: ")
+    assert why in line
+    assert "\x1b" not in line
+    assert _everything(here) == before
+
+
+def test_our_own_files_are_known_by_their_form(tmp_path: Path) -> None:
+    ours = {
+        is_page: page(None),
+        is_evaluation: '{"text": "가", "label": "좋음", "prediction": "나쁨"}\n',
+        is_oracle: json.dumps({"count": 0, "pieces": {}, "characters": {}, "unreached": []}),
+        is_layer_table: json.dumps(
+            dict.fromkeys(["task", "scored_on", "features", "num_layers", "models", "best", "note"])
+        ),
+        is_questions: '{"version": "korbert questions", "data": [\n]}\n',
+    }
+    rows = '{"id": "0123456789abcdef0123-0", "title": "", "context": "", "question": "", "answers": []}\n'
+    others = ["", "\n", "{", "[]", "null", '{"text": "가"}\n', '{"prediction": 1}', "[" * 100_000, "\x00" * 100]
+    for number, (recognize, content) in enumerate(ours.items()):
+        path = tmp_path / str(number)
+        for text in (*others, *(text for text in ours.values() if text != content)):
+            path.write_text(text)
+            assert not recognize(path), text[:80]
+        path.write_text(content)
+        assert recognize(path)
+        assert not is_nothing_else(path)
+    path.write_text(rows)
+    assert is_questions(path)
