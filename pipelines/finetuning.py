@@ -222,9 +222,11 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
         for name, paths in files.items():
             roles = roles_of(kind, several=getattr(settings, "several", False), part=name)
             own = {role.name for role in roles} | (settings.columns.keys() if name == "train" else set())
-            columns = {role: column for role, column in settings.columns.items() if role in own}
-            given[name] = read_rows(paths, roles, form=settings.form, columns=columns)
-    task = kind.learned_from(given["train"], settings)
+            asked = {role: column for role, column in settings.columns.items() if role in own}
+            given[name] = read_rows(paths, roles, form=settings.form, columns=asked)
+    names = {role.name for role in roles_of(kind, part="train")} - {"id"}
+    columns = {role: own for role, own in given["train"].columns.items() if role in names}
+    task = kind.learned_from(given["train"], settings).model_copy(update={"columns": columns})
     for metric in task.metrics:
         task.score(metric)  # raises for metrics that the kind does not have
     if hasattr(task, "labels"):

@@ -1,5 +1,6 @@
 """Reads the input of `korbert predict`: plain lines, JSON lines, CSV or TSV. A faulty record carries its error."""
 
+import difflib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from korbert.streams.csv_records import MALFORMED, csv_records
 from pipelines import lines
 from pipelines.lines import Line
 
-__all__ = ["FORMATS", "Format", "Keys", "Record", "records"]
+__all__ = ["FORMATS", "Format", "Keys", "Record", "option_of", "records"]
 
 Format = Literal["auto", "lines", "jsonl", "csv", "tsv"]
 FORMATS = ("auto", "lines", "jsonl", "csv", "tsv")
@@ -36,6 +37,11 @@ class Record:
     error: str | None = None
 
 
+def option_of(role: str) -> str:
+    """The option that names the column of a role."""
+    return f"--{role} NAME" if role in ("text", "pair") else f"--column {role}=NAME"
+
+
 def records(file: IO[bytes], name: str, form: Format, keys: Keys) -> Iterator[list[Record]]:
     """Yields the records of a file in batches.
 
@@ -51,11 +57,11 @@ def records(file: IO[bytes], name: str, form: Format, keys: Keys) -> Iterator[li
     together = chain([first], batches)
     if form == "lines" and not (alone and "text" in keys["text"]):
         names = ", ".join(names[0] for names in keys.values())
-        raise SettingsError(f"{name}: plain lines have no {names}: give a table or JSON lines, and name its --format")
+        raise SettingsError(f"{name}: plain lines have no {names}: give a table or JSON lines, and name its --form")
     if form == "lines":
         return ([_of_text(line) for line in batch] for batch in together)
     if form == "jsonl":
-        return ([_of_json(line) for line in batch] for batch in together)
+        return ([_of_json(line, alone) for line in batch] for batch in together)
     return _table(chain.from_iterable(together), name, form, keys)
 
 
@@ -66,7 +72,7 @@ def _of_text(line: Line) -> Record:
         return Record(line.number, error=str(error))
 
 
-def _of_json(line: Line) -> Record:
+def _of_json(line: Line, alone: bool) -> Record:
     if line.cut:
         return Record(line.number, error=f"is longer than {lines.LONGEST:,} bytes")
     try:
@@ -74,7 +80,8 @@ def _of_json(line: Line) -> Record:
     except CorpusError as error:
         return Record(line.number, error=str(error))
     except (ValueError, RecursionError) as error:
-        return Record(line.number, error=f"is not JSON ({error}): --format lines reads each line as a text")
+        way = "--form lines reads each line as a text" if alone else "a table needs --form csv or tsv"
+        return Record(line.number, error=f"is not JSON ({error}): {way}")
     if not isinstance(value, dict):
         return Record(line.number, error=f"is {type(value).__name__} in JSON, not an object")
     return Record(line.number, value)
@@ -88,12 +95,14 @@ def _table(given: Iterator[Line], name: str, form: Format, keys: Keys) -> Iterat
     number, columns = head
     if isinstance(columns, str):
         raise CorpusError(f"{name}: line {number}, which names the columns: {columns}")
-    missing = [names[0] for names in keys.values() if not set(names) & set(columns)]
+    missing = {role: names[0] for role, names in keys.items() if not set(names) & set(columns)}
     if missing:
-        hint = "name the text column with --text" if "text" in keys else "rename the columns"
+        near = [alike for one in missing.values() for alike in difflib.get_close_matches(one, columns, 1)]
+        hint = f"did you mean {' and '.join(near)}? " if near else ""
+        header = ", or if the first line is not a header, use --form lines" if set(keys) == {"text"} else ""
         raise SettingsError(
-            f"{name}: no column {' and '.join(missing)} among {', '.join(columns)}: {hint}, or if the first line is"
-            " not a header, use --format lines"
+            f"{name}: no column {' and '.join(missing.values())} among {', '.join(columns)}: {hint}"
+            f"name it with {' and '.join(map(option_of, missing))}{header}"
         )
     while part := list(islice(rows, _BATCH_ROWS)):
         yield [_of_row(number, fields, columns) for number, fields in part]

@@ -47,8 +47,9 @@ class ReadingSettings(WindowSettings, frozen=True, extra="forbid"):
 
     @classmethod
     def of_task(cls, task: Mapping[str, Any]) -> Self:
-        """Parses `task` of a model's config.json; `korbert finetune` adds kind and metrics (kinds/reading.py)."""
-        return cls.model_validate({name: value for name, value in task.items() if name not in ("kind", "metrics")})
+        """Parses `task` of a model's config.json; `korbert finetune` adds fields of a kind (kinds/base.py)."""
+        of_kind = ("kind", "metrics", "columns")
+        return cls.model_validate({name: value for name, value in task.items() if name not in of_kind})
 
     @model_validator(mode="after")
     def _threshold_is_used(self) -> Self:

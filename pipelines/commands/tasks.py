@@ -6,7 +6,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,23 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS"]
 
 _FILE = click.Path(path_type=Path)
-
-
-def _columns(function: Any) -> Any:
-    """Options that map columns to roles."""
-    for option in reversed(
-        (
-            click.option("--text", metavar="NAME", help="Column of the text.  [default: text, sentence, 문장, ..]"),
-            click.option("--pair", metavar="NAME", help="Column of the second text of a pair."),
-            click.option("--label", metavar="NAME", help="Column of the label, or of the target number."),
-            click.option("--column", "others", multiple=True, metavar="ROLE=NAME",
-                         help="Column for another role (choices, tokens, tags, spans, id, ..); repeatable."),
-            click.option("--form", type=click.Choice(FORMS), default="auto", show_default=True,
-                         help="File format; auto: by extension, else by content."),
-        )
-    ):  # fmt: skip
-        function = option(function)
-    return function
+_form = click.option("--form", type=click.Choice(FORMS), default="auto", show_default=True,
+                     help="File format; auto: by extension, else by content.")  # fmt: skip
 
 
 def _learning(function: Any) -> Any:
@@ -65,7 +50,8 @@ def _learning(function: Any) -> Any:
             click.option("--output", type=_FILE, required=True, help="Folder to write."),
             click.option("--kind", type=click.Choice(list(KINDS)),
                          help="Kind of task.  [default: inferred from the columns]"),
-            _columns,
+            options.columns,
+            _form,
             click.option("--several", is_flag=True, help="Multi-label: a text has any number of labels."),
             click.option("--epochs", type=click.IntRange(min=1),
                          help="Epochs; the best is kept.  [default: 3, or up to 20 to reach 200 steps; "
@@ -163,7 +149,7 @@ def _pipeline(
     logged(debug)
     if bool(set_) == bool(train):
         raise click.UsageError("give either --train FILE or --task NAME")
-    columns = _by_role(text, pair, label, others)
+    columns = options.by_role(text, pair, label, others)
     section: dict[str, Any] = {"init": str(model if bundled(model) and not model.exists() else model.absolute())}
     if train is None:
         if data is None:
@@ -183,17 +169,6 @@ def _pipeline(
     place, number = (data or Path()).resolve(), workers or cores()
     runtime = Runtime(output.parent, place, number, device=device, anomaly=anomaly, debug=debug, given=typed)
     return Pipeline(recipe, runtime, output if is_artifact else None)
-
-
-def _by_role(text: str | None, pair: str | None, label: str | None, others: Sequence[str]) -> dict[str, list[str]]:
-    """Role -> its columns, as given by the options."""
-    columns = {name: [value] for name, value in (("text", text), ("pair", pair), ("label", label)) if value}
-    for one in others:
-        role, equals, name = one.partition("=")
-        if not equals:
-            raise click.UsageError(f"--column {one}: give it as ROLE=NAME, as in choices=보기")
-        columns.setdefault(role, []).append(name)
-    return columns
 
 
 def _kind(
@@ -222,7 +197,8 @@ def _pattern(path: Path) -> str:
 @click.command()
 @click.argument("model", type=_FILE)
 @click.argument("file", type=_FILE)
-@_columns
+@options.columns
+@_form
 @click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.")
 @click.option("--output", type=_FILE, help="Write one JSON line per row, with its prediction.")
 @options.device
@@ -243,7 +219,7 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     logged(debug)
     if output:
         check_output(output, model, file)
-    found = evaluated(Predictor.load(model, device), file, _by_role(text, pair, label, others), form)
+    found = evaluated(Predictor.load(model, device), file, options.by_role(text, pair, label, others), form)
     for line in found.said:
         click.echo(printable(line), err=True)
     if output:

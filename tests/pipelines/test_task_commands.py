@@ -126,6 +126,68 @@ def test_the_kind_is_found_from_the_columns(
     assert _run("evaluate", "out", name, "--label", "label", "--device", "cpu") == 0
 
 
+@pytest.fixture(scope="module")
+def of_pairs(model: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of pairs whose training file has column names of its own."""
+    folder = tmp_path_factory.mktemp("pairs")
+    _pairs(folder / "train.csv", "앞글,뒷글,같은가")
+    command = ["finetune", model, "--train", str(folder / "train.csv"), "--text", "앞글", "--pair", "뒷글",
+               "--label", "같은가", "--output", str(folder / "out"), *QUICK]  # fmt: skip
+    assert _run(*command, "--epochs", "1") == 0
+    return folder / "out"
+
+
+def _pairs(path: Path, head: str) -> None:
+    rows = [f"{a},{b},{'예' if a in GOOD else '아니요'}" for a, b in zip(GOOD + BAD, BAD + GOOD, strict=True)]
+    path.write_text("\n".join([head, *rows]), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("head", "options"),
+    [
+        ("앞글,뒷글,같은가", []),  # as in training
+        ("sentence1,sentence2,label", []),  # usual names
+        ("뒷글,앞글,같은가", ["--text", "뒷글", "--pair", "앞글"]),  # named by the user
+        ("가,나,다", ["--text", "가", "--pair", "나", "--label", "다"]),
+        ("가,뒷글,같은가", ["--text", "가"]),  # one by the user, the others as in training
+    ],
+)
+def test_a_model_remembers_the_columns_it_was_trained_on(
+    here: Path, of_pairs: Path, head: str, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _pairs(here / "new.csv", head)
+    assert _run("evaluate", str(of_pairs), "new.csv", "--output", "rows.jsonl", *options, "--device", "cpu") == 0
+    capsys.readouterr()
+    assert _run("predict", str(of_pairs), "new.csv", *options, "--device", "cpu") == 0
+    scored = [json.loads(line) for line in Path("rows.jsonl").read_text("utf-8").splitlines()]
+    predicted = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(one["text"], one["pair"]) for one in predicted] == list(zip(GOOD + BAD, BAD + GOOD, strict=True))
+    assert [one["label"] for one in predicted] == [one["prediction"]["label"] for one in scored]
+
+
+def test_a_missing_column_of_pairs_is_named_with_its_option(
+    here: Path, of_pairs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _pairs(here / "new.csv", "가,나,다")
+    assert _run("predict", str(of_pairs), "new.csv", "--device", "cpu") == 2
+    said = capsys.readouterr().err
+    assert "no column 앞글 and 뒷글 among 가, 나, 다: name it with --text NAME and --pair NAME\n" in said
+
+
+def test_choices_in_several_columns_are_predicted(
+    here: Path, model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"{good},{bad},{good},1" for good, bad in zip(GOOD, BAD, strict=True)]
+    Path("choices.csv").write_text("\n".join(["물음,첫째,둘째,정답", *rows]), encoding="utf-8")
+    named = ["--kind", "choice", "--text", "물음", "--column", "choices=첫째", "--column", "choices=둘째"]
+    files = ["--train", "choices.csv", "--output", "out"]
+    assert _run("finetune", model, *files, *named, "--label", "정답", *QUICK, "--epochs", "1") == 0
+    capsys.readouterr()
+    assert _run("predict", "out", "choices.csv", "--device", "cpu") == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["choices"] for one in found] == [[bad, good] for good, bad in zip(GOOD, BAD, strict=True)]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
