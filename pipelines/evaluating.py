@@ -12,6 +12,7 @@ from korbert.tasks.parts import usable
 from korbert.tasks.predicting import Predictor
 from korbert.tasks.statistics import bootstrap_interval
 from pipelines.finetuning import roles_of
+from pipelines.scores import few_rows
 
 __all__ = ["Evaluated", "evaluated"]
 
@@ -54,4 +55,4 @@ def evaluated(predictor: Predictor, file: Path, columns: Mapping[str, Sequence[s
         low, high = (None, None) if interval is None else (interval.low, interval.high)
         scores[metric] = {"score": score, "low": low, "high": high}
     lines = [{**row, "prediction": one} for row, one in zip(rows.rows, predictions, strict=True)]
-    return Evaluated([f"{kind.name}: {kind.about()}", *rows.said()], scores, lines)
+    return Evaluated([f"{kind.name}: {kind.about()}", *rows.said(), *few_rows(len(rows))], scores, lines)

@@ -230,7 +230,8 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     for metric, score in found.scores.items():
         value, low, high = score["score"], score["low"], score["high"]
         shown = "undefined" if value is None else f"{value:.4f}"
-        click.echo(f"{metric:<24} {shown}" + ("" if low is None else f"   {low:.4f} to {high:.4f}"))
+        interval = "" if low is None else f"{low:.4f} to {high:.4f}"
+        click.echo(f"{metric:<24} {shown}   {interval:<16}   {len(found.lines):,} rows")
 
 
 COMMANDS = [finetune, evaluate, layers]

@@ -1,5 +1,6 @@
 """`korbert finetune`, `evaluate`, `predict` on files of one's own, as a user types them."""
 
+import contextlib
 import csv
 import json
 import re
@@ -124,6 +125,58 @@ def test_the_kind_is_found_from_the_columns(
     assert len(lines) == 5
     assert all("choice" in line or isinstance(line["prediction"], float) for line in lines)
     assert _run("evaluate", "out", name, "--label", "label", "--device", "cpu") == 0
+
+
+def test_finetune_and_evaluate_print_the_same_scores(
+    here: Path, model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With interval, macro F1 and the number of rows; scored in fp32 whatever the precision of training."""
+    asked = []
+
+    def autocast(device: object, precision: str) -> contextlib.AbstractContextManager[None]:
+        asked.append(precision)
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr("korbert.tasks.learning.autocast", autocast)
+    monkeypatch.setenv("COLUMNS", "200")
+    _moods(here / "my.csv")
+    files = ["--train", "my.csv", "--test", "my.csv", "--text", "후기", "--label", "느낌", "--output", "mood"]
+    assert _run("finetune", model, *files, *QUICK, "--epochs", "1") == 0
+    shown = capsys.readouterr()
+    pattern = r"this model +│ ([0-9.]+) \(([0-9.]+) to ([0-9.]+)\), macro F1 ([0-9.]+), 10 test rows"
+    assert (found := re.search(pattern, shown.out))
+    few = "only 10 rows are scored, each worth 10 points: too few for a reliable score, give more"
+    assert few in json.loads(Path("mood/scores.json").read_text("utf-8"))["said"]
+    assert set(asked) == {"fp32"}
+    assert _run("evaluate", "mood", "my.csv", "--device", "cpu") == 0
+    shown = capsys.readouterr()
+    score, low, high, macro = found.groups()
+    assert re.search(rf"accuracy +{score} +{low} to {high} +10 rows\nmacro_f1 +{macro} ", shown.out)
+    assert few in shown.err
+
+
+def test_one_row_to_score_is_said(here: Path, model: str) -> None:
+    rows = [f"{text},{label}" for text, label in zip(GOOD, "가나가나가", strict=True)]
+    Path("few.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
+    assert _run("finetune", model, "--train", "few.csv", "--output", "out", *QUICK, "--epochs", "1") == 0
+    said = json.loads(Path("out/scores.json").read_text("utf-8"))["said"]
+    assert [line for line in said if line.startswith("only 1 row is scored, each worth 100 points")]
+    assert "1 row<" in Path("out/report.html").read_text("utf-8")
+
+
+def test_a_regression_names_its_baseline_and_its_error(
+    here: Path, model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    _numbers(here / "numbers.tsv")
+    files = ["--train", "numbers.tsv", "--test", "numbers.tsv", "--output", "out"]
+    assert _run("finetune", model, *files, *QUICK, "--epochs", "1") == 0
+    shown = capsys.readouterr().out
+    assert "TF-IDF + ridge regression" in shown
+    assert "logistic" not in shown
+    assert re.search(r"this model.* MAE [0-9.]+, 5 test rows", shown)
+    assert _run("finetune", model, *files, *QUICK, "--set", 'metrics=["mae"]', "--rebuild") == 2
+    assert "metrics: mae is lower for better models" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
