@@ -209,7 +209,8 @@ def _compare(here: Any, there: Any, name: str) -> Iterator[tuple[str, Any, Any]]
 def _shown(*values: Any) -> Iterator[str]:
     """Values that differ, as JSON; of long ones the part where the difference begins."""
     texts = ["nothing" if value is _ABSENT else json.dumps(value, ensure_ascii=False) for value in values]
-    begin = max(0, len(os.path.commonprefix(texts)) - 20) if max(map(len, texts)) > 60 else 0
+    same = next((place for place, chars in enumerate(zip(*texts, strict=False)) if len(set(chars)) > 1), 0)
+    begin = max(0, same - 20) if max(map(len, texts)) > 60 else 0
     for text in texts:
         rest = text[begin:]
         yield "..." * (begin > 0) + (rest if len(rest) <= 60 else rest[:57] + "...")

@@ -116,7 +116,9 @@ def _refusal(pipeline: Pipeline, folder: Path, stage: Stage, reasons: Sequence[s
         return f"{text}{pipeline.command('--rebuild')}, or choose another --output{longer}"
     is_read = any(stage.name in other.reads for other in pipeline.recipe.stages.values())
     last = () if is_read else ("--to", stage.name)
-    return f"{text}{pipeline.command('--from', stage.name, *last, '--rebuild')}, or give the recipe another name{longer}"
+    return (
+        f"{text}{pipeline.command('--from', stage.name, *last, '--rebuild')}, or give the recipe another name{longer}"
+    )
 
 
 def _prepare(pipeline: Pipeline, stage: Stage, plan: Plan, *, rebuild: bool) -> None:

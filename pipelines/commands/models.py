@@ -266,7 +266,7 @@ def import_(folder: Path, target: Path, debug: bool) -> None:
 @_MODEL
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
-    "--base", type=click.Path(path_type=Path), help="Packed folder next to FOLDER that holds the shared tensors."
+    "--base", type=_FILE, help="Packed folder next to FOLDER, or bundled model, that holds the shared tensors."
 )
 @options.accept_kiwi
 @options.debug

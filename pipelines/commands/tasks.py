@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from korbert.errors import SettingsError
-from korbert.folders import bundled
+from korbert.folders import bundled, model_folder
 from korbert.processor import cores
 from korbert.tasks.files.form import FORMS
 from korbert.tasks.kinds import KINDS
@@ -147,6 +147,7 @@ def _pipeline(
     from pipelines.runtime import Runtime
 
     logged(debug)
+    model_folder(model)  # raises for a misspelt name
     if bool(set_) == bool(train):
         raise click.UsageError("give either --train FILE or --task NAME")
     columns = options.by_role(text, pair, label, others)

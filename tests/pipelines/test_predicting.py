@@ -138,12 +138,17 @@ def test_tables(classifier: Classifier) -> None:
             "번호,후기\n1,좋다\n",
             "a.csv",
             {},
-            "a.csv: no column text among 번호, 후기: name it with --text NAME, or if the first line is not a header, use "
-            "--form lines",
+            "a.csv: no column text among 번호, 후기: name it with --text NAME, or if the first line is not a header, "
+            "use --form lines",
         ),
         ("id,text\n1,좋다\n", "a.csv", {"columns": {"text": ["후기"]}}, "no column 후기 among id, text"),
         ("id,후기글\n1,좋다\n", "a.csv", {"columns": {"text": ["후기"]}}, "did you mean 후기글\\? name it with --text"),
-        ("좋다\n", "a.txt", {"columns": {"text": ["후기"]}}, "a.txt: plain lines have no 후기: give a table or JSON lines"),
+        (
+            "좋다\n",
+            "a.txt",
+            {"columns": {"text": ["후기"]}},
+            "a.txt: plain lines have no 후기: give a table or JSON lines",
+        ),
     ],
 )
 def test_columns_that_are_not_there(
@@ -168,7 +173,10 @@ def test_questions(reader: Loaded) -> None:
     found = results(reader, "\n".join(json.dumps(line, ensure_ascii=False) for line in lines))
     assert [set(one) - {"line"} for one in (found[0], found[3])] == [{"id", "question", "answer", "span", "score"}] * 2
     assert found[0]["answer"] == CONTEXT[slice(*found[0]["span"])] == found[3]["answer"]
-    assert errors(found) == {2: "'context' is null, not a string", 3: "has no 'context', but 'question': name it with --column context=NAME"}
+    assert errors(found) == {
+        2: "'context' is null, not a string",
+        3: "has no 'context', but 'question': name it with --column context=NAME",
+    }
     table = results(reader, f"id,question,context\nq1,수도는?,{CONTEXT}\n", "a.csv")
     assert table[0]["answer"] == found[0]["answer"]
     with pytest.raises(SettingsError, match="plain lines have no question, context"):

@@ -144,7 +144,8 @@ def test_finetune_and_evaluate_print_the_same_scores(
     assert _run("finetune", model, *files, *QUICK, "--epochs", "1") == 0
     shown = capsys.readouterr()
     pattern = r"this model +│ ([0-9.]+) \(([0-9.]+) to ([0-9.]+)\), macro F1 ([0-9.]+), 10 test rows"
-    assert (found := re.search(pattern, shown.out))
+    found = re.search(pattern, shown.out)
+    assert found
     few = "only 10 rows are scored, each worth 10 points: too few for a reliable score, give more"
     assert few in json.loads(Path("mood/scores.json").read_text("utf-8"))["said"]
     assert set(asked) == {"fp32"}
@@ -227,9 +228,7 @@ def test_a_missing_column_of_pairs_is_named_with_its_option(
     assert "no column 앞글 and 뒷글 among 가, 나, 다: name it with --text NAME and --pair NAME\n" in said
 
 
-def test_choices_in_several_columns_are_predicted(
-    here: Path, model: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_choices_in_several_columns_are_predicted(here: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [f"{good},{bad},{good},1" for good, bad in zip(GOOD, BAD, strict=True)]
     Path("choices.csv").write_text("\n".join(["물음,첫째,둘째,정답", *rows]), encoding="utf-8")
     named = ["--kind", "choice", "--text", "물음", "--column", "choices=첫째", "--column", "choices=둘째"]
@@ -253,6 +252,7 @@ def test_choices_in_several_columns_are_predicted(
         (["--train", "my.csv", "--text", "후기", "--label", "느낌", "--valid-share", "2"], "is not in the range"),
         (["--task", "klue-nerr", "--data", "."], "did you mean klue-ner"),
         (["--task", "klue-ner", "--data", "."], "klue-ner: no .*get the files from"),
+        (["--task", "klue-re", "--data", ".", "--dry-run"], "klue-re: no .*get the files from"),
         (["--task", "klue-ner"], "--task needs --data"),
         ([], "give either --train FILE or --task NAME"),
     ],

@@ -290,8 +290,8 @@ def test_drift_is_refused_with_the_command_that_was_typed(folder: Path) -> None:
     _make(_alone(place))
     said = (
         "mine: is not what korbert finetune would make: epochs: 2 here, 1 in the artifact: rebuild it with "
-        "`korbert finetune model --output mine --rebuild`, or choose another --output; a run cannot be made longer, since "
-        "its learning rates depend on its length: to train on, finish it as it was, and name its model as MODEL of"
+        "`korbert finetune model --output mine --rebuild`, or choose another --output; a run cannot be made longer, "
+        "since its learning rates depend on its length: to train on, finish it as it was, and name its model as MODEL"
     )
     with pytest.raises(ArtifactError, match=re.escape(said)):
         _make(_alone(place, epochs=2))
