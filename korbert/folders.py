@@ -1,10 +1,11 @@
 """Finds the folder of a model or tokenizer, given that folder or an artifact that contains it."""
 
+import difflib
 from pathlib import Path
 
 from korbert.errors import ModelError
 
-__all__ = ["bundled", "model_folder", "models_in_the_box", "tokenizer_folder"]
+__all__ = ["base_folder", "bundled", "model_folder", "models_in_the_box", "tokenizer_folder"]
 
 _BOX = Path(__file__).parent / "box"  # bundled models, packed (korbert.modeling.packing); README.md is their card
 
@@ -19,11 +20,18 @@ def bundled(name: str | Path) -> Path | None:
     return _BOX / name if str(name) in models_in_the_box() else None
 
 
+def base_folder(folder: Path, base: str) -> Path:
+    """The base of a packed folder: its sibling of that name, else the bundled model."""
+    beside = folder.absolute().parent / base
+    return beside if beside.exists() else bundled(base) or beside
+
+
 def model_folder(given: str | Path) -> Path:
     """The folder itself, or `model/` of an artifact: artifacts/demo/pretrain -> artifacts/demo/pretrain/model.
 
     A bare name that is not a folder here names a bundled model. A folder without a model is returned unchanged, for
-    its reader to refuse. ModelError for a folder of artifacts, naming those that hold a model.
+    its reader to refuse. ModelError for a folder of artifacts, naming those that hold a model, and for a missing folder
+    that is named nearly as a bundled model.
     """
     return _find(Path(given), ("", "model"), "config.json", "model")
 
@@ -38,6 +46,8 @@ def tokenizer_folder(given: str | Path) -> Path:
 
 def _find(given: Path, below: tuple[str, ...], file: str, kind: str) -> Path:
     if not given.exists():
+        if bundled(given) is None and (near := difflib.get_close_matches(given.name, models_in_the_box(), 1, 0.8)):
+            raise ModelError(f"{given}: no such folder: did you mean {near[0]}, which comes with korbert?")
         given = bundled(given) or given
     for place in below:
         if (given / place / file).is_file():

@@ -45,4 +45,5 @@ def load(folder: str | Path, device: str = "auto", precision: PrecisionName = "f
         loaded_by = Predictor
     loaded: Loaded = loaded_by.load(folder, device)
     loaded.precision = choose_precision(loaded.device, precision)
+    loaded.columns = config["task"].get("columns", {})
     return loaded

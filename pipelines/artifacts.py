@@ -17,6 +17,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -177,8 +178,7 @@ def differences(plan: Plan, record: Mapping[str, Any]) -> list[str]:
     """The fields in which a recorded plan differs from this one, one line each, with this plan's value first."""
     here, there = plan.as_json(), {key: record.get(key) for key in plan.as_json()}
     return [
-        f"{name}: {_show(flat_here)} here, {_show(flat_there)} in the artifact"
-        for name, flat_here, flat_there in _compare(here, there, "")
+        "{}: {} here, {} in the artifact".format(name, *_shown(*values)) for name, *values in _compare(here, there, "")
     ]
 
 
@@ -186,8 +186,8 @@ def obstacles(plan: Plan, begun: Mapping[str, Any]) -> list[str]:
     """Why a partial folder cannot be resumed with this plan: the `differences`, and other library versions."""
     here, there = {"versions": dict(plan.versions)}, {"versions": begun.get("versions", {})}
     versions = [
-        f"{name}: {_show(flat_here)} here, {_show(flat_there)} when it was begun"
-        for name, flat_here, flat_there in _compare(here, there, "")
+        "{}: {} here, {} when it was begun".format(name, *_shown(*values))
+        for name, *values in _compare(here, there, "")
     ]
     return differences(plan, begun) + versions
 
@@ -201,15 +201,21 @@ def _compare(here: Any, there: Any, name: str) -> Iterator[tuple[str, Any, Any]]
         for key in sorted(here.keys() | there.keys()):
             inner = f"{name}.{key}" if name else key
             yield from _compare(here.get(key, _ABSENT), there.get(key, _ABSENT), inner)
+    elif isinstance(here, list) and isinstance(there, list) and any(isinstance(one, dict) for one in here + there):
+        for place, (one, other) in enumerate(zip_longest(here, there, fillvalue=_ABSENT)):
+            yield from _compare(one, other, f"{name}.{place}")
     elif here != there and not (here is _ABSENT and _RETIRED.get(name, _ABSENT) == there):
         yield name.removeprefix("settings."), here, there
 
 
-def _show(value: Any) -> str:
-    if value is _ABSENT:
-        return "nothing"
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else text[:57] + "..."
+def _shown(*values: Any) -> Iterator[str]:
+    """Values that differ, as JSON; of long ones the part where the difference begins."""
+    texts = ["nothing" if value is _ABSENT else json.dumps(value, ensure_ascii=False) for value in values]
+    same = next((place for place, chars in enumerate(zip(*texts, strict=False)) if len(set(chars)) > 1), 0)
+    begin = max(0, same - 20) if max(map(len, texts)) > 60 else 0
+    for text in texts:
+        rest = text[begin:]
+        yield "..." * (begin > 0) + (rest if len(rest) <= 60 else rest[:57] + "...")
 
 
 def damage(folder: Path, record: Mapping[str, Any], *, hashes: bool = False) -> str | None:

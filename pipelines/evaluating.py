@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from korbert.records import open_table
 from korbert.records.form import Form
 from korbert.tasks.files import read_rows, refuse_unseen_labels
 from korbert.tasks.parts import usable
 from korbert.tasks.predicting import Predictor
 from korbert.tasks.statistics import bootstrap_interval
 from pipelines.finetuning import roles_of
+from pipelines.scores import few_rows
 
 __all__ = ["Evaluated", "evaluated"]
 
@@ -29,12 +31,17 @@ class Evaluated(NamedTuple):
 def evaluated(predictor: Predictor, file: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto") -> Evaluated:
     """Scores on a file, each with its 95 % bootstrap interval over rows (None if undefined).
 
+    columns: role -> its columns; for others, those of the training file if this file has them, else usual names.
     Raises CorpusError for a file that cannot be read, and for labels that were not in the training data.
     """
     kind = predictor.kind
     if kind.name == "regression":  # --label names the number, too
         columns = {"score" if role == "label" else role: names for role, names in columns.items()}
-    rows = read_rows(file, roles_of(kind), form=form, columns=columns)
+    roles, present = roles_of(kind), open_table(file, form).columns
+    free = set(present) - {name for names in columns.values() for name in names}
+    own = {role.name for role in roles}
+    known = {role: names for role, names in kind.columns.items() if role in own and free.issuperset(names)}
+    rows = read_rows(file, roles, form=form, columns={**known, **columns})
     if hasattr(kind, "labels"):
         refuse_unseen_labels(rows, kind.labels)
     rows = usable(rows, kind.target)
@@ -49,4 +56,4 @@ def evaluated(predictor: Predictor, file: Path, columns: Mapping[str, Sequence[s
         low, high = (None, None) if interval is None else (interval.low, interval.high)
         scores[metric] = {"score": score, "low": low, "high": high}
     lines = [{**row, "prediction": one} for row, one in zip(rows.rows, predictions, strict=True)]
-    return Evaluated([f"{kind.name}: {kind.about()}", *rows.said()], scores, lines)
+    return Evaluated([f"{kind.name}: {kind.about()}", *rows.said(), *few_rows(len(rows))], scores, lines)

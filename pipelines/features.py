@@ -67,6 +67,6 @@ def kept_vectors(
     """The vectors of these layers for all rows: per piece if the head reads pieces, else pooled."""
     assert settings.features is not None
     pooling = None if settings.features.head == "bilstm" else task.head().pooling
-    keeping = Keeping(folder, layers, pooling, device, settings.precision, settings.features.keep)
+    keeping = Keeping(folder, layers, pooling, device, numbers=settings.features.keep)
     examples: list[Any] = [part.examples for part in parts.values()]
     return keep_vectors(encoder.to(device), examples, keeping, description)

@@ -7,6 +7,7 @@
 5. Write the model, scores with their intervals, comparisons and predictions.
 
 With `features` the encoder is frozen and a head is trained on its vectors (features.py).
+Every score is computed in fp32, whatever the precision of training, so that `evaluate` gives the same number.
 """
 
 import json
@@ -42,7 +43,7 @@ from korbert.world import connected, require_rows
 from pipelines.experiments import Experiment, ModelResult, search
 from pipelines.features import Build, feature_builds
 from pipelines.runtime import Runtime
-from pipelines.scores import score_table
+from pipelines.scores import few_rows, score_table
 from pipelines.stages import Counts, Inputs
 
 __all__ = ["Ready", "baselines", "learn", "prepare", "read_parts", "roles_of", "run"]
@@ -93,11 +94,11 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
     model = builds[main.facts["name"]](main.facts["seed"]).to(ready.device)
     load_best(main.folder, model)
     if not task.is_settled:  # in all processes
-        task, _ = _settled(ready, settings, model)
+        task, _ = _settled(ready, model)
     if settings.baselines and task.predicts_untrained:
         for name, build in builds.items():
             untrained = build(settings.seeds[0]).to(ready.device)
-            predictions = task.predict(untrained, scored, device=ready.device, precision=settings.precision)
+            predictions = task.predict(untrained, scored, device=ready.device)
             results.append(ModelResult({"name": f"{name}-untuned", "seed": None}, predictions, output))
     if not connected().writes:
         return {}
@@ -158,7 +159,6 @@ def learn(
 ) -> list[ModelResult]:
     """Trains and tests every model. Results are kept below output/work, curves below output/metrics."""
     task, parts, scored = ready.task, ready.parts, ready.scored
-    where: Any = {"device": ready.device, "precision": settings.precision}
     if not settings.epochs:
         # Few rows need more epochs than 3 (Mosbach et al. 2021, 6).
         steps_per_epoch = Batches(parts["train"].examples, max(settings.batch_size), seed=0).steps_per_epoch
@@ -173,7 +173,7 @@ def learn(
             )  # fmt: skip
 
         def measure(model: nn.Module) -> tuple[float, dict[str, float]]:
-            own, predictions = _settled(ready, settings, model)
+            own, predictions = _settled(ready, model)
             scores = own.scores(parts["valid"].rows, predictions)
             known = {metric: score for metric, score in scores.items() if score is not None}
             return known.get(task.metrics[0], -1.0), known
@@ -181,19 +181,19 @@ def learn(
         def predict(seed: int, folder: Path, build: Build = build, name: str = name) -> list[Any]:
             model = build(seed).to(ready.device)
             load_best(folder, model)
-            own = task if task.is_settled else _settled(ready, settings, model)[0]
+            own = task if task.is_settled else _settled(ready, model)[0]
             with track(f"score {name}", total=len(scored.examples), unit="examples") as advance:
-                return own.predict(model, scored, advance=advance, **where)
+                return own.predict(model, scored, advance=advance, device=ready.device)
 
         experiment = Experiment(name, task.metrics[0], train, predict)
         results += search(experiment, list(settings.ways()), settings.seeds, output)
     return results
 
 
-def _settled(ready: Ready, settings: TaskSection, model: nn.Module) -> tuple[Kind, list[Any]]:
+def _settled(ready: Ready, model: nn.Module) -> tuple[Kind, list[Any]]:
     """The task with the settings that validation chose for a trained model, and its predictions of validation rows."""
     valid = ready.parts["valid"]
-    predictions = ready.task.predict(model, valid, device=ready.device, precision=settings.precision)
+    predictions = ready.task.predict(model, valid, device=ready.device)
     return ready.task.settled(valid.rows, predictions)
 
 
@@ -222,9 +222,11 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
         for name, paths in files.items():
             roles = roles_of(kind, several=getattr(settings, "several", False), part=name)
             own = {role.name for role in roles} | (settings.columns.keys() if name == "train" else set())
-            columns = {role: column for role, column in settings.columns.items() if role in own}
-            given[name] = read_rows(paths, roles, form=settings.form, columns=columns)
-    task = kind.learned_from(given["train"], settings)
+            asked = {role: column for role, column in settings.columns.items() if role in own}
+            given[name] = read_rows(paths, roles, form=settings.form, columns=asked)
+    names = {role.name for role in roles_of(kind, part="train")} - {"id"}
+    columns = {role: own for role, own in given["train"].columns.items() if role in names}
+    task = kind.learned_from(given["train"], settings).model_copy(update={"columns": columns})
     for metric in task.metrics:
         task.score(metric)  # raises for metrics that the kind does not have
     if hasattr(task, "labels"):
@@ -242,6 +244,7 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
         notes += (f"{len(valid):,} of the training rows, by a hash of their texts, are held out to validate on",)
     if "test" not in parts:
         notes += ("there is no test file: the scores are those of the validation rows, which chose the epoch",)
+    notes += tuple(few_rows(len(parts.get("test") or valid)))
     read = tuple(line.replace(f"{data}/", "") for rows in parts.values() for line in rows.said())
     return task, Parts(train, valid, parts.get("test"), read, notes)
 
@@ -266,14 +269,13 @@ def _texts(task: Kind, parts: Parts) -> list[str]:
 def baselines(ready: Ready, output: Path) -> Iterator[ModelResult]:
     """Results of the baselines. Baselines that cannot be fitted on the rows are logged and left out."""
     task, parts = ready.task, ready.rows
-    with track("baselines", total=None):
-        morphemes = dict(zip(_texts(task, parts), ready.encoded.morphemes(), strict=True))
-        try:
-            test = ready.scored.rows
-            for name, facts, predictions in task.baselines(parts.train.rows, parts.valid.rows, test, morphemes):
-                yield ModelResult({"name": name, "seed": None, **facts}, predictions, output)
-        except CorpusError as error:
-            _logger.warning("baseline: %s", error)
+    morphemes = dict(zip(_texts(task, parts), ready.encoded.morphemes(), strict=True))
+    try:
+        test = ready.scored.rows
+        for name, facts, predictions in task.baselines(parts.train.rows, parts.valid.rows, test, morphemes):
+            yield ModelResult({"name": name, "seed": None, **facts}, predictions, output)
+    except CorpusError as error:
+        _logger.warning("baseline: %s", error)
 
 
 def _builds(task: Kind, settings: TaskSection, start: Model) -> Mapping[str, Build]:

@@ -5,7 +5,7 @@
 3. The model predicts for the results without an error. All are returned in file order.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from korbert.errors import ModelError, SettingsError
@@ -17,7 +17,7 @@ from korbert.tasks.files import ROLES
 from korbert.tasks.predicting import Predictor
 from korbert.tasks.reading import Reader
 from korbert.tasks.tagging import Tagger
-from pipelines.records import TEXT_NAMES, Format, Keys, Record, column_for, records
+from pipelines.records import TEXT_NAMES, Format, Keys, Record, column_for, option_of, records
 
 __all__ = ["MAX_CHARS", "Result", "predict_lines", "result_of"]
 
@@ -28,13 +28,19 @@ Result = dict[str, Any]
 
 
 def predict_lines(
-    model: Loaded, file: Source, name: str = "input", *, form: Format = "auto", text: str | None = None
+    model: Loaded,
+    file: Source,
+    name: str = "input",
+    *,
+    form: Format = "auto",
+    columns: Mapping[str, Sequence[str]] | None = None,
 ) -> Iterator[list[Result]]:
     """Yields batches of results, one per record, in order: {"line", "id" if any, "text" or "question", ...}.
 
     A record that cannot be read gives {"line", "error"}; "cut" marks a truncated text. name, form: as in
-    pipelines.records. text: column or key of the text; None: the first usual name that is present. Raises SettingsError
-    if a table has no such column, ModelError if the model's scores are NaN or it is not fine-tuned on a task.
+    pipelines.records. columns: role -> its columns or keys; for others, those that the model was trained on, else the
+    first usual name that is present. Raises SettingsError if a table has no such column or the model reads no such
+    role, ModelError if the model's scores are NaN or it is not fine-tuned on a task.
     """
     values: Mapping[str, Callable[[Any], Any]] = {}
     if isinstance(model, Reader):
@@ -49,12 +55,16 @@ def predict_lines(
         raise ModelError(
             "this model is not fine-tuned on a task: use a fine-tuned model, or `korbert fill` to fill gaps"
         )
-    if text and "text" not in keys:
-        raise SettingsError("--text is for a model that classifies: this one reads `context` and `question`")
-    if text:
-        keys = {**keys, "text": (text,)}
+    columns = dict(columns or {})
+    if unread := [role for role in columns if role not in keys]:
+        own = " and ".join(f"`{role}`" for role in sorted(keys))
+        hint = " and ".join(map(option_of, keys))
+        raise SettingsError(f"{option_of(unread[0])}: this model reads {own}: use {hint}")
+    known = {role: tuple(names) for role, names in {**model.columns, **columns}.items() if role in keys}
+    together = {role: names for role, names in known.items() if len(names) > 1}
+    keys = {role: known[role] if role in columns else known.get(role, ()) + names for role, names in keys.items()}
     for part in records(file, name, form, keys):
-        results = [result_of(record, keys, values) for record in part]
+        results = [result_of(record, keys, values, together) for record in part]
         good = [result for result in results if "error" not in result]
         predictions: list[Any]
         if isinstance(model, Reader):
@@ -76,10 +86,13 @@ def predict_lines(
         yield results
 
 
-def result_of(record: Record, keys: Keys, values: Mapping[str, Callable[[Any], Any]]) -> Result:
+def result_of(
+    record: Record, keys: Keys, values: Mapping[str, Callable[[Any], Any]], together: Keys | None = None
+) -> Result:
     """A result without its prediction: line and id of the record, and the values of `keys` or an error.
 
     values: key -> function that converts its field or raises ValueError; fields of other keys must be strings.
+    together: key -> fields that hold its value as a list, if all are present (보기1, 보기2).
     """
     result: Result = {"line": record.line}
     id = record.fields.get("id")
@@ -90,8 +103,11 @@ def result_of(record: Record, keys: Keys, values: Mapping[str, Callable[[Any], A
     for key, names in keys.items():
         place = column_for(names, tuple(record.fields))
         if place is None:
-            return {**result, "error": f"has no {names[0]!r}"}
+            there = ", ".join(map(repr, list(record.fields)[:6])) or "nothing"
+            return {**result, "error": f"has no {names[0]!r}, but {there}: name it with {option_of(key)}"}
         value = record.fields[place]
+        if together and set(together.get(key, [None])) <= record.fields.keys():
+            value = [record.fields[name] for name in together[key]]
         if key in values:
             try:
                 result[key] = values[key](value)

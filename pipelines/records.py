@@ -1,6 +1,7 @@
 """Reads the input of `korbert predict`, `embed` and the like. A faulty record carries its error."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -16,7 +17,7 @@ from korbert.records.lines import TOO_LONG, Line, text_of
 from korbert.records.table import Fault, Table
 from korbert.tasks.files import ROLES, Role, columns_of
 
-__all__ = ["FORMATS", "TEXT_NAMES", "Format", "Keys", "Record", "column_for", "records"]
+__all__ = ["FORMATS", "TEXT_NAMES", "Format", "Keys", "Record", "column_for", "option_of", "records"]
 
 Keys = Mapping[str, tuple[str, ...]]
 """Field of a record -> its possible names in a file, in order of preference."""
@@ -36,6 +37,11 @@ class Record:
     fields: Mapping[str, Any] = field(default_factory=dict)
     cut: bool = False
     error: str | None = None
+
+
+def option_of(role: str) -> str:
+    """The option that names the column of a role."""
+    return f"--{role} NAME" if role in ("text", "pair") else f"--column {role}=NAME"
 
 
 def records(source: Source, name: str, form: Format, keys: Keys) -> Iterator[list[Record]]:
@@ -65,9 +71,7 @@ def records(source: Source, name: str, form: Format, keys: Keys) -> Iterator[lis
             return
         if opened.form == "lines" and not (alone and "text" in keys["text"]):
             names = ", ".join(names[0] for names in keys.values())
-            raise SettingsError(
-                f"{name}: plain lines have no {names}: give a table or JSON lines, and name its --format"
-            )
+            raise SettingsError(f"{name}: plain lines have no {names}: give a table or JSON lines, and name its --form")
         for batch in opened.batches:
             yield [_of_line(line, opened, keys) for line in batch]
 
@@ -98,7 +102,8 @@ def _of_line(line: Line, lines: Lines, keys: Keys) -> Record:
 def _of_json(number: int, value: Any, keys: Keys) -> Record:
     if not isinstance(value, dict):
         what = fault_of(value).what
-        hint = ": --format lines reads each line as a text" if what.startswith("is not JSON") else ""
+        way = "--form lines reads each line as a text" if set(keys) == {"text"} else "a table needs --form csv or tsv"
+        hint = f": {way}" if what.startswith("is not JSON") else ""
         return Record(number, error=what + hint)
     if any("." in name for names in keys.values() for name in names):
         value = {column: cell_of(value, column) for column in nested_columns(value)}
@@ -111,19 +116,27 @@ def _of_objects(table: Table, keys: Keys) -> Iterator[Record]:
         yield _of_json(number, value, keys)
 
 
+def _undecodable(cells: Iterable[Any]) -> str | None:
+    return next((cell for cell in cells if isinstance(cell, str) and UNDECODABLE.search(cell)), None)
+
+
 def _of_table(table: Table, name: str, keys: Keys) -> Iterator[Record]:
-    chosen = [column_for(names, table.columns) for names in keys.values()]
-    if missing := [names[0] for names, column in zip(keys.values(), chosen, strict=True) if column is None]:
-        hint = "name the text column with --text" if "text" in keys else "rename the columns"
+    missing = {role: names[0] for role, names in keys.items() if column_for(names, table.columns) is None}
+    if missing:
+        near = [alike for one in missing.values() for alike in difflib.get_close_matches(one, table.columns, 1)]
+        hint = f"did you mean {' and '.join(near)}? " if near else ""
+        header = ", or if the first line is not a header, use --form lines" if set(keys) == {"text"} else ""
         raise SettingsError(
-            f"{name}: no column {' and '.join(missing)} among {', '.join(table.columns)}: {hint}, or if the first line"
-            " is not a header, use --format lines"
+            f"{name}: no column {' and '.join(missing.values())} among {', '.join(table.columns)}: {hint}"
+            f"name it with {' and '.join(map(option_of, missing))}{header}"
         )
-    wanted = list(dict.fromkeys([*filter(None, chosen), *(["id"] if "id" in table.columns else [])]))
+    chosen = {column_for(names, table.columns) for names in keys.values()}
+    named = [column_for((one,), table.columns) for names in keys.values() for one in names]  # several may hold a list
+    wanted = list(dict.fromkeys([*filter(None, named), *(["id"] if "id" in table.columns else [])]))
     for number, cells in table.read(wanted):
         if isinstance(cells, Fault):
             yield Record(number, error=cells.what)
-        elif bad := next((cell for cell in cells if isinstance(cell, str) and UNDECODABLE.search(cell)), None):
+        elif bad := _undecodable(cell for column, cell in zip(wanted, cells, strict=True) if column in chosen):
             yield Record(number, error=f"is not {table.encoding.upper()}: {bad[:40]!a}: convert the file to UTF-8")
         else:
             yield Record(number, dict(zip(wanted, cells, strict=True)))

@@ -3,6 +3,7 @@
 import datetime
 import logging
 import platform
+import re
 import resource
 import shlex
 import sys
@@ -27,6 +28,7 @@ _logger = logging.getLogger(__name__)
 
 _REBUILD = "korbert --rebuild has not yet remade this stage\n"
 _SUMS_SHOWN, _REASONS_SHOWN = 6, 4  # in the line that ends a stage
+_LENGTH = re.compile(r"([\w.]+\.)?(steps|epochs): ")  # a difference in how long to train
 
 
 def mark_for_rebuild(pipeline: Pipeline, stages: Sequence[Stage]) -> frozenset[str]:
@@ -117,11 +119,20 @@ def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip"
 def _refusal(pipeline: Pipeline, folder: Path, stage: Stage, reasons: Sequence[str]) -> str:
     shown = "; ".join(reasons[:5]) + (f"; and {len(reasons) - 5} more" if len(reasons) > 5 else "")
     text = f"{folder}: is not what {pipeline.recipe.given} would make: {shown}: rebuild it with "
+    longer = ""
+    if hasattr(pipeline.recipe.section(stage.name), "init") and all(map(_LENGTH.match, reasons)):
+        way = "as MODEL of another run" if pipeline.place else "as init in another recipe"
+        longer = (
+            "; a run cannot be made longer, since its learning rates depend on its length: to train on, finish it as "
+            f"it was, and name its model {way}"
+        )
     if pipeline.place is not None:
-        return f"{text}{pipeline.command('--rebuild')}, or choose another --output"
+        return f"{text}{pipeline.command('--rebuild')}, or choose another --output{longer}"
     is_read = any(stage.name in other.reads for other in pipeline.recipe.stages.values())
     last = () if is_read else ("--to", stage.name)
-    return f"{text}{pipeline.command('--from', stage.name, *last, '--rebuild')}, or give the recipe another name"
+    return (
+        f"{text}{pipeline.command('--from', stage.name, *last, '--rebuild')}, or give the recipe another name{longer}"
+    )
 
 
 def _prepare(pipeline: Pipeline, stage: Stage, plan: Plan, *, rebuild: bool) -> None:

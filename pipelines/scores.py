@@ -1,6 +1,6 @@
 """Scores of a task with their uncertainty: over seeds, over examples, and between models."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -12,10 +12,18 @@ from korbert.tasks.kinds.base import Kind
 from korbert.tasks.statistics import bootstrap_interval, over_seeds
 from pipelines.experiments import ModelResult
 
-__all__ = ["compared", "score_table"]
+__all__ = ["compared", "few_rows", "score_table"]
 
 _RESAMPLES = 1_000
 _SEED = 0
+_FEW = 50  # the interval of an accuracy is then 10 points to each side, or more
+
+
+def few_rows(count: int) -> Iterator[str]:
+    """A line about a score from few rows; none if there are enough."""
+    if count < _FEW:
+        rows = "1 row is" if count == 1 else f"{count} rows are"
+        yield f"only {rows} scored, each worth {100 / count:.0f} points: too few for a reliable score, give more"
 
 
 def score_table(task: Kind, rows: Sequence[Row], results: Sequence[ModelResult]) -> dict[str, Any]:

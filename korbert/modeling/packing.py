@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from korbert.errors import ModelError
-from korbert.folders import model_folder
+from korbert.folders import base_folder, model_folder
 from korbert.modeling.storage import SCALE, load_model, read_config, write_files
 from korbert.vectors.counts import NoCounts, PieceCounts
 
@@ -41,8 +41,8 @@ def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def pack(source: str | Path, folder: str | Path, base: str | Path | None = None) -> int:
     """Packs the model in `source` into a new `folder`. Returns its size in bytes.
 
-    Its piece counts are copied, if there are any (korbert.vectors.PieceCounts). base: a packed folder next to `folder`;
-    the tokenizer, counts and tensors that are equal in both are stored only there.
+    Its piece counts are copied, if there are any (korbert.vectors.PieceCounts). base: a packed folder next to `folder`,
+    or the name of a bundled model; the tokenizer, counts and tensors that are equal in both are stored only there.
     ModelError if the base lies elsewhere, is not packed, or has another tokenizer, and for a weight that float16
     cannot hold.
     """
@@ -57,10 +57,14 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
         )
     record: dict[str, str | None] = {"base": None}
     if base is not None:
-        base = Path(base)
+        base = model_folder(base)
         theirs = read_config(base)
-        if base.absolute().parent != folder.absolute().parent or "packed" not in theirs or theirs["packed"]["base"]:
-            raise ModelError(f"{base}: a base must be a packed folder without a base of its own, next to {folder}")
+        found = base_folder(folder, base.name).resolve() == base.resolve()
+        if not found or "packed" not in theirs or theirs["packed"]["base"]:
+            raise ModelError(
+                f"{base}: a base must be a packed folder without a base of its own, next to {folder}, or the name of a "
+                "bundled model"
+            )
         if theirs["tokenizer_digest"] != config["tokenizer_digest"]:
             raise ModelError(f"{base}: has another tokenizer than {source}: pack without this base")
         there = safetensors.torch.load_file(base / "model.safetensors")

@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from korbert.durable import read_object, sha256_of
 from korbert.errors import ModelError, SettingsError
-from korbert.folders import model_folder
+from korbert.folders import base_folder, model_folder
 from korbert.modeling.config import AnyConfig, TransformersConfig, parse_config
 from korbert.modeling.models import (
     ChoiceModel,
@@ -291,7 +291,7 @@ def load_model(
     if "packed" in config:
         base = config["packed"]["base"]
         if base is not None:
-            home = folder.absolute().parent / base
+            home = base_folder(folder, base)
             of_base = _read_weights(home / "model.safetensors", config["packed"]["base_sha256"])
             # The scale of a tensor in 8 bits belongs to the base's tensor, not to one of that name in the folder.
             tensors = {name: of_base[name] for name in of_base if name.removesuffix(SCALE) not in tensors} | tensors

@@ -49,11 +49,12 @@ class ReadingSettings(WindowSettings, frozen=True, extra="forbid"):
 
     @classmethod
     def of_task(cls, task: Mapping[str, Any], folder: str | Path) -> Self:
-        """Parses `task` of a model's config.json; `korbert finetune` adds kind and metrics (kinds/reading.py).
+        """Parses `task` of a model's config.json; `korbert finetune` adds fields of a kind (kinds/base.py).
 
         ModelError, which names `folder`, for an invalid field.
         """
-        return of_config(cls, {name: task[name] for name in task.keys() - {"kind", "metrics"}}, folder)
+        of_kind = ("kind", "metrics", "columns")
+        return of_config(cls, {name: value for name, value in task.items() if name not in of_kind}, folder)
 
     @model_validator(mode="after")
     def _threshold_is_used(self) -> Self:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from korbert.durable import read_object, write_whole
 from korbert.errors import SettingsError
-from korbert.folders import model_folder
+from korbert.folders import base_folder, model_folder
 from korbert.tokenization import AnyTokenizer, Tokenizer
 from korbert.tokenization.vocabulary import marked
 
@@ -116,7 +116,7 @@ class PieceCounts:
             base = read_object(folder / "config.json")["packed"]["base"]  # a folder packed against another one
         except (OSError, ValueError, KeyError, TypeError):
             base = None
-        for place in [folder] if base is None else [folder, folder.absolute().parent / str(base)]:
+        for place in [folder] if base is None else [folder, base_folder(folder, str(base))]:
             if (place / _FILE).is_file():
                 return cls.load(place / _FILE, tokenizer)
         vocab = folder.absolute().parent.parent / "vocab"

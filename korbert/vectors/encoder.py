@@ -2,10 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, overload
 
 import numpy as np
@@ -55,9 +56,11 @@ class TextEncoder(Generic[_M]):
 
     max_length: pieces of a text, special tokens included; the rest is cut off. None: the model's positions.
     name: of the model in errors; `load` sets it to the folder. precision: of the matrix products where many texts are
-    processed at once; one text to fill or look at is always processed in fp32.
+    processed at once; one text to fill or look at is always processed in fp32. columns: role -> the columns of the
+    file that it was fine-tuned on, as far as known.
     """
 
+    columns: Mapping[str, Sequence[str]] = MappingProxyType({})
     name = "the model"
     precision: PrecisionName = "fp32"
 

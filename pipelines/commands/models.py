@@ -103,21 +103,23 @@ def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None
 @click.command()
 @_MODEL
 @click.argument("input", type=options.InputType(), default="-")
-@click.option("--text", metavar="NAME", help="Column or key of the text.  [default: text, document, 문장, ..]")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="auto",
+@options.columns
+@click.option("--form", type=click.Choice(FORMATS), default="auto",
               show_default=True, help="Format of INPUT; auto: by file name, else by the first line.")  # fmt: skip
 @options.device
 @options.precision
 @options.accept_kiwi
 @options.debug
 def predict(
-    model: Path, input: Any, text: str | None, form: "Format", device: str, precision: "PrecisionName", debug: bool
-) -> None:
+    model: Path, input: Any, text: str | None, pair: str | None, label: str | None, others: tuple[str, ...],
+    form: "Format", device: str, precision: "PrecisionName", debug: bool,
+) -> None:  # fmt: skip
     """Run MODEL on the texts of INPUT; write JSON lines.
 
     INPUT is standard input by default; results keep its order. A classifier reads one text per line, JSON of {"text":
     ..}, or a table (.csv, .tsv, .parquet), compressed or not, and returns label and probabilities. A KorQuAD model
-    reads {"context": .., "question": ..}, or a table of both, and returns answer, span and score. Each result has its
+    reads {"context": .., "question": ..}, or a table of both, and returns answer, span and score. Columns or keys are
+    those of the training file, unless options name others (--label names none that is read). Each result has its
     line number, and the record's id if there is one. A line that cannot be read yields {"line": .., "error": ..}; the
     other lines are still processed, and the exit code is 1.
     """
@@ -130,8 +132,9 @@ def predict(
     options.show_progress()
     lines = failed = 0
     loaded = korbert.load(model, device, precision)
+    columns = options.by_role(text, pair, None, others)
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:
-        for results in predict_lines(loaded, input.file, input.name, form=form, text=text):
+        for results in predict_lines(loaded, input.file, input.name, form=form, columns=columns):
             if results:  # blank lines give none
                 click.echo(b"\n".join(map(as_json, results)))
             for wrong in (result for result in results if "error" in result):
@@ -256,7 +259,7 @@ def import_(folder: Path, target: Path, debug: bool) -> None:
 @_MODEL
 @click.argument("folder", type=options.Output())
 @click.option(
-    "--base", type=click.Path(path_type=Path), help="Packed folder next to FOLDER that holds the shared tensors."
+    "--base", type=_FILE, help="Packed folder next to FOLDER, or bundled model, that holds the shared tensors."
 )
 @options.accept_kiwi
 @options.debug

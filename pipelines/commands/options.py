@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ __all__ = [
     "PlaceType",
     "accept_kiwi",
     "anomaly",
+    "by_role",
+    "columns",
     "corpus",
     "debug",
     "device",
@@ -188,6 +190,25 @@ work = together(
     click.option("--rebuild", is_flag=True, help="Rebuild artifacts even if they are fresh."),
     click.option("--dry-run", is_flag=True, help="Show what would run, and stop."),
 )
+
+columns = together(
+    click.option("--text", metavar="NAME", help="Column of the text.  [default: text, sentence, 문장, ..]"),
+    click.option("--pair", metavar="NAME", help="Column of the second text of a pair."),
+    click.option("--label", metavar="NAME", help="Column of the label, or of the target number."),
+    click.option("--column", "others", multiple=True, metavar="ROLE=NAME",
+                 help="Column for another role (choices, tokens, tags, spans, id, ..); repeatable."),
+)  # fmt: skip
+
+
+def by_role(text: str | None, pair: str | None, label: str | None, others: Sequence[str]) -> dict[str, list[str]]:
+    """Role -> its columns, as given by the options `columns`."""
+    found = {name: [value] for name, value in (("text", text), ("pair", pair), ("label", label)) if value}
+    for one in others:
+        role, equals, name = one.partition("=")
+        if not equals:
+            raise click.UsageError(f"--column {one}: give it as ROLE=NAME, as in choices=보기")
+        found.setdefault(role, []).append(name)
+    return found
 
 
 def show_progress() -> None:

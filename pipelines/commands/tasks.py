@@ -5,14 +5,14 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from korbert.errors import SettingsError
-from korbert.folders import bundled
+from korbert.folders import bundled, model_folder
 from korbert.processor import cores
 from korbert.records.form import FORMS
 from korbert.tasks.kinds import KINDS
@@ -27,23 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS"]
 
 _FILE = click.Path(path_type=Path)
-
-
-def _columns(function: Any) -> Any:
-    """Options that map columns to roles."""
-    for option in reversed(
-        (
-            click.option("--text", metavar="NAME", help="Column of the text.  [default: text, sentence, 문장, ..]"),
-            click.option("--pair", metavar="NAME", help="Column of the second text of a pair."),
-            click.option("--label", metavar="NAME", help="Column of the label, or of the target number."),
-            click.option("--column", "others", multiple=True, metavar="ROLE=NAME",
-                         help="Column for another role (choices, tokens, tags, spans, id, ..); repeatable."),
-            click.option("--form", type=click.Choice(FORMS), default="auto", show_default=True,
-                         help="File format; auto: by extension, else by content."),
-        )
-    ):  # fmt: skip
-        function = option(function)
-    return function
+_form = click.option("--form", type=click.Choice(FORMS), default="auto", show_default=True,
+                     help="File format; auto: by extension, else by content.")  # fmt: skip
 
 
 def _learning(function: Any) -> Any:
@@ -64,7 +49,8 @@ def _learning(function: Any) -> Any:
             click.option("--output", type=options.Output(), required=True, help="Folder to write."),
             click.option("--kind", type=click.Choice(list(KINDS)),
                          help="Kind of task.  [default: inferred from the columns]"),
-            _columns,
+            options.columns,
+            _form,
             click.option("--several", is_flag=True, help="Multi-label: a text has any number of labels."),
             click.option("--epochs", type=click.IntRange(min=1),
                          help="Epochs; the best is kept.  [default: 3, or up to 20 to reach 200 steps; "
@@ -164,9 +150,10 @@ def _pipeline(
     from pipelines.runtime import Runtime
 
     logged(debug)
+    model_folder(model)  # raises for a misspelt name
     if bool(set_) == bool(train):
         raise click.UsageError("give either --train FILE or --task NAME")
-    columns = _by_role(text, pair, label, others)
+    columns = options.by_role(text, pair, label, others)
     section: dict[str, Any] = {"init": str(model if bundled(model) and not model.exists() else model.absolute())}
     if train is None:
         if data is None:
@@ -186,17 +173,6 @@ def _pipeline(
     place, number = (data or Path()).resolve(), workers or cores()
     runtime = Runtime(output.parent, place, number, device=device, anomaly=anomaly, debug=debug, given=typed)
     return Pipeline(recipe, runtime, output if is_artifact else None)
-
-
-def _by_role(text: str | None, pair: str | None, label: str | None, others: Sequence[str]) -> dict[str, list[str]]:
-    """Role -> its columns, as given by the options."""
-    columns = {name: [value] for name, value in (("text", text), ("pair", pair), ("label", label)) if value}
-    for one in others:
-        role, equals, name = one.partition("=")
-        if not equals:
-            raise click.UsageError(f"--column {one}: give it as ROLE=NAME, as in choices=보기")
-        columns.setdefault(role, []).append(name)
-    return columns
 
 
 def _kind(
@@ -225,7 +201,8 @@ def _pattern(path: Path) -> str:
 @click.command()
 @click.argument("model", type=_FILE)
 @click.argument("file", type=_FILE)
-@_columns
+@options.columns
+@_form
 @click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.")
 @click.option("--output", type=options.Output(), help="Write one JSON line per row, with its prediction.")
 @options.device
@@ -247,7 +224,7 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     logged(debug)
     if output:
         check_output(output, model, file, is_ours=is_evaluation)
-    found = evaluated(Predictor.load(model, device), file, _by_role(text, pair, label, others), form)
+    found = evaluated(Predictor.load(model, device), file, options.by_role(text, pair, label, others), form)
     for line in found.said:
         say(line, err=True)
     if output:
@@ -258,7 +235,8 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     for metric, score in found.scores.items():
         value, low, high = score["score"], score["low"], score["high"]
         shown = "undefined" if value is None else f"{value:.4f}"
-        say(f"{metric:<24} {shown}" + ("" if low is None else f"   {low:.4f} to {high:.4f}"))
+        interval = "" if low is None else f"{low:.4f} to {high:.4f}"
+        say(f"{metric:<24} {shown}   {interval:<16}   {len(found.lines):,} rows")
 
 
 COMMANDS = [finetune, evaluate, layers]

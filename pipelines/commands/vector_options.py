@@ -52,7 +52,7 @@ vectors = options.together(
 )  # fmt: skip
 records = options.together(
     click.option("--text", metavar="NAME", help="Text column or key.  [default: text, document, 문장, ..]"),
-    click.option("--format", "form", type=click.Choice(FORMATS), default="auto",
+    click.option("--form", type=click.Choice(FORMATS), default="auto",
                  show_default=True, help="File format; auto: by file name, else by the first line."),
 )  # fmt: skip
 

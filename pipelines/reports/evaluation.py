@@ -42,7 +42,7 @@ _NAMES = {
 _COLOURS = {"pretrained": 1, "scratch": 2, "tfidf": 3}
 _BINS = 10  # of the predicted probability
 _GROUPS = 5  # of texts by length
-_CORRELATIONS = ("pearson", "spearman", "matthews")  # -1 to 1; all other metrics are shares
+_NO_SHARES = ("pearson", "spearman", "matthews", "mae")  # correlations and an error; all other metrics are shares
 _SHOWN_CHARS = 600  # of a text
 _FOLDERS = re.compile(r"(?<![\w/])/(?:[^/\n:;,]+/)+")
 
@@ -63,7 +63,7 @@ def known(score: Any) -> bool:
 
 def is_share(metric: str) -> bool:
     """Whether a metric is shown in percent."""
-    return metric not in _CORRELATIONS
+    return metric not in _NO_SHARES
 
 
 def score_text(metric: str, score: Any, places: int = 1) -> str:

@@ -38,6 +38,7 @@ _LABELS: Mapping[str, str] = {
     "kiwi_timeout": "Kiwi timed out",
     "looked_for": "texts searched for",
     "macro_f1": "macro F1",
+    "mae": "mean absolute error",
     "matthews": "Matthews correlation",
     "micro_f1": "micro F1",
     "pearson": "Pearson correlation",

@@ -55,9 +55,10 @@ def headlines(artifact: Artifact) -> tuple[Headline, ...]:
     metric = scores["metrics"][0]
     main, *others = scores["models"]
     on = "" if scores["scored_on"] == "test" else " (validation)"
-    first = Headline(
-        _mean_text(metric, main), f"{label(metric)}{on}, {model_name(main['name'])}", interval_words(metric, main)
-    )
+    number = scores["counts"].get(scores["scored_on"], 0)
+    rows = "1 row" if number == 1 else f"{formatting.count(number)} rows"
+    note = "; ".join(filter(None, (interval_words(metric, main), rows)))
+    first = Headline(_mean_text(metric, main), f"{label(metric)}{on}, {model_name(main['name'])}", note)
     return first, *(
         Headline(_mean_text(metric, model), model_name(model["name"]), _deviation(metric, model)) for model in others
     )

@@ -74,24 +74,33 @@ def reading(title: str) -> Figures:
 
 
 def task(title: str) -> Figures:
-    """Lines of a section [tasks.NAME]: the first metric, mean and deviation over seeds, one line per model."""
+    """Lines of a section [tasks.NAME], one per model: the mean over seeds, other metrics, and the number of rows.
+
+    The first metric has its deviation over seeds, or for one seed its 95 % interval over rows.
+    """
 
     def lines(folder: Path, counts: Counts) -> Lines:
         scores = _json(folder / "scores.json")
-        metric = scores["metrics"][0]
+        first, *others = scores["metrics"]
+        names = _ROWS | ({"tfidf": "TF-IDF + ridge regression"} if scores["task"]["kind"] == "regression" else {})
+        on = scores["scored_on"]
+        rows = f"{counts[on]:,} {'test' if on == 'test' else 'validation'} rows"
         for model in scores["models"]:
-            score, seeds = model[metric], model["seeds"]
+            score, seeds = model[first], model["seeds"]
             shown = "undefined" if score is None else f"{score['mean']:.4f}"
             if score is not None and score["deviation"] is not None:
                 shown += f" ± {score['deviation']:.4f} over {seeds} seeds"
-            yield f"{title} {label(metric)}, {_ROWS.get(model['name'], model['name'])}", shown
+            elif model["examples"]:
+                shown += " ({:.4f} to {:.4f})".format(*model["examples"])
+            more = [f"{label(metric)} {model[metric]['mean']:.4f}" for metric in others if model[metric]]
+            yield f"{title} {label(first)}, {names.get(model['name'], model['name'])}", ", ".join([shown, *more, rows])
 
     return lines
 
 
 def label(metric: str) -> str:
     """The usual name of a metric."""
-    return {"macro_f1": "macro F1"}.get(metric, metric)
+    return {"macro_f1": "macro F1", "mae": "MAE"}.get(metric, metric)
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -143,7 +143,7 @@ def task_stage(name: str, settings: "str | type[BaseModel]") -> Stage:
 
     return Stage(
         name,
-        2,
+        3,
         settings,
         TASK_RUN,
         Help(

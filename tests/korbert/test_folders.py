@@ -28,6 +28,13 @@ def test_a_model(demo: Path, given: str) -> None:
     assert model_folder(demo / given) == model_folder(str(demo / given)) == demo / "pretrain" / "model"
 
 
+@pytest.mark.parametrize("given", ["korbert-mimi", "models/korbert-minni"])
+def test_a_misspelt_model_of_the_box(given: str) -> None:
+    with pytest.raises(ModelError, match=f"{given}: no such folder: did you mean korbert-mini, which comes"):
+        model_folder(given)
+    assert model_folder("models/mood") == Path("models/mood")
+
+
 @pytest.mark.parametrize(
     ("given", "found"),
     [

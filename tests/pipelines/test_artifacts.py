@@ -54,6 +54,23 @@ def test_differences_name_each_field(tmp_path: Path) -> None:
     ]
 
 
+_LONG = "나" * 80
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "expected"),
+    [
+        ([{"steps": 60, "length": 8}], [{"steps": 300, "length": 8}], "phases.0.steps: 60 here, 300 in the artifact"),
+        ([{"steps": 60}], [{"steps": 60}, {"steps": 9}], 'phases.1: nothing here, {"steps": 9} in the artifact'),
+        ([0, 1], [0], "phases: [0, 1] here, [0] in the artifact"),
+        (f"{_LONG}1", f"{_LONG}2", f'phases: ...{_LONG[:20]}1" here, ...{_LONG[:20]}2" in the artifact'),
+        (["가" * 70], [], f'phases: ["{"가" * 55}... here, [] in the artifact'),
+    ],
+)
+def test_a_difference_is_shown_where_it_is(here: object, there: object, expected: str) -> None:
+    assert artifacts.differences(_plan(phases=here), _plan(phases=there).as_json()) == [expected]
+
+
 def test_a_setting_that_is_gone_differs_only_if_it_did_something(tmp_path: Path) -> None:
     for average, expected in ((0.0, []), (0.9, ["optimizer.average: nothing here, 0.9 in the artifact"])):
         record = _make(tmp_path / str(average), _plan(optimizer={"kind": "adamw", "average": average}))

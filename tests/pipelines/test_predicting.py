@@ -104,7 +104,7 @@ def test_json_lines(classifier: Classifier) -> None:
     said += ["is longer than 1,048,576 bytes", r"is not JSON (Exceeds the limit", "is not JSON (maximum recursion"]
     assert list(errors(found)) == [*range(3, 11)]
     assert [part in error for part, error in zip(said, errors(found).values(), strict=True)] == [True] * 8
-    assert errors(results(classifier, '{"body": "좋다"}', text="body")) == {}
+    assert errors(results(classifier, '{"body": "좋다"}', columns={"text": ["body"]})) == {}
     assert results(classifier, '{"text": 3}', form="lines")[0]["text"] == '{"text": 3}'
 
 
@@ -138,10 +138,17 @@ def test_tables(classifier: Classifier) -> None:
             "번호,후기\n1,좋다\n",
             "a.csv",
             {},
-            "a.csv: no column text among 번호, 후기: name the text column with --text",
+            "a.csv: no column text among 번호, 후기: name it with --text NAME, or if the first line is not a header, "
+            "use --form lines",
         ),
-        ("id,text\n1,좋다\n", "a.csv", {"text": "후기"}, "no column 후기 among id, text"),
-        ("좋다\n", "a.txt", {"text": "후기"}, "a.txt: plain lines have no 후기: give a table or JSON lines"),
+        ("id,text\n1,좋다\n", "a.csv", {"columns": {"text": ["후기"]}}, "no column 후기 among id, text"),
+        ("id,후기글\n1,좋다\n", "a.csv", {"columns": {"text": ["후기"]}}, "did you mean 후기글\\? name it with --text"),
+        (
+            "좋다\n",
+            "a.txt",
+            {"columns": {"text": ["후기"]}},
+            "a.txt: plain lines have no 후기: give a table or JSON lines",
+        ),
     ],
 )
 def test_columns_that_are_not_there(
@@ -166,13 +173,19 @@ def test_questions(reader: Loaded) -> None:
     found = results(reader, "\n".join(json.dumps(line, ensure_ascii=False) for line in lines))
     assert [set(one) - {"line"} for one in (found[0], found[3])] == [{"id", "question", "answer", "span", "score"}] * 2
     assert found[0]["answer"] == CONTEXT[slice(*found[0]["span"])] == found[3]["answer"]
-    assert errors(found) == {2: "'context' is null, not a string", 3: "has no 'context'"}
+    assert errors(found) == {
+        2: "'context' is null, not a string",
+        3: "has no 'context', but 'question': name it with --column context=NAME",
+    }
     table = results(reader, f"id,question,context\nq1,수도는?,{CONTEXT}\n", "a.csv")
     assert table[0]["answer"] == found[0]["answer"]
     with pytest.raises(SettingsError, match="plain lines have no question, context"):
         results(reader, "수도는?", form="lines")
-    with pytest.raises(SettingsError, match="--text is for a model that classifies"):
-        results(reader, "수도는?", text="text")
+    with pytest.raises(SettingsError, match="--text NAME: this model reads `context` and `question`: use --column"):
+        results(reader, "수도는?", columns={"text": ["text"]})
+    own = json.dumps({"지문": CONTEXT, "물음": "수도는?"}, ensure_ascii=False)
+    (found,) = results(reader, own, columns={"context": ["지문"], "question": ["물음"]})
+    assert found["answer"] == table[0]["answer"]
 
 
 def test_scores_that_are_no_numbers_give_no_result(folders: Path) -> None:

@@ -1,5 +1,6 @@
 """`korbert finetune`, `evaluate`, `predict` on files of one's own, as a user types them."""
 
+import contextlib
 import csv
 import json
 import re
@@ -129,6 +130,119 @@ def test_the_kind_is_found_from_the_columns(
     assert _run("evaluate", "out", name, "--label", "label", "--device", "cpu") == 0
 
 
+def test_finetune_and_evaluate_print_the_same_scores(
+    here: Path, model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With interval, macro F1 and the number of rows; scored in fp32 whatever the precision of training."""
+    asked = []
+
+    def autocast(device: object, precision: str) -> contextlib.AbstractContextManager[None]:
+        asked.append(precision)
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr("korbert.tasks.learning.autocast", autocast)
+    monkeypatch.setenv("COLUMNS", "200")
+    _moods(here / "my.csv")
+    files = ["--train", "my.csv", "--test", "my.csv", "--text", "후기", "--label", "느낌", "--output", "mood"]
+    assert _run("finetune", model, *files, *QUICK, "--epochs", "1") == 0
+    shown = capsys.readouterr()
+    pattern = r"this model +│ ([0-9.]+) \(([0-9.]+) to ([0-9.]+)\), macro F1 ([0-9.]+), 10 test rows"
+    found = re.search(pattern, shown.out)
+    assert found
+    few = "only 10 rows are scored, each worth 10 points: too few for a reliable score, give more"
+    assert few in json.loads(Path("mood/scores.json").read_text("utf-8"))["said"]
+    assert set(asked) == {"fp32"}
+    assert _run("evaluate", "mood", "my.csv", "--device", "cpu") == 0
+    shown = capsys.readouterr()
+    score, low, high, macro = found.groups()
+    assert re.search(rf"accuracy +{score} +{low} to {high} +10 rows\nmacro_f1 +{macro} ", shown.out)
+    assert few in shown.err
+
+
+def test_one_row_to_score_is_said(here: Path, model: str) -> None:
+    rows = [f"{text},{label}" for text, label in zip(GOOD, "가나가나가", strict=True)]
+    Path("few.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
+    assert _run("finetune", model, "--train", "few.csv", "--output", "out", *QUICK, "--epochs", "1") == 0
+    said = json.loads(Path("out/scores.json").read_text("utf-8"))["said"]
+    assert [line for line in said if line.startswith("only 1 row is scored, each worth 100 points")]
+    assert "1 row<" in Path("out/report.html").read_text("utf-8")
+
+
+def test_a_regression_names_its_baseline_and_its_error(
+    here: Path, model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    _numbers(here / "numbers.tsv")
+    files = ["--train", "numbers.tsv", "--test", "numbers.tsv", "--output", "out"]
+    assert _run("finetune", model, *files, *QUICK, "--epochs", "1") == 0
+    shown = capsys.readouterr().out
+    assert "TF-IDF + ridge regression" in shown
+    assert "logistic" not in shown
+    assert re.search(r"this model.* MAE [0-9.]+, 5 test rows", shown)
+    assert _run("finetune", model, *files, *QUICK, "--set", 'metrics=["mae"]', "--rebuild") == 2
+    assert "metrics: mae is lower for better models" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def of_pairs(model: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of pairs whose training file has column names of its own."""
+    folder = tmp_path_factory.mktemp("pairs")
+    _pairs(folder / "train.csv", "앞글,뒷글,같은가")
+    command = ["finetune", model, "--train", str(folder / "train.csv"), "--text", "앞글", "--pair", "뒷글",
+               "--label", "같은가", "--output", str(folder / "out"), *QUICK]  # fmt: skip
+    assert _run(*command, "--epochs", "1") == 0
+    return folder / "out"
+
+
+def _pairs(path: Path, head: str) -> None:
+    rows = [f"{a},{b},{'예' if a in GOOD else '아니요'}" for a, b in zip(GOOD + BAD, BAD + GOOD, strict=True)]
+    path.write_text("\n".join([head, *rows]), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("head", "options"),
+    [
+        ("앞글,뒷글,같은가", []),  # as in training
+        ("sentence1,sentence2,label", []),  # usual names
+        ("뒷글,앞글,같은가", ["--text", "뒷글", "--pair", "앞글"]),  # named by the user
+        ("가,나,다", ["--text", "가", "--pair", "나", "--label", "다"]),
+        ("가,뒷글,같은가", ["--text", "가"]),  # one by the user, the others as in training
+    ],
+)
+def test_a_model_remembers_the_columns_it_was_trained_on(
+    here: Path, of_pairs: Path, head: str, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _pairs(here / "new.csv", head)
+    assert _run("evaluate", str(of_pairs), "new.csv", "--output", "rows.jsonl", *options, "--device", "cpu") == 0
+    capsys.readouterr()
+    assert _run("predict", str(of_pairs), "new.csv", *options, "--device", "cpu") == 0
+    scored = [json.loads(line) for line in Path("rows.jsonl").read_text("utf-8").splitlines()]
+    predicted = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(one["text"], one["pair"]) for one in predicted] == list(zip(GOOD + BAD, BAD + GOOD, strict=True))
+    assert [one["label"] for one in predicted] == [one["prediction"]["label"] for one in scored]
+
+
+def test_a_missing_column_of_pairs_is_named_with_its_option(
+    here: Path, of_pairs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _pairs(here / "new.csv", "가,나,다")
+    assert _run("predict", str(of_pairs), "new.csv", "--device", "cpu") == 2
+    said = capsys.readouterr().err
+    assert "no column 앞글 and 뒷글 among 가, 나, 다: name it with --text NAME and --pair NAME\n" in said
+
+
+def test_choices_in_several_columns_are_predicted(here: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"{good},{bad},{good},1" for good, bad in zip(GOOD, BAD, strict=True)]
+    Path("choices.csv").write_text("\n".join(["물음,첫째,둘째,정답", *rows]), encoding="utf-8")
+    named = ["--kind", "choice", "--text", "물음", "--column", "choices=첫째", "--column", "choices=둘째"]
+    files = ["--train", "choices.csv", "--output", "out"]
+    assert _run("finetune", model, *files, *named, "--label", "정답", *QUICK, "--epochs", "1") == 0
+    capsys.readouterr()
+    assert _run("predict", "out", "choices.csv", "--device", "cpu") == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["choices"] for one in found] == [[bad, good] for good, bad in zip(GOOD, BAD, strict=True)]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -141,6 +255,7 @@ def test_the_kind_is_found_from_the_columns(
         (["--train", "my.csv", "--text", "후기", "--label", "느낌", "--valid-share", "2"], "is not in the range"),
         (["--task", "klue-nerr", "--data", "."], "did you mean klue-ner"),
         (["--task", "klue-ner", "--data", "."], "klue-ner: no .*get the files from"),
+        (["--task", "klue-re", "--data", ".", "--dry-run"], "klue-re: no .*get the files from"),
         (["--task", "klue-ner"], "--task needs --data"),
         ([], "give either --train FILE or --task NAME"),
     ],

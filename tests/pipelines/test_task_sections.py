@@ -180,6 +180,8 @@ def test_tasks_run_by_name(folder: Path, capsys: pytest.CaptureFixture[str], cap
     assert run_command(["tasks", given, "--set", "tasks.mood.epochs=2"]) == 2
     said = capsys.readouterr().err
     assert "tasks.mood: is not what mine.toml would make: epochs: 2 here, 1 in the artifact" in said
+    assert "a run cannot be made longer, since" in said
+    assert "name its model as init in another recipe" in said
     (again,) = re.findall(r"`korbert (.+)`", said)
     assert again == f"run {given} --from tasks.mood --to tasks.mood --rebuild --set tasks.mood.epochs=2"
     assert run_command(again.split()) == 0
@@ -288,7 +290,8 @@ def test_drift_is_refused_with_the_command_that_was_typed(folder: Path) -> None:
     _make(_alone(place))
     said = (
         "mine: is not what korbert finetune would make: epochs: 2 here, 1 in the artifact: rebuild it with "
-        "`korbert finetune model --output mine --rebuild`, or choose another --output"
+        "`korbert finetune model --output mine --rebuild`, or choose another --output; a run cannot be made longer, "
+        "since its learning rates depend on its length: to train on, finish it as it was, and name its model as MODEL"
     )
     with pytest.raises(ArtifactError, match=re.escape(said)):
         _make(_alone(place, epochs=2))

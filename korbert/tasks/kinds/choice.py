@@ -15,7 +15,7 @@ from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.settings import ChoiceSection
-from korbert.tasks.kinds.texts import VALUES, Groups, examples_of
+from korbert.tasks.kinds.texts import VALUES, Groups, examples_of, progress
 from korbert.tasks.learning import Scoring, model_inputs, outputs
 from korbert.tasks.metrics import METRICS, confusion
 from korbert.tasks.statistics import Score
@@ -120,7 +120,10 @@ class Choice(Kind, frozen=True):
             for rows in (train, valid, test)
         ]
         by: Any = self.metrics[0]
-        found = baselines.fit_choices((texts[0], places[0]), (texts[1], places[1]), texts[2], VALUES, choose_by=by)
+        with progress() as advance:
+            found = baselines.fit_choices(
+                (texts[0], places[0]), (texts[1], places[1]), texts[2], VALUES, choose_by=by, advance=advance
+            )
         yield Baseline("tfidf", {"c": found.chosen}, self._predictions(found.test, test))
 
     def _predictions(self, shares: NDArray[Any], rows: Sequence[Row]) -> list[Prediction]:

@@ -18,7 +18,7 @@ from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.settings import ClassificationSection
-from korbert.tasks.kinds.texts import VALUES, examples_of, morphemes_of, texts_of
+from korbert.tasks.kinds.texts import VALUES, examples_of, morphemes_of, progress, texts_of
 from korbert.tasks.learning import Scoring, model_inputs, outputs
 from korbert.tasks.metrics import METRICS, confusion, multilabel
 from korbert.tasks.metrics.classification import f1_of, micro_f1
@@ -178,15 +178,15 @@ class Classification(Kind, frozen=True):
             morphemes_of([self.texts(row) for row in rows], morphemes) for rows in (train, valid, test)
         )
         metric = self.metrics[0]
-        if self.several:
-            targets = held.astype(bool)
-            of_many = among(_OF_MANY, metric)
-            found = baselines.fit_multilabel((learned, there), (choosing, targets), tested, VALUES, choose_by=of_many)
-        else:
-            by: Any = metric if metric in METRICS else "accuracy"
-            found = baselines.fit_labels(
-                (learned, known), (choosing, held), tested, VALUES, num_labels=len(self.labels), choose_by=by
-            )
+        with progress() as advance:
+            how: dict[str, Any] = {"advance": advance}
+            if self.several:
+                how["choose_by"] = among(_OF_MANY, metric)
+                targets = held.astype(bool)
+                found = baselines.fit_multilabel((learned, there), (choosing, targets), tested, VALUES, **how)
+            else:
+                how |= {"choose_by": metric if metric in METRICS else "accuracy", "num_labels": len(self.labels)}
+                found = baselines.fit_labels((learned, known), (choosing, held), tested, VALUES, **how)
         yield Baseline("tfidf", {"c": found.chosen}, [self.prediction(row) for row in found.test])
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:

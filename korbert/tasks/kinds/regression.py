@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from korbert.errors import CorpusError
+from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import ClassificationModel, Pooling
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.settings import RegressionSection
-from korbert.tasks.kinds.texts import VALUES, examples_of, morphemes_of, texts_of
+from korbert.tasks.kinds.texts import VALUES, examples_of, morphemes_of, progress, texts_of
 from korbert.tasks.learning import Scoring, model_inputs, outputs
 from korbert.tasks.metrics import regression
 from korbert.tasks.statistics import Score, repeated
@@ -48,8 +48,10 @@ class Regression(Kind, frozen=True):
         scores = np.array([row["score"] for row in rows])
         if np.ptp(scores) == 0:
             raise CorpusError(f"all {len(rows):,} rows have the score {scores[0]:g}: give rows with different ones")
+        if settings.metrics[:1] == ("mae",):
+            raise SettingsError("metrics: mae is lower for better models, so it cannot choose one: put another first")
         return cls(
-            metrics=settings.metrics or ("pearson", "spearman"),
+            metrics=settings.metrics or ("pearson", "spearman", "mae"),
             max_length=settings.max_length,
             mean=float(scores.mean()),
             deviation=float(scores.std()),
@@ -110,7 +112,10 @@ class Regression(Kind, frozen=True):
         yield Baseline("mean", {}, baselines.mean_score(scores[0], 0, len(test)).test.tolist())
         texts = [morphemes_of([self.texts(row) for row in rows], morphemes) for rows in (train, valid, test)]
         by = _METRICS[self.metrics[0]]
-        found = baselines.fit_scores((texts[0], scores[0]), (texts[1], scores[1]), texts[2], VALUES, choose_by=by)
+        with progress() as advance:
+            found = baselines.fit_scores(
+                (texts[0], scores[0]), (texts[1], scores[1]), texts[2], VALUES, choose_by=by, advance=advance
+            )
         yield Baseline("tfidf", {"alpha": found.chosen}, found.test.tolist())
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
@@ -125,5 +130,6 @@ class Regression(Kind, frozen=True):
 _METRICS: dict[str, Callable[[Any, Any], float | None]] = {
     "pearson": regression.pearson,
     "spearman": regression.spearman,
+    "mae": regression.mean_absolute_error,
     "f1_at_3": regression.f1_at,
 }

@@ -1,6 +1,7 @@
 """Shared by several kinds: rows of pieces for one or two texts, and groups of rows."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -8,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from korbert.progress import Advance, track
 from korbert.tasks.baselines.features import Pairs, Texts
 from korbert.tasks.examples import Examples
 from korbert.tasks.files import Row
@@ -15,9 +17,14 @@ from korbert.tasks.kinds.base import Encoded
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import fitted
 
-__all__ = ["VALUES", "Groups", "examples_of", "morphemes_of", "texts_of"]
+__all__ = ["VALUES", "Groups", "examples_of", "morphemes_of", "progress", "texts_of"]
 
 VALUES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # of C and alpha: validation chooses one for the TF-IDF baselines
+
+
+def progress() -> AbstractContextManager[Advance]:
+    """The progress of a TF-IDF baseline: its features, then a model for each of VALUES."""
+    return track("TF-IDF baseline", total=1 + len(VALUES), unit="steps")
 
 
 def texts_of(row: Row, pair: bool) -> list[str]:

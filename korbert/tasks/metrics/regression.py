@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["f1_at", "pearson", "spearman"]
+__all__ = ["f1_at", "mean_absolute_error", "pearson", "spearman"]
 
 _Numbers = NDArray[np.floating[Any]] | NDArray[np.integer[Any]]
 
@@ -21,6 +21,11 @@ def pearson(targets: _Numbers, predictions: _Numbers) -> float | None:
 def spearman(targets: _Numbers, predictions: _Numbers) -> float | None:
     """Pearson correlation of the ranks, -1 to 1; ties get their mean rank. None as in `pearson`."""
     return pearson(_ranks(targets), _ranks(predictions))
+
+
+def mean_absolute_error(targets: _Numbers, predictions: _Numbers) -> float:
+    """In the unit of the targets; lower is better."""
+    return float(np.abs(targets.astype(np.float64) - predictions).mean())
 
 
 def f1_at(targets: _Numbers, predictions: _Numbers, threshold: float = 3.0) -> float:

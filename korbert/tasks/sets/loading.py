@@ -69,9 +69,8 @@ def load(name: str, data: Path) -> KnownParts:
     known = known_set(name)
     if not known.files:
         raise SettingsError(f"{name} is read by the stage of its name: use `korbert {name}`")
+    files_at_hand(known, data)
     found = _best(known, data)
-    if "valid" not in found.there and not {"train", "test"} <= found.there.keys():
-        raise _missing(known, data)
     rows = {part: _read(found.files, paths) for part, paths in found.there.items()}
     notes = [found.files.note] if found.files.note else []
     for part in found.there:
@@ -94,9 +93,12 @@ def load(name: str, data: Path) -> KnownParts:
 def files_at_hand(known: KnownSet, data: Path) -> dict[Part, tuple[Path, ...]]:
     """Part -> the files below the folder `data` that `load` reads; a part without any is left out.
 
-    CorpusError if there is no such folder.
+    CorpusError if there is no such folder, or too little in it for `load`.
     """
-    return dict(_best(known, data).there) if known.files else {}
+    there = dict(_best(known, data).there) if known.files else {}
+    if known.files and "valid" not in there and not {"train", "test"} <= there.keys():
+        raise _missing(known, data)
+    return there
 
 
 def part_of(row: Row) -> Part:

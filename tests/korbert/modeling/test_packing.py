@@ -126,6 +126,22 @@ def test_a_base_elsewhere_is_refused(models: tuple[Path, Path], tmp_path: Path) 
         load_model(tmp_path / "packed")
 
 
+def test_a_base_of_the_box_is_named(models: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretrained, classifier = models
+    pack(pretrained, tmp_path / "box" / "toy-mini")
+    monkeypatch.setattr(folders, "_BOX", tmp_path / "box")
+    packed = tmp_path / "mine" / "packed"
+    pack(classifier, packed, "toy-mini")
+    assert not (packed / "tokenizer").exists()
+    assert json.loads((packed / "config.json").read_text())["packed"]["base"] == "toy-mini"
+    assert load_model(packed, "classification")[1].digest == load_model(pretrained)[1].digest
+    with pytest.raises(ModelError, match="toy-mimi: no such folder: did you mean toy-mini"):
+        pack(classifier, tmp_path / "other", "toy-mimi")
+    pack(pretrained, tmp_path / "mine" / "toy-mini")  # a sibling goes before
+    with pytest.raises(ModelError, match="a base must be a packed folder"):
+        pack(classifier, tmp_path / "mine" / "again", tmp_path / "box" / "toy-mini")
+
+
 def test_a_name_is_that_of_a_model_in_the_box(
     models: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

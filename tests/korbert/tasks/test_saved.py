@@ -1,5 +1,6 @@
 """`task` of config.json, as damaged by hand: one line with file and field."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -29,13 +30,9 @@ LABELS = {"kind": "classification", "metrics": ["accuracy"], "max_length": 64, "
     ],
 )
 def test_a_damaged_entry_is_named(read: Any, task: dict[str, Any], said: str) -> None:
+    parse = {None: kind_of_task, ReadingSettings: ReadingSettings.of_task}.get(read, partial(of_config, read))
     with pytest.raises(ModelError) as caught:
-        if read is None:
-            kind_of_task(task, "models/mood")
-        elif read is ReadingSettings:
-            ReadingSettings.of_task(task, "models/mood")
-        else:
-            of_config(read, task, "models/mood")
+        parse(task, "models/mood")
     assert str(caught.value).startswith(f"models/mood/config.json: {said}")
     assert str(caught.value).endswith(": put the file back as it was written")
     assert "\n" not in str(caught.value)

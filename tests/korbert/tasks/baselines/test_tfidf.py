@@ -256,3 +256,24 @@ def test_without_test_rows_there_are_no_predictions_and_each_step_is_told(fit, i
 def test_texts_with_nothing_in_common_are_refused(inputs) -> None:
     with pytest.raises(CorpusError, match="no two training texts share a morpheme: give more texts to learn from"):
         tfidf_features(inputs)
+
+
+def test_many_labels_are_one_model_for_each_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One-vs-rest would take ten minutes for 200 labels."""
+    fits = []
+    fit = LogisticRegression.fit
+
+    def counted(self: LogisticRegression, *data: Any) -> LogisticRegression:
+        fits.append(self.C)
+        return fit(self, *data)
+
+    monkeypatch.setattr(LogisticRegression, "fit", counted)
+    labels = np.repeat(np.arange(30), 6)
+    texts = [[f"말{label}", "다"] for label in labels]
+    found = fit_labels((texts, labels), (texts, labels), texts[::6], [30.0, 300.0], num_labels=31)
+    assert fits == [30.0, 300.0]
+    assert found.test.shape == (30, 31)
+    assert found.test.argmax(axis=1).tolist() == list(range(30))
+    assert found.test.sum(axis=1) == pytest.approx(1)
+    assert (found.test[:, 30] == 0).all()  # has no row
+    assert fit_labels((texts, labels), (texts, labels), [], [30.0], num_labels=31).test.shape == (0, 31)

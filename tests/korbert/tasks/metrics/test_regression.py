@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import f1_score
 
-from korbert.tasks.metrics.regression import f1_at, pearson, spearman
+from korbert.tasks.metrics.regression import f1_at, mean_absolute_error, pearson, spearman
 
 SIMILARITIES = st.floats(0, 5).map(lambda value: round(value, 1))  # as in KLUE-STS: many are equal
 PAIRS = st.lists(st.tuples(SIMILARITIES, SIMILARITIES), min_size=2, max_size=40)
@@ -38,3 +38,7 @@ def test_by_hand() -> None:
     assert pearson(np.array([1.0]), np.array([2.0])) is None
     assert pearson(np.array([0.1, 0.1, 0.1]), np.array([1.0, 2.0, 3.0])) is None
     assert f1_at(np.array([3.0, 2.9]), np.array([3.0, 3.0])) == pytest.approx(2 / 3)
+
+
+def test_the_mean_absolute_error_is_in_the_unit_of_the_targets() -> None:
+    assert mean_absolute_error(np.array([1, 2, 3]), np.array([1.5, 2.0, 5.5])) == pytest.approx(1.0)

@@ -334,10 +334,11 @@ def test_a_file_of_another_set_is_refused(tmp_path: Path) -> None:
 
 def test_files_at_hand(tmp_path: Path) -> None:
     dev = write(tmp_path / "korsts" / "sts-dev.tsv", sts("가"))
-    snli = write(tmp_path / "kornli" / "snli_1.0_train.ko.tsv", nli("가"))
+    write(tmp_path / "kornli" / "snli_1.0_train.ko.tsv", nli("가"))
     assert files_at_hand(SETS["korsts"], tmp_path) == {"valid": (dev,)}
-    assert files_at_hand(SETS["kornli"], tmp_path) == {"train": (snli,)}
-    assert files_at_hand(SETS["klue-tc"], tmp_path) == {}
+    for name in ("kornli", "klue-tc"):  # without a file to test on, or any file
+        with pytest.raises(CorpusError, match=f"{name}: no .*: get the files from"):
+            files_at_hand(SETS[name], tmp_path)
     assert files_at_hand(SETS["nsmc"], tmp_path) == {}
 
 
