@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korbert.errors import CorpusError
-from korbert.tasks.files import ROLES, Rows, open_table, read_rows
+from korbert.records import open_table
+from korbert.tasks.files import ROLES, Rows, read_rows
 
 TOKENS, TAGS, ID, TEXT = ROLES["tokens"], ROLES["tags"], ROLES["id"], ROLES["text"]
 TOKEN = st.text("가나#\"' .-", min_size=1).filter(lambda token: not token.startswith(("#", "-DOCSTART-")))
