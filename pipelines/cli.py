@@ -43,7 +43,7 @@ def run_command(arguments: list[str]) -> int:
         except click.exceptions.Exit as leave:
             return leave.exit_code
         except click.ClickException as error:
-            error.message = in_one_line(error.message)
+            error.message = in_one_line(error.message)  # type: ignore[misc]  # final to mypy alone
             error.show()
             return error.exit_code
         except (KeyboardInterrupt, Exception) as error:
