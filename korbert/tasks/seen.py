@@ -66,10 +66,9 @@ class SeenEmbedding(nn.Module):
         destination[f"{prefix}weight"] = self._all()
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *given: Any) -> None:
-        weight: Any = state_dict[f"{prefix}weight"]
         with torch.no_grad():
-            self.others.copy_(weight)  # type: ignore[operator]
-            self.weight.copy_(weight[self.seen])
+            self.others.copy_(state_dict[f"{prefix}weight"])  # type: ignore[operator]
+            self.weight.copy_(self.others[self.seen])  # type: ignore[index]  # the given one may be on another device
 
 
 @contextmanager

@@ -1,14 +1,20 @@
-"""Scoring many rows: memory stays with the process between batches, and goes back now and then."""
+"""Fine-tuning on another device; and scoring many rows, where memory goes back to the system now and then."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pytest
 import torch
 
+from korbert.modeling import ClassificationModel, EncoderConfig
 from korbert.tasks import learning
+from korbert.tasks.classification import finetune, probabilities
+from korbert.tasks.classification_settings import ClassificationSettings
 from korbert.tasks.examples import Examples
 from korbert.tasks.learning import outputs
+from korbert.tasks.learning_settings import Way
+from korbert.training.optimizers.table import OPTIMIZERS, Optimizer
+from tests.korbert.tasks import second_device
 
 CPU = torch.device("cpu")
 
@@ -38,3 +44,42 @@ def test_memory_is_kept_over_several_batches(monkeypatch, rows, events):
     found = outputs(torch.nn.Identity(), examples, lengths, batch_size=1, device=CPU)
     assert found[:, 0].tolist() == examples.lengths.tolist()
     assert seen == events
+
+
+@pytest.mark.filterwarnings("ignore:.* to a meta parameter in the current model, which is a no-op")  # here it is none
+@pytest.mark.parametrize(
+    "device",
+    [
+        second_device.DEVICE,
+        pytest.param(
+            torch.device("cuda"),
+            marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")],
+        ),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("frozen", [False, True])
+def test_another_device_learns_what_the_processor_learns(tmp_path, monkeypatch, device, frozen):
+    if device == second_device.DEVICE:  # which has no fused kernel
+        monkeypatch.setitem(OPTIMIZERS, "adamw", Optimizer(lambda groups, *_: torch.optim.AdamW(groups, foreach=False)))
+    rng = np.random.default_rng(1)
+    rows = [(rng.integers(5, 400, length), np.zeros(length)) for length in rng.integers(3, 12, 32)]
+    examples = Examples.of_rows(rows, rng.integers(0, 2, 32), pad_id=0)
+    config = EncoderConfig(
+        vocab_size=900, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=48,
+        embedding_size=16, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
+    settings = ClassificationSettings(frozen_embeddings=frozen, precision="fp32")
+    found = []
+    for where in (CPU, device):
+        folder, model = tmp_path / where.type, ClassificationModel(config, generator=torch.Generator().manual_seed(3))
+        with second_device.SecondDevice() if where == second_device.DEVICE else nullcontext():
+            best = finetune(
+                model, examples, examples, settings, Way(1e-3, 8, 2), seed=0, work=folder, metrics=folder / "curve",
+                device=where,
+            )  # fmt: skip
+            assert {tensor.device.type for tensor in model.state_dict().values()} == {where.type}
+            found.append((best, probabilities(model, examples, device=where)))
+    (on_cpu, expected), (there, shares) = found
+    assert there == on_cpu
+    np.testing.assert_allclose(shares, expected, rtol=1e-2)

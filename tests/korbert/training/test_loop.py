@@ -17,6 +17,7 @@ from torch import nn
 from korbert.errors import ArtifactError, ModelError
 from korbert.interruption import Interrupted
 from korbert.training import Checkpointing, OptimizerSettings, TrainingOutput, TrainingPlan, fit
+from korbert.training.devices import moved
 
 TOY = Path(__file__).with_name("toy.py")
 _spec = importlib.util.spec_from_file_location("toy", TOY)
@@ -359,4 +360,4 @@ def test_it_learns_on_a_gpu_too(tmp_path):
 
 def toy_on_gpu(model, step):
     (batch,) = toy.batches(10_000)
-    return {"heldout_loss": float(toy.loss(model, {name: tensor.cuda() for name, tensor in batch.items()})["loss"])}
+    return {"heldout_loss": float(toy.loss(model, moved(batch, torch.device("cuda")))["loss"])}
