@@ -2,7 +2,7 @@
 
     python benchmarks/box.py --root ROOT --data DATA [--rows 50000] [--questions 1817]
 
-ROOT holds box/, the artifacts of `korbert run box` and `korbert tasks box`. For each pair this prints the size on
+ROOT holds long/, the artifacts of `korbert run long`. For each pair this prints the size on
 disk, the time that `korbert.load` takes in a new process (median of 5), and a score: how many of 1,000 gaps in test
 reviews both models fill with the same word, accuracy on NSMC's test set, or exact match and F1 on the KorQuAD articles
 held out by `split_by_article`.
@@ -21,7 +21,7 @@ from korbert.tasks import korquad, nsmc
 from korbert.tasks.metrics.reading import answer_scores
 from korbert.tasks.questions import AnswerMetrics
 
-PAIRS = {"korbert-mini": "pretrain", "korbert-mini-nsmc": "tasks.reviews", "korbert-mini-korquad": "korquad"}
+PAIRS = {"korbert-mini": "pretrain", "korbert-mini-nsmc": "tasks.reviews", "korbert-mini-korquad": "tasks.reader"}
 LOAD = (
     "import time; start = time.perf_counter(); import korbert; korbert.load({!r}); print(time.perf_counter() - start)"
 )
@@ -74,14 +74,14 @@ def main() -> None:
     given = parser.parse_args()
     some = [text for text, _ in reviews(given.data, 2_000) if len(text.split()) > 2][:1_000]
     for name, stage in PAIRS.items():
-        models = (name, str(given.root / "box" / stage / "model"))
+        models = (name, str(given.root / "long" / stage / "model"))
         print(f"{name}: packed, unpacked")
         print(f"  MB                {' '.join(f'{megabytes(model):.1f}' for model in models)}")
         print(f"  seconds to load   {' '.join(f'{seconds_to_load(model):.2f}' for model in models)}", flush=True)
         if stage == "pretrain":
             first, second = (filled(model, some) for model in models)
             print(f"  same first guess  {sum(map(str.__eq__, first, second))} of {len(first)}", flush=True)
-        elif stage == "korquad":
+        elif stage == "tasks.reader":
             for model in models:
                 print(
                     f"  EM, F1            {' '.join(f'{x:.2f}' for x in answers(model, given.data, given.questions))}"

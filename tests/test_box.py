@@ -16,7 +16,9 @@ import pytest
 import korbert
 from korbert import folders
 from korbert.modeling import load_model
-from korbert.tasks import korquad, nsmc
+from korbert.tasks import korquad, nsmc, sets
+from korbert.tasks.metrics.tagging import entity_f1
+from korbert.tasks.tagging import write_bio
 from korbert.training import devices
 from korbert.vectors.occurrences import distances
 from pipelines.cli import run_command
@@ -24,10 +26,12 @@ from tests.pipelines.service.started import started
 
 ROOT = Path(__file__).resolve().parent.parent
 BOX = ROOT / "korbert" / "box"
-NAMES = ["korbert-mini", "korbert-mini-korquad", "korbert-mini-nsmc"]
+NAMES = ["korbert-mini", "korbert-mini-korquad", "korbert-mini-ner", "korbert-mini-nsmc"]
 
-REVIEWS_RIGHT = 882  # of 1,000
-QUESTIONS_F1 = 58.3  # of 100 questions
+REVIEWS_RIGHT = 895  # of 1,000
+QUESTIONS_F1 = 62.9  # of 100 questions
+ENTITIES_F1 = 78.6  # of 250 sentences, macro
+FACTS = 32  # of 100
 
 _CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NUMBER = re.compile(r"\d+\.\d+")
@@ -35,7 +39,7 @@ _NUMBER = re.compile(r"\d+\.\d+")
 
 def test_the_box_is_small() -> None:
     assert folders.models_in_the_box() == NAMES
-    assert sum(file.stat().st_size for file in BOX.rglob("*") if file.is_file()) <= 48e6
+    assert sum(file.stat().st_size for file in BOX.rglob("*") if file.is_file()) <= 56e6
 
 
 def test_tuned_models_share_the_embeddings_of_their_base() -> None:
@@ -80,6 +84,30 @@ def test_questions_of_korquad(korbert_data: Path) -> None:
     assert 100 * statistics.mean(f1) == pytest.approx(QUESTIONS_F1, abs=1)
 
 
+def test_entities_of_klue(korbert_data: Path) -> None:
+    rows = sets.load("klue-ner", korbert_data).test.rows[::20]
+    texts, gold = [row["text"] for row in rows], [row["spans"] for row in rows]
+    found = [
+        [(one["start"], one["end"], one["label"]) for one in spans]
+        for spans in korbert.load("korbert-mini-ner").tag(texts)
+    ]
+    right, given = (
+        [write_bio(spans, len(text)) for spans, text in zip(one, texts, strict=True)] for one in (gold, found)
+    )
+    assert len(rows) == 250
+    assert 100 * (entity_f1(right, given, average="macro") or 0) == pytest.approx(ENTITIES_F1, abs=1)
+
+
+def test_facts_are_known() -> None:
+    """Each gap of box_facts.tsv has one right word: it is among the first five guesses, or not."""
+    lines = (ROOT / "tests" / "box_facts.tsv").read_text("utf-8").splitlines()
+    texts, answers = zip(*(line.split("\t") for line in lines), strict=True)
+    found = korbert.load("korbert-mini").fill(texts, top=5)
+    known = [answer in [guess.piece for guess in gap] for (gap,), answer in zip(found, answers, strict=True)]
+    assert len(known) == 100
+    assert sum(known) == pytest.approx(FACTS, abs=2)
+
+
 def test_sentences_about_love() -> None:
     """사랑 has nearly the same vector in the first two, and another in the third, which is about the word."""
     texts = ["나는 너를 사랑해", "나는 너를 사랑했다", "사랑 누가 말했나"]
@@ -92,7 +120,7 @@ def test_sentences_about_love() -> None:
 def test_bf16_gives_nearly_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "_has_bf16", lambda device: True)  # PyTorch does without the instructions, slowly
     texts = ["정말 재미있는 영화", "시간이 아깝다", "세종은 1443년에 한글을 만들었다."] * 4
-    mini, reviews, reader = (partial(korbert.load, name) for name in ("korbert-mini", NAMES[2], NAMES[1]))
+    mini, reviews, reader = (partial(korbert.load, f"korbert-mini{task}") for task in ("", "-nsmc", "-korquad"))
 
     exact, rounded = (mini(precision=precision).embed(texts) for precision in ("fp32", "bf16"))
     assert 1e-4 < np.abs(exact - rounded).max() < 0.05
