@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
-from korbert.errors import ArtifactError, SettingsError
+from korbert.errors import ArtifactError, ModelError, SettingsError
 from korbert.tasks.files import Row
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.base import Kind, Prediction
@@ -143,12 +142,8 @@ def _common_task(sides: Sequence[Side]) -> Kind:
         path = side.folder / "scores.json"
         try:
             tasks.append(kind_of_task((read_json(path) or {}).get("task") or {}, str(path)))
-        except ValidationError as error:
-            first_fault = error.errors()[0]
-            place = ".".join(map(str, ("task", *first_fault["loc"])))
-            raise ArtifactError(
-                f"{path}: {place}: {first_fault['msg']}: rebuild this artifact with --rebuild"
-            ) from None
+        except ModelError as error:
+            raise ArtifactError(str(error)) from None
     first = tasks[0]
     for side, task in zip(sides[1:], tasks[1:], strict=True):
         for what, here, there in (

@@ -26,11 +26,16 @@ class Lengths(BaseModel, frozen=True, strict=True):
 
 
 def of_config(kind: type[_Settings], task: Mapping[str, Any], place: str | Path) -> _Settings:
-    """Parses `task` of the model in the folder `place`. ModelError, with file and field, if it is invalid."""
+    """Parses `task` of a model's config.json. ModelError, with file and field, if it is invalid.
+
+    place: the model's folder, or the scores.json of an artifact that holds the task, too.
+    """
     try:
         return kind.model_validate(task)
     except (ValidationError, ArithmeticError) as error:
         first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
         field = ".".join(map(str, ("task", *first["loc"])))
-        message = f"{model_folder(place) / 'config.json'}: {field}: {first['msg']}: put the file back as it was written"
-        raise ModelError(message.replace("\n", " ")) from None
+        file, remedy = model_folder(place) / "config.json", "put the file back as it was written"
+        if Path(place).suffix == ".json":
+            file, remedy = Path(place), "rebuild this artifact with --rebuild"
+        raise ModelError(f"{file}: {field}: {first['msg']}: {remedy}".replace("\n", " ")) from None

@@ -82,18 +82,19 @@ def task(title: str) -> Figures:
     def lines(folder: Path, counts: Counts) -> Lines:
         scores = _json(folder / "scores.json")
         first, *others = scores["metrics"]
-        names = _ROWS | ({"tfidf": "TF-IDF + ridge regression"} if scores["task"]["kind"] == "regression" else {})
-        on = scores["scored_on"]
-        rows = f"{counts[on]:,} {'test' if on == 'test' else 'validation'} rows"
+        is_regression = scores.get("task", {}).get("kind") == "regression"
+        names = _ROWS | ({"tfidf": "TF-IDF + ridge regression"} if is_regression else {})
+        on = scores.get("scored_on", "")
+        rows = [f"{counts[on]:,} {'test' if on == 'test' else 'validation'} rows"] if on in counts else []
         for model in scores["models"]:
             score, seeds = model[first], model["seeds"]
             shown = "undefined" if score is None else f"{score['mean']:.4f}"
             if score is not None and score["deviation"] is not None:
                 shown += f" ± {score['deviation']:.4f} over {seeds} seeds"
-            elif model["examples"]:
+            elif model.get("examples"):
                 shown += " ({:.4f} to {:.4f})".format(*model["examples"])
             more = [f"{label(metric)} {model[metric]['mean']:.4f}" for metric in others if model[metric]]
-            yield f"{title} {label(first)}, {names.get(model['name'], model['name'])}", ", ".join([shown, *more, rows])
+            yield f"{title} {label(first)}, {names.get(model['name'], model['name'])}", ", ".join([shown, *more, *rows])
 
     return lines
 

@@ -236,7 +236,7 @@ def _brat(files: Sequence[Path]) -> Table:
 
     def read(wanted: Sequence[str]) -> Records:
         for number, file in enumerate(files, 1):
-            text = "".join(open_text(file.with_suffix(".txt")).lines())
+            text = "".join(open_text(file.with_suffix(".txt")).blocks())
             spans: list[dict[str, Any]] = []
             fault = None
             for place, line in enumerate(open_text(file).lines() if file.stat().st_size else (), 1):

@@ -126,7 +126,7 @@ def change_config(folder: Path, **changes: Any) -> None:
         ({"is_decoder": True}, "is a decoder, which sees no later pieces"),
         ({"auto_map": {"AutoModel": "own.Own"}}, "auto_map: the model needs code of its folder, which is never run"),
         ({"korbert_format": 1}, "is a model of korbert: use it as it is"),
-        ({"hidden_size": "wide"}, "is not a valid config of bert"),
+        ({"hidden_size": "wide"}, "hidden_size: 'wide' is not a whole number from 1"),
         ({"num_hidden_layers": 3}, r"missing keys: encoder\.layer\.2\..*: the weights are of another encoder"),
         ({"vocab_size": 77}, "weights cannot be read|mismatched keys"),
     ],

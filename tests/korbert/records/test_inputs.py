@@ -74,7 +74,7 @@ def test_a_folder_of_datasets_and_its_parquet_in_a_pipe(tmp_path: Path) -> None:
 def test_faults_name_the_pipe_and_not_its_copy() -> None:
     with pytest.raises(CorpusError, match=r"^<stdin>, line 2: not JSON \(Unterminated string"):
         _texts(io.BytesIO(b'[{"text": 1},\n{"te'))
-    with pytest.raises(SettingsError, match=r"^a\.csv: no column text among x, y: name the text column with --text"):
+    with pytest.raises(SettingsError, match=r"^a\.csv: no column text among x, y: name it with --text NAME"):
         _texts(io.BytesIO(b"x,y\n1,2\n"), "a.csv")
 
 
