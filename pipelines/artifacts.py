@@ -203,8 +203,8 @@ def _compare(here: Any, there: Any, name: str) -> Iterator[tuple[str, Any, Any]]
             yield from _compare(here.get(key, _ABSENT), there.get(key, _ABSENT), inner)
     elif isinstance(here, list) and isinstance(there, list) and any(isinstance(one, dict) for one in here + there):
         for place, (one, other) in enumerate(zip_longest(here, there, fillvalue=_ABSENT)):
-            named = isinstance(one, dict) and isinstance(other, dict) and one.get("name") == other.get("name")
-            yield from _compare(one, other, f"{name}.{one.get('name', place) if named else place}")
+            names = [side.get("name") if isinstance(side, dict) else None for side in (one, other)]
+            yield from _compare(one, other, f"{name}.{names[0] if names[0] == names[1] and names[0] else place}")
     elif here != there and not (here is _ABSENT and _RETIRED.get(name, _ABSENT) == there):
         yield name.removeprefix("settings."), here, there
 
