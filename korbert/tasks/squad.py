@@ -1,8 +1,10 @@
 """Reads SQuAD-format files: KorQuAD 1.0, SQuAD 1.1 and 2.0, KLUE-MRC. Errors name the place of every fault."""
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from korbert.errors import CorpusError
@@ -59,10 +61,16 @@ def read_json(path: str | Path, form: SquadForm = SQUAD) -> Any:
     path = Path(path)
     if not path.exists():
         raise CorpusError(f"{path}: no such file; give a {form.name} JSON file")
-    try:
-        return read_value(open_text(path))
-    except CorpusError as error:
-        raise CorpusError(f"{error}; {form}") from None
+    with TemporaryDirectory(prefix="korbert-") as folder:
+        file = path
+        if not (path.is_file() or path.is_dir()):  # a pipe, which can be opened only once
+            file = Path(folder) / "copy"
+            with path.open("rb") as pipe, file.open("wb") as copy:
+                shutil.copyfileobj(pipe, copy)
+        try:
+            return read_value(open_text(file))
+        except CorpusError as error:
+            raise CorpusError(f"{error}; {form}".replace(str(file), str(path))) from None
 
 
 def parse(document: Any, name: str, form: SquadForm = SQUAD, *, answers: AnswerPart = "spans") -> Dataset:

@@ -1,6 +1,8 @@
 """SQuAD 1.1, SQuAD 2.0 and KLUE-MRC: one form, with and without answers. KorQuAD's errors: korquad/test_data.py."""
 
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -126,3 +128,12 @@ def test_korquad_has_an_answer_to_every_question() -> None:
         korquad.parse(document(impossible), "dev.json")
     with pytest.raises(CorpusError, match=rf'{PLACE}: no "id" there; a KorQuAD 1.0 file is'):
         korquad.parse(document({"guid": "q1", "question": "?", "answers": RIGHT}), "dev.json")
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as thread:
+        written = thread.submit(pipe.write_text, '{"data": []}', encoding="utf-8")
+        assert squad.read_json(pipe) == {"data": []}
+        assert written.result(timeout=10) == 12
