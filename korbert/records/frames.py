@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeAlias
 
-import zstandard
-
 from korbert.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -102,12 +100,18 @@ class _Zstd:
     hungry = True
 
     def __init__(self) -> None:
+        import zstandard  # not at the top: a submission runs without it
+
         self._decoder = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW_BYTES).decompressobj()
+        self._error = zstandard.ZstdError
         self.eof = False
         self.rest: Data = b""
 
     def step(self, data: Data) -> bytes:
-        block = self._decoder.decompress(data[:_ZSTD_BYTES])
+        try:
+            block = self._decoder.decompress(data[:_ZSTD_BYTES])
+        except self._error as error:
+            raise ValueError(str(error)) from error
         self.eof = self._decoder.eof
         self.rest = b"".join((self._decoder.unused_data, data[_ZSTD_BYTES:])) if self.eof else data[_ZSTD_BYTES:]
         return block
@@ -151,7 +155,7 @@ PACKED: Mapping[str, Callable[[], _Decoder]] = {  # by suffix
     ".xz": lambda: _Buffered(lzma.LZMADecompressor(lzma.FORMAT_XZ)),
 }
 _PADDED = (".gz", ".xz")  # may have zeros between frames, from tapes and some tools
-_ERRORS = (zstandard.ZstdError, zlib.error, lzma.LZMAError, OSError, ValueError)  # bz2 raises the last two
+_ERRORS = (zlib.error, lzma.LZMAError, OSError, ValueError)  # bz2 raises the last two
 
 
 def _unpack(file: BinaryIO, path: File) -> Iterator[bytes]:

@@ -127,7 +127,7 @@ def test_score_of_two_files(tmp_path):
         score(tmp_path / "dev.json", tmp_path / "dev.json")
     for content in ('{"a": 1e999}', '{"a": NaN}', '{"a": null}', '{"a": ' + "9" * 5_000 + "}", "[" * 100_000):
         (tmp_path / "predictions.json").write_text(content)
-        with pytest.raises(CorpusError, match=r"predictions\.json: not (JSON|a predictions file)"):
+        with pytest.raises(CorpusError, match=r"predictions\.json(, line 1)?: not (JSON|a predictions file)"):
             score(str(tmp_path / "dev.json"), str(tmp_path / "predictions.json"))
 
 

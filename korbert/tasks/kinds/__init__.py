@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from korbert.errors import SettingsError
-from korbert.tasks.saved import of_config
 
 if TYPE_CHECKING:
     from korbert.tasks.kinds.base import Kind
@@ -87,6 +86,8 @@ def kind_of_task(task: Mapping[str, Any], place: str) -> "Kind":
 
     SettingsError, which names `place`, if there is none, ModelError for an invalid field.
     """
+    from korbert.tasks.saved import of_config  # not at the top: `korbert --help` builds no settings
+
     fields = dict(task)
     entry = KINDS.get(str(fields.pop("kind", None)))
     if entry is None:
