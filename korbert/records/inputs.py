@@ -18,7 +18,7 @@ from korbert.records.jsons import parsed
 from korbert.records.lines import Line, batches
 from korbert.records.table import Table, beginning
 
-__all__ = ["Guess", "Lines", "Source", "open_records"]
+__all__ = ["Guess", "Lines", "Source", "copied", "open_records"]
 
 Source: TypeAlias = "IO[bytes] | File"
 Guess: TypeAlias = Callable[[Sequence[str]], Format]
@@ -62,13 +62,19 @@ def open_records(source: Source, name: str, form: Format, guess: Guess) -> Itera
         with _lines(pipe, head, settled, name) as lines:
             yield lines
         return
+    with copied(pipe, name, packed) as path, open_records(path, name, form, guess) as opened:
+        yield opened
+
+
+@contextmanager
+def copied(pipe: IO[bytes], name: str, suffix: str = "") -> Iterator[Path]:
+    """A temporary file with the content of a pipe, which can be read only once. Errors name the pipe."""
     with TemporaryDirectory(prefix="korbert-") as folder:
-        path = Path(folder) / f"input{packed}"
+        path = Path(folder) / f"input{suffix}"
         with path.open("wb") as copy:
             shutil.copyfileobj(pipe, copy)
         try:
-            with open_records(path, name, form, guess) as opened:
-                yield opened
+            yield path
         except CorpusError as error:
             raise CorpusError(str(error).replace(str(path), name)) from error
 

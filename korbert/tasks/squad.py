@@ -1,13 +1,12 @@
 """Reads SQuAD-format files: KorQuAD 1.0, SQuAD 1.1 and 2.0, KLUE-MRC. Errors name the place of every fault."""
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from korbert.errors import CorpusError
+from korbert.records.inputs import copied
 from korbert.records.jsons import read_value
 from korbert.records.table import open_text
 from korbert.tasks.questions import Answer, Dataset, Question, refuse_repeated_ids
@@ -61,16 +60,13 @@ def read_json(path: str | Path, form: SquadForm = SQUAD) -> Any:
     path = Path(path)
     if not path.exists():
         raise CorpusError(f"{path}: no such file; give a {form.name} JSON file")
-    with TemporaryDirectory(prefix="korbert-") as folder:
-        file = path
-        if not (path.is_file() or path.is_dir()):  # a pipe, which can be opened only once
-            file = Path(folder) / "copy"
-            with path.open("rb") as pipe, file.open("wb") as copy:
-                shutil.copyfileobj(pipe, copy)
-        try:
-            return read_value(open_text(file))
-        except CorpusError as error:
-            raise CorpusError(f"{error}; {form}".replace(str(file), str(path))) from None
+    try:
+        if path.is_file() or path.is_dir():
+            return read_value(open_text(path))
+        with path.open("rb") as pipe, copied(pipe, str(path)) as copy:
+            return read_value(open_text(copy))
+    except CorpusError as error:
+        raise CorpusError(f"{error}; {form}") from None
 
 
 def parse(document: Any, name: str, form: SquadForm = SQUAD, *, answers: AnswerPart = "spans") -> Dataset:
