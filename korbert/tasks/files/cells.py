@@ -15,6 +15,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from korbert.records.table import is_empty
+
 __all__ = [
     "Answer",
     "QuotedSpan",
@@ -25,7 +27,6 @@ __all__ = [
     "choices",
     "distinct_labels",
     "flagged",
-    "is_empty",
     "is_flag",
     "label",
     "labels",
@@ -69,13 +70,6 @@ class Answer(NamedTuple):
 
     text: str
     start: int | None
-
-
-def is_empty(cell: Any) -> bool:
-    """Whether a cell is None, NaN, or white space. `NA` and `null` are texts, an empty list is a list."""
-    if isinstance(cell, str):
-        return not cell or cell.isspace()
-    return cell is None or (isinstance(cell, float) and math.isnan(cell))
 
 
 def text(cell: Any) -> str:

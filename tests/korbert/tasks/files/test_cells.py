@@ -4,8 +4,8 @@ import math
 
 import pytest
 
+from korbert.records.table import is_empty
 from korbert.tasks.files import ROLES, Answer, Span
-from korbert.tasks.files.cells import is_empty
 
 
 @pytest.mark.parametrize(
