@@ -29,7 +29,7 @@ from korbert.tasks.examples import Examples
 from korbert.tasks.learning import model_inputs
 from korbert.tasks.metrics.ranking import ndcg_at, recall_at, reciprocal_rank
 from korbert.tasks.metrics.regression import spearman
-from korbert.tasks.sets import load
+from korbert.tasks.sets.loading import load
 from korbert.vectors import POOLINGS, Correction, Index, PieceCounts, TextEncoder
 from korbert.vectors.encoder import unit
 from korbert.vectors.names import CorrectionName

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from korbert.tasks.kinds import KINDS
-from korbert.tasks.sets import SETS, load
+from korbert.tasks.sets import SETS
+from korbert.tasks.sets.loading import load
 
 PREDICTION = {
     "classification": lambda target: {"label": target},
