@@ -112,8 +112,9 @@ def test_vectors_in_a_file(
 @pytest.mark.parametrize("ending", ["npy", "parquet"])
 def test_no_texts_at_all(model: str, tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "texts.txt").write_text("")
-    output = tmp_path / f"vectors.{ending}"
+    output = tmp_path / f"벡터 1.npy.2.{ending}"
     said(capsys, "embed", model, str(tmp_path / "texts.txt"), "--output", str(output))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["texts.txt", output.name]
     assert (np.load(output) if ending == "npy" else np.zeros((pq.read_table(output).num_rows, 16))).shape == (0, 16)
 
 
