@@ -232,18 +232,19 @@ class _Reading:
     def row(self, record: Sequence[Any]) -> Row | Fault:
         row = self._empty.copy()
         for role, columns, begin, end in self._parts:
-            several = list(record[begin:end])
-            cell = several[0] if end == begin + 1 else several
-            if role.flags and cell is several:  # columns label1, label2 with names, some without one
-                cell = [one for one in several if not is_empty(one)]
-            if all(map(is_empty, several)):
+            cell: Any = record[begin]
+            if end > begin + 1:
+                cell = list(record[begin:end])
+                if role.flags:  # columns label1, label2 with names, some without one
+                    cell = [one for one in cell if not is_empty(one)]
+            if all(map(is_empty, cell)) if end > begin + 1 else is_empty(cell):
                 if role.required and role.empty is None:
                     return Fault(f"no_{role.name}", f"{columns} is empty")
                 row[role.name] = role.empty() if role.empty and role.required else None
                 continue
             try:
                 if role.name in self._flags:
-                    row[role.name] = cells.flagged(self.wanted[begin:end], several)
+                    row[role.name] = cells.flagged(self.wanted[begin:end], record[begin:end])
                 else:
                     row[role.name] = role.value(cell)
             except cells.Unclear as error:

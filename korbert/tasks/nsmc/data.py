@@ -33,12 +33,12 @@ def read(path: str | Path) -> "pd.DataFrame":
     if not path.is_file():
         raise CorpusError(f"{path}: no such file: see docs/data.md for where to get NSMC")
     text = open_text(path)
-    lines = (line.rstrip("\r\n") for line in text.lines())
-    if (first := next(lines)) != _HEADER:
+    first, *lines = "".join(text.blocks()).removesuffix(text.line_end).split(text.line_end)
+    if first.rstrip("\r") != _HEADER:
         raise CorpusError(f"{path}, line 1: the header is {_shown(first)}, not {_HEADER!r}: give an official NSMC file")
-    rows = []
+    ids, texts, labels = [], [], []
     for number, line in enumerate(lines, start=2):
-        fields = line.split("\t")
+        fields = line.rstrip("\r").split("\t")
         if len(fields) != len(COLUMNS):
             what = f"{len(fields)} fields between tabs, not {len(COLUMNS)}, in {_shown(line)}"
         elif fields[2] not in ("0", "1"):
@@ -46,12 +46,14 @@ def read(path: str | Path) -> "pd.DataFrame":
         elif UNDECODABLE.search(line):
             what = f"{_shown(line)} is not {text.encoding.upper()}"
         else:
-            rows.append((fields[0], fields[1], int(fields[2])))
+            ids.append(fields[0])
+            texts.append(fields[1])
+            labels.append(int(fields[2]))
             continue
         raise CorpusError(f"{path}, line {number}: {what}: mend it")
-    if not rows:
+    if not ids:
         raise CorpusError(f"{path}: holds no review below its header: give an official NSMC file")
-    return pd.DataFrame(rows, columns=["id", "text", "label"])
+    return pd.DataFrame({"id": ids, "text": texts, "label": labels})
 
 
 def _shown(text: str) -> str:
