@@ -95,16 +95,15 @@ def test_json_lines(classifier: Predictor) -> None:
     assert [one.get("id") for one in found[:3]] == ["a", 7, "b"]
     assert found[0]["probabilities"] == found[1]["probabilities"]
     said = [
-        "'text' is null, not a string",
-        "'text' is a number, not",
+        "'text' is missing, not a text",
         "has no 'text'",
         "a list where an object belongs",
         "is not JSON",
     ]
     said += ["is longer than 1,048,576 bytes", r"is not JSON (Exceeds the limit", "is not JSON (maximum recursion"]
     said += ["'text' has a surrogate at character 2"]
-    assert list(errors(found)) == [*range(3, 12)]
-    assert [part in error for part, error in zip(said, errors(found).values(), strict=True)] == [True] * 9
+    assert list(errors(found)) == [3, *range(5, 12)]
+    assert [part in error for part, error in zip(said, errors(found).values(), strict=True)] == [True] * 8
     assert errors(results(classifier, '{"body": "좋다"}', columns={"text": ["body"]})) == {}
     assert results(classifier, '{"text": 3}', form="lines")[0]["text"] == '{"text": 3}'
 
@@ -218,7 +217,7 @@ def test_the_command_says_what_failed_and_goes_on(
     assert [json.loads(line)["line"] for line in out.splitlines()] == [1, 2, 3]
     assert err.splitlines() == [
         f"korbert: {path}: line 1: 'text' has a surrogate at character 2",
-        f"korbert: {path}: line 3: 'text' is null, not a string",
+        f"korbert: {path}: line 3: 'text' is missing, not a text",
         f"korbert: {path}: 2 of 3 lines failed: see the messages above and the results",
     ]
 
