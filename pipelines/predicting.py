@@ -11,7 +11,6 @@ from typing import Any
 from korbert.errors import ModelError, SettingsError
 from korbert.loading import Loaded
 from korbert.records.inputs import Source
-from korbert.tasks.classification import Classifier
 from korbert.tasks.embedding import Embedder
 from korbert.tasks.files import ROLES
 from korbert.tasks.predicting import Predictor
@@ -66,7 +65,7 @@ def _fields_of(model: Loaded) -> tuple[Keys, Mapping[str, Callable[[Any], Any]]]
     if isinstance(model, Predictor):
         roles = [ROLES[name] for name in model.kind.needs]
         return {role.name: role.names for role in roles}, {role.name: role.value for role in roles}
-    if isinstance(model, Classifier | Tagger | Embedder):
+    if isinstance(model, Tagger | Embedder):
         return {"text": TEXT_NAMES}, {}
     raise ModelError("this model is not fine-tuned on a task: use a fine-tuned model, or `korbert fill` to fill gaps")
 
@@ -82,10 +81,7 @@ def _predicted(model: Loaded, good: Sequence[Result], keys: Iterable[str]) -> Se
     texts = [result["text"] for result in good]
     if isinstance(model, Tagger):
         return [{"spans": spans} for spans in model.tag(texts)]
-    if isinstance(model, Embedder):
-        return [{"vector": vector.tolist()} for vector in model.embed(texts)]
-    assert isinstance(model, Classifier)
-    return list(model.predict(texts))
+    return [{"vector": vector.tolist()} for vector in model.embed(texts)]
 
 
 def result_of(

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import korbert
-from korbert.modeling import ClassificationModel, EncoderConfig, PretrainingModel, save_model
+from korbert.modeling import EncoderConfig, PretrainingModel, save_model
 from korbert.scratch import claim
 from korbert.tokenization import Tokenizer
 from korbert.vectors import Index
@@ -269,7 +269,7 @@ def test_other_models_and_settings_are_refused(
         num_attention_heads=2,
         intermediate_size=16,
     )
-    save_model(tmp_path / "other", ClassificationModel(config), tiny_tokenizer)
+    save_model(tmp_path / "other", PretrainingModel(config), tiny_tokenizer)
     for arguments, error in (
         (["similar", str(tmp_path / "other"), folder, "가"], "is an index of another model"),
         (["index", str(tmp_path / "other"), texts, "--output", folder], "is an index of another model"),

@@ -36,7 +36,7 @@ class Files:
 
 @dataclass(frozen=True)
 class KnownSet:
-    """A public data set. files: none if the set has its own reader. best: "" if unknown. See datasets.toml."""
+    """A public data set. best: "" if unknown. See datasets.toml."""
 
     name: str
     title: str
@@ -46,14 +46,14 @@ class KnownSet:
     url: str
     licence: str
     size: Mapping[Part, int]
+    files: tuple[Files, ...] = field(repr=False)
     best: str = ""
-    files: tuple[Files, ...] = field(default=(), repr=False)
     uncounted: str = ""
 
 
 def _known(name: str, table: dict[str, Any]) -> KnownSet:
     files = []
-    for place in table.pop("files", []):
+    for place in table.pop("files"):
         parts = {part: tuple(place.pop(part)) for part in PARTS if part in place}
         files.append(Files(tuple(place.pop("folders")), parts, **place))
     return KnownSet(name, metrics=tuple(table.pop("metrics")), files=tuple(files), **table)

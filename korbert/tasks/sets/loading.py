@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from korbert.errors import CorpusError, SettingsError
+from korbert.errors import CorpusError
 from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows
 from korbert.tasks.parts import taken
 from korbert.tasks.sets import PARTS, Files, KnownSet, Part, known_set
@@ -61,13 +61,11 @@ class _Found:
 def load(name: str, data: Path) -> KnownParts:
     """Loads a known set from its files below the folder `data` (see the tables of this package).
 
-    Raises SettingsError for an unknown set and for one with its own reader; CorpusError for missing files, with where
-    to get them, and for files that `read_rows` refuses. Unusable records are counted in `dropped` of their part, or in
+    Raises SettingsError for an unknown set; CorpusError for missing files, with where to get them, and for files that
+    `read_rows` refuses. Unusable records are counted in `dropped` of their part, or in
     that of train if the part was split.
     """
     known = known_set(name)
-    if not known.files:
-        raise SettingsError(f"{name} is read by the stage of its name: use `korbert {name}`")
     files_at_hand(known, data)
     found = _best(known, data)
     rows = {part: _read(found.files, paths) for part, paths in found.there.items()}
@@ -94,8 +92,8 @@ def files_at_hand(known: KnownSet, data: Path) -> dict[Part, tuple[Path, ...]]:
 
     CorpusError if there is no such folder, or too little in it for `load`.
     """
-    there = dict(_best(known, data).there) if known.files else {}
-    if known.files and "valid" not in there and not {"train", "test"} <= there.keys():
+    there = dict(_best(known, data).there)
+    if "valid" not in there and not {"train", "test"} <= there.keys():
         raise _missing(known, data)
     return there
 

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import datasets
@@ -26,7 +27,7 @@ SPANS = [Span(0, 2, "PS"), Span(4, 6, "LC")]
 def read(path: Path, *, several: bool = False, columns: dict[str, list[str]] | None = None) -> tuple[str, Rows]:
     """The kind that is detected, and the rows of its roles, as `korbert finetune` reads them."""
     found = detect(path, columns or {}, several=several)
-    roles = roles_of(KINDS[found.kind].kind_class, several=several, part="train")
+    roles = roles_of(KINDS[found.kind].kind_class, SimpleNamespace(several=several), part="train")
     rows = read_rows(path, roles, columns={**(columns or {}), **found.columns})
     assert read_rows(path, roles, trained=rows.columns).rows == rows.rows  # as `korbert evaluate` reads them
     return found.kind, rows

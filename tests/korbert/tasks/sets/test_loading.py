@@ -313,8 +313,6 @@ def test_errors(tmp_path: Path) -> None:
         load("klue_ner", tmp_path)
     with pytest.raises(SettingsError, match=r"^no data set 'qqq': known are nsmc, korquad, klue-tc, "):
         load("qqq", tmp_path)
-    with pytest.raises(SettingsError, match=r"^nsmc is read by the stage of its name: use `korbert nsmc`$"):
-        load("nsmc", tmp_path)
     with pytest.raises(CorpusError, match=r"nowhere: no such folder: give the one that holds the files of korsts$"):
         load("korsts", tmp_path / "nowhere")
     write(tmp_path / "sts-dev.tsv", sts("가"))
@@ -336,7 +334,6 @@ def test_files_at_hand(tmp_path: Path) -> None:
     for name in ("kornli", "klue-tc"):  # without a file to test on, or any file
         with pytest.raises(CorpusError, match=f"{name}: no .*: get the files from"):
             files_at_hand(SETS[name], tmp_path)
-    assert files_at_hand(SETS["nsmc"], tmp_path) == {}
 
 
 def test_own_folders_come_before_the_data_folder(tmp_path: Path) -> None:
