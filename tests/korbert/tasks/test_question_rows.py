@@ -1,13 +1,10 @@
 """Rows of anybody's file as questions with their right answers."""
 
 import unicodedata
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from korbert.tasks import squad
-from korbert.tasks.files import ROLES, read_rows
 from korbert.tasks.files import Answer as Given
 from korbert.tasks.question_rows import right_answers
 from korbert.tasks.questions import Answer
@@ -64,12 +61,3 @@ def test_questions_without_answer(without: dict[str, Any]) -> None:
 def test_answers_that_are_not_there(wrong: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         right_answers(wrong)
-
-
-def test_the_same_as_the_reader_of_the_format_has_it(sample: Path) -> None:
-    path = sample / "korquad" / "train.json"
-    rows = read_rows(path, [ROLES[name] for name in ("id", "context", "question", "answers")])
-    own = squad.read(path)
-    assert [(one["id"], one["context"], one["question"], tuple(right_answers(one))) for one in rows] == [
-        (question.id, own.contexts[question.context], question.text, question.answers) for question in own.questions
-    ]
