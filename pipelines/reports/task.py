@@ -46,7 +46,10 @@ def use(folder: Path) -> Use:
         given, example = "questions.jsonl", "'세종은 1443년에 한글을 만들었다.', '한글은 언제 만들었나?'"
     verb = {"tagging": "tag", "reading": "answer", "embedding": "embed"}.get(task["kind"], "predict")
     python = f"import korbert\nmodel = korbert.load({{}})\nprint(model.{verb}({example}))"
-    return Use("model", f"korbert predict {{}} {given}", python)
+    command = f"korbert predict {{}} {given}"
+    if (folder / "submission").is_dir():
+        command = "korbert submit {} KorQuAD_v1.0_dev.json predictions.json"
+    return Use("model", command, python)
 
 
 def headlines(artifact: Artifact) -> tuple[Headline, ...]:

@@ -64,8 +64,7 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
     warm_up_epochs: int = Field(1, ge=1, description="epochs over the rows of warm_up")
     unseen: bool = Field(
         False,
-        description="also score apart the rows whose texts are neither in the training rows nor a document, or a line "
-        "of one, of the recipe's corpus",
+        description="also score apart the rows whose texts are neither in the training rows nor in the recipe's corpus",
     )
     epochs: Numbers = Field(
         (),
