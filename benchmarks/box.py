@@ -20,9 +20,8 @@ from nsmc_files import read_reviews
 import korbert
 from korbert.folders import model_folder
 from korbert.tasks import korquad
-from korbert.tasks.metrics.reading import answer_scores
+from korbert.tasks.metrics.reading import KORQUAD, answer_scores
 from korbert.tasks.parts import split_by_article
-from korbert.tasks.questions import AnswerMetrics
 
 PAIRS = {"korbert-mini": "pretrain", "korbert-mini-nsmc": "tasks.reviews", "korbert-mini-korquad": "tasks.reader"}
 LOAD = (
@@ -63,7 +62,7 @@ def answers(model: str, data: Path, count: int) -> tuple[float, float]:
     asked = valid.rows[:: len(valid) // count][:count]
     found = korbert.load(model).answer([row["context"] for row in asked], [row["question"] for row in asked])
     golds = [[gold.text for gold in row["answers"]] for row in asked]
-    exact, f1 = answer_scores([one["answer"] for one in found], golds, AnswerMetrics(korquad.exact_match, korquad.f1))
+    exact, f1 = answer_scores([one["answer"] for one in found], golds, KORQUAD)
     return 100 * exact.mean(), 100 * f1.mean()
 
 

@@ -3,8 +3,7 @@
 import unicodedata
 
 from korbert.records.table import is_empty
-from korbert.tasks.files import Row
-from korbert.tasks.questions import Answer
+from korbert.tasks.files import Answer, Row
 
 __all__ = ["right_answers"]
 

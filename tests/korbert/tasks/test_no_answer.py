@@ -16,9 +16,9 @@ from torch import nn
 
 from korbert.modeling import EncoderConfig, ReadingModel, read_config, save_model
 from korbert.tasks.examples import Batches
-from korbert.tasks.metrics.reading import KORQUAD, answer_scores, best_threshold
+from korbert.tasks.files import Answer
+from korbert.tasks.metrics.reading import KORQUAD, AnswerMetrics, answer_scores, best_threshold
 from korbert.tasks.passages import Passage, encode_passages
-from korbert.tasks.questions import Answer, AnswerMetrics
 from korbert.tasks.reading import Found, Reader
 from korbert.tasks.reading_settings import ReadingSettings
 from korbert.tasks.windows import WindowExamples, cut_windows, reading_loss
