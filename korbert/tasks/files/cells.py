@@ -31,6 +31,7 @@ __all__ = [
     "is_flag",
     "label",
     "labels",
+    "name",
     "placed",
     "score",
     "slots",
@@ -81,9 +82,9 @@ class Answer(NamedTuple):
 
 def text(cell: Any) -> str:
     """The text, unchanged. A whole number becomes its digits, as in CSV."""
-    if type(cell) is int:
-        return str(cell)
     if not isinstance(cell, str):
+        if type(cell) is int:
+            return str(cell)
         kind = "missing" if cell is None else _NAMES.get(type(cell), f"of type {type(cell).__name__}")
         raise ValueError(f"is {kind}, not a text")
     if "\0" in cell:
@@ -103,12 +104,12 @@ def label(cell: Any) -> str:
     A list of one label, as doccano writes it, is that label.
     """
     given = _value_in(cell)
-    if given == {} or not isinstance(given, list | dict):
-        return unicodedata.normalize("NFC", _spelled(cell))
+    if given is None or given == {} or not isinstance(given, list | dict):
+        return name(cell)
     given = given if isinstance(given, list) else [given]
     if any(isinstance(part, list) for part in given):
         raise ValueError("is a list of lists, not a label")
-    names = [label(name) for part in given for name in _chosen(part)]
+    names = [label(one) for part in given for one in _chosen(part)]
     if not names:
         raise ValueError("is a list without a label")
     if len(names) > 1:
@@ -116,12 +117,15 @@ def label(cell: Any) -> str:
     return names[0]
 
 
+def name(cell: Any) -> str:
+    """A text, number or truth value as in CSV, stripped, in NFC."""
+    return unicodedata.normalize("NFC", _spelled(cell))
+
+
 def _spelled(cell: Any) -> str:
-    if isinstance(cell, bool):
-        return str(cell)
     if isinstance(cell, float):
         return str(int(cell)) if cell.is_integer() else repr(cell)  # pandas turns 1 into 1.0 in a column with gaps
-    return text(cell).strip()
+    return str(cell) if isinstance(cell, bool) else text(cell).strip()
 
 
 def labels(cell: Any) -> list[str]:
@@ -134,7 +138,7 @@ def labels(cell: Any) -> list[str]:
         given = [part for part in cell.split("|" if "|" in cell else ",") if part.strip()]
     if not isinstance(given, list):
         given = [given]
-    return [label(name) for part in given for name in _chosen(part)]
+    return [label(one) for part in given for one in _chosen(part)]
 
 
 def _chosen(part: Any) -> list[Any]:
@@ -163,7 +167,7 @@ def flagged(names: Iterable[str], flags: Sequence[Any]) -> list[str]:
     for flag in flags:
         if not is_flag(flag):
             raise ValueError(f"has {_shown(flag)} where 0 or 1 says whether the label holds")
-    return [unicodedata.normalize("NFC", name.strip()) for name, flag in zip(names, flags, strict=True) if _flag(flag)]
+    return [name(one) for one, flag in zip(names, flags, strict=True) if _flag(flag)]
 
 
 def distinct_labels(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
