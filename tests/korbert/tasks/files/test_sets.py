@@ -68,29 +68,6 @@ def test_nsmc_as_pandas_reads_it(korbert_data: Path) -> None:
     assert _said_drops(found) == ({"no_text": sum(not text.strip() for text in texts)})
 
 
-@pytest.mark.parametrize(
-    ("name", "roles", "columns", "value"),
-    [
-        ("klue/klue-nli-v1.1_dev.json", [TEXT, PAIR, LABEL, ID], {}, lambda item: item["gold_label"]),
-        (
-            "klue/klue-sts-v1.1_dev.json",
-            [TEXT, PAIR, SCORE, ID],
-            {"score": "labels.label"},
-            lambda item: item["labels"]["label"],
-        ),
-    ],
-)
-def test_json_of_klue(korbert_data: Path, name, roles, columns, value) -> None:
-    path = korbert_data / "tasks" / name
-    rows = read_rows(path, roles, columns=columns)
-    items = json.loads(path.read_text(encoding="utf-8"))
-    assert not rows.dropped
-    assert [row["id"] for row in rows] == [item["guid"] for item in items]
-    assert [row[roles[2].name] for row in rows] == [value(item) for item in items]
-    opened = path.read_text(encoding="utf-8").split("\n")
-    assert all("{" in opened[place.number - 1] for place in rows.places)
-
-
 @pytest.mark.parametrize("name", ["klue-ner-mini_train.tsv", "klue-ner-v1.1_dev.tsv"])
 def test_entities_of_klue(korbert_data: Path, name: str) -> None:
     path = korbert_data / "tasks" / "klue" / name
@@ -103,19 +80,6 @@ def test_entities_of_klue(korbert_data: Path, name: str) -> None:
     marked = [row["text"] for row in read_rows(path, [TEXT], columns={"text": "marked"})]
     begun = [sum(tag.startswith("B-") for tag in row["tags"]) for row in rows]
     assert sum(begun) == sum(text.count(":") for text in marked) - sum(row["text"].count(":") for row in rows)
-
-
-@pytest.mark.parametrize("part", ["dev", "test"])
-def test_words_of_kaist(korbert_data: Path, part: str) -> None:
-    path = korbert_data / "tasks" / "ud_kaist" / f"ko_kaist-ud-{part}.conllu"
-    rows = read_rows(path, [TEXT, TOKENS, TAGS, ID])
-    lines = path.read_text(encoding="utf-8").split("\n")
-    assert not rows.dropped
-    assert not rows.notes
-    assert len(rows) == sum(line.startswith("# sent_id") for line in lines)
-    words = [line.split("\t") for line in lines if "\t" in line]
-    assert [token for row in rows for token in row["tokens"]] == [word[1] for word in words]
-    assert [tag for row in rows for tag in row["tags"]] == [word[3] for word in words]
 
 
 def test_every_file_there_is_opened(korbert_data: Path) -> None:

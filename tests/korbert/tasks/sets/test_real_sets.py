@@ -124,33 +124,7 @@ def test_first_row(loaded: dict[str, KnownParts], name: str) -> None:
     assert loaded[name].train.rows[0] == FIRST[name]
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("hate-speech", '꺄"~~씨아이엑스 훈훈합니다^^'),
-        ("hate-speech", '자연인이 되어 "나는자연인이다"에 출연하게된다'),
-        ("kobest-hellaswag", '이 작업을 위해 어도비 애크러뱃의 "교정" 도구를 사용하는데,'),
-    ],
-)
-def test_quotes_are_those_of_the_text(loaded: dict[str, KnownParts], name: str, text: str) -> None:
-    """The files quote fields and double the quotes inside."""
-    assert any(text in row["text"] for rows in there(loaded[name]) for row in rows)
-    assert not any('""' in row["text"] for rows in there(loaded[name]) for row in rows)
-
-
-@pytest.mark.parametrize("name", ["korsts", "kornli", "kobest-boolq"])
-def test_quotes_open_no_field(loaded: dict[str, KnownParts], name: str) -> None:
-    """Texts whose first character is a quote stand as they are."""
-    first = [row["text"] for rows in there(loaded[name]) for row in rows if row["text"].startswith('"')]
-    assert len(first) > 3
-
-
-def test_scores_of_korsts(loaded: dict[str, KnownParts], korbert_data: Path) -> None:
-    lines = (korbert_data / "tasks" / "korsts" / "sts-test.tsv").read_text(encoding="utf-8").split("\n")[1:]
-    assert [row["score"] for row in loaded["korsts"].test] == [float(line.split("\t")[4]) for line in lines if line]
-
-
-def test_words_of_wic_are_marked(loaded: dict[str, KnownParts]) -> None:
+def test_words_of_wic_are_those_of_the_file(loaded: dict[str, KnownParts]) -> None:
     rows = [row for part in there(loaded["kobest-wic"]) for row in part]
     unmarked = [row["pair"] for row in rows if "[" not in row["text"] or "[" not in row["pair"]]
     assert unmarked == ["불을 때지 않아 방바닥이 냉랭하다."]  # nor in the file
