@@ -74,7 +74,7 @@ class Stage:
     reads: stages whose artifacts it reads. unread: those of them that it does not read under given settings.
     libraries: those whose version affects the bytes. more_libraries: additional ones under given settings.
     trains: whether it trains (on a device) or works part by part (on workers). makes_rows: whether other processes may
-        make its training rows. spreads: whether its model can be sharded over processes.
+        make its training rows.
     optional: only run if the recipe has its section; otherwise an absent section means the defaults.
     patterns: role -> pattern of source files, from its settings. remote: whether those files may be remote.
         found: (settings, data folder) -> role -> further files that it finds itself.
@@ -101,7 +101,6 @@ class Stage:
     more_libraries: Callable[[Any], tuple[str, ...]] = lambda settings: ()
     trains: bool = False
     makes_rows: bool = False
-    spreads: bool = False
     optional: bool = False
     patterns: Callable[[Any], Mapping[str, str]] = lambda settings: {}
     remote: bool = False

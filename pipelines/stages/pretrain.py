@@ -95,7 +95,6 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         evaluate=look,
         description="pretrain",
         row_workers=runtime.rows_by(device.type),
-        sharded=runtime.sharding == "fsdp",
         anomaly=runtime.anomaly,
     )
     if not connected().writes:

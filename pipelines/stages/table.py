@@ -273,7 +273,6 @@ STAGES: dict[str, Stage] = {
             ),
             trains=True,
             makes_rows=True,
-            spreads=True,
             optional=True,
             folders=lambda settings: {
                 role: (folder, model_folder)
