@@ -71,7 +71,7 @@ def test_shipped_recipes_load(name: str) -> None:
         ("large", 1e-4, 10_000, 0.999, 256, 1_000_000, 0.1),
         ("roberta", 6e-4, 24_000, 0.98, 8_192, 500_000, 1),
         ("electra", 5e-4, 10_000, 0.999, 128, 1_000_000, 0),
-        ("albert", 1.76e-3, 3_125, 0.999, 4_096, 125_000, 1),
+        ("albert", 6e-4, 6_000, 0.98, 4_096, 125_000, 1),
     ],
 )
 def test_recipes_of_papers_have_their_settings(

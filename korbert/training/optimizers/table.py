@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from korbert.training.optimizers.adamw import adamw
-from korbert.training.optimizers.lamb import lamb
 from korbert.training.optimizers.muon import matrices_of_layers, muon
 from korbert.training.settings import OptimizerKind, OptimizerSettings, PrecisionName
 
@@ -29,5 +28,4 @@ class Optimizer:
 OPTIMIZERS: Mapping[OptimizerKind, Optimizer] = {
     "adamw": Optimizer(adamw),
     "muon": Optimizer(muon, matrices_of_layers),
-    "lamb": Optimizer(lamb),
 }
