@@ -108,7 +108,7 @@ def show_check(bundle: Path, verdict: "Verdict") -> None:
     questions, took = formatting.count(verdict.questions), formatting.duration(verdict.seconds)
     memory = "unknown" if verdict.memory is None else formatting.megabytes(verdict.memory)
     lines = [
-        f"{questions} questions of {verdict.dataset}, each answered once; no network access, no other files written",
+        f"{questions} questions of {verdict.dataset}, each answered; no network access",
         f"time: {took}, memory: {memory}",
     ]
     if verdict.scores is not None:
