@@ -1,11 +1,10 @@
 """Settings of reading comprehension: windows, answer selection and training."""
 
 from collections.abc import Mapping
-from operator import not_
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from korbert.modeling.config import EncoderConfig
 from korbert.tasks.saved import of_config
@@ -62,13 +61,6 @@ class ReadingSettings(WindowSettings, frozen=True, extra="forbid"):
             raise ValueError(f"threshold {self.threshold} is for unanswerable = true: set it, or leave threshold out")
         return self
 
-    @model_serializer(mode="wrap")
-    def _without_what_is_off(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omits `unanswerable` and `threshold` if off, so that older model folders keep their bytes."""
-        fields: dict[str, Any] = written(self)
-        off = () if self.unanswerable else ("unanswerable", "threshold")
-        return {name: value for name, value in fields.items() if name not in off}
-
 
 class ReadingOptimizer(OptimizerSettings, frozen=True, extra="forbid"):
     """The optimizer of a reading task."""
@@ -114,7 +106,6 @@ class ReadingTaskSettings(WindowSettings, frozen=True, extra="forbid"):
     frozen_embeddings: bool = Field(
         False,
         description="freeze the piece embeddings alone: the model packs small beside its base (korbert pack)",
-        exclude_if=not_,  # so that records from before this setting keep their digests
     )
     seed: int = Field(0, ge=0, description="random seed of window order, dropout and new weights")
     log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")
@@ -133,13 +124,6 @@ class ReadingTaskSettings(WindowSettings, frozen=True, extra="forbid"):
                 f"{self.encoder.max_position_embeddings}: lower the one or raise the other"
             )
         return self
-
-    @model_serializer(mode="wrap")
-    def _without_what_is_off(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omits the warm-up settings if unused, so that older artifacts keep their digests."""
-        fields: dict[str, Any] = written(self)
-        off = () if self.warm_up else ("warm_up", "warm_up_epochs")
-        return {name: value for name, value in fields.items() if name not in off}
 
     def reading(self) -> ReadingSettings:
         """The settings needed for inference."""

@@ -275,13 +275,6 @@ def test_a_run_killed_behind_its_warm_up_goes_on_to_the_same_bytes(warmed, root)
         assert digests(killed) == digests(output)
 
 
-def test_without_a_warm_up_the_record_is_as_it_was():
-    assert not {"warm_up", "warm_up_epochs"} & SETTINGS.model_dump().keys()
-    assert WARM.model_dump()["warm_up_epochs"] == 20.0
-    assert "warm_up" not in SETTINGS.patterns()
-    assert WARM.patterns() == {"train": SETTINGS.train, "valid": SETTINGS.valid, "warm_up": "made.json"}
-
-
 FEW = SETTINGS.model_copy(update={"epochs": 1.0})
 
 
