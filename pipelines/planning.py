@@ -249,15 +249,15 @@ def _tried(
             took = seconds_of(rows, *((_WARM, _TIMED) if fitting >= _WARM + _TIMED else (1, int(fitting) - 1)))
         tried.append(replace(planned, tried_rows=rows, step_seconds=own + (took - own) * phase.batch_size / rows))
 
-    few, full = (
+    some, full = (
         evaluation_batches(settings.model_copy(update={"heldout_rows": rows}), folder, ids, counts)
         for rows in (min(_EVALUATED, settings.heldout_rows), settings.heldout_rows)
     )
     began = time.perf_counter()
     with autocast(device, settings.precision):
-        evaluate(model, few, counts, loss)
+        evaluate(model, some, counts, loss)
     took = time.perf_counter() - began
-    return tuple(tried), took * sum(batch["pieces"] for batch in full) / sum(batch["pieces"] for batch in few)
+    return tuple(tried), took * sum(batch["pieces"] for batch in full) / sum(batch["pieces"] for batch in some)
 
 
 def _timed(
