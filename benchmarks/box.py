@@ -15,9 +15,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from nsmc_files import read_reviews
+
 import korbert
 from korbert.folders import model_folder
-from korbert.tasks import korquad, nsmc
+from korbert.tasks import korquad
 from korbert.tasks.metrics.reading import answer_scores
 from korbert.tasks.questions import AnswerMetrics
 
@@ -38,7 +40,7 @@ def megabytes(model: str) -> float:
 
 def reviews(data: Path, rows: int) -> list[tuple[str, int]]:
     """(text, label) of evenly spaced rows of the test set."""
-    table = nsmc.read(data / "nsmc" / "ratings_test.txt")
+    table = read_reviews(data / "nsmc" / "ratings_test.txt")
     some = table[:: len(table) // rows][:rows]
     return list(zip(some["text"], some["label"], strict=True))
 

@@ -1,7 +1,7 @@
 """Does it pay to cut a particle off the last piece of an answer? A rule applied to gold spans and predictions.
 
     python benchmarks/reading_cut.py artifacts/small/vocab/tokenizer KorQuAD_v1.0_dev.json
-    python benchmarks/reading_cut.py ... --predictions artifacts/small/korquad/nbest.json
+    python benchmarks/reading_cut.py ... --predictions artifacts/small/korquad/predictions.jsonl
 
 A vocabulary may contain a name with its particle (황비홍이), so that no span of pieces equals the name alone. The rule:
 if the last piece is a noun, a foreign word or an adverb that ends in a particle, and context or question contain the
@@ -10,11 +10,12 @@ and how many answers it fixes and breaks, by the official exact match.
 """
 
 import argparse
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from korbert.tasks.korquad.data import read, read_json
+from korbert.tasks.korquad.data import read
 from korbert.tasks.korquad.metrics import exact_match
 from korbert.tasks.questions import Dataset, Question
 from korbert.tokenization import Pieces, Tokenizer
@@ -45,7 +46,8 @@ def gold(dataset: Dataset) -> Iterator[tuple[Question, Span]]:
 
 
 def predicted(dataset: Dataset, path: Path) -> Iterator[tuple[Question, Span]]:
-    best = {id: answers[0] for id, answers in read_json(path).items()}
+    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    best = {line["id"]: next(iter(line["predictions"].values()))[0] for line in lines}  # of the first model and seed
     return (
         (question, (best[question.id]["start"], best[question.id]["end"]))
         for question in dataset.questions
@@ -57,7 +59,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tokenizer", type=Path)
     parser.add_argument("dataset", type=Path, help="an official file")
-    parser.add_argument("--predictions", type=Path, help="nbest.json of a korquad artifact")
+    parser.add_argument("--predictions", type=Path, help="predictions.jsonl of a korquad artifact")
     options = parser.parse_args()
     tokenizer, dataset = Tokenizer.load(options.tokenizer), read(options.dataset)
     contexts = list(tokenizer.pieces_of_many(dataset.contexts))

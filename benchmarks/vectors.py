@@ -19,12 +19,13 @@ from typing import Any, get_args
 
 import numpy as np
 import torch
+from nsmc_files import read_reviews
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 import korbert
 from korbert.errors import SettingsError
-from korbert.tasks import korquad, nsmc
+from korbert.tasks import korquad
 from korbert.tasks.examples import Examples
 from korbert.tasks.learning import model_inputs
 from korbert.tasks.metrics.ranking import ndcg_at, recall_at, reciprocal_rank
@@ -112,7 +113,7 @@ def layers_and_poolings(model: TextEncoder[Any], data: Path, rows: int, counts: 
     # Without its training file, which was not at hand, KLUE-STS dev is cut in three: together they are all of it.
     whole = chain(dev.train, dev.valid, dev.test)
     korsts_dev, korsts, klue = sts(parts.valid, rows), sts(parts.test, rows), sts(whole, rows)
-    tables = [nsmc.read(data / "nsmc" / f"ratings_{part}.txt")[:rows] for part in ("train", "test")]
+    tables = [read_reviews(data / "nsmc" / f"ratings_{part}.txt")[:rows] for part in ("train", "test")]
     names, tried = map(list, zip(*ways(model, counts), strict=True))
     labels, scores = [own["label"].to_numpy() for own in tables], [pairs[2] for pairs in (korsts_dev, korsts, klue)]
     vectors = [all_ways(model, list(own["text"]), tried) for own in tables]

@@ -25,10 +25,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from nsmc_files import read_reviews
 from schemes import MULTI, PLAIN, SIZE, Scheme, schemes
 
 from corpus.documents import is_heldout
-from korbert.tasks import korquad, nsmc
+from korbert.tasks import korquad
 from korbert.tasks.baselines import fit_labels
 from korbert.tasks.korquad.oracle import oracle
 from korbert.tokenization import Analysis, Analyzer, Pieces
@@ -206,7 +207,7 @@ def main() -> None:
 
     dataset = korquad.read(options.data / "korquad1" / "KorQuAD_v1.0_dev.json")
     contexts = analyzed(list(dataset.contexts), multi)
-    tables = [nsmc.read(options.data / "nsmc" / f"ratings_{part}.txt") for part in ("train", "test")]
+    tables = [read_reviews(options.data / "nsmc" / f"ratings_{part}.txt") for part in ("train", "test")]
     tables[0] = tables[0][: options.reviews]
     labels = tuple(table["label"].to_numpy() for table in tables)
     sentiment = Sentiment(*(analyzed(table["text"].tolist(), multi) for table in tables), labels)

@@ -11,7 +11,6 @@ from typing import Any
 from korbert.errors import ModelError, SettingsError
 from korbert.loading import Loaded
 from korbert.records.inputs import Source
-from korbert.tasks.classification import Classifier
 from korbert.tasks.embedding import Embedder
 from korbert.tasks.files import ROLES
 from korbert.tasks.predicting import Predictor
@@ -49,7 +48,7 @@ def predict_lines(
         roles = [ROLES[name] for name in model.kind.needs]
         keys = {role.name: role.names for role in roles}
         values = {role.name: role.value for role in roles}
-    elif isinstance(model, Classifier | Tagger | Embedder):
+    elif isinstance(model, Tagger | Embedder):
         keys = {"text": TEXT_NAMES}
     else:
         raise ModelError(
@@ -77,10 +76,8 @@ def predict_lines(
             ]
         elif isinstance(model, Tagger):
             predictions = [{"spans": spans} for spans in model.tag([result["text"] for result in good])]
-        elif isinstance(model, Embedder):
-            predictions = [{"vector": vector.tolist()} for vector in model.embed([result["text"] for result in good])]
         else:
-            predictions = list(model.predict([result["text"] for result in good]))
+            predictions = [{"vector": vector.tolist()} for vector in model.embed([result["text"] for result in good])]
         for result, prediction in zip(good, predictions, strict=True):
             result.update(prediction)
         yield results

@@ -1,5 +1,6 @@
 """The models that come with korbert: their size, what they answer, and how well, on real data."""
 
+import csv
 import json
 import os
 import re
@@ -11,12 +12,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import korbert
 from korbert import folders
 from korbert.modeling import load_model
-from korbert.tasks import korquad, nsmc, sets
+from korbert.tasks import korquad, sets
 from korbert.tasks.metrics.tagging import entity_f1
 from korbert.tasks.tagging import write_bio
 from korbert.training import devices
@@ -66,8 +68,9 @@ def test_the_readmes_show_what_the_box_answers(tmp_path: Path) -> None:
 
 
 def test_reviews_of_nsmc(korbert_data: Path) -> None:
-    rows = nsmc.read(korbert_data / "nsmc" / "ratings_test.txt")[::50]
-    found = korbert.load("korbert-mini-nsmc").predict(rows["text"].tolist())
+    path = korbert_data / "nsmc" / "ratings_test.txt"
+    rows = pd.read_csv(path, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False)[::50]
+    found = korbert.load("korbert-mini-nsmc").predict(rows["document"].tolist())
     right = sum(int(one["label"]) == label for one, label in zip(found, rows["label"], strict=True))
     assert len(rows) == 1_000
     assert right == pytest.approx(REVIEWS_RIGHT, abs=3)

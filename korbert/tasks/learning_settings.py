@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
-__all__ = ["WORDS", "How", "LearningSettings", "Numbers", "Way", "training_name"]
+__all__ = ["WORDS", "How", "LearningSettings", "Numbers", "Rates", "Way", "training_name"]
 
 WORDS = ("rate", "batch", "epochs")  # for the fields of Way, in the names of trainings
 
@@ -56,7 +56,8 @@ def _several(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else (value,)
 
 
-_Rate = Annotated[float, Field(gt=0)]
+Rates = Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_several)]
+"""Learning rates; a single one is accepted as a list of one."""
 Numbers = Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_several)]
 """Whole numbers above 0; a single one is accepted as a list of one."""
 _Seed = Annotated[int, Field(ge=0)]
@@ -65,7 +66,7 @@ _Seed = Annotated[int, Field(ge=0)]
 class LearningSettings(BaseModel, frozen=True, extra="forbid"):
     """Hyperparameters of fine-tuning. If keys have several values, every combination is trained."""
 
-    learning_rates: Annotated[tuple[_Rate, ...], BeforeValidator(_several)] = Field(
+    learning_rates: Rates = Field(
         (2e-4,), min_length=1, description="peak learning rates to try, one or a list; selected on validation"
     )
     batch_size: Numbers = Field(

@@ -7,7 +7,16 @@ from typing import NamedTuple
 
 from korbert.errors import CorpusError
 
-__all__ = ["Answer", "AnswerMetrics", "Dataset", "Question", "join", "refuse_repeated_ids", "split_by_article"]
+__all__ = [
+    "Answer",
+    "AnswerMetrics",
+    "Dataset",
+    "Question",
+    "is_held_article",
+    "join",
+    "refuse_repeated_ids",
+    "split_by_article",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +69,17 @@ def refuse_repeated_ids(questions: Sequence[Question], name: str) -> None:
         seen.add(question.id)
 
 
+def is_held_article(title: str) -> bool:
+    """Whether the questions of an article are held out: if the SHA-256 of its title, as a number, is 0 modulo 5."""
+    return int(hashlib.sha256(title.encode("utf-8", "surrogatepass")).hexdigest(), 16) % 5 == 0
+
+
 def split_by_article(dataset: Dataset) -> tuple[Dataset, Dataset]:
-    """(train, valid): an article is in valid if the SHA-256 of its title, read as a number, is 0 modulo 5.
+    """(train, valid), by `is_held_article`.
 
     For use with a single official file. Scores on such a split are not comparable with published ones.
     """
-    held = [
-        int(hashlib.sha256(title.encode("utf-8", "surrogatepass")).hexdigest(), 16) % 5 == 0 for title in dataset.titles
-    ]
+    held = list(map(is_held_article, dataset.titles))
     return _select(dataset, [not h for h in held]), _select(dataset, held)
 
 

@@ -5,8 +5,7 @@
    `run(settings, inputs, output, runtime) -> Counts`. It reads only `inputs` and writes only below `output`, which may
    hold finished work of an interrupted run, and into the folder of encoded texts that the inputs name.
    `output/work/` and `output/checkpoints/` are its scratch folders; the runner removes them at the end.
-   Task stages (nsmc, korquad) are entries of pipelines/tasks.py; those of recipe sections [tasks.NAME] are built by
-   `table.task_stage`.
+   Stages of tasks (nsmc, korquad, and recipe sections [tasks.NAME]) are built by `table.task_stage`.
 3. settings.py: recipe sections that combine settings of several packages. figures.py: lines of the summary table.
 """
 
@@ -35,7 +34,7 @@ class Inputs:
     """What a stage may read.
 
     artifacts: stage name -> that stage's finished artifact. files: the role of a file in the recipe -> its files, in
-    sorted order (a source's name for `clean`, whose files may be remote; "train", "test", "valid", "official" for the
+    sorted order (a source's name for `clean`, whose files may be remote; "train", "test", "valid", "warm_up" for the
     tasks). encoded: cache of task texts as pieces, keyed by texts and tokenizer, and of vectors of frozen encoders;
     None: no cache.
     """

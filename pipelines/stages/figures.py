@@ -6,7 +6,7 @@ from typing import Any
 
 from pipelines.stages import Figures
 
-__all__ = ["analyze", "classification", "clean", "label", "pretrain", "reading", "shard", "task", "vocab"]
+__all__ = ["analyze", "clean", "pretrain", "shard", "task", "vocab"]
 
 Lines = Iterator[tuple[str, str]]
 Counts = Mapping[str, Any]
@@ -50,36 +50,19 @@ def pretrain(folder: Path, counts: Counts) -> Lines:
             yield f"held-out {words} accuracy", f"{scores[f'{name}_accuracy']:.1%} of {count:,}"
 
 
-def classification(title: str, metric: str) -> Figures:
-    """Lines of a classification task: the metric on all test texts, one line per model and seed."""
-
-    def lines(folder: Path, counts: Counts) -> Lines:
-        for row in _json(folder / "scores.json")["rows"]:
-            score = row["test"]["all"]
-            error = f" ± {score['standard_error']:.1%}" if metric == "accuracy" else ""
-            name = _ROWS.get(row["name"], row["name"])
-            yield f"{title} {label(metric)}, {name}", f"{score[metric]:.1%}{error} of {score['count']:,}"
-
-    return lines
-
-
-def reading(title: str) -> Figures:
-    """The line of a reading task: exact match and F1, in percent."""
-
-    def lines(folder: Path, counts: Counts) -> Lines:
-        scores = _json(folder / "scores.json")
-        yield f"{title} EM, F1", f"{scores['exact_match']:.1f}, {scores['f1']:.1f} of {scores['count']:,}"
-
-    return lines
-
-
 def task(title: str) -> Figures:
     """Lines of a section [tasks.NAME], one per model: the mean over seeds, other metrics, and the number of rows.
 
-    The first metric has its deviation over seeds, or for one seed its 95 % interval over rows.
+    The first metric has its deviation over seeds, or for one seed its 95 % interval over rows. Shares are in percent.
     """
 
     def lines(folder: Path, counts: Counts) -> Lines:
+        from pipelines.reports.evaluation import is_share
+        from pipelines.reports.labels import label
+
+        def shown(metric: str, value: float) -> str:
+            return f"{value:.1%}" if is_share(metric) else f"{value:.4f}"
+
         scores = _json(folder / "scores.json")
         first, *others = scores["metrics"]
         is_regression = scores.get("task", {}).get("kind") == "regression"
@@ -88,20 +71,16 @@ def task(title: str) -> Figures:
         rows = [f"{counts[on]:,} {'test' if on == 'test' else 'validation'} rows"] if on in counts else []
         for model in scores["models"]:
             score, seeds = model[first], model["seeds"]
-            shown = "undefined" if score is None else f"{score['mean']:.4f}"
+            figure = "undefined" if score is None else shown(first, score["mean"])
             if score is not None and score["deviation"] is not None:
-                shown += f" ± {score['deviation']:.4f} over {seeds} seeds"
+                figure += f" ± {shown(first, score['deviation'])} over {seeds} seeds"
             elif model.get("examples"):
-                shown += " ({:.4f} to {:.4f})".format(*model["examples"])
-            more = [f"{label(metric)} {model[metric]['mean']:.4f}" for metric in others if model[metric]]
-            yield f"{title} {label(first)}, {names.get(model['name'], model['name'])}", ", ".join([shown, *more, *rows])
+                figure += " ({} to {})".format(*(shown(first, end) for end in model["examples"]))
+            more = [f"{label(metric)} {shown(metric, model[metric]['mean'])}" for metric in others if model[metric]]
+            name = names.get(model["name"], model["name"])
+            yield f"{title} {label(first)}, {name}", ", ".join([figure, *more, *rows])
 
     return lines
-
-
-def label(metric: str) -> str:
-    """The usual name of a metric."""
-    return {"macro_f1": "macro F1", "mae": "MAE"}.get(metric, metric)
 
 
 def _json(path: Path) -> dict[str, Any]:

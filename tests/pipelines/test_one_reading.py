@@ -17,8 +17,8 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from korbert.tasks.classification import Classifier
 from korbert.tasks.files import ROLES, read_rows
+from korbert.tasks.tagging import Tagger
 from pipelines.commands.vector_options import Failed
 from pipelines.commands.vectors import _pairs
 from pipelines.embedding import text_records
@@ -29,14 +29,14 @@ ENCODINGS = ["utf-8", "utf-8-sig", "cp949", "utf-16"]
 TEXT = st.text("가나한글 a1,;\"'#[]{}:\\\t\n", min_size=1, max_size=12).filter(str.strip)
 
 
-class _Echo(Classifier):
+class _Echo(Tagger):
     """A model that says nothing."""
 
     def __init__(self) -> None:
         pass
 
-    def predict(self, texts: Any) -> Any:
-        return [{} for _ in texts]
+    def tag(self, texts: Any) -> Any:
+        return [[] for _ in texts]
 
 
 def _delimited(texts: Sequence[str], delimiter: str, quoting: int, end: str) -> str:

@@ -182,9 +182,6 @@ def test_sections_are_asked_for_when_they_are_needed(tmp_path: Path) -> None:
         recipes.load(_write(tmp_path, CLEAN + "[nsmc]\n"))
     with pytest.raises(SettingsError, match=r"clean\.sources: is missing"):
         recipes.load(_write(tmp_path, "[vocab]\nsize = 2000\n"))
-    encoder = "{ hidden_size = 8, num_hidden_layers = 1, num_attention_heads = 1, intermediate_size = 8 }"
-    untrained = f'[korquad]\ninit = "scratch"\nencoder = {encoder}\n'.replace(" }", ", vocab_size = 1 }")
-    assert recipes.load(_write(tmp_path, CLEAN + untrained)).section("pretrain") is None
 
 
 def test_an_encoder_of_transformers_is_recorded_as_it_is_said(tmp_path: Path) -> None:

@@ -91,6 +91,7 @@ ROLES: Mapping[str, Role] = {
         Role("id", ("id", "guid", "sent_id", "idx", "uid", "번호"), cells.label, required=False, unique=True),
         Role("question", ("question", "query", "질문", "질의"), cells.text),
         Role("context", ("context", "passage", "paragraph", "지문", "문맥"), cells.text),
+        Role("title", ("title", "article", "제목")),
         Role("answers", ("answers", "answer", "정답", "답"), cells.answers, empty=lambda: None),
         Role(
             "starts",

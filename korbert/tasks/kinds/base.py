@@ -174,6 +174,10 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         counts = np.ones(len(run), dtype=np.int64)
         return {metric: self.score(metric)(run, counts) for metric in self.metrics}
 
+    def details(self, prepared: Prepared, predictions: Sequence[Prediction]) -> dict[str, Any]:
+        """Explains predictions of scored rows, as JSON: causes of wrong answers, for example; empty by default."""
+        return {}
+
     def task(self) -> dict[str, Any]:
         """The fields saved with the model, as JSON values."""
         return {"kind": self.name, **self.model_dump(mode="json")}

@@ -3,8 +3,6 @@
 1. data.py: reads questions, contexts and gold answers of official files (../questions.py); errors name the place.
 2. oracle.py: the upper bound on scores set by a tokenizer's pieces.
 3. metrics.py: the official scores of predictions.
-
-settings.py holds the defaults of the stage.
 """
 
 from typing import TYPE_CHECKING
@@ -15,13 +13,11 @@ from korbert.tasks.questions import Answer, Dataset, Question, join, split_by_ar
 if TYPE_CHECKING:
     from korbert.tasks.korquad.data import AnswerPart, parse, read, read_json, read_predictions
     from korbert.tasks.korquad.metrics import exact_match, f1, score
-    from korbert.tasks.korquad.settings import KorquadSettings
 
 __all__ = [
     "Answer",
     "AnswerPart",
     "Dataset",
-    "KorquadSettings",
     "Question",
     "exact_match",
     "f1",
@@ -38,7 +34,6 @@ __getattr__ = attach(
     __name__,
     {
         "AnswerPart": "data",
-        "KorquadSettings": "settings",
         "exact_match": "metrics",
         "f1": "metrics",
         "parse": "data",

@@ -1,4 +1,4 @@
-"""Sets that belong to no collection, and two of GLUE by its format. NSMC is read by its own stage."""
+"""Sets that belong to no collection, and two of GLUE by its format."""
 
 from collections.abc import Mapping
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from korbert.records import open_table
-from korbert.tasks import korquad, nsmc
+from korbert.tasks import korquad
 from korbert.tasks.files import ROLES, Rows, read_rows
 
 TEXT, PAIR, LABEL, SCORE = ROLES["text"], ROLES["pair"], ROLES["label"], ROLES["score"]
@@ -56,15 +56,16 @@ def test_tables(korbert_data: Path, name, roles, columns) -> None:
     assert len(rows) == lines
 
 
-def test_nsmc_as_its_own_reader_has_it(korbert_data: Path) -> None:
+def test_nsmc_as_pandas_reads_it(korbert_data: Path) -> None:
     path = korbert_data / "nsmc" / "ratings_test.txt"
     rows = read_rows(path, [replace(TEXT, required=False), LABEL, ID], form="tsv-plain")
-    table = nsmc.read(path)
-    assert [row["text"] or "" for row in rows] == [text if text.strip() else "" for text in table["text"]]
+    table = pd.read_csv(path, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False)
+    texts = table["document"].tolist()
+    assert [row["text"] or "" for row in rows] == [text if text.strip() else "" for text in texts]
     assert [row["label"] for row in rows] == table["label"].astype(str).tolist()
     found = read_rows(path, [TEXT, LABEL])
     assert len(found) + sum(_said_drops(found).values()) == len(table)
-    assert _said_drops(found) == ({"no_text": sum(not text.strip() for text in table["text"])})
+    assert _said_drops(found) == ({"no_text": sum(not text.strip() for text in texts)})
 
 
 @pytest.mark.parametrize(
