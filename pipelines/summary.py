@@ -36,20 +36,24 @@ def show_status(pipeline: Pipeline, statuses: Iterable[Status]) -> None:
 
 
 def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
-    """Prints the main figures of all fresh artifacts, and the paths of pages and predictions.
+    """Prints the headlines of the pages of all fresh artifacts, and the paths of pages and predictions.
 
     only: names of stages; empty: all.
     """
+    from pipelines.reports.modules import page_of
+    from pipelines.reports.record import Artifact, drawing
+
     table = Table(title=escape(f"korbert {pipeline.recipe.name}"), title_justify="left", show_header=False)
-    table.add_column("what")
+    table.add_column("stage")
     table.add_column("figure", overflow="fold")
     states = {status.stage: status.state for status in pipeline.statuses() if not only or status.stage in only}
     for stage in pipeline.stages():
         if states.get(stage.name) == "fresh":
-            artifact = pipeline.artifact(stage.name)
-            record = artifacts.read_record(artifact) or {}
-            for what, figure in stage.figures(artifact, record["counts"]):
-                table.add_row(what, figure)
+            artifact = Artifact.open(pipeline.artifact(stage.name))
+            with drawing(artifact):
+                for line in page_of(stage.name).headlines(artifact):
+                    note = f" ({line.note})" if line.note else ""
+                    table.add_row(stage.name, escape(f"{line.value} {line.label}{note}"))
     out = console()
     out.print(table)
     if stale := [stage for stage, state in states.items() if state == "stale"]:
