@@ -13,10 +13,8 @@ from pipelines.pipeline import Pipeline, Status
 
 if TYPE_CHECKING:
     from korbert.tasks.korquad.oracle import Oracle
-    from pipelines.comparing import Run
-    from pipelines.reports.elements import Table as PageTable
+    from pipelines.reports.compare import Shown
     from pipelines.submission_check import Verdict
-    from pipelines.task_comparing import TaskComparison
 
 _MISSES_SHOWN = 20
 _STYLES = {"fresh": "green", "stale": "red", "partial": "yellow", "absent": "dim", "unused": "dim"}
@@ -123,30 +121,15 @@ def show_check(bundle: Path, verdict: "Verdict") -> None:
         out.print(line, markup=False)
 
 
-def show_comparison(runs: Sequence["Run"]) -> None:
-    """Prints the runs side by side, at equal time and at equal pieces, and why figures are not comparable, if so."""
-    from pipelines.comparing import difference
-    from pipelines.reports.compare import tables
-
-    _print_tables(tables(runs), [difference(runs)])
-
-
-def show_tasks(found: "TaskComparison") -> None:
-    """Prints the scores of all models, their differences, and a sentence on each difference."""
-    from pipelines.reports.compare_tasks import tables
-
-    _print_tables(tables(found), [*(one["sentence"] for one in found.scores["comparisons"]), *found.notes()])
-
-
-def _print_tables(tables: Iterable["PageTable"], said: Iterable[str]) -> None:
-    """Prints tables of the report pages, and sentences below them."""
+def show_comparison(shown: "Shown") -> None:
+    """Prints the tables of a comparison, and its sentences below them."""
     out = console(highlight=False)
-    for one in tables:
+    for one in shown.tables:
         table = Table(title=escape(one.title), title_justify="left")
         for name, align in zip(one.head, one.align, strict=True):
             table.add_column(escape(name), justify="right" if align == "r" else "left", overflow="fold")
         for row in one.rows:
             table.add_row(*(escape(cell) for cell in row))
         out.print(table)
-    for line in filter(None, said):
+    for line in shown.sentences:
         out.print(line, markup=False)
