@@ -247,7 +247,8 @@ def _tried(
         fitting, took = share / (own + rows * a_row), several
         if fitting >= 3:
             took = seconds_of(rows, *((_WARM, _TIMED) if fitting >= _WARM + _TIMED else (1, int(fitting) - 1)))
-        tried.append(replace(planned, tried_rows=rows, step_seconds=own + (took - own) * phase.batch_size / rows))
+        of_rows = max(took - own, 0.01 * took) * phase.batch_size / rows
+        tried.append(replace(planned, tried_rows=rows, step_seconds=own + of_rows))
 
     some, full = (
         evaluation_batches(settings.model_copy(update={"heldout_rows": rows}), folder, ids, counts)
@@ -285,7 +286,7 @@ def _timed(
 
 
 def _timing(pipeline: Pipeline, phases: Sequence[PhasePlan], evaluation: float, hours: float | None) -> Timing:
-    """Extrapolates a trial to the whole run: the time of a step is its pieces over the speed of the trial."""
+    """Extrapolates a trial to the whole run. evaluation: seconds of one."""
     every = pipeline.recipe.section("pretrain").evaluate_every
     steps = [phase.steps for phase in phases]
     training = sum(phase.steps * (phase.step_seconds or 0.0) for phase in phases)

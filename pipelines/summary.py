@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table
 
+from korbert.tasks.sets import listing
 from korbert.terminal import console
 from pipelines import artifacts
 from pipelines.pipeline import Pipeline, Status
+from pipelines.reports import formatting
+from pipelines.submission_check import Verdict, worksheet
 
 if TYPE_CHECKING:
     from korbert.tasks.korquad.oracle import Oracle
     from pipelines.reports.compare import Shown
-    from pipelines.submission_check import Verdict
 
 _MISSES_SHOWN = 20
 _STYLES = {"fresh": "green", "stale": "red", "partial": "yellow", "absent": "dim", "unused": "dim"}
@@ -75,8 +77,6 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
 
 def show_sets() -> None:
     """Prints the known data sets: name, kind, rows, metric with the best published score, where to get them."""
-    from korbert.tasks.sets import listing
-
     out = console(highlight=False, soft_wrap=True)
     for known in listing():
         out.print(f"[bold]{known['name']}[/]  {escape(known['about'])}")
@@ -103,9 +103,6 @@ def show_oracle(found: "Oracle") -> None:
 
 def show_check(bundle: Path, verdict: "Verdict") -> None:
     """Prints time, memory and scores of a submission, the limits of the check, and the commands to submit it."""
-    from pipelines.reports import formatting
-    from pipelines.submission_check import worksheet
-
     out = console(soft_wrap=True, highlight=False)
     questions, took = formatting.count(verdict.questions), formatting.duration(verdict.seconds)
     memory = "unknown" if verdict.memory is None else formatting.megabytes(verdict.memory)

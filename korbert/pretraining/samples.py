@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import nn
 
+from korbert.modeling import PretrainingModel
 from korbert.pretraining.batches import PretrainingRows, Row
 from korbert.pretraining.permutation import permuted
 from korbert.seeds import derived_seed
@@ -18,9 +19,6 @@ from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.pieces import EOJEOL
 from korbert.training.meters import JsonLines
 from korbert.world import world
-
-if TYPE_CHECKING:
-    from korbert.modeling import PretrainingModel
 
 __all__ = ["Sample", "Samples", "choose_samples", "stretches"]
 
