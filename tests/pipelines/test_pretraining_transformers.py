@@ -110,10 +110,9 @@ test = "ratings.txt"
 max_length = 32
 epochs = 1
 learning_rates = [1e-3]
-baseline_c = [1.0]
 [korquad]
 train = "questions.json"
-valid = "questions.json"
+test = "questions.json"
 max_length = 128
 stride = 32
 max_query_pieces = 32
