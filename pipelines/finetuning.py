@@ -41,7 +41,8 @@ from korbert.tasks.learning import Measure, finetune
 from korbert.tasks.learning_settings import Way
 from korbert.tasks.lora import require_peft
 from korbert.tasks.parts import Parts, at_most, cut, split_by_article, usable
-from korbert.tasks.sets import known_set, load
+from korbert.tasks.sets import known_set
+from korbert.tasks.sets.loading import load
 from korbert.tokenization import AnyTokenizer
 from korbert.training import choose_device
 from korbert.world import connected, require_rows
