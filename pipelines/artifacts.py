@@ -193,7 +193,6 @@ def obstacles(plan: Plan, begun: Mapping[str, Any]) -> list[str]:
 
 
 _ABSENT = object()
-_RETIRED = {"settings.optimizer.average": 0.0}  # removed settings -> the default, which had no effect
 
 
 def _compare(here: Any, there: Any, name: str) -> Iterator[tuple[str, Any, Any]]:
@@ -205,7 +204,7 @@ def _compare(here: Any, there: Any, name: str) -> Iterator[tuple[str, Any, Any]]
         for place, (one, other) in enumerate(zip_longest(here, there, fillvalue=_ABSENT)):
             names = [side.get("name") if isinstance(side, dict) else None for side in (one, other)]
             yield from _compare(one, other, f"{name}.{names[0] if names[0] == names[1] and names[0] else place}")
-    elif here != there and not (here is _ABSENT and _RETIRED.get(name, _ABSENT) == there):
+    elif here != there:
         yield name.removeprefix("settings."), here, there
 
 

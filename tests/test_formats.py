@@ -160,8 +160,8 @@ def _where(stage: str, name: str) -> tuple[str, str]:
     *outer, last = name.split("/")
     if outer and outer[-1] in _FOLDERS:
         return f"{outer[-1].capitalize()} folder", last
-    if last.endswith(".whl"):
-        last = "korbert-VERSION-py3-none-any.whl"
+    if outer[:2] == ["submission", "korbert"]:
+        return stage, "korbert/"
     if outer == ["submission"]:
         return stage, last
     joined = _PART.sub("part-*", "/".join([*outer, last]))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import product
-from operator import not_
 from typing import Annotated, Any, NamedTuple, Protocol, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
@@ -93,14 +92,12 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
     frozen_embeddings: bool = Field(
         False,
         description="freeze the piece embeddings alone: the model packs small beside its base (korbert pack)",
-        exclude_if=not_,  # so that records from before this setting keep their digests
     )
     piece_dropout: float = Field(
         0.0,
         ge=0,
         lt=1,
         description="share of the pieces whose embeddings are zeroed in a training step; 0.2 helps with few rows",
-        exclude_if=not_,
     )
     lora: int = Field(
         0,

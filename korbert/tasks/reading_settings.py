@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from korbert.tasks.saved import of_config
 
@@ -58,10 +58,3 @@ class ReadingSettings(WindowSettings, frozen=True, extra="forbid"):
         if self.threshold and not self.unanswerable:
             raise ValueError(f"threshold {self.threshold} is for unanswerable = true: set it, or leave threshold out")
         return self
-
-    @model_serializer(mode="wrap")
-    def _without_what_is_off(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omits `unanswerable` and `threshold` if off, so that older model folders keep their bytes."""
-        fields: dict[str, Any] = written(self)
-        off = () if self.unanswerable else ("unanswerable", "threshold")
-        return {name: value for name, value in fields.items() if name not in off}

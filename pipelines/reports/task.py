@@ -53,14 +53,15 @@ def use(folder: Path) -> Use:
 
 
 def headlines(artifact: Artifact) -> tuple[Headline, ...]:
-    """The first metric of every model, the main one first."""
+    """The first metric of every model, the main one first, with its other metrics."""
     scores = artifact.json("scores.json")
     metric = scores["metrics"][0]
     main, *others = scores["models"]
     on = "" if scores["scored_on"] == "test" else " (validation)"
     number = scores["counts"].get(scores["scored_on"], 0)
     rows = "1 row" if number == 1 else f"{formatting.count(number)} rows"
-    note = "; ".join(filter(None, (interval_words(metric, main), rows)))
+    more = [f"{label(other)} {_mean_text(other, main)}" for other in scores["metrics"][1:] if main[other]]
+    note = "; ".join(filter(None, (interval_words(metric, main), *more, rows)))
     first = Headline(_mean_text(metric, main), f"{label(metric)}{on}, {model_name(main['name'])}", note)
     return first, *(
         Headline(_mean_text(metric, model), model_name(model["name"]), _deviation(metric, model)) for model in others

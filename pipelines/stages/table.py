@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from korbert.folders import model_folder, tokenizer_folder
-from pipelines.stages import Help, Stage, figures, imported
+from pipelines.stages import Help, Stage, imported
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -139,7 +139,6 @@ def task_stage(
         check=_fits_the_encoder(name, unread),
         page=TASK_PAGE,
         result=f"{title} {{}}",
-        figures=figures.task(title),
         products=products,
     )
 
@@ -169,7 +168,6 @@ STAGES: dict[str, Stage] = {
             patterns=lambda settings: dict(settings.patterns),
             remote=True,
             page="pipelines.reports.clean",
-            figures=figures.clean,
             preview="pipelines.previewing:preview_stage",
         ),
         Stage(
@@ -188,7 +186,6 @@ STAGES: dict[str, Stage] = {
             libraries=("kiwipiepy", "kiwipiepy_model", "pyarrow"),
             patterns=lambda settings: {"user_words": settings.user_words} if settings.user_words else {},
             page="pipelines.reports.analyze",
-            figures=figures.analyze,
         ),
         Stage(
             "vocab",
@@ -209,7 +206,6 @@ STAGES: dict[str, Stage] = {
             ),
             inspect="pipelines.stages.vocab:inspect",
             page="pipelines.reports.vocab",
-            figures=figures.vocab,
         ),
         Stage(
             "shard",
@@ -227,7 +223,6 @@ STAGES: dict[str, Stage] = {
             libraries=("sentencepiece", "pyarrow"),
             check=_same_documents_held_out,
             page="pipelines.reports.shard",
-            figures=figures.shard,
         ),
         Stage(
             "pretrain",
@@ -249,7 +244,6 @@ STAGES: dict[str, Stage] = {
             ),
             trains=True,
             makes_rows=True,
-            spreads=True,
             optional=True,
             folders=lambda settings: {
                 role: (folder, model_folder)
@@ -261,7 +255,6 @@ STAGES: dict[str, Stage] = {
             inspect="pipelines.stages.pretrain:inspect",
             page="pipelines.reports.pretrain",
             result="nats, held-out MLM loss",
-            figures=figures.pretrain,
         ),
         task_stage("nsmc", "korbert.tasks.kinds.settings:NsmcSection", title="NSMC", asks="Sentiment of movie reviews"),
         task_stage(

@@ -4,13 +4,11 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from operator import not_
 from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -45,7 +43,7 @@ class Classification(Kind, frozen=True):
     name: ClassVar[str] = "classification"
 
     labels: tuple[str, ...]
-    label_names: Mapping[str, str] = Field({}, exclude_if=not_)
+    label_names: Mapping[str, str] = {}
     several: bool = False
     pair: bool = False
     pooling: Pooling = "mean"

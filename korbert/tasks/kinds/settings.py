@@ -1,7 +1,6 @@
 """Task sections of a recipe, one class per kind: data, training, and settings of the kind. Imports no torch."""
 
 from collections.abc import Mapping
-from operator import not_
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -48,7 +47,6 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
         None,
         ge=2,
         description="maximum training rows, including validation rows, chosen by hash of their text; none: all",
-        exclude_if=not_,  # so that records from before this setting keep their digests
     )
     metrics: tuple[str, ...] = Field(
         (), description="metrics; the first selects epoch and learning rate; []: those of the kind"

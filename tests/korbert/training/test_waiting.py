@@ -66,7 +66,7 @@ def reading(architecture, folder):
 
 @pytest.mark.parametrize("task", [pretraining, classification, reading])
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
-@pytest.mark.parametrize(("precision", "kind"), [("fp32", "adamw"), ("bf16", "muon"), ("fp32", "lamb")])
+@pytest.mark.parametrize(("precision", "kind"), [("fp32", "adamw"), ("bf16", "muon")])
 def test_an_update_waits_for_nothing_on_the_device(tmp_path, monkeypatch, task, architecture, precision, kind):
     model, loss, micro_batches = task(architecture, tmp_path)
     monkeypatch.setitem(OPTIMIZERS, "adamw", Optimizer(plain_adamw))
