@@ -8,7 +8,7 @@ from typing import Any
 
 from korbert.errors import ArtifactError
 from korbert.tasks.files import Row
-from pipelines.artifacts import RECORD, Json, read_json
+from pipelines.artifacts import Json
 
 __all__ = ["PREDICTIONS", "Line", "artifact_of", "is_task", "matched", "read_lines", "read_predictions"]
 
@@ -26,21 +26,7 @@ class Line:
 
 
 def is_task(folder: Path) -> bool:
-    """Whether a folder, or the one above a model/, is a task artifact with a prediction file.
-
-    Raises ArtifactError for artifacts of nsmc and korquad, which have another format.
-    """
-    record = read_json(folder / RECORD) or {}
-    if record.get("stage") == "nsmc":
-        raise ArtifactError(
-            f"{folder}: is an artifact of nsmc, with predictions of one seed in another format: fine-tune on "
-            "the same files with `korbert finetune MODEL --task nsmc`, and compare the results"
-        )
-    if record.get("stage") == "korquad":
-        raise ArtifactError(
-            f"{folder}: is an artifact of korquad, with answers of one seed in another format: "
-            "`korbert score DATASET PREDICTIONS` scores each of them"
-        )
+    """Whether a folder, or the one above a model/, is a task artifact with a prediction file."""
     return (artifact_of(folder) / PREDICTIONS).is_file()
 
 

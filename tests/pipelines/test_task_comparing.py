@@ -333,9 +333,3 @@ def test_what_does_not_compare_is_refused(tmp_path: Path, command: Callable[...,
     code, _, err = command(other, other, "--json")
     assert code == 2
     assert "--model and --json are for artifacts of tasks" in err
-    for stage, do in (("nsmc", "`korbert finetune MODEL --task nsmc`"), ("korquad", "`korbert score DATASET")):
-        (other / "stage.json").write_text(json.dumps({"stage": stage}), encoding="utf-8")
-        code, _, err = command(one, other)
-        assert code == 2
-        assert f"is an artifact of {stage}" in err
-        assert do in err
