@@ -307,16 +307,15 @@ def _given(
     given: dict[str, Rows] = {}
     notes: tuple[str, ...] = ()
     if settings.set:
-        if kind.name not in (known_set(settings.set).kind, "embedding"):
-            raise SettingsError(
-                f"kind {kind.name}: {settings.set} is a set of kind {known_set(settings.set).kind}: leave kind out"
-            )
-        known = load(settings.set, data)
-        given = {"train": known.train, "test": known.test} | ({} if known.valid is None else {"valid": known.valid})
-        notes = known.notes
-        changed: dict[str, Any] = {"metrics": settings.metrics or known.known.metrics}
-        if known.known.uncounted:
-            changed["uncounted"] = known.known.uncounted
+        known = known_set(settings.set)
+        if kind.name not in (known.kind, "embedding"):
+            raise SettingsError(f"kind {kind.name}: {settings.set} is a set of kind {known.kind}: leave kind out")
+        own = load(settings.set, data)
+        given = {"train": own.train, "test": own.test} | ({} if own.valid is None else {"valid": own.valid})
+        notes = own.notes
+        changed: dict[str, Any] = {"metrics": settings.metrics or known.metrics}
+        if known.uncounted:
+            changed["uncounted"] = known.uncounted
         settings = settings.model_copy(update=changed)
     by_article = getattr(settings, "split_by_article", False)
     for name in ("warm_up",) if settings.set else ("train", "valid", "test", "warm_up"):

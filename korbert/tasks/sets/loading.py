@@ -31,17 +31,10 @@ _NOT_COMPARABLE = "not comparable with published scores"
 class KnownParts:
     """The rows of a known set. notes: caveats to report with scores on them."""
 
-    known: KnownSet
     train: Rows
     valid: Rows | None
     test: Rows
     notes: tuple[str, ...]
-
-    def said(self) -> list[str]:
-        """Lines for people: the files read for each part, what was dropped, and the notes."""
-        parts = {"train": self.train, "valid": self.valid, "test": self.test}
-        lines = [f"{part}: {line}" for part, rows in parts.items() if rows is not None for line in rows.said()]
-        return [*lines, *self.notes]
 
 
 @dataclass(frozen=True)
@@ -62,8 +55,7 @@ def load(name: str, data: Path) -> KnownParts:
     """Loads a known set from its files below the folder `data` (see the tables of this package).
 
     Raises SettingsError for an unknown set; CorpusError for missing files, with where to get them, and for files that
-    `read_rows` refuses. Unusable records are counted in `dropped` of their part, or in
-    that of train if the part was split.
+    `read_rows` refuses. Unusable records are counted in `dropped` of their part, or in that of train if it was split.
     """
     known = known_set(name)
     files_at_hand(known, data)
@@ -78,13 +70,13 @@ def load(name: str, data: Path) -> KnownParts:
     if "test" in rows:
         if absent := found.absent("valid"):
             notes.append(f"without {' and '.join(absent)}, choices are made on a share of train")
-        return KnownParts(known, rows["train"], rows.get("valid"), rows["test"], tuple(notes))
+        return KnownParts(rows["train"], rows.get("valid"), rows["test"], tuple(notes))
     dev = " and ".join(found.files.parts["valid"])
     if absent := found.absent("test"):
         notes.append(f"without {' and '.join(absent)}, {dev} is the test set: {_NOT_COMPARABLE}")
     else:
         notes.append(f"no labelled test set is published: {dev} is the test set, choices are made on a share of train")
-    return KnownParts(known, rows["train"], None, rows["valid"], tuple(notes))
+    return KnownParts(rows["train"], None, rows["valid"], tuple(notes))
 
 
 def files_at_hand(known: KnownSet, data: Path) -> dict[Part, tuple[Path, ...]]:
@@ -124,7 +116,7 @@ def _cut(known: KnownSet, found: _Found, rows: Mapping[Part, Rows], notes: Seque
     cut["train"].dropped = dev.dropped
     absent = " and ".join(found.absent("train"))
     note = f"without {absent}, {names} is cut by hash ({sizes}): {_NOT_COMPARABLE}"
-    return KnownParts(known, cut["train"], cut["valid"], cut["test"] if test is None else test, (*notes, note))
+    return KnownParts(cut["train"], cut["valid"], cut["test"] if test is None else test, (*notes, note))
 
 
 def _read(files: Files, paths: Sequence[Path]) -> Rows:

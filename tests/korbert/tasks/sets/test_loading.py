@@ -105,7 +105,7 @@ def test_relations(tmp_path: Path) -> None:
     assert {reason: dropped.count for reason, dropped in parts.train.dropped.items()} == {
         "bad_record": 2,
     }
-    assert "the text has '조지 해리슨' where the object, '해리슨', should be" in " ".join(parts.said())
+    assert "the text has '조지 해리슨' where the object, '해리슨', should be" in " ".join(parts.train.said())
 
 
 def test_questions_without_answers(tmp_path: Path) -> None:
@@ -259,8 +259,9 @@ def test_which_part_stands_for_which(tmp_path: Path, there: str, counts, notes) 
 def test_what_was_dropped_is_said_once(tmp_path: Path) -> None:
     path = write(tmp_path / "sts-dev.tsv", sts(*MANY).replace("5.000\t문장 7\t", "\t문장 7\t"))
     parts = load("korsts", tmp_path)
-    assert [line for line in parts.said() if ": dropped " in line] == [
-        f"train: dropped 1 as no_score: {path}, line 9: 'score' is empty"
+    lines = [line for rows in (parts.train, parts.valid, parts.test) if rows for line in rows.said()]
+    assert [line for line in lines if line.startswith("dropped ")] == [
+        f"dropped 1 as no_score: {path}, line 9: 'score' is empty"
     ]
     assert sum(map(len, filter(None, (parts.train, parts.valid, parts.test)))) == 49
 

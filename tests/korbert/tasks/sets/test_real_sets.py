@@ -202,4 +202,3 @@ def test_what_is_cut(loaded: dict[str, KnownParts], name: str, counts: tuple[int
 
 def test_question_pairs_have_no_dev_set(loaded: dict[str, KnownParts]) -> None:
     assert (loaded["question-pair"].valid, loaded["question-pair"].notes) == (None, ())
-    assert loaded["question-pair"].said()[1].startswith("test: ")
