@@ -36,7 +36,7 @@ from korbert.tasks.examples import Batches
 from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows, refuse_unseen_labels
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.base import Kind, Prepared
-from korbert.tasks.kinds.settings import TaskSection
+from korbert.tasks.kinds.settings import ClassificationSection, TaskSection
 from korbert.tasks.learning import Measure, finetune
 from korbert.tasks.learning_settings import Way
 from korbert.tasks.lora import require_peft
@@ -316,6 +316,8 @@ def _given(
         changed: dict[str, Any] = {"metrics": settings.metrics or known.metrics}
         if known.uncounted:
             changed["uncounted"] = known.uncounted
+        if isinstance(settings, ClassificationSection):
+            changed["label_names"] = settings.label_names or known.files[0].labels
         settings = settings.model_copy(update=changed)
     by_article = getattr(settings, "split_by_article", False)
     for name in ("warm_up",) if settings.set else ("train", "valid", "test", "warm_up"):

@@ -306,6 +306,22 @@ def test_a_known_set_by_name(here: Path, model: str, korbert_data: Path, capsys:
     assert "kobest/COPA/test.tsv" in capsys.readouterr().err
 
 
+def test_a_model_of_a_known_set_knows_the_labels_of_its_files(
+    here: Path, model: str, sample: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = here / "data" / "nsmc"
+    folder.mkdir(parents=True)
+    for part in ("train", "test"):
+        lines = (sample / "nsmc" / f"ratings_{part}.txt").read_text("utf-8").splitlines()[:41]
+        (folder / f"ratings_{part}.txt").write_text("\n".join(lines), encoding="utf-8")
+    assert _run("finetune", model, "--task", "nsmc", "--data", "data", "--output", "out", *QUICK, "--epochs", "1") == 0
+    capsys.readouterr()
+    assert _run("evaluate", "out", "data/nsmc/ratings_test.txt", "--json") == 0
+    evaluated = json.loads(capsys.readouterr().out)["accuracy"]["score"]
+    assert evaluated == json.loads(Path("out/scores.json").read_text())["rows"][0]["scores"]["accuracy"]
+    assert json.loads(Path("out/predictions.jsonl").read_text("utf-8").splitlines()[0])["label"] in ("부정", "긍정")
+
+
 def test_every_layer_is_scored(here: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
     _moods(here / "my.csv")
     command = ["layers", model, "--train", "my.csv", "--text", "후기", "--label", "느낌", "--output", "layers", *QUICK]
