@@ -310,9 +310,10 @@ def _given(
         known = known_set(settings.set)
         if kind.name not in (known.kind, "embedding"):
             raise SettingsError(f"kind {kind.name}: {settings.set} is a set of kind {known.kind}: leave kind out")
-        own = load(settings.set, data)
-        given = {"train": own.train, "test": own.test} | ({} if own.valid is None else {"valid": own.valid})
-        notes = own.notes
+        loaded = load(settings.set, data)
+        given = {"train": loaded.train, "test": loaded.test}
+        given |= {} if loaded.valid is None else {"valid": loaded.valid}
+        notes = loaded.notes
         changed: dict[str, Any] = {"metrics": settings.metrics or known.metrics}
         if known.uncounted:
             changed["uncounted"] = known.uncounted
@@ -342,15 +343,18 @@ def roles_of(kind: Kind | type[Kind], settings: object = None, *, part: str = "t
     """
     settings = kind if settings is None else settings
     names: Mapping[str, str] = getattr(settings, "label_names", None) or {}
-    label = replace(ROLES["labels"], name="label") if getattr(settings, "several", False) else ROLES["label"]
+    labels = replace(ROLES["labels"], name="label") if getattr(settings, "several", False) else None
 
-    def named(cell: Any) -> Any:
-        value = label.value(cell)
-        return [names.get(one, one) for one in value] if isinstance(value, list) else names.get(value, value)
+    def labelled(role: Role) -> Role:
+        def named(cell: Any) -> Any:
+            value = label.value(cell)
+            return [names.get(one, one) for one in value] if isinstance(value, list) else names.get(value, value)
+
+        label = labels or role
+        return replace(label, value=named) if names else label
 
     roles = kind.roles() if part in ("train", "warm_up") else kind.roles_to_score()
-    labelled = replace(label, value=named)
-    return [*(labelled if role.name == "label" else role for role in roles), ROLES["id"]]
+    return [*(labelled(role) if role.name == "label" else role for role in roles), ROLES["id"]]
 
 
 def _named(parts: Parts) -> dict[str, Rows]:
