@@ -23,7 +23,21 @@ __all__ = [
 MIB = 1 << 20
 LONGEST_RECORD = 64 * MIB  # a longer record is dropped unread, however little of it is text
 
-Kind = Literal["auto", "jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia", "korquad"]
+Kind = Literal[
+    "auto",
+    "jsonl",
+    "json",
+    "text",
+    "markdown",
+    "csv",
+    "tsv",
+    "tsv-plain",
+    "tsv-quoted",
+    "parquet",
+    "arrow",
+    "wikipedia",
+    "korquad",
+]
 Encoding = Literal["auto", "utf-8", "cp949", "euc-kr", "utf-16"]
 _LARGEST = 1 << 31
 _NAME = r"^[a-z0-9][a-z0-9_-]*$"

@@ -1,38 +1,36 @@
 """Cuts files into chunks of whole records. Text is cut as UTF-8, whatever the encoding of the file."""
 
-import json
+import codecs
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from io import BufferedReader
+from itertools import chain
+from typing import Any, cast
 
-from corpus.readers import delimited, tables, wikipedia
+from corpus.readers import wikipedia
 from corpus.readers.files import check_name
-from corpus.readers.records import SHOWN_BYTES, Chunk, File, Kind, Segment, pass_line
+from corpus.readers.records import SHOWN_BYTES, Cells, Chunk, File, Kind, Segment, needed_columns, too_long
 from corpus.settings import LONGEST_RECORD, SourceSettings
 from korbert.errors import CorpusError
-from korbert.records.encodings import encoding_of, errors_of, utf8
-from korbert.records.forms import is_json
+from korbert.records.encodings import decoded, encoding_of, utf8
+from korbert.records.form import FORMS, Form
+from korbert.records.forms import form_of, is_json, open_table
 from korbert.records.frames import PACKED, open_bytes
-from korbert.records.jsons import read_json
-from korbert.records.table import TextFile, beginning, open_text
+from korbert.records.jsons import cell_of, fault_of
+from korbert.records.lines import batches
+from korbert.records.table import Fault, beginning
 
 __all__ = ["chunks"]
 
-_KINDS: dict[str, Kind] = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
+_OTHERS: dict[str, Kind] = {
     ".txt": "text",
     ".text": "text",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
+    ".md": "markdown",
+    ".markdown": "markdown",
     ".xml": "wikipedia",
 }
 _HEAD_BYTES = 1 << 12  # that tell JSON from JSON lines
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_PASSED_BYTES = 1 << 20  # of a record that is too long, read at a time
+_PASSED_BYTES = 1 << 20  # of a file that is too long, read at a time
 _KORQUAD_RECORDS = 8  # maximum size of a KorQuAD file in maximum records: it is parsed whole, with many contexts
 
 
@@ -61,7 +59,7 @@ def chunks(
             segments, size = [], 0
         for segment in _segments(source, kind, path, name, part_bytes, longest):
             segments.append(segment)
-            size += len(segment.data)
+            size += segment.size
             if size >= part_bytes:
                 yield Chunk(source, kind, tuple(segments), len(files) > 1, longest)
                 segments, size = [], 0
@@ -81,69 +79,84 @@ def _names(files: Sequence[File]) -> list[str]:
 
 
 def _kind(source: SourceSettings, path: File) -> Kind:
-    name = path.with_suffix("") if path.suffix.lower() in PACKED else path
-    kind = source.kind if source.kind != "auto" else _KINDS.get(name.suffix.lower())
-    if kind is None:
-        raise CorpusError(
-            f"{path}: its kind cannot be told from its name: set kind of source {source.name!r} in the recipe"
-        )
-    if kind == "jsonl":  # or JSON, as its first lines tell
+    kind: str = source.kind
+    if kind == "auto":
+        name = path.with_suffix("") if path.suffix.lower() in PACKED else path
+        kind = _OTHERS.get(name.suffix.lower()) or form_of(b"", path.name)
+        if kind not in ("json", "jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia", "markdown"):
+            raise CorpusError(
+                f"{path}: its kind cannot be told from its name: set kind of source {source.name!r} in the recipe"
+            )
+    if kind in ("json", "jsonl"):  # as its first lines tell
         with open_bytes(path) as file:
             *_, lines = beginning(file.read(_HEAD_BYTES))
         kind = "json" if is_json(lines) else "jsonl"
-    return kind
+    return cast(Kind, kind)
 
 
 def _segments(
     source: SourceSettings, kind: Kind, path: File, name: str, part_bytes: int, longest: int
 ) -> Iterator[Segment]:
     """The segments of one file, by its kind, without its byte order mark."""
-    if kind in ("parquet", "arrow"):
-        yield from tables.segments(source, kind, path, name, part_bytes, longest)
+    if kind in FORMS and kind != "jsonl":
+        yield from _table_segments(source, cast(Form, kind), path, name, part_bytes, longest)
         return
     encoding = encoding_of(path) if source.encoding == "auto" else source.encoding
-    if kind == "json":
-        yield from _json_segments(replace(open_text(path), encoding=encoding), name, part_bytes, longest)
-        return
     with open_bytes(path) as packed, utf8(packed, encoding, path) as file:
         if kind == "wikipedia":
             segments = wikipedia.segments(file, path, name, part_bytes, longest)
-        elif kind in ("csv", "tsv"):
-            segments = delimited.segments(source, kind, file, path, name, part_bytes, longest)
         elif kind == "korquad":
             segments = _whole_file(file, name, longest * _KORQUAD_RECORDS)
-        elif kind == "text" and source.documents == "file":
+        elif kind == "markdown" or (kind == "text" and source.documents == "file"):
             segments = _whole_file(file, name, longest)
         else:
             to_blank = kind == "text" and source.documents == "blank"
             segments = _line_segments(file, name, part_bytes, longest, to_blank=to_blank)
         for segment in segments:
-            data = segment.data.removeprefix(_BYTE_ORDER_MARK) if segment.first == 1 else segment.data
-            yield replace(segment, data=data, encoding=encoding)
+            yield replace(segment, encoding=encoding)
 
 
-def _json_segments(text: TextFile, name: str, part_bytes: int, longest: int) -> Iterator[Segment]:
-    """The records of a JSON file, one per line, about `part_bytes` in a segment. CorpusError if it is not JSON."""
-    table = read_json(text)
-    assert table.objects
-    lines: list[bytes] = []
-    first, size = 1, 0
-    for number, (_, value) in enumerate(table.objects(), 1):
-        try:  # an undecodable byte is one again
-            line = json.dumps(value, ensure_ascii=False).encode("utf-8", errors_of(text.encoding))
-        except UnicodeEncodeError:
-            line = json.dumps(value).encode()
-        if lines and (size >= part_bytes or len(line) > longest):
-            yield Segment(name, first, b"\n".join(lines), text.encoding)
-            first, size, lines = number, 0, []
-        if len(line) > longest:
-            yield Segment(name, number, line[:SHOWN_BYTES], text.encoding, record_bytes=len(line))
-            first = number + 1
-        else:
-            lines.append(line)
-            size += len(line)
-    if lines:
-        yield Segment(name, first, b"\n".join(lines), text.encoding)
+def _table_segments(
+    source: SourceSettings, form: Form, path: File, name: str, part_bytes: int, longest: int
+) -> Iterator[Segment]:
+    """Records with id and text, about `part_bytes` in a segment. CorpusError if the file is not in its format."""
+    table = open_table(path, form, encoding=source.encoding, longest=longest)
+    encoding = table.encoding or "utf-8"
+    records: Iterator[tuple[int, Any]]
+    if table.objects is None:
+        wanted = needed_columns(source, table.columns, path)
+        records = table.read(wanted)
+    else:  # the records of a list may share a line, and be of other keys
+        wanted = [*filter(None, (source.id, source.text))]
+        records = (
+            (number, [cell_of(value, key) for key in wanted] if isinstance(value, dict) else value)
+            for number, (_, value) in enumerate(table.objects(), 1)
+        )
+    held: list[Cells] = []
+    size = 0
+    for number, found in records:
+        cells: Sequence[Any] | Fault = found
+        if isinstance(found, list):
+            cells = [decoded(cell, "utf-8") if isinstance(cell, bytes) else cell for cell in found]
+        elif not isinstance(found, Fault):
+            cells = fault_of(found)
+        text = _encoded("\n".join(str(cell) for cell in reversed(cells)))
+        if len(text) > longest:
+            cells = too_long(text, len(text), "utf-8", longest)
+        held.append((number, cells))
+        size += min(len(text), longest) + 1
+        if size >= part_bytes:
+            yield Segment(name, 0, tuple(held), encoding, table_bytes=size)
+            held, size = [], 0
+    if held:
+        yield Segment(name, 0, tuple(held), encoding, table_bytes=size)
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON may hold
+        return text.encode("utf-8", "surrogatepass")
 
 
 def _whole_file(file: BufferedReader, name: str, longest: int) -> Iterator[Segment]:
@@ -154,7 +167,7 @@ def _whole_file(file: BufferedReader, name: str, longest: int) -> Iterator[Segme
         size += len(block)
         if size > longest:
             del blocks[1:]
-    data = b"".join(blocks)
+    data = b"".join(blocks).removeprefix(codecs.BOM_UTF8)
     if size <= longest:
         yield Segment(name, 1, data)
     else:
@@ -164,52 +177,41 @@ def _whole_file(file: BufferedReader, name: str, longest: int) -> Iterator[Segme
 def _line_segments(
     file: BufferedReader, name: str, part_bytes: int, longest: int, *, to_blank: bool
 ) -> Iterator[Segment]:
-    """Whole lines, about `part_bytes` in a segment. to_blank: up to a blank line, so that no document is cut."""
-    first = 1
-    while data := file.read(part_bytes) + file.readline(longest + 1):
-        if to_blank and data.endswith(b"\n"):
-            data += b"".join(_lines_to_blank(file, longest))
-        begin = _last_record(data, to_blank) if len(data) > longest else len(data)
-        if len(data) - begin <= longest:
-            yield Segment(name, first, data)
-            first += data.count(b"\n")
-            continue
-        if begin:
-            yield Segment(name, first, data[:begin])
-            first += data.count(b"\n", 0, begin)
-        size, lines = _pass_over(file, data[begin:], to_blank)
-        yield Segment(name, first, data[begin : begin + SHOWN_BYTES], record_bytes=size)
-        first += lines
+    """Whole lines, more than `part_bytes` in a segment. to_blank: up to a blank line, so that no document is cut."""
+    held: list[bytes] = []
+    size, first, last = 0, 1, 1  # numbers of the first line and of the first line of the record
+    for lines, record, record_bytes in _line_records(file, longest, to_blank=to_blank):
+        is_too_long = record_bytes > longest
+        if held and (is_too_long or size > part_bytes):
+            yield Segment(name, first, b"\n".join(held))
+            held, size, first = [], 0, last
+        if is_too_long:
+            yield Segment(name, last, record[:SHOWN_BYTES], record_bytes=record_bytes)
+            first = last + lines
+        else:
+            held.append(record)
+            size += len(record) + 1
+        last += lines
+    if held:
+        yield Segment(name, first, b"\n".join(held))
 
 
-def _lines_to_blank(file: BufferedReader, longest: int) -> Iterator[bytes]:
-    """The lines up to a blank one, or up to `longest` bytes, where the last line may be cut."""
-    left = longest
-    while left >= 0 and (line := file.readline(left + 1)):
-        yield line
-        left -= len(line)
-        if not line.strip():
-            return
+def _line_records(file: BufferedReader, longest: int, *, to_blank: bool) -> Iterator[tuple[int, bytes, int]]:
+    """(number of lines, content, bytes) of each line; with to_blank, of lines up to a blank one, which is not measured.
 
-
-def _last_record(data: bytes, to_blank: bool) -> int:
-    """Start of the last record: the last line, or the paragraph after the last blank line."""
-    begin = data.rfind(b"\n", 0, -1) + 1
-    while to_blank and begin and data[(before := data.rfind(b"\n", 0, begin - 1) + 1) : begin].strip():
-        begin = before
-    return begin
-
-
-def _pass_over(file: BufferedReader, record: bytes, to_blank: bool) -> tuple[int, int]:
-    """Skips the rest of a record that is too long. Returns its size in bytes and its number of lines."""
-    size, lines = len(record), record.count(b"\n")
-    if not record.endswith(b"\n"):
-        size, lines = size + pass_line(file), lines + 1
-    elif not to_blank or not record[record.rfind(b"\n", 0, -1) + 1 :].strip():
-        return size, lines
-    while to_blank and (line := file.readline(_PASSED_BYTES)):
-        rest = 0 if line.endswith(b"\n") else pass_line(file)
-        size, lines = size + len(line) + rest, lines + 1
-        if not rest and not line.strip():
-            break
-    return size, lines
+    Of more than `longest` bytes, the content is only the beginning.
+    """
+    held: list[bytes] = []
+    lines = size = 0
+    for line in chain.from_iterable(batches(file, longest=longest)):
+        lines += 1
+        is_inside = to_blank and bool(line.data.strip())
+        if size <= longest:
+            held.append(line.data)
+        if is_inside or not to_blank:
+            size += line.size + bool(size)
+        if not is_inside:
+            yield lines, b"\n".join(held), size
+            held, lines, size = [], 0, 0
+    if lines:
+        yield lines, b"\n".join(held), size

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from korbert.errors import CorpusError
-from korbert.records.frames import File, open_file
+from korbert.records.encodings import decoded
+from korbert.records.frames import PACKED, File, open_bytes, open_file
 from korbert.records.jsons import cell_of
 from korbert.records.table import Fault, Records, Table
 
 __all__ = ["dataset_files", "is_saved", "read_arrow", "read_parquet", "splits"]
 
-_BATCH_ROWS = 8_192
+_BATCH_ROWS = 1_024  # held as Python objects: a row may be a book
 _RECORDS = ("state.json", "dataset_dict.json")
 _STREAM_MARK = b"\xff\xff\xff\xff"  # magic bytes of an Arrow stream; files start with ARROW1
 
@@ -78,7 +79,9 @@ def read_arrow(paths: Sequence[File], form: str) -> Table:
             with _opened(path) as file:  # files have indexed batches, streams are iterated
                 numbered = hasattr(file, "num_record_batches")
                 found = map(file.get_batch, range(file.num_record_batches)) if numbered else iter(file)
-                yield from (batch.select(list(columns)) for batch in _each(path, found))
+                for batch in _each(path, found):
+                    for begin in range(0, batch.num_rows, _BATCH_ROWS):
+                        yield batch.select(list(columns)).slice(begin, _BATCH_ROWS)
 
     with _opened(paths[0]) as file:
         schema = file.schema
@@ -89,9 +92,10 @@ def _opened(path: File) -> Any:
     """An open Arrow stream or file. CorpusError if it is neither."""
     import pyarrow as pa
 
-    with open_file(path) as file:
+    with open_bytes(path) as file:
         is_stream = file.read(4) == _STREAM_MARK
-    source = pa.memory_map(str(path)) if isinstance(path, Path) else open_file(path)
+    is_plain = isinstance(path, Path) and path.suffix.lower() not in PACKED
+    source = pa.memory_map(str(path)) if is_plain else open_bytes(path)
     return _checked(path, lambda: pa.ipc.open_stream(source) if is_stream else pa.ipc.open_file(source))
 
 
@@ -159,7 +163,8 @@ def _value(cell: Any) -> Any:
     try:
         return cell.as_py()
     except UnicodeDecodeError as error:
-        return Fault("bad_encoding", f"byte 0x{error.object[error.start]:02x} at byte {error.start} is not UTF-8")
+        what = f"byte 0x{error.object[error.start]:02x} at byte {error.start} is not UTF-8"
+        return Fault("bad_encoding", what, decoded(error.object, "utf-8"))
 
 
 def _class_names(schema: Any) -> Mapping[str, list[str]]:

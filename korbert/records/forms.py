@@ -11,6 +11,7 @@ from korbert.records.delimited import read_delimited
 from korbert.records.encodings import HEAD_BYTES
 from korbert.records.form import FORMS, Form
 from korbert.records.frames import PACKED, File, open_bytes
+from korbert.records.lines import LONGEST
 from korbert.records.table import Fault, Table, TextFile, text_file
 
 __all__ = ["FORMS", "Form", "form_of", "found", "head_of", "is_json", "open_table"]
@@ -47,9 +48,10 @@ _LIST = re.compile(r"\s*\[\s*(?:\{|$)")
 _CONLLU_WIDTH = 10
 
 
-def open_table(path: File, form: Form = "auto") -> Table:
+def open_table(path: File, form: Form = "auto", *, encoding: str = "auto", longest: int = LONGEST) -> Table:
     """Opens a file, or a folder saved by `datasets`, as a table. Reads only its beginning.
 
+    encoding: of text; "auto" detects it. longest: bytes of a line of text that is read.
     Raises CorpusError for a missing file, any other folder, an unknown format, and a file not in its format;
     SettingsError for an unknown `form`.
     """
@@ -69,7 +71,7 @@ def open_table(path: File, form: Form = "auto") -> Table:
         return arrow.read_parquet(path)
     if form == "arrow":
         return arrow.read_arrow([path], "Arrow")
-    text = text_file(path, head)
+    text = text_file(path, head, encoding, longest)
     form = found(form, text.head)
     return _OF_TEXT[_looks_like(text) if form == "auto" else form](text)
 

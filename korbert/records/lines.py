@@ -9,49 +9,53 @@ from korbert.errors import CorpusError
 
 __all__ = ["LONGEST", "TOO_LONG", "Line", "batches", "text_of"]
 
-LONGEST = 1 << 20  # bytes of a line; the rest is skipped
+LONGEST = 1 << 20  # bytes of a line
 TOO_LONG = f"is longer than {LONGEST:,} bytes"
 _BATCH_LINES, _BATCH_BYTES = 8_192, 1 << 20
 _CHUNK = 1 << 16
 
 
 class Line(NamedTuple):
-    """number: from 1. data: without the line end. cut: the line is longer than LONGEST and data is its beginning."""
+    """number: from 1. data: without the line end; only the beginning of a line that is too long. size: in bytes."""
 
     number: int
     data: bytes
-    cut: bool
+    size: int
+
+    @property
+    def cut(self) -> bool:
+        return self.size > len(self.data)
 
 
-def batches(file: IO[bytes], end: bytes = b"\n") -> Iterator[list[Line]]:
-    """All lines, in batches; the first one without a byte-order mark.
+def batches(file: IO[bytes], end: bytes = b"\n", longest: int = LONGEST) -> Iterator[list[Line]]:
+    """All lines, in batches; the first one without a byte-order mark. Of a longer line, the rest is skipped.
 
     From a pipe, a batch is what has arrived, so that a slow writer gets answers.
     """
     batch: list[Line] = []
     size, number = 0, 1
-    held, cut = bytearray(), False
+    held, skipped = bytearray(), 0
     read = getattr(file, "read1", file.read)  # read1 returns the bytes that have arrived, and waits only for the first
     while chunk := read(_CHUNK):
         *whole, rest = chunk.split(end)
         for part in whole:
-            if held or len(part) > LONGEST:
-                cut = cut or len(held) + len(part) > LONGEST
-                part = bytes(held + part[: LONGEST - len(held)])
+            if held or len(part) > longest:
+                skipped += max(0, len(held) + len(part) - longest)
+                part = bytes(held + part[: longest - len(held)])
                 held.clear()
-            batch.append(_line(number, part, cut))
+            batch.append(_line(number, part, skipped))
             size += len(part)
-            number, cut = number + 1, False
+            number, skipped = number + 1, 0
             if len(batch) >= _BATCH_LINES or size >= _BATCH_BYTES:
                 yield batch
                 batch, size = [], 0
-        cut = cut or len(held) + len(rest) > LONGEST
-        held += rest[: LONGEST - len(held)]
+        skipped += max(0, len(held) + len(rest) - longest)
+        held += rest[: longest - len(held)]
         if batch and not _more_is_there(file):
             yield batch
             batch, size = [], 0
     if held:
-        batch.append(_line(number, bytes(held), cut))
+        batch.append(_line(number, bytes(held), skipped))
     if batch:
         yield batch
 
@@ -64,8 +68,9 @@ def _more_is_there(file: IO[bytes]) -> bool:
         return True
 
 
-def _line(number: int, data: bytes, cut: bool) -> Line:
-    return Line(number, data.removeprefix(codecs.BOM_UTF8) if number == 1 else data, cut)
+def _line(number: int, data: bytes, skipped: int) -> Line:
+    data = data.removeprefix(codecs.BOM_UTF8) if number == 1 else data
+    return Line(number, data, len(data) + skipped)
 
 
 def text_of(line: Line, encoding: str = "utf-8") -> str:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import unicodedata
 
 import pytest
 from hypothesis import given
@@ -32,15 +33,10 @@ def test_csv(tmp_path):
 @pytest.mark.parametrize(
     ("line", "reason", "detail"),
     [
-        ("2", "bad_csv", "1 fields where the first line has 2"),
-        ("2,나,다", "bad_csv", "3 fields where the first line has 2"),
-        (
-            '2,"나"다',
-            "bad_csv",
-            "a quoted field does not end or goes on after its quote, or a carriage return stands outside quotes",
-        ),
-        ('2,"나', "bad_csv", "a quoted field does not end"),
-        (",나", "bad_id", "'id' is a text, not a text or a whole number"),
+        ("2", "bad_fields", "1 fields where the first line has 2"),
+        ("2,나,다", "bad_fields", "3 fields where the first line has 2"),
+        ('2,"나"다', "bad_quotes", "a quoted field does not end or goes on after its quote, or a carriage return"),
+        ('2,"나', "bad_quotes", "a quoted field does not end"),
     ],
 )
 def test_only_a_malformed_line_is_lost(tmp_path, line, reason, detail):
@@ -53,18 +49,36 @@ def test_only_a_malformed_line_is_lost(tmp_path, line, reason, detail):
     assert detail in wrong.detail
 
 
+def test_a_row_without_an_id_keeps_its_text(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("id,text\n,나\n", encoding="utf-8")
+    assert [(row.reason, row.text) for row in read(path)] == [("bad_id", "나")]
+
+
 def test_bytes_that_are_no_text(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"id,text\n1,\xea\xb0\x80\n2,\xff\n3,\xea\xb0\x80\n")
     assert [row.reason for row in read(path)] == [None, "bad_encoding", None]
 
 
-def test_a_quote_in_tsv_is_a_character(tmp_path):
+def test_quotes_in_tsv_are_found_out_or_given(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text('id\ttext\tlabel\n1\t"가\t0\r\n2\t나"다\t1\n3\t라\n', encoding="utf-8")
     found = read(path)
     assert [(row.id, row.text) for row in found[:2]] == [("1", '"가'), ("2", '나"다')]
-    assert found[2].reason == "bad_csv"
+    assert found[2].reason == "bad_fields"
+    path.write_text('id\ttext\n1\t"그는 ""네"" 했다"\n', encoding="utf-8")
+    assert [row.text for row in read(path)] == ['그는 "네" 했다']
+    assert [row.text for row in read(path, kind="tsv-plain")] == ['"그는 ""네"" 했다"']
+
+
+def test_a_table_of_excel_and_columns_in_nfd(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(unicodedata.normalize("NFD", "번호;본문") + "\n1;가\n", encoding="utf-8")
+    assert [(row.id, row.text) for row in read(path, id="번호", text="본문")] == [("1", "가")]
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": 1, "' + unicodedata.normalize("NFD", "본문") + '": "가"}\n', encoding="utf-8")
+    assert [(row.id, row.text) for row in read(path, text="본문")] == [(1, "가")]
 
 
 def test_a_document_longer_than_the_module_allows(tmp_path):
@@ -74,12 +88,17 @@ def test_a_document_longer_than_the_module_allows(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("head", "found"), [("id,body", "id, body"), ('"id', "nothing"), ("", "nothing"), ("text", "text")]
+    ("head", "message"),
+    [
+        ("id,body", "a.csv: no column 'text' among id, body: set id and text of 's'"),
+        ('"id', "a.csv, line 1, which names the columns: a quoted field does not end"),
+        ("", "a.csv: no column 'id' among 1, 가: set id and text"),
+    ],
 )
-def test_columns_that_are_absent(tmp_path, head, found):
+def test_columns_that_are_absent(tmp_path, head, message):
     path = tmp_path / "a.csv"
     path.write_text(head + "\n1,가\n", encoding="utf-8")
-    with pytest.raises(CorpusError, match=rf"a.csv: no column '.*' among {found} in its first line: set id and text"):
+    with pytest.raises(CorpusError, match=message):
         read(path)
 
 

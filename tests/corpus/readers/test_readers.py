@@ -142,14 +142,15 @@ def test_parquet_with_bytes_that_are_no_text(tmp_path):
     path = tmp_path / "a.parquet"
     texts = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xff", b"ok"]).buffers())
     pq.write_table(pa.table({"id": ["a", "b"], "text": texts}), path)
-    assert [(row.id, row.reason) for row in read([path])] == [("a", "bad_encoding"), ("b", None)]
+    (bad, good) = read([path])
+    assert (bad.text, bad.reason, bad.undecodable, good.text) == ("\\xff", "bad_encoding", 1, "ok")
 
 
 def test_parquet_with_ids_that_are_no_text(tmp_path):
     path = tmp_path / "a.parquet"
     ids = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xb0\xa1", b"b"]).buffers())
     pq.write_table(pa.table({"id": ids, "text": ["가", "나"]}), path)
-    assert [(row.id, row.reason) for row in read([path])] == [(None, "bad_id"), ("b", None)]
+    assert [(row.id, row.reason) for row in read([path])] == [(None, "bad_encoding"), ("b", None)]
 
 
 def test_files_that_cannot_be_used(tmp_path):
@@ -158,7 +159,7 @@ def test_files_that_cannot_be_used(tmp_path):
     with pytest.raises(CorpusError, match=r"no column 'id' among body: set id and text of 's'"):
         read([path])
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(CorpusError, match=r"a.parquet: not a whole Parquet file .*get it again"):
+    with pytest.raises(CorpusError, match=r"a.parquet: not a whole Parquet or Arrow file .*get it again"):
         read([path])
     with pytest.raises(CorpusError, match=r"a.dat: its kind cannot be told from its name: set kind of source 's'"):
         read([tmp_path / "a.dat"])
