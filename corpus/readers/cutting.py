@@ -12,6 +12,7 @@ from corpus.readers.files import check_name
 from corpus.readers.records import SHOWN_BYTES, Cells, Chunk, File, Kind, Segment, needed_columns, too_long
 from corpus.settings import LONGEST_RECORD, SourceSettings
 from korbert.errors import CorpusError
+from korbert.names import nfc
 from korbert.records.encodings import decoded, encoding_of, utf8
 from korbert.records.form import FORMS, Form
 from korbert.records.forms import form_of, is_json, open_table
@@ -68,14 +69,15 @@ def chunks(
 
 
 def _names(files: Sequence[File]) -> list[str]:
-    """The names of the files in ids and messages: paths below the deepest folder that they share."""
+    """The names of the files in ids and messages: paths below the deepest folder that they share, in NFC."""
     for path in files:
         check_name(path)
     paths = [path.parts for path in files]
     shared = 0
     while len(files) > 1 and len({parts[: shared + 1] for parts in paths}) == 1 and shared < min(map(len, paths)) - 1:
         shared += 1
-    return ["/".join(parts[shared:]) if shared else path.name for path, parts in zip(files, paths, strict=True)]
+    named = ("/".join(parts[shared:]) if shared else path.name for path, parts in zip(files, paths, strict=True))
+    return list(map(nfc, named))
 
 
 def _kind(source: SourceSettings, path: File) -> Kind:

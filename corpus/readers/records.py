@@ -1,13 +1,13 @@
 """The records that readers pass on: segments of files, chunks of segments, and rows."""
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from corpus.settings import LONGEST_RECORD, SourceSettings
 from korbert.errors import CorpusError
+from korbert.names import nfc
 from korbert.records.encodings import UNDECODABLE, beginning_of
 from korbert.records.frames import File
 from korbert.records.table import Fault, type_name
@@ -150,10 +150,10 @@ def too_long_row(fault: Fault, place: str) -> SourceRow:
 
 def needed_columns(source: SourceSettings, present: Sequence[str], path: File) -> list[str]:
     """The columns of id and text, as the file spells them. Raises CorpusError if one is not present."""
-    spelled = {unicodedata.normalize("NFC", column): column for column in present}
+    spelled = {nfc(column): column for column in present}
     columns = []
     for column in filter(None, (source.id, source.text)):
-        if (found := spelled.get(unicodedata.normalize("NFC", column))) is None:
+        if (found := spelled.get(nfc(column))) is None:
             hint = ' (id = "" takes the number of the line)' if column == source.id else ""
             raise CorpusError(
                 f"{path}: no column {column!r} among {', '.join(present)}: set id and text of {source.name!r}{hint}"
