@@ -1,12 +1,8 @@
 """CSV and TSV: quotes, line ends in fields, and malformed lines."""
 
-import csv
-import io
 import unicodedata
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from corpus.readers import chunks, rows
 from corpus.settings import SourceSettings
@@ -81,12 +77,6 @@ def test_a_table_of_excel_and_columns_in_nfd(tmp_path):
     assert [(row.id, row.text) for row in read(path, text="본문")] == [(1, "가")]
 
 
-def test_a_document_longer_than_the_module_allows(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text(f'id,text\n1,"{"가" * 300_000}"\n', encoding="utf-8")
-    assert [len(row.text) for row in read(path)] == [300_000]
-
-
 @pytest.mark.parametrize(
     ("head", "message"),
     [
@@ -100,22 +90,3 @@ def test_columns_that_are_absent(tmp_path, head, message):
     path.write_text(head + "\n1,가\n", encoding="utf-8")
     with pytest.raises(CorpusError, match=message):
         read(path)
-
-
-@given(
-    texts=st.lists(st.text(st.sampled_from('가a,"\n '), min_size=1).filter(str.strip), min_size=1, max_size=12),
-    part_bytes=st.integers(1, 50),
-)
-def test_any_text_comes_back_however_small_the_chunks(tmp_path_factory, texts, part_bytes):
-    path = tmp_path_factory.mktemp("csv") / "a.csv"
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows([("id", "text"), *enumerate(texts)])
-    path.write_text(file.getvalue(), encoding="utf-8", newline="")
-    assert [row.text for row in read(path, part_bytes)] == texts
-
-
-def test_a_quote_in_an_unquoted_field_costs_no_other_record(tmp_path):
-    path = tmp_path / "a.csv"
-    records = ['1,5" 디스크', *(f'{number},"첫 줄\n둘째 줄 {number}"' for number in range(2, 60))]
-    path.write_text("\n".join(["id,text", *records]) + "\n", encoding="utf-8")
-    assert [row.reason for row in read(path, part_bytes=100)] == [None] * 59
