@@ -4,9 +4,10 @@ How a record is read:
 
 1. `files.py` finds the files that a pattern names, local or remote.
 2. `korbert/records/` opens and decompresses a file, detects its encoding and turns it into UTF-8.
-3. `cutting.py` cuts lines and pages (`wikipedia.py`) into chunks of whole records, and reads those of tables (CSV,
-   TSV, JSON, Parquet, Arrow) with `korbert/records/`. This is sequential, cheap, and done by one process.
-4. `parsing.py` parses a chunk into rows, with `wikitext.py` for articles and `markdown.py`. Workers do this.
+3. `cutting.py` cuts the stream into chunks of whole records, with `korbert/records/` and with `wikipedia.py` for dumps.
+   This is sequential, cheap, and done by one process.
+4. `parsing.py` parses a chunk into rows, again with `korbert/records/`, with `wikitext.py` for articles and
+   `markdown.py`. Workers do this.
 
 `records.py` holds the records that pass between them: Segment, Chunk and SourceRow.
 """

@@ -1,7 +1,7 @@
 """Cuts files into chunks of whole records. Text is cut as UTF-8, whatever the encoding of the file."""
 
 import codecs
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from io import BufferedReader
 from itertools import chain
@@ -13,13 +13,15 @@ from corpus.readers.records import SHOWN_BYTES, Cells, Chunk, File, Kind, Segmen
 from corpus.settings import LONGEST_RECORD, SourceSettings
 from korbert.errors import CorpusError
 from korbert.names import nfc
+from korbert.records.arrow import rows_in, stream_of
+from korbert.records.delimited import Delimited
 from korbert.records.encodings import decoded, encoding_of, utf8
 from korbert.records.form import FORMS, Form
 from korbert.records.forms import form_of, is_json, open_table
-from korbert.records.frames import PACKED, open_bytes
+from korbert.records.frames import PACKED, as_file, open_bytes
 from korbert.records.jsons import cell_of, fault_of
-from korbert.records.lines import batches
-from korbert.records.table import Fault, beginning
+from korbert.records.lines import Line, batches, blocks
+from korbert.records.table import Fault, Table, beginning
 
 __all__ = ["chunks"]
 
@@ -100,58 +102,103 @@ def _segments(
     source: SourceSettings, kind: Kind, path: File, name: str, part_bytes: int, longest: int
 ) -> Iterator[Segment]:
     """The segments of one file, by its kind, without its byte order mark."""
-    if kind in FORMS and kind != "jsonl":
-        yield from _table_segments(source, cast(Form, kind), path, name, part_bytes, longest)
+    is_table = kind in FORMS and kind != "jsonl"
+    table = open_table(path, cast(Form, kind), encoding=source.encoding, longest=longest) if is_table else None
+    if table is not None and table.delimited is None:
+        yield from _table_segments(source, table, path, name, part_bytes, longest)
         return
-    encoding = encoding_of(path) if source.encoding == "auto" else source.encoding
+    auto = encoding_of(path) if source.encoding == "auto" else source.encoding
+    encoding = auto if table is None else table.encoding
     with open_bytes(path) as packed, utf8(packed, encoding, path) as file:
-        if kind == "wikipedia":
+        if table is not None and table.delimited is not None:
+            segments = _delimited_segments(source, table.delimited, file, path, name, part_bytes, longest)
+        elif kind == "wikipedia":
             segments = wikipedia.segments(file, path, name, part_bytes, longest)
         elif kind == "korquad":
             segments = _whole_file(file, name, longest * _KORQUAD_RECORDS)
         elif kind == "markdown" or (kind == "text" and source.documents == "file"):
             segments = _whole_file(file, name, longest)
+        elif kind == "text" and source.documents == "blank":
+            segments = _paragraph_segments(file, name, part_bytes, longest)
         else:
-            to_blank = kind == "text" and source.documents == "blank"
-            segments = _line_segments(file, name, part_bytes, longest, to_blank=to_blank)
+            segments = (_segment(name, block) for block in blocks(file, part_bytes, longest))
         for segment in segments:
             yield replace(segment, encoding=encoding)
 
 
+def _segment(name: str, block: Line) -> Segment:
+    if not block.cut:
+        return Segment(name, block.number, block.data)
+    return Segment(name, block.number, block.data[:SHOWN_BYTES], record_bytes=block.size)
+
+
+def _delimited_segments(
+    source: SourceSettings, table: Delimited, file: BufferedReader, path: File, name: str, part_bytes: int, longest: int
+) -> Iterator[Segment]:
+    """Lines below the header. CorpusError if it lacks a column of the source."""
+    columns = tuple(needed_columns(source, table.columns, path))
+    if table.line_end == "\r":
+        as_it_is = file
+        file = as_file(iter(lambda: as_it_is.read(_PASSED_BYTES).replace(b"\r", b"\n"), b""), as_it_is)
+    for block in blocks(file, part_bytes, longest, table.ends_inside):
+        above = max(0, table.header_lines + 1 - block.number)
+        data = block.data.split(b"\n", above)[above:]
+        if data:
+            below = block._replace(
+                number=block.number + above, data=data[0], size=block.size if block.cut else len(data[0])
+            )
+            yield replace(_segment(name, below), columns=columns, delimited=table)
+
+
 def _table_segments(
-    source: SourceSettings, form: Form, path: File, name: str, part_bytes: int, longest: int
+    source: SourceSettings, table: Table, path: File, name: str, part_bytes: int, longest: int
 ) -> Iterator[Segment]:
     """Records with id and text, about `part_bytes` in a segment. CorpusError if the file is not in its format."""
-    table = open_table(path, form, encoding=source.encoding, longest=longest)
-    encoding = table.encoding or "utf-8"
-    records: Iterator[tuple[int, Any]]
-    if table.objects is None:
-        wanted = needed_columns(source, table.columns, path)
-        records = table.read(wanted)
-    else:  # the records of a list may share a line, and be of other keys
-        wanted = [*filter(None, (source.id, source.text))]
+    if table.batches is None:  # JSON: the records of a list may share a line, and be of other keys
+        assert table.objects
+        columns = tuple(filter(None, (source.id, source.text)))
+        values = (value for _, value in table.objects())
         records = (
-            (number, [cell_of(value, key) for key in wanted] if isinstance(value, dict) else value)
-            for number, (_, value) in enumerate(table.objects(), 1)
+            [cell_of(value, key) for key in columns] if isinstance(value, dict) else fault_of(value) for value in values
         )
+        yield from _record_segments(records, name, 1, part_bytes, longest, table.encoding)
+        return
+    columns = tuple(needed_columns(source, table.columns, path))
+    first = 1
+    held: list[Any] = []
+    for batch in table.batches(columns):
+        is_long = batch.nbytes > longest
+        if held and (is_long or sum(one.nbytes for one in held) >= part_bytes):
+            yield Segment(name, first, stream_of(held), columns=columns)
+            first, held = first + sum(one.num_rows for one in held), []
+        if is_long:  # a cell of it may be too long
+            yield from _record_segments(rows_in(batch, columns, {}), name, first, part_bytes, longest, "utf-8")
+            first += batch.num_rows
+        else:
+            held.append(batch)
+    if held:
+        yield Segment(name, first, stream_of(held), columns=columns)
+
+
+def _record_segments(
+    records: Iterable[list[Any] | Fault], name: str, first: int, part_bytes: int, longest: int, encoding: str
+) -> Iterator[Segment]:
+    """records: the cells of id and text, or a fault."""
     held: list[Cells] = []
     size = 0
-    for number, found in records:
-        cells: Sequence[Any] | Fault = found
-        if isinstance(found, list):
-            cells = [decoded(cell, "utf-8") if isinstance(cell, bytes) else cell for cell in found]
-        elif not isinstance(found, Fault):
-            cells = fault_of(found)
+    for cells in records:
+        if not isinstance(cells, Fault):
+            cells = [decoded(cell, "utf-8") if isinstance(cell, bytes) else cell for cell in cells]
         text = _encoded("\n".join(str(cell) for cell in reversed(cells)))
         if len(text) > longest:
             cells = too_long(text, len(text), "utf-8", longest)
-        held.append((number, cells))
+        held.append(cells)
         size += min(len(text), longest) + 1
         if size >= part_bytes:
-            yield Segment(name, 0, tuple(held), encoding, table_bytes=size)
-            held, size = [], 0
+            yield Segment(name, first, tuple(held), encoding, table_bytes=size)
+            first, held, size = first + len(held), [], 0
     if held:
-        yield Segment(name, 0, tuple(held), encoding, table_bytes=size)
+        yield Segment(name, first, tuple(held), encoding, table_bytes=size)
 
 
 def _encoded(text: str) -> bytes:
@@ -176,30 +223,28 @@ def _whole_file(file: BufferedReader, name: str, longest: int) -> Iterator[Segme
         yield Segment(name, 1, data[:SHOWN_BYTES], record_bytes=size)
 
 
-def _line_segments(
-    file: BufferedReader, name: str, part_bytes: int, longest: int, *, to_blank: bool
-) -> Iterator[Segment]:
-    """Whole lines, more than `part_bytes` in a segment. to_blank: up to a blank line, so that no document is cut."""
+def _paragraph_segments(file: BufferedReader, name: str, part_bytes: int, longest: int) -> Iterator[Segment]:
+    """Whole paragraphs with the blank lines behind them, more than `part_bytes` in a segment."""
     held: list[bytes] = []
-    size, first, last = 0, 1, 1  # numbers of the first line and of the first line of the record
-    for lines, record, record_bytes in _line_records(file, longest, to_blank=to_blank):
-        is_too_long = record_bytes > longest
+    size, first, last = 0, 1, 1  # numbers of the first line and of the first line of the paragraph
+    for lines, paragraph, paragraph_bytes in _paragraphs(file, longest):
+        is_too_long = paragraph_bytes > longest
         if held and (is_too_long or size > part_bytes):
             yield Segment(name, first, b"\n".join(held))
             held, size, first = [], 0, last
         if is_too_long:
-            yield Segment(name, last, record[:SHOWN_BYTES], record_bytes=record_bytes)
+            yield Segment(name, last, paragraph[:SHOWN_BYTES], record_bytes=paragraph_bytes)
             first = last + lines
         else:
-            held.append(record)
-            size += len(record) + 1
+            held.append(paragraph)
+            size += len(paragraph) + 1
         last += lines
     if held:
         yield Segment(name, first, b"\n".join(held))
 
 
-def _line_records(file: BufferedReader, longest: int, *, to_blank: bool) -> Iterator[tuple[int, bytes, int]]:
-    """(number of lines, content, bytes) of each line; with to_blank, of lines up to a blank one, which is not measured.
+def _paragraphs(file: BufferedReader, longest: int) -> Iterator[tuple[int, bytes, int]]:
+    """(number of lines, content, bytes) of the lines up to each blank one, which is not measured.
 
     Of more than `longest` bytes, the content is only the beginning.
     """
@@ -207,12 +252,11 @@ def _line_records(file: BufferedReader, longest: int, *, to_blank: bool) -> Iter
     lines = size = 0
     for line in chain.from_iterable(batches(file, longest=longest)):
         lines += 1
-        is_inside = to_blank and bool(line.data.strip())
         if size <= longest:
             held.append(line.data)
-        if is_inside or not to_blank:
+        if line.data.strip():
             size += line.size + bool(size)
-        if not is_inside:
+        else:
             yield lines, b"\n".join(held), size
             held, lines, size = [], 0, 0
     if lines:

@@ -1,7 +1,7 @@
 """Chunks parsed into rows, by the kind of file."""
 
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain, islice
 
 from corpus.readers import wikipedia
 from corpus.readers.records import (
@@ -16,6 +16,7 @@ from corpus.readers.records import (
     undecodable_row,
 )
 from corpus.settings import SourceSettings
+from korbert.records import arrow
 from korbert.records.encodings import decoded
 from korbert.records.jsons import cell_of, fault_of, parsed
 from korbert.records.table import Fault
@@ -49,11 +50,23 @@ def _records(chunk: Chunk) -> Iterator[SourceRow | Callable[[bool], SourceRow]]:
         place = segment.file if is_whole else f"{segment.file} {_UNITS.get(kind, 'line')} "
         data, encoding = segment.data, segment.encoding
         if not isinstance(data, bytes):
-            for cells in data:
-                yield _table_row(cells, place, prefix, encoding, source)
+            for number, cells in enumerate(data, segment.first):
+                yield _table_row(cells, f"{place}{number}", f"{prefix}{number}", encoding, source)
         elif segment.record_bytes:
             fault = too_long(data, segment.record_bytes, encoding, chunk.longest)
             yield too_long_row(fault, place if is_whole else f"{place}{segment.first}")
+        elif segment.delimited is not None:
+            places = [segment.delimited.columns.index(column) for column in segment.columns]
+            lines = (f"{decoded(line, encoding)}\n" for line in data.removesuffix(b"\n").split(b"\n"))
+            for before, raw, fields in segment.delimited.records(lines, chunk.longest):
+                number = segment.first + before
+                cells = fields if isinstance(fields, Fault) else [fields[column] for column in places]
+                yield _table_row(cells, f"{place}{number}", f"{prefix}{number}", encoding, source, raw)
+        elif segment.columns:
+            batches = arrow.batches_of(data)
+            found = chain.from_iterable(arrow.rows_in(batch, segment.columns, {}) for batch in batches)
+            for number, cells in enumerate(found, segment.first):
+                yield _table_row(cells, f"{place}{number}", f"{prefix}{number}", encoding, source)
         elif kind == "wikipedia":
             yield from wikipedia.rows(data, segment, chunk.longest)
         elif kind == "korquad":
@@ -108,19 +121,21 @@ def _korquad_rows(text: str, segment: Segment, source: SourceSettings, prefix: s
         yield checked_row(f"{prefix}{number}", context, f"{segment.file} context {number}", source, raw)
 
 
-def _table_row(record: Cells, place: str, prefix: str, encoding: str, source: SourceSettings) -> SourceRow:
-    number, cells = record
-    place = f"{place}{number}"
+def _table_row(
+    cells: Cells, place: str, number: str, encoding: str, source: SourceSettings, raw: str | None = None
+) -> SourceRow:
+    """raw: of CSV and TSV."""
     if isinstance(cells, Fault):
         if cells.reason == "too_long":
             return too_long_row(cells, place)
-        return undecodable_row(cells.raw, place, encoding) or faulty_row(
-            place, None, cells.raw, cells.reason, cells.what
-        )
-    local, text = cells[0] if source.id else f"{prefix}{number}", cells[-1]
-    if isinstance(text, str) and (undecodable := undecodable_row(text, place, encoding, local)):
-        return undecodable
-    return checked_row(local, text, place, source, "" if text is None else str(text))
+        undecodable = undecodable_row(cells.raw, place, encoding)
+        return undecodable or faulty_row(place, None, cells.raw, cells.reason, cells.what)
+    *id, text = (decoded(cell, "utf-8") if isinstance(cell, bytes) else cell for cell in cells)
+    local = id[0] if source.id else number
+    shown = raw or ("" if text is None else str(text))
+    return undecodable_row(shown, place, encoding, None if raw else local) or checked_row(
+        local, text, place, source, shown
+    )
 
 
 def _text_row(text: str, place: str, encoding: str, local: str) -> SourceRow:

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 from corpus.settings import LONGEST_RECORD, SourceSettings
 from korbert.errors import CorpusError
 from korbert.names import nfc
+from korbert.records.delimited import Delimited
 from korbert.records.encodings import UNDECODABLE, beginning_of
 from korbert.records.frames import File
 from korbert.records.table import Fault, type_name
@@ -42,8 +43,8 @@ Kind = Literal[
     "korquad",
     "markdown",
 ]
-Cells: TypeAlias = tuple[int, Sequence[Any] | Fault]
-"""Number of a record of a table; its id and its text, or its fault."""
+Cells: TypeAlias = Sequence[Any] | Fault
+"""Id and text of a record of a table, or its fault."""
 
 SHOWN_BYTES = 1 << 16  # kept of a record that is too long
 
@@ -52,11 +53,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class Segment:
-    """Whole records of one file: lines or pages in UTF-8, or records of a table.
+    """Whole records of one file: lines or pages in UTF-8, an Arrow stream, or records that have been read.
 
-    first: number of the first line or page, from 1. encoding: of the file; if it is not UTF-8, an undecodable byte is a
-    lone surrogate in `data`. record_bytes: 0, or the size of a single record that is too long, whose beginning is
-    `data`. table_bytes: of the records of a table.
+    first: number of the first line, page or record, from 1. encoding: of the file; if it is not UTF-8, an undecodable
+    byte is a lone surrogate in `data`. record_bytes: 0, or the size of a single record that is too long, whose
+    beginning is `data`. table_bytes: of records that have been read. columns: those of id and text in a table.
     """
 
     file: str
@@ -65,6 +66,8 @@ class Segment:
     encoding: str = "utf-8"
     record_bytes: int = 0
     table_bytes: int = 0
+    columns: tuple[str, ...] = ()
+    delimited: Delimited | None = None
 
     @property
     def size(self) -> int:
@@ -99,7 +102,7 @@ class Chunk:
             if isinstance(segment.data, bytes):
                 yield segment.data
             else:
-                yield from (str(item) for number, cells in segment.data for item in (number, *cells))
+                yield from (str(item) for cells in segment.data for item in cells)
 
 
 @dataclass(frozen=True, slots=True)

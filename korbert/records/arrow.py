@@ -1,7 +1,9 @@
 """Reads Parquet files, Arrow files and folders saved by `datasets`. Class ids of `datasets` become class names."""
 
+import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from korbert.records.frames import PACKED, File, open_bytes, open_file
 from korbert.records.jsons import cell_of
 from korbert.records.table import Fault, Records, Table
 
-__all__ = ["dataset_files", "is_saved", "read_arrow", "read_parquet", "splits"]
+__all__ = ["batches_of", "dataset_files", "is_saved", "read_arrow", "read_parquet", "rows_in", "splits", "stream_of"]
 
 _BATCH_ROWS = 1_024  # held as Python objects: a row may be a book
 _RECORDS = ("state.json", "dataset_dict.json")
@@ -119,22 +121,50 @@ def _checked(path: File, read: Callable[[], Any]) -> Any:
 def _table(form: str, paths: Sequence[File], schema: Any, batches: Callable[[Sequence[str]], Iterator[Any]]) -> Table:
     names = _class_names(schema)
 
-    def read(wanted: Sequence[str]) -> Records:
-        held = {column: column if column in schema.names else column.split(".")[0] for column in wanted}
-        number = 1
-        for batch in batches(tuple(dict.fromkeys(held.values()))):
-            columns = {name: _values(batch.column(name)) for name in batch.schema.names}
-            cells = [[_inner(value, column, held[column]) for value in columns[held[column]]] for column in wanted]
-            for column, values in zip(wanted, cells, strict=True):
-                if column in names:
-                    values[:] = [_named(value, names[column]) for value in values]
-            is_whole = not any(Fault in set(map(type, values)) for values in cells)
-            for row in zip(*cells, strict=True):
-                fault = None if is_whole else next((cell for cell in row if isinstance(cell, Fault)), None)
-                yield number, fault or list(row)
-                number += 1
+    def held(wanted: Sequence[str]) -> Iterator[Any]:
+        return batches(list(dict.fromkeys(_held(column, schema) for column in wanted)))
 
-    return Table(tuple(_nested(schema)), form, "", "record", read)
+    def read(wanted: Sequence[str]) -> Records:
+        return enumerate(chain.from_iterable(rows_in(batch, wanted, names) for batch in held(wanted)), 1)
+
+    return Table(tuple(_nested(schema)), form, "", "record", read, batches=held)
+
+
+def rows_in(batch: Any, wanted: Sequence[str], names: Mapping[str, list[str]]) -> Iterator[list[Any] | Fault]:
+    """The cells or the fault of each row. names: of classes, by column."""
+    columns = {name: _values(batch.column(name)) for name in batch.schema.names}
+    cells = []
+    for column in wanted:
+        held = _held(column, batch.schema)
+        values = [_inner(value, column, held) for value in columns[held]]
+        cells.append([_named(value, names[column]) for value in values] if column in names else values)
+    is_whole = not any(Fault in set(map(type, values)) for values in cells)
+    for row in zip(*cells, strict=True):
+        fault = None if is_whole else next((cell for cell in row if isinstance(cell, Fault)), None)
+        yield fault or list(row)
+
+
+def stream_of(batches: Sequence[Any]) -> bytes:
+    """Batches as an Arrow stream."""
+    import pyarrow as pa
+
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def batches_of(stream: bytes) -> Iterator[Any]:
+    """The batches of an Arrow stream."""
+    import pyarrow as pa
+
+    yield from pa.ipc.open_stream(stream)
+
+
+def _held(column: str, schema: Any) -> str:
+    """The column that holds a column, which may be inside of it."""
+    return column if column in schema.names else column.split(".")[0]
 
 
 def _nested(fields: Any, before: str = "") -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
 
@@ -10,13 +11,45 @@ from korbert.records.csv_records import csv_records
 from korbert.records.lines import LONGEST
 from korbert.records.table import Fault, Records, Table, TextFile
 
-__all__ = ["are_quoted", "read_delimited"]
+__all__ = ["Delimited", "are_quoted", "read_delimited"]
 
 _VOTES = 1_000  # at most this many records with a quote are examined
 _SEPARATOR = re.compile(r"sep=(.)")  # a first line that Excel writes and reads
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_REST = re.compile(rb'(?:[^"]|"")*+"(?!")')  # of a quoted field, with its last quote
 
-_Fields: TypeAlias = Iterator[tuple[int, str, list[str] | Fault]]  # number of the first line, text, fields
+_Fields: TypeAlias = Iterator[tuple[int, str, list[str] | Fault]]  # lines before it, text, fields
+
+
+@dataclass(frozen=True)
+class Delimited:
+    """How a file is delimited. quoted: quotes delimit fields. header_lines: up to the names of the columns.
+
+    line_end: as of a TextFile.
+    """
+
+    delimiter: str
+    quoted: bool
+    columns: tuple[str, ...]
+    header_lines: int
+    line_end: str
+
+    def records(self, lines: Iterable[str | Fault], longest: int) -> _Fields:
+        """Each non-blank record of lines below the header. longest: characters of a field."""
+        width = len(self.columns)
+        for before, text, fields in _fields(lines, self.delimiter, self.quoted, longest):
+            if isinstance(fields, Fault) or len(fields) == width or (len(fields) > width and not any(fields[width:])):
+                yield before, text, fields
+            else:
+                yield before, text, Fault("bad_fields", f"{len(fields)} fields where the first line has {width}", text)
+
+    def ends_inside(self, lines: bytes, inside: bool) -> bool:
+        """Whether lines end inside a quoted field. inside: whether they begin there."""
+        opens = re.compile(b'(?:^|%s)"' % re.escape(self.delimiter.encode()), re.MULTILINE)
+        place = 0  # a quote anywhere else in an unquoted field is a character
+        while self.quoted and (match := (_REST.match if inside else opens.search)(lines, place)) is not None:
+            place, inside = match.end(), not inside
+        return inside
 
 
 def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -> Table:
@@ -34,41 +67,36 @@ def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -
     if quoted is None:
         quoted = are_quoted(text.bounded(), delimiter, text.longest)
 
-    def rows() -> _Fields:
-        return islice(_fields(text, delimiter, quoted), 1 if separator else 0, None)
-
-    number, _, columns = next(rows(), (1, "", Fault("", "holds only blank lines")))
+    rows = islice(_fields(text.bounded(), delimiter, quoted, text.longest), 1 if separator else 0, None)
+    before, header, columns = next(rows, (0, "", Fault("", "holds only blank lines")))
     if isinstance(columns, Fault):
-        raise CorpusError(f"{text.path}, line {number}, which names the columns: {columns.what}: mend it")
-    columns = [column.strip() for column in columns]
-    width = len(columns)
-    named = ("TSV with quoted fields" if quoted else "TSV") if delimiter == "\t" else "CSV"
+        raise CorpusError(f"{text.path}, line {before + 1}, which names the columns: {columns.what}: mend it")
+    names = tuple(column.strip() for column in columns)
+    found = Delimited(delimiter, quoted, names, before + header.count("\n"), text.line_end)
 
     def read(wanted: Sequence[str]) -> Records:
-        places = [columns.index(column) for column in wanted]
-        for number, raw, fields in islice(rows(), 1, None):
-            if isinstance(fields, Fault):
-                yield number, fields
-            elif len(fields) == width or (len(fields) > width and not any(fields[width:])):
-                yield number, [fields[place] for place in places]
-            else:
-                yield number, Fault("bad_fields", f"{len(fields)} fields where the first line has {width}", raw)
+        places = [names.index(column) for column in wanted]
+        lines = islice(text.bounded(), found.header_lines, None)
+        for before, _, fields in found.records(lines, text.longest):
+            number = found.header_lines + before + 1
+            yield number, fields if isinstance(fields, Fault) else [fields[place] for place in places]
 
-    return Table(tuple(columns), named, text.encoding, "line", read)
+    named = ("TSV with quoted fields" if quoted else "TSV") if delimiter == "\t" else "CSV"
+    return Table(names, named, text.encoding, "line", read, delimited=found)
 
 
-def _fields(text: TextFile, delimiter: str, quoted: bool) -> _Fields:
+def _fields(lines: Iterable[str | Fault], delimiter: str, quoted: bool, longest: int) -> _Fields:
     """Each non-blank record."""
-    if not quoted:
-        for number, line in enumerate(text.bounded(), 1):
-            if isinstance(line, Fault):
-                yield number, "", line
-            elif delimiter in line or line.strip():
-                yield number, line, line.rstrip("\r\n").split(delimiter)
+    if quoted:
+        for before, record, fields in csv_records(lines, longest, delimiter):
+            if isinstance(fields, Fault) or len(fields) > 1 or record.strip():
+                yield before, record, fields
         return
-    for before, record, fields in csv_records(text.bounded(), text.longest, delimiter):
-        if isinstance(fields, Fault) or len(fields) > 1 or record.strip():
-            yield before + 1, record, fields
+    for before, line in enumerate(lines):
+        if isinstance(line, Fault):
+            yield before, "", line
+        elif delimiter in line or line.strip():
+            yield before, line, line.rstrip("\r\n").split(delimiter)
 
 
 def are_quoted(lines: Iterable[str | Fault], delimiter: str = "\t", longest: int = LONGEST) -> bool:

@@ -2,17 +2,19 @@
 
 import codecs
 import select
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from io import BufferedReader
 from typing import IO, NamedTuple
 
 from korbert.errors import CorpusError
 
-__all__ = ["LONGEST", "TOO_LONG", "Line", "batches", "text_of"]
+__all__ = ["LONGEST", "TOO_LONG", "Line", "batches", "blocks", "text_of"]
 
 LONGEST = 1 << 20  # bytes of a line
 TOO_LONG = f"is longer than {LONGEST:,} bytes"
 _BATCH_LINES, _BATCH_BYTES = 8_192, 1 << 20
 _CHUNK = 1 << 16
+_MAX_OVERHANG = 1 << 24  # bytes of a record beyond its block; a longer one has a mistaken quote
 
 
 class Line(NamedTuple):
@@ -58,6 +60,39 @@ def batches(file: IO[bytes], end: bytes = b"\n", longest: int = LONGEST) -> Iter
         batch.append(_line(number, bytes(held), skipped))
     if batch:
         yield batch
+
+
+def blocks(
+    file: BufferedReader, size: int, longest: int, ends_inside: Callable[[bytes, bool], bool] | None = None
+) -> Iterator[Line]:
+    """Whole lines, more than `size` bytes at a time, with their ends; a line of more than `longest` bytes alone, cut.
+
+    The number of a block is that of its first line. longest: at least `size`. ends_inside: whether lines end inside a
+    record, given whether they begin there; then more lines are added, of at most _MAX_OVERHANG bytes.
+    """
+    number = 1
+    while piece := file.read(size) + file.readline(longest + 1):
+        pieces, inside, over = [piece], False, 0
+        while ends_inside is not None and (inside := ends_inside(piece, inside)) and over < _MAX_OVERHANG:
+            if not (line := file.readline(longest + 1)):
+                break
+            pieces.append(piece := line)
+            over += len(line)
+        data = b"".join(pieces)
+        data = data.removeprefix(codecs.BOM_UTF8) if number == 1 else data
+        begin = data.rfind(b"\n", 0, -1) + 1  # of the last line, as no other one may be too long
+        rest = len(data) - begin - data.endswith(b"\n")
+        if rest <= longest:
+            yield Line(number, data, len(data))
+            number += data.count(b"\n")
+            continue
+        if begin:
+            yield Line(number, data[:begin], begin)
+            number += data.count(b"\n", 0, begin)
+        while not piece.endswith(b"\n") and (piece := file.readline(_CHUNK)):
+            rest += len(piece) - piece.endswith(b"\n")
+        yield Line(number, data[begin : begin + longest], rest)
+        number += 1
 
 
 def _more_is_there(file: IO[bytes]) -> bool:

@@ -5,17 +5,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import IO, Any, NamedTuple, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from korbert.errors import CorpusError
-from korbert.records.encodings import HEAD_BYTES, beginning_of, decoded, encoding_in, errors_of, utf8
+from korbert.records.encodings import HEAD_BYTES, decoded, encoding_in, errors_of, utf8
 from korbert.records.frames import File, open_bytes
 from korbert.records.lines import LONGEST, batches
+
+if TYPE_CHECKING:
+    from korbert.records.delimited import Delimited
 
 __all__ = ["Fault", "Records", "Table", "TextFile", "beginning", "open_text", "text_file", "type_name"]
 
 _HEAD_LINES = 200
-_SHOWN_BYTES = 1 << 16  # kept of a line that is too long
 _BLOCK_BYTES = 1 << 18
 _BLANK = codecs.BOM_UTF8 + codecs.BOM_UTF16 + b"\0 \t\r\n"
 _NUL_SHARE = 0.2  # of the head of a file: in UTF-16 half of Latin text is NUL, a third of Korean text with markup
@@ -33,7 +35,7 @@ _JSON_NAMES = {
 class Fault(NamedTuple):
     """Why a record is dropped. reason: in snake_case, for counting. what: the details, for messages.
 
-    raw: its text, or the beginning of it, where a reader knows it.
+    raw: its text, where it is no record at all.
     """
 
     reason: str
@@ -51,7 +53,8 @@ class Table:
 
     form: its format, for messages. encoding: of its text, "" if the format fixes it. unit: what record numbers count,
     "line" or "record". read: iterates over records from the start, with the cells of the given columns. objects: the
-    same as JSON values or faults, where each record names its own columns.
+    same as JSON values or faults, where each record names its own columns. delimited: how CSV or TSV is. batches: of
+    Parquet and Arrow, as pyarrow.RecordBatch with the given columns; arrow.rows_in reads them.
     """
 
     columns: tuple[str, ...]
@@ -60,6 +63,8 @@ class Table:
     unit: str
     read: Callable[[Sequence[str]], Records]
     objects: Callable[[], Iterator[tuple[int, Any]]] | None = None
+    delimited: "Delimited | None" = None
+    batches: Callable[[Sequence[str]], Iterator[Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -97,8 +102,7 @@ class TextFile:
         with self.open() as file:
             for line in chain.from_iterable(batches(file, self.line_end.encode(), self.longest)):
                 if line.cut:
-                    raw = beginning_of(line.data[:_SHOWN_BYTES], self.encoding)
-                    yield Fault("too_long", f"is longer than {self.longest:,} bytes", raw)
+                    yield Fault("too_long", f"is longer than {self.longest:,} bytes")
                 else:
                     yield decoded(line.data, self.encoding) + "\n"
 

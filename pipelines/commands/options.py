@@ -75,7 +75,7 @@ class PathType(click.Path):
         super().__init__(path_type=Path)
 
     def convert(self, value: Any, parameter: Any, context: Any) -> Any:
-        return on_disk(super().convert(value, parameter, context))
+        return on_disk(Path(os.fsdecode(super().convert(value, parameter, context))))
 
 
 class PlaceType(PathType):

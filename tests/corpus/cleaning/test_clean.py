@@ -212,7 +212,7 @@ def test_a_source_in_another_encoding_than_its_recipe_says(tmp_path):
     ):
         clean(wrong, {"old": [path]}, tmp_path / "given", workers=1)
     some = settings(sources=[source | {"encoding": "utf-8", "max_undecodable": 1.0}])
-    said = r"old.csv.gz: no document in source 'old': old.csv.gz line 2: byte 0xc7 at character 0 is no UTF-8"
+    said = r"old.csv.gz: no document in source 'old': old.csv.gz line 2: byte 0xc7 at character 2 is no UTF-8"
     with pytest.raises(CorpusError, match=said):
         clean(some, {"old": [path]}, tmp_path / "allowed", workers=1)
 

@@ -33,6 +33,7 @@ def test_csv(tmp_path):
         ("2,나,다", "bad_fields", "3 fields where the first line has 2"),
         ('2,"나"다', "bad_quotes", "a quoted field does not end or goes on after its quote, or a carriage return"),
         ('2,"나', "bad_quotes", "a quoted field does not end"),
+        (",나", "bad_id", "'id' is a text, not a text or a whole number"),
     ],
 )
 def test_only_a_malformed_line_is_lost(tmp_path, line, reason, detail):
@@ -43,12 +44,6 @@ def test_only_a_malformed_line_is_lost(tmp_path, line, reason, detail):
     assert (wrong.reason, wrong.text.rstrip("\n")) == (reason, line)
     assert wrong.detail.startswith("a.csv line 3: ")
     assert detail in wrong.detail
-
-
-def test_a_row_without_an_id_keeps_its_text(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("id,text\n,나\n", encoding="utf-8")
-    assert [(row.reason, row.text) for row in read(path)] == [("bad_id", "나")]
 
 
 def test_bytes_that_are_no_text(tmp_path):
@@ -66,6 +61,20 @@ def test_quotes_in_tsv_are_found_out_or_given(tmp_path):
     path.write_text('id\ttext\n1\t"그는 ""네"" 했다"\n', encoding="utf-8")
     assert [row.text for row in read(path)] == ['그는 "네" 했다']
     assert [row.text for row in read(path, kind="tsv-plain")] == ['"그는 ""네"" 했다"']
+
+
+@pytest.mark.parametrize("part_bytes", [1, 1 << 20])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_above_the_records_in_parts_of_any_size(tmp_path, part_bytes, end):
+    path = tmp_path / "a.csv"
+    path.write_bytes(end.join(["\ufeffsep=;", "", 'id;"te', 'xt"', "", "1;가", '2;"나', ';"', "3;다"]).encode())
+    column = {"\r": "te\nxt"}.get(end, f"te{end}xt")
+    found = read(path, part_bytes, text=column)
+    assert [(row.id, row.text.split(), row.place) for row in found] == [
+        ("1", ["가"], "a.csv line 6"),
+        ("2", ["나", ";"], "a.csv line 7"),
+        ("3", ["다"], "a.csv line 9"),
+    ]
 
 
 def test_a_table_of_excel_and_columns_in_nfd(tmp_path):

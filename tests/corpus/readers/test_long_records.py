@@ -35,7 +35,6 @@ def told(row):
 def _little_is_shown(monkeypatch):
     for module in ("records", "cutting", "wikipedia"):
         monkeypatch.setattr(f"corpus.readers.{module}.SHOWN_BYTES", 100)
-    monkeypatch.setattr("korbert.records.table._SHOWN_BYTES", 100)
     monkeypatch.setattr("korbert.records.lines._CHUNK", 64)
     monkeypatch.setattr("corpus.readers.cutting._PASSED_BYTES", 64)
     monkeypatch.setattr("corpus.readers.wikipedia._READ_BYTES", 64)
@@ -47,8 +46,8 @@ def _little_is_shown(monkeypatch):
         ("a.jsonl", '{{"id": 1, "text": "{good}"}}\n{long}\n{{"id": 2, "text": "{good}"}}\n', {}, "line 2", 4800),
         ("a.txt", "{good}\n{long}\n{good}", {}, "line 2", 4800),
         ("a.txt", "{good}\n\n{good}\n{long}\n{long}\n \n{good}", {"documents": "blank"}, "line 3", 9659),
-        ("a.csv", 'id,text\n1,{good}\n2,"{long}"\n3,{good}\n', {}, "line 3", None),
-        ("a.tsv", "id\ttext\n1\t{good}\n2\t{long}\n3\t{good}\n", {}, "line 3", None),
+        ("a.csv", 'id,text\n1,{good}\n2,"{long}"\n3,{good}\n', {}, "line 3", 4804),
+        ("a.tsv", "id\ttext\n1\t{good}\n2\t{long}\n3\t{good}\n", {}, "line 3", 4802),
         ("a.xml", "<mediawiki>{page1}\n{page2}\n{page3}</mediawiki>", {"kind": "wikipedia"}, "page 2", 4885),
     ],
 )
@@ -58,8 +57,7 @@ def test_the_rows_around_it_are_read(tmp_path, name, content, source, place, siz
     (tmp_path / name).write_text(content.format(good=GOOD, long=LONG, **pages), "utf-8")
     before, bad, after = read(tmp_path / name, part_bytes, **source)
     assert (before.text, before.reason, after.text, after.reason) == (GOOD, None, GOOD, None)
-    what = f"{size:,} bytes, and a record may have 2,048: of its text only the beginning is kept" if size else ""
-    detail = f"{name} {place}: {what or 'is longer than 2,048 bytes'}"
+    detail = f"{name} {place}: {size:,} bytes, and a record may have 2,048: of its text only the beginning is kept"
     assert told(bad) == ("too_long", detail, None)
     assert 97 <= len(bad.text.encode()) <= 100
     assert "가나다" in bad.text or bad.text.startswith(GOOD)

@@ -5,6 +5,7 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,7 +32,7 @@ def test_jsonl(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        '[{"id": "a", "text": "가"}, 3, {"id": "b", "text": "나"}]',
+        '[{"id": "a", "text": "가"}, 3, {"id": "b", "text": "나"}, [1, 2]]',
         '[\n  {\n    "id": "a",\n    "text": "가"\n  },\n  3,\n  {"id": "b", "text": "나"}\n]\n',
         '{\n  "id": "a", "text": "가"\n}\n3\n{"id": "b", "text": "나"}',
         '{\n"data": [{"id": "a", "text": "가"}, 3, {"id": "b", "text": "나"}]}',
@@ -45,6 +46,7 @@ def test_lists_and_pretty_printed_objects_of_json(tmp_path, content, encoding, p
         ("a", "가", "a.json record 1", None),
         (None, "3", "a.json record 2", "bad_json"),
         ("b", "나", "a.json record 3", None),
+        *([(None, "[1, 2]", "a.json record 4", "bad_json")] if "[1" in content else []),
     ]
 
 
@@ -136,6 +138,15 @@ def test_parquet(tmp_path, type_):
     assert [(row.id, row.text, row.reason) for row in found] == [(1, "가", None), (2, "", "bad_text"), (3, "다", None)]
     assert found[1].detail == "a.parquet row 2: 'text' is missing, not a text"
     assert [row.id for row in read([path], id="")] == ["1", "2", "3"]
+
+
+def test_a_compressed_arrow_stream(tmp_path):
+    path = tmp_path / "a.arrow.zst"
+    sink, table = pa.BufferOutputStream(), pa.table({"id": range(3_000), "text": ["가"] * 3_000})
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    path.write_bytes(zstandard.compress(sink.getvalue()))
+    assert [(row.id, row.place) for row in read([path], 1)] == [(n, f"a.arrow.zst row {n + 1}") for n in range(3_000)]
 
 
 def test_parquet_with_bytes_that_are_no_text(tmp_path):
