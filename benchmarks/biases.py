@@ -16,9 +16,9 @@ import statistics
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from nsmc_files import LABELS, read_reviews
+
 import korbert
-from korbert.tasks import nsmc
-from korbert.tasks.classification import Classifier
 from korbert.tasks.filling import Filler
 from korbert.tasks.predicting import Predictor
 
@@ -104,10 +104,10 @@ def wilson(wrong: int, count: int) -> tuple[float, float]:
     return (middle - width) / (1 + z * z / count), (middle + width) / (1 + z * z / count)
 
 
-def reviews(classifier: Classifier | Predictor, test: Path) -> Iterator[str]:
-    table = nsmc.read(test)
+def reviews(classifier: Predictor, test: Path) -> Iterator[str]:
+    table = read_reviews(test)
     texts, labels = table["text"].tolist(), table["label"].tolist()
-    positive = (list(nsmc.LABELS)[1], "1")
+    positive = (LABELS[1], "1")
     predicted = [int(one["label"] in positive) for one in classifier.predict(texts)]
     yield "| topic | reviews | wrong, % | 95 % interval | called positive too often, points |"
     yield "|---|---|---|---|---|"
@@ -132,7 +132,7 @@ def main() -> None:
             parser.error(f"{given.model}: fills no gaps: name a pretrained model")
         lines = masks(model)
     else:
-        if not isinstance(model, Classifier | Predictor) or given.test is None:
+        if not isinstance(model, Predictor) or given.test is None:
             parser.error(f"{given.model} with --test: name a classifier fine-tuned on NSMC, and the test file")
         lines = reviews(model, given.test)
     for line in lines:

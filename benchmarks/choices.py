@@ -82,7 +82,7 @@ def scores(folder: Path, chars: int) -> dict[str, float]:
         for stage in ("shard", "pretrain", "nsmc", "korquad")
     )
     pieces = shard["counts"]["heldout_pieces"]
-    accuracies = [100 * row["test"]["all"]["accuracy"] for row in nsmc["rows"] if row["name"] == "pretrained"]
+    accuracies = [100 * row["scores"]["accuracy"] for row in nsmc["rows"] if row["name"] == "pretrained"]
     return {
         "pieces a character": pieces / chars,
         "steps": pretrain["steps"],
@@ -90,8 +90,8 @@ def scores(folder: Path, chars: int) -> dict[str, float]:
         "bits a character": pretrain["mlm_loss"] / math.log(2) * pieces / chars,
         "nsmc": statistics.mean(accuracies),
         "spread": statistics.stdev(accuracies) if len(accuracies) > 1 else math.nan,
-        "em": korquad["exact_match"],
-        "f1": korquad["f1"],
+        "em": 100 * korquad["rows"][0]["scores"]["exact_match"],
+        "f1": 100 * korquad["rows"][0]["scores"]["f1"],
     }
 
 

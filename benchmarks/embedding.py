@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from nsmc_files import read_reviews
 from sentence_transformers import SentenceTransformer
 from texts import read_texts
 
 import korbert
-from korbert.tasks import nsmc
 
 
 def paragraphs(data: Path) -> Iterator[str]:
@@ -56,7 +56,7 @@ def main() -> None:
     if given.onnx:
         ours["8 bits"] = korbert.load(given.onnx)
     texts = {
-        "reviews": nsmc.read(given.data / "nsmc" / "ratings_test.txt")["text"].tolist()[: given.reviews],
+        "reviews": read_reviews(given.data / "nsmc" / "ratings_test.txt")["text"].tolist()[: given.reviews],
         "paragraphs": list(islice(paragraphs(given.data), given.paragraphs)),
     }
     few = list(chain.from_iterable(some[:50] for some in texts.values()))

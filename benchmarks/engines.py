@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from nsmc_files import read_reviews
 
 import korbert
-from korbert.tasks import nsmc
 from korbert.tasks.examples import Examples
 from korbert.tasks.learning import model_inputs, outputs
 from korbert.tasks.metrics.regression import spearman
-from korbert.tasks.sets import load
+from korbert.tasks.sets.loading import load
 from korbert.vectors.encoder import unit
 from korbert.vectors.pooling import POOLINGS
 
@@ -77,7 +77,7 @@ def main() -> None:
     loaded: list[Any] = [korbert.load(folder, "cpu") for folder in (given.model, *given.exports)]
     models, classifies = [one.model for one in loaded], loaded[0].model.kind == "classification"
     if classifies:
-        table = nsmc.read(given.data / "nsmc" / "ratings_test.txt")[: given.rows]
+        table = read_reviews(given.data / "nsmc" / "ratings_test.txt")[: given.rows]
         texts, labels = list(table["text"]), table["label"].to_numpy()
     else:
         texts, places = sentences(given.data, given.rows)

@@ -66,15 +66,16 @@ def examples(options: argparse.Namespace) -> tuple[ClassificationModel, Examples
 
 def ours(options: argparse.Namespace) -> float:
     """Pieces per second in the updates of `finetune`."""
-    from korbert.tasks.classification import classification_loss
+    from korbert.tasks.kinds.classification import Classification
 
+    loss = Classification(metrics=("accuracy",), max_length=LENGTH, labels=("0", "1")).loss
     model, rows = examples(options)
     device = choose_device(options.device)
     plan = TrainingPlan(1_000_000, OptimizerSettings(learning_rate=1e-4), 0, options.precision)
     batches = Batches(rows, BATCH, seed=0)
     pieces, step = 0, 0
     with learning_seen(model, rows), memory_kept(device):
-        updates = Updates(model.train().to(device), classification_loss, plan, device, World())
+        updates = Updates(model.train().to(device), loss, plan, device, World())
         for step in range(3):
             updates.update(step, batches(step))
         updates.take_pieces()

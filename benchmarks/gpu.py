@@ -4,7 +4,7 @@
     python benchmarks/gpu.py --dry                 the same parts on a processor, tiny, which shows that they run
 
 A part that fails is reported with its error, and the others go on; the exit status is 1 then. Speeds are medians of
-steps after a warm-up. The share of the peak is the arithmetic that `korbert.modeling.arithmetic` counts for a step,
+steps after a warm-up. The share of the peak is the arithmetic that `korbert.modeling.counting` counts for a step,
 over the rate of a product of 8,192 x 8,192 matrices in bf16, measured first.
 """
 
@@ -28,8 +28,8 @@ import torch.nn.functional as F
 from pretraining import IDS, counts_of, encoder, full_rows, updates_of  # the benchmark beside this one
 
 from korbert.modeling import PretrainingModel
-from korbert.modeling.arithmetic import flop_a_piece
 from korbert.modeling.attention import attend
+from korbert.modeling.counting import flop_a_piece
 from korbert.modeling.rows import Rows
 from korbert.pretraining import MaskingSettings, PairSettings, Phase, PretrainingRows, in_phases
 from korbert.pretraining.objectives.vocabulary import Negatives
@@ -130,9 +130,8 @@ def step(options: argparse.Namespace) -> Figures:
             length=options.length,
             label_share=RATE,
             scored=config.vocab_size if head == "full" else NEGATIVES,
-            pieces_a_step=pieces,
         )
-        rate = sum(part.both for part in work.values()) * pieces / seconds
+        rate = sum(work.values()) * pieces / seconds
         figures |= {
             f"{head}_pieces_per_second": round(pieces / seconds),
             f"{head}_tflops": round(rate / 1e12, 2),

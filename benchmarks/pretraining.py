@@ -264,7 +264,7 @@ def by_length(options: argparse.Namespace, folder: Path) -> dict[str, Callable[[
 
 def share_of_products(options: argparse.Namespace) -> None:
     """FLOP/s of the encoder's forward and backward pass, divided by those of a single matrix product."""
-    from korbert.modeling.arithmetic import flop_a_piece
+    from korbert.modeling.counting import flop_a_piece
     from korbert.modeling.rows import Rows
 
     device = choose_device(options.device)
@@ -275,8 +275,8 @@ def share_of_products(options: argparse.Namespace) -> None:
         rows = Rows([options.length] * options.rows, device)
         ids = torch.randint(IDS.first_piece, options.vocabulary, (rows.pieces,), device=device)
         left, right = (torch.randn(2_048, 2_048, dtype=kind, device=device) for _ in range(2))
-        work = flop_a_piece(config, length=options.length, label_share=1, scored=0, pieces_a_step=rows.pieces)
-        operations = rows.pieces * (work["encoder, linear"].both + work["encoder, attention"].both)
+        work = flop_a_piece(config, length=options.length, label_share=1, scored=0)
+        operations = rows.pieces * work["encoder"]
 
         def products(left: torch.Tensor = left, right: torch.Tensor = right) -> float:
             started = time.perf_counter()

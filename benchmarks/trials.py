@@ -206,10 +206,9 @@ class Bench:
         """Seconds of all steps of the recipe, from a trial of `seconds`, or longer if its steps had too few rows."""
         words = ("--root", self.corpus.parent, "--data", self.data, "--seconds", seconds, "--json")
         planned = json.loads(korbert("plan", self.trials.recipe, *words, changes=self.trials.changes(way)))
-        tried = planned["outlook"]["trial"]["phases"]
-        if any(one["rows"] < phase["batch_size"] for one, phase in zip(tried, planned["phases"], strict=True)):
+        if any(phase["tried_rows"] < phase["batch_size"] for phase in planned["phases"]):
             return self._recipe_seconds(way, 2 * seconds)
-        return float(planned["outlook"]["forecast"]["training"])
+        return float(planned["timing"]["training"])
 
     def steps(self, way: str) -> list[int]:
         """Steps of each phase, from the calibration."""

@@ -19,17 +19,18 @@ from typing import Any, get_args
 
 import numpy as np
 import torch
+from nsmc_files import read_reviews
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 import korbert
 from korbert.errors import SettingsError
-from korbert.tasks import korquad, nsmc
+from korbert.tasks import korquad
 from korbert.tasks.examples import Examples
 from korbert.tasks.learning import model_inputs
 from korbert.tasks.metrics.ranking import ndcg_at, recall_at, reciprocal_rank
 from korbert.tasks.metrics.regression import spearman
-from korbert.tasks.sets import load
+from korbert.tasks.sets.loading import load
 from korbert.vectors import POOLINGS, Correction, Index, PieceCounts, TextEncoder
 from korbert.vectors.encoder import unit
 from korbert.vectors.names import CorrectionName
@@ -112,7 +113,7 @@ def layers_and_poolings(model: TextEncoder[Any], data: Path, rows: int, counts: 
     # Without its training file, which was not at hand, KLUE-STS dev is cut in three: together they are all of it.
     whole = chain(dev.train, dev.valid, dev.test)
     korsts_dev, korsts, klue = sts(parts.valid, rows), sts(parts.test, rows), sts(whole, rows)
-    tables = [nsmc.read(data / "nsmc" / f"ratings_{part}.txt")[:rows] for part in ("train", "test")]
+    tables = [read_reviews(data / "nsmc" / f"ratings_{part}.txt")[:rows] for part in ("train", "test")]
     names, tried = map(list, zip(*ways(model, counts), strict=True))
     labels, scores = [own["label"].to_numpy() for own in tables], [pairs[2] for pairs in (korsts_dev, korsts, klue)]
     vectors = [all_ways(model, list(own["text"]), tried) for own in tables]
@@ -147,10 +148,10 @@ def question_pairs(data: Path, rows: int) -> tuple[list[str], list[str], list[in
 
 def paragraphs(data: Path, rows: int) -> tuple[list[str], list[str], list[int]]:
     """Questions of KorQuAD, and all paragraphs."""
-    dataset = korquad.read(data / "korquad1" / "KorQuAD_v1.0_dev.json")
-    step = max(len(dataset.questions) // rows, 1)
-    asked = dataset.questions[::step][:rows]
-    return [one.text for one in asked], list(dataset.contexts), [one.context for one in asked]
+    found = korquad.read(data / "korquad1" / "KorQuAD_v1.0_dev.json").rows
+    asked = found[:: max(len(found) // rows, 1)][:rows]
+    contexts, others = ([row["context"] for row in some] for some in (asked, found))
+    return among([row["question"] for row in asked], contexts, others)
 
 
 def paraphrases(data: Path, rows: int) -> tuple[list[str], list[str], list[int]]:

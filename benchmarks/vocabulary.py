@@ -25,10 +25,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from nsmc_files import read_reviews
 from schemes import MULTI, PLAIN, SIZE, Scheme, schemes
 
 from corpus.documents import is_heldout
-from korbert.tasks import korquad, nsmc
+from korbert.tasks import korquad
 from korbert.tasks.baselines import fit_labels
 from korbert.tasks.korquad.oracle import oracle
 from korbert.tokenization import Analysis, Analyzer, Pieces
@@ -204,9 +205,9 @@ def main() -> None:
             scheme.take(row.text, row.of(scheme))
     print(f"{learned} to learn from, {len(heldout):,} documents held out", flush=True)
 
-    dataset = korquad.read(options.data / "korquad1" / "KorQuAD_v1.0_dev.json")
-    contexts = analyzed(list(dataset.contexts), multi)
-    tables = [nsmc.read(options.data / "nsmc" / f"ratings_{part}.txt") for part in ("train", "test")]
+    questions = korquad.read(options.data / "korquad1" / "KorQuAD_v1.0_dev.json")
+    contexts = analyzed(list(dict.fromkeys(row["context"] for row in questions)), multi)
+    tables = [read_reviews(options.data / "nsmc" / f"ratings_{part}.txt") for part in ("train", "test")]
     tables[0] = tables[0][: options.reviews]
     labels = tuple(table["label"].to_numpy() for table in tables)
     sentiment = Sentiment(*(analyzed(table["text"].tolist(), multi) for table in tables), labels)
@@ -216,7 +217,7 @@ def main() -> None:
         begun = time.perf_counter()
         scheme.learn()
         found = {"seconds": time.perf_counter() - begun} | coverage(scheme, heldout)
-        ceilings = oracle(dataset, _Reader(scheme, contexts))
+        ceilings = oracle(questions, _Reader(scheme, contexts))
         for kind in ("pieces", "characters"):
             found |= {f"{kind} em": ceilings[kind]["exact_match"], f"{kind} f1": ceilings[kind]["f1"]}
         found["nsmc"] = sentiment.accuracy(scheme)

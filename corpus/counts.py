@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +18,8 @@ from corpus.morphemes import Bools, Codes, Ints, Morphemes, morpheme_files, read
 from korbert.durable import sha256_of
 from korbert.errors import CorpusError
 from korbert.tokenization.settings import VocabularySettings, is_form
+from korbert.tokenization.tokenizer import Tokenizer
 from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE, marked
-
-if TYPE_CHECKING:
-    from korbert.tokenization.tokenizer import Tokenizer
 
 __all__ = ["count", "coverage", "form_counts", "frequent_cut_forms", "usage"]
 

@@ -18,14 +18,15 @@ _PASSAGES = "SELECT unnest(list_append(string_split(text, chr(10)), text)) AS te
 
 
 def found_in(
-    texts: Iterable[str], others: Iterable[str], documents: Path, output: Path, threads: int
+    texts: Iterable[str], others: Iterable[str], documents: Path | None, output: Path, threads: int
 ) -> NDArray[np.bool_]:
     """(texts,) bool: whether each text is one of `others`, or a whole document of the corpus, or a whole line of one.
 
-    White space is folded before comparing. documents: folder of Parquet parts with a column `text`, which are streamed.
+    White space is folded before comparing. documents: folder of Parquet parts with a column `text`, which are streamed;
+    None: there is no corpus.
     output: folder to spill into.
     """
-    parts = part_files(documents)
+    parts = part_files(documents) if documents else []
     given = pa.array(texts, pa.string())
     found = np.zeros(len(given), dtype=np.bool_)
     with connect(output, threads, documents=parts) as connection:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from korbert.modeling.storage import read_config
-from korbert.tasks.classification import Classifier
 from korbert.tasks.embedding import Embedder
 from korbert.tasks.filling import Filler
 from korbert.tasks.predicting import Predictor
@@ -17,22 +16,22 @@ from korbert.vectors.encoder import TextEncoder
 
 __all__ = ["Loaded", "load"]
 
-Loaded = Filler | Classifier | Reader | Tagger | Embedder | Predictor | TextEncoder[Any]
+Loaded = Filler | Reader | Tagger | Embedder | Predictor | TextEncoder[Any]
 
 _CLASSES: Mapping[str, type[TextEncoder[Any]]] = {
     "reading": Reader,
     "tagging": Tagger,
     "embedding": Embedder,
-    "classification": Classifier,
+    "classification": Predictor,
     "encoder": TextEncoder,
     "detection": TextEncoder,
 }
 
 
 def load(folder: str | Path, device: str = "auto", precision: PrecisionName = "fp32") -> Loaded:
-    """The model in a folder: a Filler (.fill), a Classifier (.predict), a Reader (.answer), a Tagger (.tag) or an
-    Embedder (.similarity); of `korbert finetune` also a Predictor (.predict). All are a TextEncoder (.embed), and an
-    encoder without a head, or one of rtd, is nothing more.
+    """The model in a folder: a Filler (.fill), a Reader (.answer), a Tagger (.tag), an Embedder (.similarity), or for
+    any other task a Predictor (.predict). All are a TextEncoder (.embed), and an encoder without a head, or one of rtd,
+    is nothing more.
 
     folder: an artifact that has a model, or its `model/`. device: "auto", "cpu" or "cuda". precision: "fp32", "bf16",
     or "auto", the faster one here; see TextEncoder.

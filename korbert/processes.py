@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
+from multiprocessing.connection import wait as wait_for
 
 from korbert.interruption import noted_signals
 
@@ -50,8 +51,6 @@ def die_with(parent: int) -> None:
 
 
 def _watch() -> None:
-    from multiprocessing.connection import wait as wait_for
-
     if (process := multiprocessing.parent_process()) is not None:
         wait_for([process.sentinel])
         os._exit(1)

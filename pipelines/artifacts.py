@@ -193,7 +193,6 @@ def obstacles(plan: Plan, begun: Mapping[str, Any]) -> list[str]:
 
 
 _ABSENT = object()
-_RETIRED = {"settings.optimizer.average": 0.0}  # removed settings -> the default, which had no effect
 
 
 def _compare(here: Any, there: Any, name: str) -> Iterator[tuple[str, Any, Any]]:
@@ -205,7 +204,7 @@ def _compare(here: Any, there: Any, name: str) -> Iterator[tuple[str, Any, Any]]
         for place, (one, other) in enumerate(zip_longest(here, there, fillvalue=_ABSENT)):
             names = [side.get("name") if isinstance(side, dict) else None for side in (one, other)]
             yield from _compare(one, other, f"{name}.{names[0] if names[0] == names[1] and names[0] else place}")
-    elif here != there and not (here is _ABSENT and _RETIRED.get(name, _ABSENT) == there):
+    elif here != there:
         yield name.removeprefix("settings."), here, there
 
 
@@ -282,7 +281,7 @@ def settle(partial: Path, final: Path) -> None:
     for folder in (final, old_of(final)):  # again: files may have come in the hours of the run
         _check_ours(folder)
     for name in SCRATCH:
-        remove(partial / name, _made_here)
+        remove(partial / name, Path.is_dir)  # any: only the stage writes below `partial`
     (partial / PLAN).unlink(missing_ok=True)
     old = old_of(final)
     remove(old, is_ours)
@@ -313,7 +312,7 @@ def begin(partial: Path, plan: Plan, keep: str | None = None) -> None:
         if path.name == keep:
             continue
         if path.is_dir() and not path.is_symlink():
-            remove(path, _made_here)
+            remove(path, Path.is_dir)
         else:
             path.unlink()
     partial.mkdir(parents=True, exist_ok=True)
@@ -378,11 +377,6 @@ def _check_ours(folder: Path, option: str = "--root") -> None:
         raise ArtifactError(
             f"{folder}: holds files that the run would remove: move them away, or choose another {option}"
         )
-
-
-def _made_here(folder: Path) -> bool:
-    """Of a subfolder of an artifact in progress, which only the stage writes to."""
-    return True
 
 
 def partial_of(final: Path) -> Path:

@@ -23,7 +23,7 @@ from korbert.tasks.learning_settings import WORDS, Way, training_name
 from korbert.training.checkpoints import remove_all
 from korbert.world import connected, from_first
 
-__all__ = ["Experiment", "ModelResult", "kept_result", "search"]
+__all__ = ["Experiment", "ModelResult", "search"]
 
 _logger = logging.getLogger(__name__)
 
@@ -104,17 +104,6 @@ def _varied(ways: Sequence[Way]) -> set[str]:
         for word, values in zip(WORDS, zip(*ways, strict=True), strict=True)
         if word == "rate" or len(set(values)) > 1
     }
-
-
-def kept_result(folder: Path, make: Callable[[], ModelResult]) -> ModelResult:
-    """The result kept in `folder`, else computed and kept there. For models that do not resume, such as baselines."""
-    facts, predictions = _read_record(folder / "facts.json"), _load(folder / "predictions.json")
-    if facts is not None and predictions is not None:
-        return ModelResult(facts, predictions, folder)
-    result = make()
-    _save(folder / "predictions.json", result.predictions)
-    write_whole(folder / "facts.json", checksummed(result.facts))
-    return result
 
 
 def _train(

@@ -2,7 +2,8 @@
 
 1. Read the files as rows; without a validation file, hold out a share of the training rows (korbert/tasks/parts.py).
 2. Turn rows into examples of the task's kind (korbert/tasks/kinds); analyse each text once (tasks/encoded.py).
-3. Train each encoder in every way and with every seed, and test it once per seed (experiments.py).
+3. Train each encoder in every way and with every seed, after a warm-up if there is one, and test it once per seed
+   (experiments.py).
 4. Fit the baselines on the same rows.
 5. Write the model, scores with their intervals, comparisons and predictions.
 
@@ -17,14 +18,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
+from corpus.overlap import found_in
 from korbert.durable import write_json, write_whole
 from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import EncoderConfig, FeatureModel, Model, init_encoder_from, load_model, save_model
 from korbert.modeling.feature_settings import chosen_layers
 from korbert.progress import track
+from korbert.scratch import remove
 from korbert.tasks.best_epoch import Best, load_best
 from korbert.tasks.encoded import EncodedTexts
 from korbert.tasks.examples import Batches
@@ -32,11 +37,12 @@ from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows, refuse_unseen
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.base import Kind, Prepared
 from korbert.tasks.kinds.settings import TaskSection
-from korbert.tasks.learning import finetune
+from korbert.tasks.learning import Measure, finetune
 from korbert.tasks.learning_settings import Way
 from korbert.tasks.lora import require_peft
-from korbert.tasks.parts import Parts, at_most, cut, usable
-from korbert.tasks.sets import known_set, load
+from korbert.tasks.parts import Parts, at_most, cut, split_by_article, usable
+from korbert.tasks.sets import known_set
+from korbert.tasks.sets.loading import load
 from korbert.tokenization import AnyTokenizer
 from korbert.training import choose_device
 from korbert.world import connected, require_rows
@@ -45,10 +51,16 @@ from pipelines.features import Build, feature_builds
 from pipelines.runtime import Runtime
 from pipelines.scores import few_rows, score_table
 from pipelines.stages import Counts, Inputs
+from pipelines.submission import write_submission
 
 __all__ = ["Ready", "baselines", "learn", "prepare", "read_parts", "roles_of", "run"]
 
 _logger = logging.getLogger(__name__)
+
+_SPLIT_NOTE = (
+    "trained and scored on two parts of one file, cut by article: not comparable with published scores, which come "
+    "from other files"
+)
 
 
 @dataclass(frozen=True)
@@ -89,6 +101,9 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
     builds = _builds(task, settings, ready.start)
     if settings.features is not None:
         builds = feature_builds(task, settings, ready.start, ready.parts, ready.vectors, ready.device)
+    if "warm_up" in ready.parts:
+        first = next(iter(builds))
+        builds = {**builds, first: _warmed(ready, builds[first], settings, output, runtime.anomaly)}
     results = learn(ready, builds, settings, output, anomaly=runtime.anomaly)
     main = results[0]
     model = builds[main.facts["name"]](main.facts["seed"]).to(ready.device)
@@ -109,18 +124,48 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
         model.encoder = model.encoder.origin
     save_model(output / "model", model, ready.tokenizer, task=task.task())
     _write_predictions(output / "predictions.jsonl", scored.rows, results)
-
-    # Count scored rows with the same texts as a training row, up to white space.
-    def words_of(row: Row) -> tuple[str, ...]:
-        return tuple(" ".join(text.split()) for text in task.texts(row))
-
-    seen = {words_of(row) for row in ready.rows.train}
-    sizes = {name: len(part.rows) for name, part in ready.parts.items()}
-    counts: Counts = {**sizes, "test_in_train": sum(words_of(row) in seen for row in scored.rows)}
-    table = score_table(task, scored.rows, results)
-    record = {**replace(ready, task=task).facts, **table, "counts": counts, "said": ready.said, "note": settings.note}
+    if getattr(settings, "submission", False):
+        rows = enumerate(zip(scored.rows, main.predictions, strict=True))
+        write_json(output / "predictions.json", {str(row.get("id", n)): one["answer"] for n, (row, one) in rows})
+        remove(output / "submission", lambda folder: True)  # of the stage alone: left by an interrupted run
+        write_submission(output / "model", output / "submission")
+    unseen = _unseen(ready, inputs, output, runtime.workers) if settings.unseen else None
+    counts = _counts(ready, unseen)
+    record = {
+        **replace(ready, task=task).facts,
+        **score_table(task, scored.rows, results, unseen),
+        "details": task.details(scored, main.predictions),
+        "counts": counts,
+        "said": ready.said,
+        "note": settings.note,
+    }
     write_json(output / "scores.json", record)
     return counts
+
+
+def _counts(ready: Ready, unseen: NDArray[np.bool_] | None) -> Counts:
+    """The rows of each part, of the unseen ones, and the scored rows with the same texts as a training row."""
+
+    def words_of(row: Row) -> tuple[str, ...]:
+        return tuple(" ".join(text.split()) for text in ready.task.texts(row))
+
+    seen = {words_of(row) for row in ready.rows.train}
+    counts: Counts = {name: len(part.rows) for name, part in ready.parts.items()}
+    counts["test_in_train"] = sum(words_of(row) in seen for row in ready.scored.rows)
+    return counts if unseen is None else {**counts, "unseen": int(unseen.sum())}
+
+
+def _unseen(ready: Ready, inputs: Inputs, output: Path, threads: int) -> NDArray[np.bool_]:
+    """(scored,) bool: rows none of whose texts stands in the training or validation rows, or in the recipe's corpus."""
+    scored, learned = ready.scored.rows, [ready.rows.train, *([ready.rows.valid] if ready.rows.test else [])]
+    owners = [(number, text) for number, row in enumerate(scored) for text in ready.task.together(row)]
+    others = [text for rows in learned for row in rows for text in ready.task.together(row)]
+    clean = inputs.artifacts.get("clean")
+    with track("compare", total=None):
+        found = found_in([text for _, text in owners], others, clean and clean / "documents", output, threads)
+    unseen = np.ones(len(scored), dtype=np.bool_)
+    unseen[[number for (number, _), there in zip(owners, found, strict=True) if there]] = False
+    return unseen
 
 
 def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -> Ready:
@@ -163,6 +208,7 @@ def learn(
         # Few rows need more epochs than 3 (Mosbach et al. 2021, 6).
         steps_per_epoch = Batches(parts["train"].examples, max(settings.batch_size), seed=0).steps_per_epoch
         settings = settings.model_copy(update={"epochs": (min(20, max(3, -(-200 // steps_per_epoch))),)})
+    measure = _measure(ready)
     results: list[ModelResult] = []
     for name, build in builds.items():
 
@@ -171,12 +217,6 @@ def learn(
                 build(seed), parts["train"].examples, task.loss, measure, settings, way, seed=seed, work=folder,
                 metrics=metrics, device=ready.device, description=name, anomaly=anomaly,
             )  # fmt: skip
-
-        def measure(model: nn.Module) -> tuple[float, dict[str, float]]:
-            own, predictions = _settled(ready, model)
-            scores = own.scores(parts["valid"].rows, predictions)
-            known = {metric: score for metric, score in scores.items() if score is not None}
-            return known.get(task.metrics[0], -1.0), known
 
         def predict(seed: int, folder: Path, build: Build = build, name: str = name) -> list[Any]:
             model = build(seed).to(ready.device)
@@ -188,6 +228,36 @@ def learn(
         experiment = Experiment(name, task.metrics[0], train, predict)
         results += search(experiment, list(settings.ways()), settings.seeds, output)
     return results
+
+
+def _warmed(ready: Ready, build: Build, settings: TaskSection, output: Path, anomaly: bool) -> Build:
+    """A build whose models begin with weights that have learned the warm-up rows: one training, with the first seed."""
+    folder, seed = output / "work" / "warm_up", settings.seeds[0]
+    way = Way(settings.learning_rates[0], settings.batch_size[0], settings.warm_up_epochs)
+    finetune(
+        build(seed), ready.parts["warm_up"].examples, ready.task.loss, _measure(ready), settings, way, seed=seed,
+        work=folder, metrics=output / "metrics" / "warm_up.jsonl", device=ready.device, description="warm up",
+        anomaly=anomaly,
+    )  # fmt: skip
+
+    def warmed(seed: int) -> Model:
+        model = build(seed)
+        load_best(folder, model)
+        return model
+
+    return warmed
+
+
+def _measure(ready: Ready) -> Measure:
+    """The validation score that chooses the epoch."""
+
+    def measure(model: nn.Module) -> tuple[float, dict[str, float]]:
+        own, predictions = _settled(ready, model)
+        scores = own.scores(ready.parts["valid"].rows, predictions)
+        known = {metric: score for metric, score in scores.items() if score is not None}
+        return known.get(own.metrics[0], -1.0), known
+
+    return measure
 
 
 def _settled(ready: Ready, model: nn.Module) -> tuple[Kind, list[Any]]:
@@ -203,6 +273,38 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
     Raises CorpusError for labels that the training rows do not have, and if no row is left.
     """
     kind = KINDS[settings.kind].kind_class  # type: ignore[attr-defined]
+    given, notes, settings = _given(kind, settings, inputs, data)
+    names = {role.name for role in roles_of(kind, part="train")} - {"id"}
+    columns = {role: own for role, own in given["train"].columns.items() if role in names}
+    task = kind.learned_from(given["train"], settings).model_copy(update={"columns": columns})
+    for metric in task.metrics:
+        task.score(metric)  # raises for metrics that the kind does not have
+    if hasattr(task, "labels"):
+        for name in given.keys() - {"train"}:
+            refuse_unseen_labels(given[name], task.labels)
+    parts = {
+        name: usable(rows, task.check_training_row if name in ("train", "warm_up") else task.target)
+        for name, rows in given.items()
+    }
+    train, valid = parts["train"], parts.get("valid")
+    if settings.train_rows is not None and len(train) > settings.train_rows:
+        notes += (f"{settings.train_rows:,} of the {len(train):,} training rows, by a hash of their texts, are used",)
+        train = at_most(train, settings.train_rows, task.together)
+    if valid is None:
+        train, valid = cut(train, settings.validation_share, task.together)
+        notes += (f"{len(valid):,} of the training rows, by a hash of their texts, are held out to validate on",)
+    if "test" not in parts:
+        notes += ("there is no test file: the scores are those of the validation rows, which chose the epoch",)
+    notes += tuple(few_rows(len(parts.get("test") or valid)))
+    read = tuple(line.replace(f"{data}/", "") for rows in parts.values() for line in rows.said())
+    return task, Parts(train, valid, parts.get("test"), parts.get("warm_up"), read, notes)
+
+
+def _given(
+    kind: type[Kind], settings: TaskSection, inputs: Inputs, data: Path
+) -> tuple[dict[str, Rows], tuple[str, ...], TaskSection]:
+    """The rows of each part as read, notes on them, and the settings with those of a known set."""
+    given: dict[str, Rows] = {}
     notes: tuple[str, ...] = ()
     if settings.set:
         if kind.name not in (known_set(settings.set).kind, "embedding"):
@@ -216,49 +318,43 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
         if known.known.uncounted:
             changed["uncounted"] = known.known.uncounted
         settings = settings.model_copy(update=changed)
-    else:
-        files = {name: inputs.files[name] for name in ("train", "valid", "test") if name in inputs.files}
-        given = {}
-        for name, paths in files.items():
-            roles = roles_of(kind, several=getattr(settings, "several", False), part=name)
-            own = {role.name for role in roles} | (settings.columns.keys() if name == "train" else set())
-            asked = {role: column for role, column in settings.columns.items() if role in own}
-            given[name] = read_rows(paths, roles, form=settings.form, columns=asked)
-    names = {role.name for role in roles_of(kind, part="train")} - {"id"}
-    columns = {role: own for role, own in given["train"].columns.items() if role in names}
-    task = kind.learned_from(given["train"], settings).model_copy(update={"columns": columns})
-    for metric in task.metrics:
-        task.score(metric)  # raises for metrics that the kind does not have
-    if hasattr(task, "labels"):
-        for name in given.keys() - {"train"}:
-            refuse_unseen_labels(given[name], task.labels)
-    parts = {
-        name: usable(rows, task.check_training_row if name == "train" else task.target) for name, rows in given.items()
-    }
-    train, valid = parts["train"], parts.get("valid")
-    if settings.train_rows is not None and len(train) > settings.train_rows:
-        notes += (f"{settings.train_rows:,} of the {len(train):,} training rows, by a hash of their texts, are used",)
-        train = at_most(train, settings.train_rows, task.together)
-    if valid is None:
-        train, valid = cut(train, settings.validation_share, task.together)
-        notes += (f"{len(valid):,} of the training rows, by a hash of their texts, are held out to validate on",)
-    if "test" not in parts:
-        notes += ("there is no test file: the scores are those of the validation rows, which chose the epoch",)
-    notes += tuple(few_rows(len(parts.get("test") or valid)))
-    read = tuple(line.replace(f"{data}/", "") for rows in parts.values() for line in rows.said())
-    return task, Parts(train, valid, parts.get("test"), read, notes)
+    by_article = getattr(settings, "split_by_article", False)
+    for name in ("warm_up",) if settings.set else ("train", "valid", "test", "warm_up"):
+        if name not in inputs.files:
+            continue
+        roles = roles_of(kind, settings, part=name)
+        if by_article and name == "train":
+            roles.append(ROLES["title"])
+        own = {role.name for role in roles} | (settings.columns.keys() if name == "train" else set())
+        asked = {role: column for role, column in settings.columns.items() if role in own}
+        given[name] = read_rows(inputs.files[name], roles, form=settings.form, columns=asked)
+    if by_article:
+        given["train"], given["test"] = split_by_article(given["train"])
+        notes += (_SPLIT_NOTE,)
+    return given, notes, settings
 
 
-def roles_of(kind: Kind | type[Kind], *, several: bool | None = None, part: str = "test") -> list[Role]:
-    """The roles of the kind in labelled files, with the id; a list of labels if a text may have several."""
-    several = getattr(kind, "several", False) if several is None else several
-    labels = replace(ROLES["labels"], name="label")
-    roles = kind.roles() if part == "train" else kind.roles_to_score()
-    return [*(labels if several and role.name == "label" else role for role in roles), ROLES["id"]]
+def roles_of(kind: Kind | type[Kind], settings: object = None, *, part: str = "test") -> list[Role]:
+    """The roles of the kind in labelled files, with the id.
+
+    settings: what says whether a text may have `several` labels, and their `label_names`; by default the kind.
+    """
+    settings = kind if settings is None else settings
+    names: Mapping[str, str] = getattr(settings, "label_names", None) or {}
+    label = replace(ROLES["labels"], name="label") if getattr(settings, "several", False) else ROLES["label"]
+
+    def named(cell: Any) -> Any:
+        value = label.value(cell)
+        return [names.get(one, one) for one in value] if isinstance(value, list) else names.get(value, value)
+
+    roles = kind.roles() if part in ("train", "warm_up") else kind.roles_to_score()
+    labelled = replace(label, value=named)
+    return [*(labelled if role.name == "label" else role for role in roles), ROLES["id"]]
 
 
 def _named(parts: Parts) -> dict[str, Rows]:
-    return {"train": parts.train, "valid": parts.valid} | ({"test": parts.test} if parts.test else {})
+    named = {"train": parts.train, "valid": parts.valid, "test": parts.test, "warm_up": parts.warm_up}
+    return {name: rows for name, rows in named.items() if rows is not None}
 
 
 def _texts(task: Kind, parts: Parts) -> list[str]:

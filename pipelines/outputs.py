@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from korbert.durable import read_object
+from korbert.tasks.files import ROLES
 
 __all__ = ["is_evaluation", "is_layer_table", "is_nothing_else", "is_oracle", "is_page", "is_questions", "is_vectors"]
 
@@ -27,8 +28,6 @@ def is_page(path: Path) -> bool:
 
 def is_evaluation(path: Path) -> bool:
     """Whether a file has the lines of `korbert evaluate --output`: rows by role, with a prediction at the end."""
-    from korbert.tasks.files import ROLES
-
     keys = list(_first_line(path))
     return len(keys) > 1 and keys[-1] == "prediction" and ROLES.keys() >= set(keys[:-1])
 

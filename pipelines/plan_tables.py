@@ -1,11 +1,10 @@
 """The output of `korbert plan`, as text tables or one JSON object."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from korbert.modeling.arithmetic import encoder_parameters
-from pipelines.planning import Outlook, Plan
+from pipelines.planning import Plan
 
 __all__ = ["as_json", "duration", "lines"]
 
@@ -19,24 +18,15 @@ def lines(plan: Plan) -> Iterator[str]:
     yield from ("", "parameters")
     yield from (_line(name, f"{count:,}") for name, count in plan.parameters.items())
     yield _line("total", f"{sum(plan.parameters.values()):,}")
-    yield _line("encoder and pooler", f"{encoder_parameters(plan.parameters):,}", "as Devlin et al. 2018 count them")
-
-    # A column for each phase.
-    yield from ("", "compute, million operations per piece, forward and backward (a multiply-add counts as two)")
-    yield _line("", *(f"{phase.row_pieces:.0f} pieces/row" for phase in plan.phases))
-    for name in plan.flop[0]:
-        yield _line(name, *(f"{column[name].both / 1e6:,.3f}" for column in plan.flop))
-    yield _line("total", *(f"{sum(work.both for work in column.values()) / 1e6:,.3f}" for column in plan.flop))
+    yield _line("encoder and pooler", f"{plan.encoder_parameters:,}", "as Devlin et al. 2018 count them")
 
     total, free = plan.device_memory
-    yield from ("", f"memory, GiB, {plan.precision}; activations and scores are estimates")
+    yield from ("", f"memory, GiB, {plan.precision}; activations are an estimate")
     yield from (_line(name, f"{count / _GIB:,.2f}") for name, count in plan.memory.items())
     yield _line("total", f"{sum(plan.memory.values()) / _GIB:,.2f}")
     yield _line(f"this {plan.device}", f"{total / _GIB:,.2f}", f"{free / _GIB:,.2f} free")
-    if plan.outlook:
-        yield _line("peak in the trial", f"{plan.outlook.trial.memory / _GIB:,.2f}")
 
-    yield from ("", "rows and steps")
+    yield from ("", "rows and steps; operations of a forward and a backward pass (a multiply-add counts as two)")
     yield _line("phase", *map(str, range(len(plan.phases))))
     rows = {
         "max pieces per row": [f"{phase.length:,}" for phase in plan.phases],
@@ -47,34 +37,23 @@ def lines(plan: Plan) -> Iterator[str]:
         "pieces": [f"{phase.steps * phase.step_pieces:,.0f}" for phase in plan.phases],
         "rows per epoch": ["-" if phase.epoch_rows is None else f"{phase.epoch_rows:,}" for phase in plan.phases],
         "epochs": ["-" if phase.epochs is None else f"{phase.epochs:,.2f}" for phase in plan.phases],
+        "MFLOP per piece": [f"{sum(phase.flop.values()) / 1e6:,.3f}" for phase in plan.phases],
     }
-    if plan.outlook:
-        rows["seconds per step"] = [f"{seconds:,.3f}" for seconds in plan.outlook.step_seconds]
-        rows["pieces per second"] = [f"{one.pieces_a_second:,.0f}" for one in plan.outlook.trial.phases]
+    if plan.timing:
+        rows["rows per timed step"] = [f"{phase.tried_rows:,}" for phase in plan.phases]
+        rows["seconds per step"] = [f"{phase.step_seconds or 0:,.3f}" for phase in plan.phases]
+        rows["pieces per second"] = [f"{phase.pieces_a_second or 0:,.0f}" for phase in plan.phases]
     yield from (_line(name, *cells) for name, cells in rows.items())
-    if plan.outlook:
-        yield from _outlook(plan, plan.outlook)
 
-
-def _outlook(plan: Plan, outlook: Outlook) -> Iterator[str]:
-    tried, run = outlook.trial, outlook.forecast
-    yield from ("", "trial")
-    for number, (one, phase) in enumerate(zip(tried.phases, plan.phases, strict=True)):
-        fewer = f"; whole steps of {phase.batch_size:,} may be faster" if one.rows < phase.batch_size else ""
-        measured = f"{one.steps:,} steps of {one.rows:,} rows, {one.pieces:,} pieces in {one.seconds:.1f} s{fewer}"
-        yield _line(f"phase {number}", measured)
-        share = one.pieces_a_second * sum(work.both for work in plan.flop[number].values()) / tried.product_rate
-        yield _line("", f"{share:.0%} of the {tried.product_rate / 1e9:,.0f} GFLOP/s of a large matrix product here")
-    yield from ("", "the run")
-    yield _line("training", duration(run.training))
-    yield _line("evaluations", duration(run.evaluating), f"{run.evaluations:,} of them")
-    yield _line("checkpoints", duration(run.checkpointing), f"{run.checkpoints:,} of them")
-    yield _line("preparation", duration(run.preparing))
-    yield _line("total", duration(run.seconds))
-    yield _line("ends", f"{outlook.ends:%Y-%m-%d %H:%M}", "if started now")
-    if outlook.within:
-        yield from ("", f"within {outlook.within.hours:g} hours ({duration(outlook.within.forecast.seconds)})")
-        yield " \\\n  ".join([outlook.within.command, *(f"--set {change}" for change in outlook.within.changes)])
+    if plan.timing:
+        yield from ("", "the run, without its checkpoints")
+        yield _line("training", duration(plan.timing.training))
+        yield _line("evaluations", duration(plan.timing.evaluating), f"{plan.timing.evaluations:,} of them")
+        yield _line("total", duration(plan.timing.total))
+        yield _line("ends", f"{plan.timing.ends:%Y-%m-%d %H:%M}", "if started now")
+        if plan.timing.within:
+            yield from ("", "as many steps as fit")
+            yield " \\\n  ".join([plan.timing.command, *(f"--set {change}" for change in plan.timing.within)])
 
 
 def duration(seconds: float) -> str:
@@ -90,22 +69,22 @@ def _line(name: str, *cells: str) -> str:
 
 
 def as_json(plan: Plan) -> dict[str, Any]:
-    """The same figures, in seconds, bytes and operations; `outlook` is null without a trial."""
-    plain = {field.name: getattr(plan, field.name) for field in dataclasses.fields(plan)}
-    plain |= {"folder": str(plan.folder), "config": plan.config.model_dump()}
-    return {name: _plain(value) for name, value in plain.items()} | {
-        "encoder_parameters": encoder_parameters(plan.parameters)
+    """The same figures, in seconds, bytes and operations; `timing` is null without a trial."""
+    phases = [
+        {
+            **dataclasses.asdict(one),
+            "step_pieces": one.step_pieces,
+            "epochs": one.epochs,
+            "pieces_a_second": one.pieces_a_second,
+        }
+        for one in plan.phases
+    ]
+    timing = plan.timing
+    ends = {"ends": timing.ends.isoformat(timespec="seconds"), "total": timing.total} if timing else {}
+    return {
+        **dataclasses.asdict(plan),
+        "folder": str(plan.folder),
+        "encoder_parameters": plan.encoder_parameters,
+        "phases": phases,
+        "timing": {**dataclasses.asdict(timing), **ends} if timing else None,
     }
-
-
-def _plain(value: Any) -> Any:
-    """Converts a value to JSON types; an object becomes its fields and properties."""
-    if dataclasses.is_dataclass(value):
-        own = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        derived = {name: getattr(value, name) for name, it in vars(type(value)).items() if isinstance(it, property)}
-        return {name: _plain(one) for name, one in (own | derived).items()}
-    if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return value.isoformat(timespec="seconds") if hasattr(value, "isoformat") else value

@@ -5,15 +5,14 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.markup import escape
+from rich.table import Table
 
 from corpus.cleaning.preview import Preview, Shown, preview
 from korbert.terminal import console, say
-
-if TYPE_CHECKING:
-    from pipelines.pipeline import Pipeline
+from pipelines.pipeline import Pipeline
+from pipelines.reports.labels import label
 
 __all__ = ["preview_stage", "print_preview", "write_page"]
 
@@ -39,8 +38,6 @@ def preview_stage(pipeline: "Pipeline", count: int) -> None:
 
 def print_preview(sample: Preview) -> None:
     """Prints the counts, then the first dropped or changed rows, before and after."""
-    from rich.table import Table
-
     out = console(highlight=False)
     counts = Table(box=None, show_header=False, pad_edge=False)
     for name, number in _counts(sample):
@@ -100,7 +97,6 @@ class _PreviewRow:
 
 def write_page(path: Path, recipe: str, sample: Preview) -> None:
     """Writes the changed rows as diffs, the dropped rows by reason, and the unchanged rows; texts expand on click."""
-    from pipelines.reports.labels import label
     from pipelines.reports.page import write
 
     kept = [row for row in sample.rows if row.reason is None]

@@ -205,8 +205,6 @@ def _numerics(pipeline: Pipeline, stage: Stage) -> Json:
     section, path = pipeline.recipe.section(stage.name), pipeline.partial(stage.name) / artifacts.PLAN
     now: Json = dict(numerics(choose_device(pipeline.runtime.device), section.precision, section.threads))
     now["processes"] = connected().size
-    if now["processes"] > 1 and pipeline.runtime.sharding == "fsdp":
-        now["sharding"] = "fsdp"
     plan = artifacts.read_json(path) or {}
     earlier = [sitting for sitting in plan.get("sittings", []) if sitting != now]
     artifacts.write_json(path, {**plan, "sittings": [*earlier, now]})

@@ -20,7 +20,6 @@ class Runtime:
     root: folder of all artifacts. data: the folder that paths in a recipe are relative to. workers: processes of the
     corpus stages. runner, address: where those run. device: "auto", "cpu" or "cuda". row_workers: processes of this
     machine that make the rows of pretraining; None: see `rows_by`. debug: show tracebacks of errors.
-    sharding: with several pretraining processes, whether each has the whole model (ddp) or a part (fsdp).
     anomaly: whether to check each output and gradient in the first steps of a training (korbert/training/anomaly.py).
     given: the options on the command line, `--set` included, for the commands that errors suggest.
     """
@@ -32,7 +31,6 @@ class Runtime:
     address: str | None = None
     device: str = "auto"
     row_workers: int | None = None
-    sharding: Literal["ddp", "fsdp"] = "ddp"
     anomaly: bool = False
     debug: bool = False
     given: tuple[str, ...] = ()

@@ -1,10 +1,11 @@
 """Scores of a task with their uncertainty: over seeds, over examples, and between models."""
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import compress, groupby
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from korbert.tasks.comparison import Comparison, compare
 from korbert.tasks.files import Row
@@ -26,16 +27,22 @@ def few_rows(count: int) -> Iterator[str]:
         yield f"only {rows} scored, each worth {100 / count:.0f} points: too few for a reliable score, give more"
 
 
-def score_table(task: Kind, rows: Sequence[Row], results: Sequence[ModelResult]) -> dict[str, Any]:
+def score_table(
+    task: Kind, rows: Sequence[Row], results: Sequence[ModelResult], unseen: NDArray[np.bool_] | None = None
+) -> dict[str, Any]:
     """`rows`, one per training or baseline; `models`, one per name, over seeds; `comparisons` of the first with each.
 
-    examples: 95 % bootstrap interval of the first metric over examples (first seed).
+    examples: 95 % bootstrap interval of the first metric over examples (first seed). unseen: (rows,) which rows are
+    also scored apart, as `unseen` of an entry.
     """
     table, models = [], []
     runs = {id(result): task.run(rows, result.predictions) for result in results}
     metric_of = task.score(task.metrics[0])
     for result in results:
-        table.append({**result.facts, "scores": task.scores(rows, result.predictions)})
+        entry = {**result.facts, "scores": task.scores(rows, result.predictions)}
+        if unseen is not None and unseen.any():
+            entry["unseen"] = task.scores(list(compress(rows, unseen)), list(compress(result.predictions, unseen)))
+        table.append(entry)
     grouped = [
         list(group) for _, group in groupby(zip(results, table, strict=True), lambda pair: pair[0].facts["name"])
     ]

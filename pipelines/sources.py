@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+import corpus
 from corpus.readers.files import find_files, is_address, remote_version
 from corpus.readers.records import File
 from korbert.durable import sha256_of
@@ -19,8 +20,6 @@ SAMPLE = "sample:"
 
 def sample_folder() -> Path:
     """The folder of the small real corpus that ships with korbert."""
-    import corpus
-
     return Path(corpus.__file__).parent / "sample"
 
 

@@ -10,7 +10,6 @@ import re
 import shlex
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import tempfile
@@ -22,7 +21,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from korbert.errors import ArtifactError, ModelError
+from korbert.errors import ArtifactError, CorpusError, ModelError
 from korbert.tasks import korquad
 from korbert.versions import installed_version
 from pipelines.reports import formatting
@@ -31,10 +30,7 @@ from pipelines.sources import sample_folder
 __all__ = ["Verdict", "check", "worksheet"]
 
 _PROGRAM, _OUTPUT = "predict.py", "predictions.json"
-_NOT_FILES = ("/dev/", "/proc/", "/sys/")
 _SHOWN = 5  # faults of each kind
-
-State = tuple[int, int] | None  # size and mtime of a file; (0, 0) for a folder; None if absent
 
 
 @dataclass(frozen=True)
@@ -67,29 +63,34 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
     """Runs the bundle on a KorQuAD file, with or without answers. dataset: None for the sample questions of korbert.
 
     bundle: the submission folder, or an artifact that has one. Raises ArtifactError if there is none, CorpusError for a
-    file that is not KorQuAD, ModelError listing all faults of the run: a crash, a limit, network access, files written,
-    answers that are missing, extra, or not strings.
+    file that is not KorQuAD, ModelError listing the faults of the run: a crash, a limit, network access, answers that
+    are missing, extra, or not strings.
     """
     source = _source(bundle)
     path = sample_folder() / "korquad" / "valid.json" if dataset is None else dataset
-    asked = [question.id for question in korquad.read(path, answers="none").questions]
+    rows = korquad.read(path)
+    asked = [row["id"] for row in rows]
     with tempfile.TemporaryDirectory(prefix="korbert-judge-") as name:
         place = Path(name).resolve()
         shutil.copytree(source, place / "submission")
         for folder in ("home", "work", "judge"):
             (place / folder).mkdir()
         shutil.copyfile(path, place / "work" / "questions.json")
-        before, alone = _files(place), _without_network()
+        alone, answers = _without_network(), dict[str, str]()
         ended = _run(place, alone, limit_seconds)
         faults = list(_faults_of_run(ended, limit_seconds))
-        faults += _faults_of_files(place, before, ended.lines)
         if ended.code == 0:
-            faults += _faults_of_answers(place / "work" / _OUTPUT, asked)
+            try:
+                answers = korquad.read_predictions(place / "work" / _OUTPUT)
+                (place / "work" / _OUTPUT).read_text(encoding="utf-8")  # as the official script reads it
+                faults += _faults_of_answers(answers, asked)
+            except CorpusError as error:
+                faults.append(str(error).replace(f"{place / 'work'}/", ""))
+            except UnicodeDecodeError as error:
+                faults.append(f"{_OUTPUT}: byte {error.start} is not UTF-8: write it with encoding='utf-8'")
         if faults:
             raise ModelError("\n  ".join([f"{source}: would fail in the competition:", *faults]))
-        answers = korquad.read_predictions(place / "work" / _OUTPUT)
-    document = korquad.read_json(path)
-    scores = korquad.score(document, answers, str(path)) if _has_answers(document) else None
+    scores = korquad.score(rows, answers) if any(row["answers"] for row in rows) else None
     memory = next((line["memory"] for line in ended.lines if "memory" in line), None)
     notes = [] if alone else ["network access was refused in Python only: this machine does not permit `unshare`"]
     return Verdict(path, len(asked), ended.seconds, memory, scores, (*notes, *_other_versions(source)))
@@ -156,82 +157,17 @@ def _faults_of_run(ended: _Ended, limit_seconds: float) -> Iterator[str]:
         yield f"{_PROGRAM}: used the network ({what}): put what it needs into the folder"
 
 
-def _faults_of_files(place: Path, before: Mapping[str, State], lines: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Files written besides the answers: all in `place`, and those that the guard saw elsewhere and that still exist.
-
-    Temporary files that the program removed again are fine.
-    """
-    after = _files(place)
-    changed = [name for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)]
-    for line in lines:
-        path = Path(line.get("wrote", place))
-        now = _state(path)
-        if not (path.is_relative_to(place) or str(path).startswith(_NOT_FILES)):
-            earlier = None if line["before"] is None else tuple(line["before"])
-            changed += [str(path)] if now is not None and now != earlier else []
-    faults = [f"{_PROGRAM}: wrote or removed {name}: write only the answers" for name in changed[:_SHOWN]]
-    more = len(changed) - _SHOWN
-    return [*faults, f"{_PROGRAM}: and {more:,} more"] if more > 0 else faults
-
-
-def _files(place: Path) -> dict[str, State]:
-    """Name -> state of all files below, except the answers and our own files."""
-    found = {path.relative_to(place).as_posix(): _state(path) for path in place.rglob("*")}
-    return {name: state for name, state in found.items() if not name.startswith("judge") and name != f"work/{_OUTPUT}"}
-
-
-def _state(path: Path) -> State:
-    try:
-        found = path.lstat()
-    except OSError:
-        return None
-    return (0, 0) if stat.S_ISDIR(found.st_mode) else (found.st_size, found.st_mtime_ns)
-
-
-def _faults_of_answers(path: Path, asked: Sequence[str]) -> Iterator[str]:
-    """Faults of the answer file."""
-    if not path.is_file():
-        yield f"{_OUTPUT}: is absent: {_PROGRAM} INPUT OUTPUT has to write OUTPUT"
-        return
-    repeated: list[str] = []
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            names = [name for name, _ in pairs]
-            repeated.extend(name for name in found if names.count(name) > 1)
-        return found
-
-    try:
-        answers = json.loads(path.read_bytes().decode("utf-8"), object_pairs_hook=once)
-    except UnicodeDecodeError as error:
-        yield f"{_OUTPUT}: byte {error.start} is not UTF-8: write it with encoding='utf-8'"
-        return
-    except (ValueError, RecursionError) as error:
-        yield f"{_OUTPUT}: is not JSON ({error}): write one object of question id and answer"
-        return
-    if not isinstance(answers, dict):
-        yield f"{_OUTPUT}: is a {type(answers).__name__}: write one object of question id and answer"
-        return
-    missing, known = [id for id in asked if id not in answers], set(asked)
-    others, kinds = [id for id in answers if id not in known], [id for id in answers if type(answers[id]) is not str]
+def _faults_of_answers(answers: Mapping[str, str], asked: Sequence[str]) -> Iterator[str]:
+    known = set(asked)
     for ids, what in (
-        (missing, "without an answer: answer every question, with '' if nothing fits"),
-        (others, "not among the questions: answer only the questions of INPUT"),
-        (repeated, "more than once: answer each question once"),
-        (kinds, f"with a {type(answers[kinds[0]]).__name__ if kinds else ''} as the answer: write strings"),
+        (
+            [id for id in asked if id not in answers],
+            "without an answer: answer every question, with '' if nothing fits",
+        ),
+        ([id for id in answers if id not in known], "not among the questions: answer only the questions of INPUT"),
     ):
         if ids:
             yield f"{_OUTPUT}: {len(ids):,} of {len(asked):,} ids, such as {ids[0]!r}, {what}"
-
-
-def _has_answers(document: Any) -> bool:
-    return any(
-        "answers" in question
-        for article in document["data"]
-        for paragraph in article["paragraphs"]
-        for question in paragraph["qas"]
-    )
 
 
 def _other_versions(source: Path) -> Iterator[str]:

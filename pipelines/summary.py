@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table
 
+from korbert.tasks.sets import listing
 from korbert.terminal import console
 from pipelines import artifacts
 from pipelines.pipeline import Pipeline, Status
+from pipelines.reports import formatting
+from pipelines.submission_check import Verdict, worksheet
 
 if TYPE_CHECKING:
     from korbert.tasks.korquad.oracle import Oracle
-    from pipelines.comparing import Run
-    from pipelines.reports.elements import Table as PageTable
-    from pipelines.submission_check import Verdict
-    from pipelines.task_comparing import TaskComparison
+    from pipelines.reports.compare import Shown
 
 _MISSES_SHOWN = 20
 _STYLES = {"fresh": "green", "stale": "red", "partial": "yellow", "absent": "dim", "unused": "dim"}
@@ -36,20 +36,24 @@ def show_status(pipeline: Pipeline, statuses: Iterable[Status]) -> None:
 
 
 def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
-    """Prints the main figures of all fresh artifacts, and the paths of pages and predictions.
+    """Prints the headlines of the pages of all fresh artifacts, and the paths of pages and predictions.
 
     only: names of stages; empty: all.
     """
+    from pipelines.reports.modules import page_of
+    from pipelines.reports.record import Artifact, drawing
+
     table = Table(title=escape(f"korbert {pipeline.recipe.name}"), title_justify="left", show_header=False)
-    table.add_column("what")
+    table.add_column("stage")
     table.add_column("figure", overflow="fold")
     states = {status.stage: status.state for status in pipeline.statuses() if not only or status.stage in only}
     for stage in pipeline.stages():
         if states.get(stage.name) == "fresh":
-            artifact = pipeline.artifact(stage.name)
-            record = artifacts.read_record(artifact) or {}
-            for what, figure in stage.figures(artifact, record["counts"]):
-                table.add_row(what, figure)
+            artifact = Artifact.open(pipeline.artifact(stage.name))
+            with drawing(artifact):
+                for line in page_of(stage.name).headlines(artifact):
+                    note = f" ({line.note})" if line.note else ""
+                    table.add_row(stage.name, escape(f"{line.value} {line.label}{note}"))
     out = console()
     out.print(table)
     if stale := [stage for stage, state in states.items() if state == "stale"]:
@@ -73,8 +77,6 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
 
 def show_sets() -> None:
     """Prints the known data sets: name, kind, rows, metric with the best published score, where to get them."""
-    from korbert.tasks.sets import listing
-
     out = console(highlight=False, soft_wrap=True)
     for known in listing():
         out.print(f"[bold]{known['name']}[/]  {escape(known['about'])}")
@@ -101,14 +103,11 @@ def show_oracle(found: "Oracle") -> None:
 
 def show_check(bundle: Path, verdict: "Verdict") -> None:
     """Prints time, memory and scores of a submission, the limits of the check, and the commands to submit it."""
-    from pipelines.reports import formatting
-    from pipelines.submission_check import worksheet
-
     out = console(soft_wrap=True, highlight=False)
     questions, took = formatting.count(verdict.questions), formatting.duration(verdict.seconds)
     memory = "unknown" if verdict.memory is None else formatting.megabytes(verdict.memory)
     lines = [
-        f"{questions} questions of {verdict.dataset}, each answered once; no network access, no other files written",
+        f"{questions} questions of {verdict.dataset}, each answered; no network access",
         f"time: {took}, memory: {memory}",
     ]
     if verdict.scores is not None:
@@ -119,30 +118,15 @@ def show_check(bundle: Path, verdict: "Verdict") -> None:
         out.print(line, markup=False)
 
 
-def show_comparison(runs: Sequence["Run"]) -> None:
-    """Prints the runs side by side, at equal time and at equal pieces, and why figures are not comparable, if so."""
-    from pipelines.comparing import difference
-    from pipelines.reports.compare import tables
-
-    _print_tables(tables(runs), [difference(runs)])
-
-
-def show_tasks(found: "TaskComparison") -> None:
-    """Prints the scores of all models, their differences, and a sentence on each difference."""
-    from pipelines.reports.compare_tasks import tables
-
-    _print_tables(tables(found), [*(one["sentence"] for one in found.scores["comparisons"]), *found.notes()])
-
-
-def _print_tables(tables: Iterable["PageTable"], said: Iterable[str]) -> None:
-    """Prints tables of the report pages, and sentences below them."""
+def show_comparison(shown: "Shown") -> None:
+    """Prints the tables of a comparison, and its sentences below them."""
     out = console(highlight=False)
-    for one in tables:
+    for one in shown.tables:
         table = Table(title=escape(one.title), title_justify="left")
         for name, align in zip(one.head, one.align, strict=True):
             table.add_column(escape(name), justify="right" if align == "r" else "left", overflow="fold")
         for row in one.rows:
             table.add_row(*(escape(cell) for cell in row))
         out.print(table)
-    for line in filter(None, said):
+    for line in shown.sentences:
         out.print(line, markup=False)

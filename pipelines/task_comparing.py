@@ -12,7 +12,6 @@ from korbert.errors import ArtifactError, ModelError, SettingsError
 from korbert.tasks.files import Row
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.base import Kind, Prediction
-from korbert.tasks.statistics import mcnemar
 from pipelines.artifacts import Json, read_json
 from pipelines.comparing import distinct_names
 from pipelines.experiments import ModelResult
@@ -20,8 +19,6 @@ from pipelines.scores import score_table
 from pipelines.task_predictions import PREDICTIONS, Line, artifact_of, matched, read_predictions
 
 __all__ = ["Side", "TaskComparison", "compare_tasks", "merits"]
-
-_MEANS_OF_RIGHT = ("accuracy", "exact_match")  # metrics that are means over rows, each right or wrong
 
 
 @dataclass(frozen=True)
@@ -41,10 +38,7 @@ class Side:
 
 @dataclass(frozen=True)
 class TaskComparison:
-    """Two or more sides on the same rows. scores: as pipelines.scores.score_table; comparisons: the first with each.
-
-    Comparisons also have `mcnemar`, for the first seeds, if predictions are right or wrong.
-    """
+    """Two or more sides on the same rows. scores: as pipelines.scores.score_table; comparisons: the first with each."""
 
     task: Kind
     rows: list[Row]
@@ -111,12 +105,7 @@ def _compared(task: Kind, rows: list[Row], sides: list[Side]) -> TaskComparison:
                     "rebuild this artifact with --rebuild"
                 ) from None
             results.append(ModelResult({**facts, "name": side.name}, predictions, side.folder))
-    scores = score_table(task, rows, results)
-    if task.metrics[0] in _MEANS_OF_RIGHT and task.name in ("classification", "choice"):
-        right = {side.name: merits(task, rows, side.predictions[0]) == 1 for side in sides}
-        for one in scores["comparisons"]:
-            one["mcnemar"] = mcnemar(*(right[name] for name in one["names"]))._asdict()
-    return TaskComparison(task, rows, sides, scores)
+    return TaskComparison(task, rows, sides, score_table(task, rows, results))
 
 
 def _side(folder: Path, model: str, lines: Sequence[Line]) -> Side:

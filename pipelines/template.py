@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from korbert.errors import ModelError
 from korbert.folders import bundled, model_folder
+from korbert.modeling import EncoderConfig
 from pipelines.recipes import SHARED, SHIPPED, model_in
 from pipelines.stages.table import STAGES
 
@@ -53,7 +54,6 @@ def _named(model: str, folder: Path) -> str:
 
 def _encoder(folder: Path) -> str:
     """The lines of [pretrain.encoder] for a model's encoder."""
-    from korbert.modeling import EncoderConfig
     from korbert.modeling.growing import pretrained_encoder
 
     config = pretrained_encoder(folder)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from rich.markup import escape
+from rich.table import Table
 
 from korbert.errors import SettingsError
 from korbert.terminal import console
@@ -64,8 +65,6 @@ def as_json(text: str, encoded: Pieces) -> bytes:
 
 def print_table(text: str, encoded: Pieces) -> None:
     """Prints one line per piece, with the characters that it covers."""
-    from rich.table import Table
-
     table = Table(box=None, header_style="dim", pad_edge=False)
     for name in ("piece", "id", "span", "characters", "tag", "eojeol"):
         table.add_column(name, justify="right" if name in ("id", "eojeol") else "left", no_wrap=True)

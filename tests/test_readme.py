@@ -259,11 +259,11 @@ def test_recipes_of_the_data_page_are_recipes() -> None:
     import tomllib
 
     from corpus.settings import CleanSettings
-    from korbert.tasks.korquad.settings import KorquadSettings
+    from korbert.tasks.kinds.settings import KorquadSection
     from pipelines.recipes import load
 
     korquad, evaluation = (tomllib.loads(toml) for toml in blocks("docs/data.md", "toml"))
-    assert KorquadSettings.model_validate(korquad["korquad"]).valid == "korquad1/KorQuAD_v1.0_dev.json"
+    assert KorquadSection.model_validate(korquad["korquad"]).test == "korquad1/KorQuAD_v1.0_dev.json"
     settings = CleanSettings.model_validate({"sources": [{"name": "mine", "path": "x"}], **evaluation["clean"]})
     assert settings.evaluation == load("small").section("clean").evaluation
 

@@ -17,7 +17,7 @@ from korbert.records.arrow import rows_in, stream_of
 from korbert.records.delimited import Delimited
 from korbert.records.encodings import decoded, encoding_of, utf8
 from korbert.records.form import FORMS, Form
-from korbert.records.forms import form_of, is_json, open_table
+from korbert.records.forms import form_of, is_json, open_plain
 from korbert.records.frames import PACKED, as_file, open_bytes
 from korbert.records.jsons import cell_of, fault_of
 from korbert.records.lines import Line, batches, blocks
@@ -103,7 +103,7 @@ def _segments(
 ) -> Iterator[Segment]:
     """The segments of one file, by its kind, without its byte order mark."""
     is_table = kind in FORMS and kind != "jsonl"
-    table = open_table(path, cast(Form, kind), encoding=source.encoding, longest=longest) if is_table else None
+    table = open_plain(path, cast(Form, kind), source.encoding, longest) if is_table else None
     if table is not None and table.delimited is None:
         yield from _table_segments(source, table, path, name, part_bytes, longest)
         return

@@ -143,7 +143,7 @@ def _readable(text: str) -> str:
 def too_long(beginning: bytes, size: int, encoding: str, longest: int) -> Fault:
     """The fault of a record of `size` bytes, more than `longest`. Only its beginning was read."""
     what = f"{size:,} bytes, and a record may have {longest:,}: of its text only the beginning is kept"
-    return Fault("too_long", what, beginning_of(beginning[:SHOWN_BYTES], encoding))
+    return Fault("too_long", what, raw=beginning_of(beginning[:SHOWN_BYTES], encoding))
 
 
 def too_long_row(fault: Fault, place: str) -> SourceRow:

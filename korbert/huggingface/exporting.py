@@ -9,6 +9,7 @@ from typing import Any
 
 from korbert.durable import may_write, read_object
 from korbert.errors import ModelError, SettingsError
+from korbert.huggingface import check as checks
 from korbert.huggingface.configs import config_to_transformers
 from korbert.huggingface.conversion import CLASSES, family_of, to_transformers
 from korbert.huggingface.foreign import foreign_config, foreign_weights
@@ -53,8 +54,6 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
     folder = Path(folder)
     _check_folder(folder, Path(model_folder))
     if check:
-        from korbert.huggingface import check as checks
-
         checks.transformers()  # raises early if it is missing
     model, tokenizer = load_model(model_folder)
     if not isinstance(tokenizer, Tokenizer):

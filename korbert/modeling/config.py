@@ -1,7 +1,6 @@
 """The configuration of an encoder. Imports no torch."""
 
 from collections.abc import Mapping
-from operator import not_
 from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
@@ -21,8 +20,7 @@ _BERT_DEFAULTS: Mapping[str, Any] = {
 
 
 class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
-    """Sizes of an encoder. Names follow Hugging Face. Settings with `exclude_if` were added later: at their defaults,
-    records and model folders keep their bytes.
+    """Sizes of an encoder. Names follow Hugging Face.
 
     `bert` is the encoder of Devlin et al. 2018 (learned positions, post-norm, GELU, biases); `modern` is that of Warner
     et al. 2024 (rotary positions, pre-norm, GeGLU, no biases). Defaults depend on the architecture: those below are
@@ -44,7 +42,6 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
         None,
         ge=1,
         description="number of groups of adjacent layers that share weights (ALBERT: 1); none: no sharing",
-        exclude_if=not_,
     )
     num_attention_heads: int = Field(ge=1, description="attention heads per layer; must divide hidden_size")
     intermediate_size: int = Field(
@@ -87,7 +84,6 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
     overlap_embedding: bool = Field(
         False,
         description="for text pairs, add an embedding to pieces that also occur in the other text",
-        exclude_if=not_,
     )
 
     @model_validator(mode="before")

@@ -1,102 +1,80 @@
-"""Parameter and FLOP counts of any pretraining model: from the sizes of our encoders (arithmetic.py), or measured on
-an encoder of `transformers`.
+"""Parameters, operations and memory of a pretraining model, counted by PyTorch on the model itself."""
 
-To measure, one row of the phase's length passes through the encoder on CPU: PyTorch counts the operations of its
-products and passes on each tensor that the backward pass would need. The vocabulary is small meanwhile, as a lookup
-has no products.
-"""
-
-import functools
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
-from korbert.modeling import arithmetic
-from korbert.modeling.adapter import TransformersEncoder
-from korbert.modeling.arithmetic import Work
-from korbert.modeling.config import AnyConfig, EncoderConfig, TransformersConfig
+from korbert.modeling.adapter import encoder_of
+from korbert.modeling.config import AnyConfig, EncoderConfig
 from korbert.modeling.foreign import adapted_config
 from korbert.modeling.models import PretrainingModel
+from korbert.modeling.rows import Rows
 
-__all__ = ["activation_numbers", "flop_a_piece", "parameters"]
+__all__ = ["counted", "flop_a_piece", "parameters"]
 
-_FEW_ENTRIES = 128  # vocabulary size of the measured encoder
+_FEW_ENTRIES = 128  # vocabulary size of a counted encoder: a lookup has no products
 
 
 def parameters(config: AnyConfig) -> dict[str, int]:
-    """As arithmetic.parameters; an encoder of `transformers` is one part besides its token embedding."""
-    if isinstance(config, EncoderConfig):
-        return arithmetic.parameters(config)
+    """Parameters of a PretrainingModel by part; tied ones count once."""
     with torch.device("meta"):
         model = PretrainingModel(config)
-    embedding, encoder = model.encoder.token_weight.numel(), _size(model.encoder)
-    return {
-        "token embedding": embedding,
-        "encoder": encoder - embedding,
-        "pooler": _size(model.nsp.pooler),
-        "MLM transform": _size(model.mlm.transform),
-        "MLM bias": model.mlm.bias.numel(),
-        "NSP classifier": _size(model.nsp.classifier),
+    modules = {
+        "encoder": model.encoder,
+        "pooler": model.nsp.pooler,
+        "MLM transform": model.mlm.transform,
+        "NSP classifier": model.nsp.classifier,
     }
+    parts = {name: sum(one.numel() for one in module.parameters()) for name, module in modules.items()}
+    embedding = model.encoder.token_weight.numel()
+    parts["encoder"] -= embedding
+    return {"token embedding": embedding, **parts, "MLM bias": model.mlm.bias.numel()}
 
 
-def flop_a_piece(
-    config: AnyConfig, *, length: float, label_share: float, scored: int, pieces_a_step: float
-) -> dict[str, Work]:
-    """As arithmetic.flop_a_piece. An encoder of `transformers` is one part, and runs all its layers at all pieces."""
-    if isinstance(config, EncoderConfig):
-        return arithmetic.flop_a_piece(
-            config, length=length, label_share=label_share, scored=scored, pieces_a_step=pieces_a_step
-        )
-    work = arithmetic.head_flop(
-        config.hidden_size, config.embedding_width, length=length, label_share=label_share, scored=scored
-    )
-    counted, _ = _counted(config.model_dump_json(), round(length))
-    optimizer = arithmetic.optimizer_flop(sum(parameters(config).values()), pieces_a_step)
-    return {"encoder": Work(counted, 2 * counted), **work, "optimizer": optimizer}
+def flop_a_piece(config: AnyConfig, *, length: float, label_share: float, scored: int) -> dict[str, float]:
+    """Operations per piece of a forward and a backward pass, by part: a multiply-add is two, backward twice forward.
+
+    length: pieces per row. label_share: share of pieces that are predicted. scored: vocabulary entries that each
+    prediction is scored against. The optimizer is left out.
+    """
+    width, narrow = config.hidden_size, config.embedding_width
+    forward, _ = counted(config, round(length), min(1.0, label_share + 1 / length))
+    heads = label_share * 2 * narrow * (width + scored) + 2 * (width * width + 2 * width) / length
+    return {"encoder": 3 * forward, "heads": 3 * heads}
 
 
-def activation_numbers(config: AnyConfig, length: float) -> int:
-    """As arithmetic.activation_numbers; for an encoder of `transformers`, measured on a row of `length`."""
-    if isinstance(config, EncoderConfig):
-        return arithmetic.activation_numbers(config)
-    _, kept = _counted(config.model_dump_json(), round(length))
-    return round(kept)
+def counted(config: AnyConfig, length: int, wanted_share: float = 1.0) -> tuple[float, float]:
+    """Operations per piece of a row's forward pass, and the numbers per piece that it keeps for the backward pass.
 
+    wanted_share: share of pieces that the last layer of our encoders computes. Ours run without values (on "meta"),
+    those of `transformers`, which look at their masks, with a small vocabulary on the CPU.
+    """
+    ours = isinstance(config, EncoderConfig)
+    device = torch.device("meta" if ours else "cpu")
+    small = config if isinstance(config, EncoderConfig) else adapted_config(config.transformers, _FEW_ENTRIES)
+    with torch.random.fork_rng(devices=[]), device:
+        encoder = encoder_of(small).train()
+        weights = {weight.untyped_storage()._cdata for weight in encoder.parameters()}
+        kept: dict[int, int] = {}  # numbers by storage: a tensor that several products need counts once
 
-@functools.lru_cache(maxsize=8)
-def _counted(config_json: str, length: int) -> tuple[float, float]:
-    """Forward operations and kept numbers per piece of one row, for an encoder of `transformers`."""
-    from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
+        def keep(tensor: Tensor) -> Tensor:
+            storage = tensor.untyped_storage()
+            if storage._cdata not in weights:
+                kept[storage._cdata] = storage.nbytes() // 4
+            return tensor
 
-    config = TransformersConfig.model_validate_json(config_json)
-    with torch.random.fork_rng(devices=[]):
-        encoder = TransformersEncoder(adapted_config(config.transformers, _FEW_ENTRIES)).train()
-    weights = {weight.untyped_storage().data_ptr() for weight in encoder.parameters()}
-    kept: dict[int, int] = {}  # numbers by storage: a tensor that several products need counts once
+        def attention(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
+            count: int = sdpa_flop_count(query, key, value)  # type: ignore[no-untyped-call]
+            return count
 
-    def keep(tensor: Tensor) -> Tensor:
-        if (place := tensor.untyped_storage().data_ptr()) not in weights:
-            kept[place] = max(kept.get(place, 0), tensor.untyped_storage().nbytes() // 4)
-        return tensor
-
-    def attention(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
-        count: int = sdpa_flop_count(query, key, value)  # type: ignore[no-untyped-call]
-        return count
-
-    # By itself, the counter knows only GPU attention.
-    own = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: attention}
-    ids = torch.full((1, length), _FEW_ENTRIES - 1)
-    with (
-        torch.random.fork_rng(devices=[]),
-        torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
-        FlopCounterMode(display=False, custom_mapping=own) as counter,
-    ):
-        hidden = encoder(ids)
-    del hidden
+        ids, wanted = torch.zeros(length, dtype=torch.int64), torch.arange(max(1, round(length * wanted_share)))
+        # By itself, the counter knows only GPU attention.
+        own = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: attention}
+        with (
+            torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
+            FlopCounterMode(display=False, custom_mapping=own) as counter,
+        ):
+            encoder.flat(ids, Rows([length], device), ids, ids, wanted=wanted)
     return counter.get_total_flops() / length, sum(kept.values()) / length
-
-
-def _size(module: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())

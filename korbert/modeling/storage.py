@@ -74,7 +74,7 @@ class _LabelHead(_Strict):
     num_labels: int = Field(ge=1)
     pooling: Pooling
     labels: list[str]
-    problem_type: ProblemType = "single_label_classification"  # the only type in older files
+    problem_type: ProblemType
 
 
 class _ChoiceHead(_Strict):
@@ -211,8 +211,6 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     kind = config.get("kind")
     if not isinstance(kind, str) or kind not in _CLASSES:
         raise ModelError(f"{path}: kind {_short(kind)} is none of {', '.join(_CLASSES)}")
-    if "weights_sha256" not in config:
-        raise ModelError(f"{path}: has no weights_sha256, so an older korbert wrote it: create the model again")
     try:
         _Config.model_validate({name: config[name] for name in config.keys() - {"korbert_format", "kind"}})
     except ValidationError as error:

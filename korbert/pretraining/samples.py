@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import nn
 
+from korbert.modeling import PretrainingModel
 from korbert.pretraining.batches import PretrainingRows, Row
 from korbert.pretraining.permutation import permuted
 from korbert.seeds import derived_seed
@@ -18,9 +19,6 @@ from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.pieces import EOJEOL
 from korbert.training.meters import JsonLines
 from korbert.world import world
-
-if TYPE_CHECKING:
-    from korbert.modeling import PretrainingModel
 
 __all__ = ["Sample", "Samples", "choose_samples", "stretches"]
 
@@ -75,16 +73,17 @@ class Samples:
     def write(self, model: nn.Module, step: int) -> None:
         """Appends a line for each sample, in place of lines that an earlier run wrote at this step or a later one.
 
-        model: in evaluation mode. Every process of a run computes, as a sharded model needs all; the first one writes.
+        model: in evaluation mode. Of several processes, the first one writes and the others return at once.
         """
+        if not world().writes:
+            return
         shown = [self._line(cast("PretrainingModel", model), step, sample) for sample in self._samples]
-        if world().writes:
-            with closing(JsonLines(self._path, step - 1)) as lines:
-                for line in shown:
-                    lines.write(line)
-                lines.sync()
-            if shown:
-                _logger.info("step %s: %s", f"{step:,}", _in_words(shown[0]))
+        with closing(JsonLines(self._path, step - 1)) as lines:
+            for line in shown:
+                lines.write(line)
+            lines.sync()
+        if shown:
+            _logger.info("step %s: %s", f"{step:,}", _in_words(shown[0]))
 
     def _line(self, model: "PretrainingModel", step: int, sample: Sample) -> dict[str, Any]:
         row, device = sample.row, next(model.parameters()).device

@@ -194,7 +194,7 @@ def _value(cell: Any) -> Any:
         return cell.as_py()
     except UnicodeDecodeError as error:
         what = f"byte 0x{error.object[error.start]:02x} at byte {error.start} is not UTF-8"
-        return Fault("bad_encoding", what, decoded(error.object, "utf-8"))
+        return Fault("bad_encoding", what, raw=decoded(error.object, "utf-8"))
 
 
 def _class_names(schema: Any) -> Mapping[str, list[str]]:

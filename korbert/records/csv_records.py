@@ -43,7 +43,7 @@ def csv_records(
             again.extendleft(reversed(taken[1:]))
             del taken[1:]
             reader = csv.reader(feed(), delimiter=delimiter, strict=True)
-            fields = taken[0] if isinstance(taken[0], Fault) else Fault("bad_quotes", _MALFORMED, taken[0])
+            fields = taken[0] if isinstance(taken[0], Fault) else Fault("bad_quotes", _MALFORMED, raw=taken[0])
         finally:
             csv.field_size_limit(limit)
         text = "".join(line for line in taken if isinstance(line, str))

@@ -41,7 +41,11 @@ class Delimited:
             if isinstance(fields, Fault) or len(fields) == width or (len(fields) > width and not any(fields[width:])):
                 yield before, text, fields
             else:
-                yield before, text, Fault("bad_fields", f"{len(fields)} fields where the first line has {width}", text)
+                yield (
+                    before,
+                    text,
+                    Fault("bad_fields", f"{len(fields)} fields where the first line has {width}", raw=text),
+                )
 
     def ends_inside(self, lines: bytes, inside: bool) -> bool:
         """Whether lines end inside a quoted field. inside: whether they begin there."""

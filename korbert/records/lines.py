@@ -114,8 +114,9 @@ def text_of(line: Line, encoding: str = "utf-8") -> str:
     encoding: of the file; its lines are UTF-8 (see encodings.utf8). The caller adds file and line to the error.
     """
     try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(line.data, final=not line.cut)
+        if not line.cut:
+            return line.data.decode().rstrip("\r")
+        return codecs.getincrementaldecoder("utf-8")().decode(line.data)
     except UnicodeDecodeError as error:
         do = ": convert it, as with iconv -f cp949" if encoding == "utf-8" else ": correct it"
         raise CorpusError(f"byte {error.start + 1} is not {encoding.upper()}: {line.data[:40]!r}{do}") from None
-    return text if line.cut else text.rstrip("\r")

@@ -1,10 +1,12 @@
 """The common form of all formats: a table whose records are read one by one, and text files as lines."""
 
 import codecs
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from functools import cached_property
+from itertools import chain, islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from korbert.errors import CorpusError
@@ -15,8 +17,21 @@ from korbert.records.lines import LONGEST, batches
 if TYPE_CHECKING:
     from korbert.records.delimited import Delimited
 
-__all__ = ["Fault", "Records", "Table", "TextFile", "beginning", "open_text", "text_file", "type_name"]
+__all__ = [
+    "Cells",
+    "Columns",
+    "Fault",
+    "Records",
+    "Table",
+    "TextFile",
+    "beginning",
+    "is_empty",
+    "open_text",
+    "text_file",
+    "type_name",
+]
 
+_LOOKED_AT = 100  # records whose cells tell what the columns hold
 _HEAD_LINES = 200
 _BLOCK_BYTES = 1 << 18
 _BLANK = codecs.BOM_UTF8 + codecs.BOM_UTF16 + b"\0 \t\r\n"
@@ -33,18 +48,32 @@ _JSON_NAMES = {
 
 
 class Fault(NamedTuple):
-    """Why a record is dropped. reason: in snake_case, for counting. what: the details, for messages.
+    """Why a record is dropped.
 
-    raw: its text, where it is no record at all.
+    reason: in snake_case, for counting. what: the details, for messages. record: if only its labels are at fault, what
+    is in it. raw: its text, where it is no record at all.
     """
 
     reason: str
     what: str
+    record: Any = None
     raw: str = ""
 
 
 Records: TypeAlias = Iterator[tuple[int, list[Any] | Fault]]
 """Number of each record (from 1), and its cells or fault."""
+
+Columns: TypeAlias = Sequence[str]
+
+Cells: TypeAlias = Mapping[str, Sequence[Any]]
+"""Column -> its cells in the first records that are not empty."""
+
+
+def is_empty(cell: Any) -> bool:
+    """Whether a cell is None, NaN, or white space. `NA` and `null` are texts, an empty list is a list."""
+    if isinstance(cell, str):
+        return not cell or cell.isspace()
+    return cell is None or (isinstance(cell, float) and math.isnan(cell))
 
 
 @dataclass(frozen=True)
@@ -65,6 +94,16 @@ class Table:
     objects: Callable[[], Iterator[tuple[int, Any]]] | None = None
     delimited: "Delimited | None" = None
     batches: Callable[[Sequence[str]], Iterator[Any]] | None = None
+
+    @cached_property
+    def first(self) -> Cells:
+        """The cells of the first hundred records: they tell what the columns hold."""
+        found: dict[str, list[Any]] = {column: [] for column in self.columns}
+        for _, record in islice(self.read(self.columns), _LOOKED_AT):
+            for column, cell in zip(self.columns, () if isinstance(record, Fault) else record, strict=False):
+                if not is_empty(cell):
+                    found[column].append(cell)
+        return found
 
 
 @dataclass(frozen=True)

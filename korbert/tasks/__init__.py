@@ -4,26 +4,25 @@ Classification, from labelled texts to labels:
 
 1. encoded.py: texts are analysed once and cached as pieces and morphemes.
 2. examples.py: rows of pieces with labels, and the batch of each step.
-3. classification.py: trains the model; best_epoch.py keeps the weights of the best epoch. vectors.py caches the
+3. learning.py: trains the model; best_epoch.py keeps the weights of the best epoch. vectors.py caches the
    vectors of a frozen encoder, for heads trained on them.
 4. baselines/: scores to beat, on the same morphemes.
 5. metrics/: scores; statistics.py: confidence intervals and tests; comparison.py: is one model better than another.
 
 Reading comprehension, from questions on texts to answers:
 
-1. questions.py: questions, contexts and gold answers; squad.py: files in SQuAD format, KorQuAD and KLUE-MRC included;
-   question_rows.py: rows of any labelled file.
+1. question_rows.py: the right answers of rows.
 2. passages.py: both as pieces with spans; encoded.py caches them.
 3. windows.py: windows over long contexts, their batches and loss.
-4. reading.py: merges the best spans of all windows into answers; no_answer.py: when to give no answer.
-5. misses.py: scores, and error analysis.
+4. reading.py: merges the best spans of all windows into answers.
+5. misses.py: error analysis.
 
 The package tagging holds labels on characters, words and spans; its docstring lists its files.
 
 embedding.py: text embeddings and their losses.
 
-filling.py fills gaps and needs no training. The packages nsmc and korquad hold what is specific to one data set: its
-files, defaults and official metrics: `from korbert.tasks import korquad`.
+filling.py fills gaps and needs no training. The package korquad holds what is specific to that data set: its files and
+official metrics: `from korbert.tasks import korquad`.
 """
 
 from typing import TYPE_CHECKING
@@ -31,23 +30,15 @@ from typing import TYPE_CHECKING
 from korbert._lazy import attach
 
 if TYPE_CHECKING:
-    from korbert.tasks.classification import Classifier
-    from korbert.tasks.classification_settings import ClassificationSettings
     from korbert.tasks.embedding import Embedder
     from korbert.tasks.filling import Filler
-    from korbert.tasks.korquad.settings import KorquadSettings
-    from korbert.tasks.nsmc.settings import NsmcSettings
     from korbert.tasks.reading import Reader
     from korbert.tasks.reading_settings import ReadingSettings
     from korbert.tasks.tagging.tagger import Tagger
 
 __all__ = [
-    "ClassificationSettings",
-    "Classifier",
     "Embedder",
     "Filler",
-    "KorquadSettings",
-    "NsmcSettings",
     "Reader",
     "ReadingSettings",
     "Tagger",
@@ -56,12 +47,8 @@ __all__ = [
 __getattr__ = attach(
     __name__,
     {
-        "ClassificationSettings": "classification_settings",
-        "Classifier": "classification",
         "Embedder": "embedding",
         "Filler": "filling",
-        "KorquadSettings": "korquad.settings",
-        "NsmcSettings": "nsmc.settings",
         "Reader": "reading",
         "ReadingSettings": "reading_settings",
         "Tagger": "tagging.tagger",

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import product
-from operator import not_
 from typing import Annotated, Any, NamedTuple, Protocol, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
-__all__ = ["WORDS", "How", "LearningSettings", "Numbers", "Way", "training_name"]
+__all__ = ["WORDS", "How", "LearningSettings", "Numbers", "Rates", "Way", "training_name"]
 
 WORDS = ("rate", "batch", "epochs")  # for the fields of Way, in the names of trainings
 
@@ -57,7 +56,8 @@ def _several(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else (value,)
 
 
-_Rate = Annotated[float, Field(gt=0)]
+Rates = Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_several)]
+"""Learning rates; a single one is accepted as a list of one."""
 Numbers = Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_several)]
 """Whole numbers above 0; a single one is accepted as a list of one."""
 _Seed = Annotated[int, Field(ge=0)]
@@ -66,7 +66,7 @@ _Seed = Annotated[int, Field(ge=0)]
 class LearningSettings(BaseModel, frozen=True, extra="forbid"):
     """Hyperparameters of fine-tuning. If keys have several values, every combination is trained."""
 
-    learning_rates: Annotated[tuple[_Rate, ...], BeforeValidator(_several)] = Field(
+    learning_rates: Rates = Field(
         (2e-4,), min_length=1, description="peak learning rates to try, one or a list; selected on validation"
     )
     batch_size: Numbers = Field(
@@ -92,14 +92,12 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
     frozen_embeddings: bool = Field(
         False,
         description="freeze the piece embeddings alone: the model packs small beside its base (korbert pack)",
-        exclude_if=not_,  # so that records from before this setting keep their digests
     )
     piece_dropout: float = Field(
         0.0,
         ge=0,
         lt=1,
         description="share of the pieces whose embeddings are zeroed in a training step; 0.2 helps with few rows",
-        exclude_if=not_,
     )
     lora: int = Field(
         0,

@@ -1,18 +1,15 @@
-"""Scores of extracted answers, and the causes of wrong ones."""
+"""Why extracted answers are wrong."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypedDict, get_args
 
-import numpy as np
-
-from korbert.tasks.metrics.reading import answer_scores
-from korbert.tasks.no_answer import score_halves
+from korbert.tasks.files import Answer, Row
+from korbert.tasks.metrics.reading import KORQUAD, answer_scores
 from korbert.tasks.passages import Passage, pieces_of_span, span_of_pieces
-from korbert.tasks.questions import Answer, AnswerMetrics, Dataset, Question
-from korbert.tasks.reading import Candidate
+from korbert.tasks.question_rows import right_answers
 
-__all__ = ["Cause", "NoAnswerCause", "Snippet", "miss_cause", "score_answers", "snippets"]
+__all__ = ["Cause", "NoAnswerCause", "Snippet", "explained", "miss_cause", "snippets"]
 
 Cause = Literal["unreachable", "boundary", "overlap", "elsewhere"]
 """Why an answer is wrong: see miss_cause."""
@@ -32,75 +29,61 @@ class Snippet(TypedDict):
     text: str
 
 
-def score_answers(
-    dataset: Dataset,
-    pairs: Sequence[tuple[Passage, Passage]],
-    n_best: Mapping[str, Sequence[Candidate]],
-    metrics: AnswerMetrics,
+def explained(
+    rows: Sequence[Row], contexts: Sequence[Passage], predictions: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Scores in percent, counts, and the first 200 misses with their causes, in the order of the file.
+    """Causes of wrong answers, by KorQuAD's exact match, and the first 200 misses, in the order of the rows.
 
-    pairs: (question, context) of each question as pieces. n_best: question id -> its answers, best first.
+    contexts: of each row, as pieces. predictions: as in korbert.tasks.kinds.reading.
     A miss has the spans of the first gold answer and of the prediction (None if there is none), and the context around
     them. answer_chars, prediction_chars: entry i counts the (first) gold answers and the predictions of i characters.
-    If some questions have no answer, `has_answer` and `no_answer` are the scores of both halves (no_answer.py), and the
-    causes of NoAnswerCause are included.
     """
-    best = {id: candidates[0]["text"] if candidates else "" for id, candidates in n_best.items()}
-    right = [[answer.text for answer in question.answers] for question in dataset.questions]
-    exact, f1 = answer_scores([best[question.id] for question in dataset.questions], right, metrics)
+    golds = [right_answers(row) for row in rows]
+    given = [prediction["answer"] for prediction in predictions]
+    exact, _ = answer_scores(given, [[answer.text for answer in answers] for answers in golds], KORQUAD)
     reachable = [
-        not question.answers or any(_is_reachable(answer, context, metrics) for answer in question.answers)
-        for question, (_, context) in zip(dataset.questions, pairs, strict=True)
+        not answers or any(_is_reachable(answer, context) for answer in answers)
+        for answers, context in zip(golds, contexts, strict=True)
     ]
-    halves = not all(right)
+    halves = not all(golds)
     misses = [
-        _miss(question, context.text, n_best[question.id], reachable=can_be_given, halves=halves)
-        for question, (_, context), matches, can_be_given in zip(
-            dataset.questions, pairs, exact, reachable, strict=True
+        _miss(row, answers, prediction, reachable=can_be_given, halves=halves)
+        for row, answers, prediction, matches, can_be_given in zip(
+            rows, golds, predictions, exact, reachable, strict=True
         )
         if not matches
     ]
-    count = len(dataset.questions)
     causes = Counter(miss["cause"] for miss in misses)
-    scores = {
-        "exact_match": 100.0 * (count - len(misses)) / count,
-        "f1": 100.0 * float(np.cumsum(f1)[-1]) / count,  # sequential: pairwise summation changes the last bits
-        "count": count,
+    return {
         "gold_unreachable": reachable.count(False),
         "by_cause": {
             cause: causes[cause] for cause in (*get_args(Cause), *(get_args(NoAnswerCause) if halves else ()))
         },
         "misses": misses[:_MISSES_SHOWN],
-        "answer_chars": _histogram(Counter(len(texts[0]) if texts else 0 for texts in right)),
-        "prediction_chars": _histogram(Counter(len(best[question.id]) for question in dataset.questions)),
+        "answer_chars": _histogram(Counter(len(answers[0].text) if answers else 0 for answers in golds)),
+        "prediction_chars": _histogram(Counter(map(len, given))),
     }
-    if halves:
-        by_half = score_halves(dataset, best, metrics)
-        scores |= {name: by_half[name] for name in ("has_answer", "no_answer")}
-    return scores
 
 
 def _miss(
-    question: Question, context: str, candidates: Sequence[Candidate], *, reachable: bool, halves: bool
+    row: Row, answers: Sequence[Answer], prediction: Mapping[str, Any], *, reachable: bool, halves: bool
 ) -> dict[str, Any]:
     """Record of a wrong answer. halves: whether some questions have no answer."""
-    best = next(iter(candidates), None)
-    span = (best["start"], best["end"]) if best and best["text"] else None
-    right = question.answers[0].span if question.answers else None
-    cause: Cause | NoAnswerCause = miss_cause(span, question.answers, reachable=reachable)
+    span = (prediction["start"], prediction["end"]) if prediction["answer"] else None
+    right = answers[0].span if answers else None
+    cause: Cause | NoAnswerCause = miss_cause(span, answers, reachable=reachable)
     if right is None:
         cause = "invented"
     elif span is None and halves and reachable:
         cause = "unanswered"
     return {
-        "id": question.id,
-        "question": question.text,
-        "prediction": best["text"] if best else "",
-        "answers": [answer.text for answer in question.answers],
+        "id": row.get("id"),
+        "question": row["question"],
+        "prediction": prediction["answer"],
+        "answers": [answer.text for answer in answers],
         "answer_span": right,
         "prediction_span": span,
-        "snippets": snippets(context, filter(None, (right, span))),
+        "snippets": snippets(row["context"], filter(None, (right, span))),
         "cause": cause,
     }
 
@@ -133,13 +116,13 @@ def miss_cause(predicted: tuple[int, int] | None, answers: Sequence[Answer], *, 
     return "overlap" if overlapping else "elsewhere"
 
 
-def _is_reachable(answer: Answer, context: Passage, metrics: AnswerMetrics) -> bool:
-    """Whether the pieces over the answer extract exactly that, by the official metric."""
+def _is_reachable(answer: Answer, context: Passage) -> bool:
+    """Whether the pieces over the answer extract exactly that, by KorQuAD's metric."""
     pieces = pieces_of_span(context, *answer.span)
     if pieces is None:
         return False
     start, end = span_of_pieces(context.spans, *pieces)
-    return metrics.exact_match(context.text[start:end], [answer.text])
+    return KORQUAD.exact_match(context.text[start:end], [answer.text])
 
 
 def _histogram(counts: Counter[int]) -> list[int]:

@@ -19,12 +19,10 @@ from numpy.typing import NDArray
 
 __all__ = [
     "Interval",
-    "McNemar",
     "Rows",
     "Score",
     "Spread",
     "bootstrap_interval",
-    "mcnemar",
     "over_seeds",
     "permutation_p_value",
     "repeated",
@@ -158,24 +156,6 @@ def over_seeds(scores: Sequence[float], *, confidence: float = 0.95) -> Spread:
     deviation = float(np.std(scores, ddof=1))
     reach = float(stats.t.ppf((1 + confidence) / 2, count - 1)) * deviation / count**0.5
     return Spread(mean, deviation, mean - reach, mean + reach, count)
-
-
-class McNemar(NamedTuple):
-    """Examples that only run a gets right, examples that only run b gets right, and the exact two-sided p-value."""
-
-    only_a: int
-    only_b: int
-    p_value: float
-
-
-def mcnemar(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> McNemar:
-    """Exact McNemar test. a, b: (n,) bool, which of the same examples each run gets right.
-
-    Under the null hypothesis an example that only one of them gets right is a coin toss (McNemar 1947; exact, where
-    Dietterich 1998, 3.1 uses the normal approximation). Without such examples p is 1.
-    """
-    only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
-    return McNemar(only_a, only_b, _coin_p_value(only_a, only_a + only_b))
 
 
 def _coin_p_value(heads: int, thrown: int) -> float:

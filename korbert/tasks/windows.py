@@ -6,9 +6,9 @@ dropped: inference searches all windows of a text, so the model must recognise t
 without an answer, the target is [CLS] in all windows.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from korbert.tasks.passages import Passage, pieces_of_span
-from korbert.tasks.questions import Dataset
 from korbert.tasks.reading_settings import WindowSettings
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.padding import padded
-from korbert.world import connected
 
 __all__ = [
     "Scored",
@@ -35,7 +33,6 @@ __all__ = [
     "context_slice",
     "cut_windows",
     "reading_loss",
-    "training_batches",
 ]
 
 
@@ -124,31 +121,6 @@ class WindowExamples:
     tokenizer: AnyTokenizer
     settings: WindowSettings
 
-    @classmethod
-    def of_dataset(
-        cls,
-        dataset: Dataset,
-        pairs: Sequence[tuple[Passage, Passage]],
-        tokenizer: AnyTokenizer,
-        settings: WindowSettings,
-    ) -> "WindowExamples":
-        """All windows of all questions, in order. The target is the first gold answer.
-
-        pairs: (question, context) of each question as pieces, from reading.question_pairs.
-        """
-        windows = [
-            window
-            for index, (question, pair) in enumerate(zip(dataset.questions, pairs, strict=True))
-            for window in cut_windows(
-                *pair,
-                settings,
-                index=index,
-                answer=question.answers[0].span if question.answers else None,
-                special=tokenizer.frame.special,
-            )
-        ]
-        return cls(windows, tokenizer, settings)
-
     def __len__(self) -> int:
         return len(self.windows)
 
@@ -175,37 +147,6 @@ class WindowExamples:
         order = np.argsort(self.lengths, kind="stable")
         for start in range(0, len(order), batch_size):
             yield order[start : start + batch_size]
-
-
-def training_batches(
-    windows: Sequence[Window],
-    tokenizer: AnyTokenizer,
-    settings: WindowSettings,
-    *,
-    batch_size: int,
-    micro_batches: int = 1,
-    seed: int,
-) -> Callable[[int], Sequence[Batch]]:
-    """Step -> its micro-batches, a pure function. Every epoch covers each window once, in its own order.
-
-    With several connected processes, each makes its own share.
-    """
-    here = connected()
-
-    @lru_cache(maxsize=2)
-    def order(epoch: int) -> np.ndarray:
-        return np.random.default_rng([seed, epoch]).permutation(len(windows))
-
-    def batch(step: int) -> list[Batch]:
-        places = range(step * batch_size, (step + 1) * batch_size)[here.share]
-        chosen = [windows[order(place // len(windows))[place % len(windows)]] for place in places]
-        size = -(-batch_size // micro_batches)
-        parts = [chosen[i : i + size] for i in range(0, len(chosen), size)]
-        return [
-            {**collate(part, tokenizer, settings), "weight": torch.tensor(len(part) / batch_size)} for part in parts
-        ]
-
-    return batch
 
 
 def reading_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:

@@ -2,7 +2,6 @@
 
 `<folder>/step-00000400/` holds `state.safetensors` (the tensors of model and optimizer) and `record.json` (step, plan,
 sums of the metrics, held-out figures, and two SHA-256 that reveal damage: of the tensors' file and of the record).
-One of a sharded model holds a file of each process instead (korbert/training/parts.py), and the SHA-256 of them all.
 """
 
 import logging
@@ -21,82 +20,48 @@ from korbert import scratch
 from korbert.durable import checksummed, sha256_of, sync, verified
 from korbert.world import connected, from_first
 
-__all__ = [
-    "Checkpoint",
-    "aside_of",
-    "load",
-    "load_newest",
-    "make_aside",
-    "newest_of_all",
-    "newest_step",
-    "publish",
-    "remove",
-    "remove_all",
-    "save",
-]
+__all__ = ["Checkpoint", "load", "load_newest", "newest_of_all", "newest_step", "remove_all", "save"]
 
 _logger = logging.getLogger(__name__)
 
 _STATE, _RECORD = "state.safetensors", "record.json"
 _NAME = re.compile(r"step-(\d{8,})")
 _ASIDE = re.compile(rf"{_NAME.pattern}\.partial")
-_FILE = re.compile(r"record\.json|.*\.safetensors|model\.safetensors\.index\.json|\.metadata")
+_FILES = {"state.safetensors", "record.json"}
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """One training state. step: updates done. record: JSON values.
-
-    parts: None, or the folder of the values of `tensors`, which then are on the device "meta".
-    """
+    """One training state. step: updates done. record: JSON values."""
 
     step: int
     tensors: Mapping[str, Tensor]
     record: Mapping[str, Any]
-    parts: Path | None = None
 
 
 def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
-    """Writes a whole checkpoint aside and publishes it."""
-    aside = make_aside(folder, checkpoint.step)
+    """Writes a whole checkpoint aside, syncs and renames it; then removes all but the `keep` newest.
+
+    Leftovers of killed runs are removed first: ArtifactError if one of them is not ours. Checkpoints of later steps
+    are removed, too: this step is being repeated, so they were damaged and skipped.
+    """
+    step = checkpoint.step
+    folder.mkdir(parents=True, exist_ok=True)
+    for leftover in (*(path for path in folder.iterdir() if _ASIDE.fullmatch(path.name)), _place(folder, step)):
+        remove(leftover)
+    aside = folder / f"{_place(folder, step).name}.partial"
+    aside.mkdir()
     try:
         _write_tensors(checkpoint.tensors, aside / _STATE)
         sync(aside / _STATE)
-        record = {"step": checkpoint.step, "sha256": sha256_of(aside / _STATE), **checkpoint.record}
-        publish(aside, record, keep)
+        record = {"step": step, "sha256": sha256_of(aside / _STATE), **checkpoint.record}
+        (aside / _RECORD).write_bytes(checksummed(record))
+        for path in (aside / _RECORD, aside):
+            sync(path)
+        aside.rename(_place(folder, step))
     except OSError:  # free space on a full disk for other files
         remove(aside)
         raise
-
-
-def make_aside(folder: Path, step: int) -> Path:
-    """Creates an empty folder for the files of a checkpoint, not read by anyone until `publish`.
-
-    Leftovers of killed runs are removed first. ArtifactError if one of them is not ours.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    aside = aside_of(folder, step)
-    for leftover in (*(path for path in folder.iterdir() if _ASIDE.fullmatch(path.name)), _place(folder, step)):
-        remove(leftover)
-    aside.mkdir()
-    return aside
-
-
-def aside_of(folder: Path, step: int) -> Path:
-    """Where the files of a checkpoint are before `publish`."""
-    return folder / f"{_place(folder, step).name}.partial"
-
-
-def publish(aside: Path, record: Mapping[str, Any], keep: int) -> None:
-    """Adds the record to synced files, syncs and renames their folder; then removes all but the `keep` newest.
-
-    Checkpoints of later steps are removed, too: this step is being repeated, so they were damaged and skipped.
-    """
-    folder, step = aside.parent, record["step"]
-    (aside / _RECORD).write_bytes(checksummed(record))
-    for path in (aside / _RECORD, aside):
-        sync(path)
-    aside.rename(_place(folder, step))
     sync(folder)
     present = _newest_first(folder)
     skipped = [there for there in present if there > step]
@@ -123,7 +88,7 @@ def remove_all(folder: Path) -> None:
 
 
 def _is_checkpoint(folder: Path) -> bool:
-    return all(_FILE.fullmatch(path.name) and path.is_file() for path in folder.iterdir())
+    return all(path.name in _FILES and path.is_file() for path in folder.iterdir())
 
 
 def _write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
@@ -147,11 +112,8 @@ def load_newest(folder: Path) -> Checkpoint | None:
     return None
 
 
-def load(folder: Path, step: int, *, parts_verified: bool = False) -> Checkpoint:
-    """Loads the checkpoint of a step. Raises OSError, ValueError or SafetensorError if it is missing or damaged.
-
-    parts_verified: rank 0 has checked the SHA-256 of parts, so this process need not read them all again.
-    """
+def load(folder: Path, step: int) -> Checkpoint:
+    """Loads the checkpoint of a step. Raises OSError, ValueError or SafetensorError if it is missing or damaged."""
     path = _place(folder, step)
     try:
         record = verified((path / _RECORD).read_bytes())
@@ -159,27 +121,10 @@ def load(folder: Path, step: int, *, parts_verified: bool = False) -> Checkpoint
         raise ValueError(f"{_RECORD} {error}") from None
     if record.pop("step", None) != step:
         raise ValueError(f"{_RECORD} is of another step")
-    files = record.pop("files", None)
-    if files is None:
-        _verify(path, {_STATE: record.pop("sha256", None)})
-        return Checkpoint(step=step, tensors=load_file(path / _STATE), record=record)
-
-    present = {file.name for file in path.iterdir()} - {_RECORD}
-    if present != files.keys():  # a file too many would be read, too
-        raise ValueError(f"its files are {', '.join(sorted(present))}, those of {_RECORD} {', '.join(files)}")
-    if not parts_verified:
-        _verify(path, files)
-    from korbert.training.parts import described  # slow to import
-
-    return Checkpoint(step=step, tensors=described(path), record=record, parts=path)
-
-
-def _verify(folder: Path, files: Mapping[str, str | None]) -> None:
-    """Raises ValueError for the first file whose SHA-256 is not the one given."""
-    for name, recorded in files.items():
-        digest = sha256_of(folder / name)
-        if digest != recorded:
-            raise ValueError(f"{name} has SHA-256 {digest}, not the recorded one")
+    digest = sha256_of(path / _STATE)
+    if record.pop("sha256", None) != digest:
+        raise ValueError(f"{_STATE} has SHA-256 {digest}, not the recorded one")
+    return Checkpoint(step=step, tensors=load_file(path / _STATE), record=record)
 
 
 def newest_of_all(folder: Path) -> Checkpoint | None:
@@ -187,7 +132,7 @@ def newest_of_all(folder: Path) -> Checkpoint | None:
     here = connected()
     own = load_newest(folder) if here.writes else None
     step = from_first(lambda: own.step if own else None)
-    return own if here.writes or step is None else load(folder, step, parts_verified=True)
+    return own if here.writes or step is None else load(folder, step)
 
 
 def newest_step(folder: Path) -> int | None:

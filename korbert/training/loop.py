@@ -4,14 +4,12 @@ The batches of a step are a pure function of its number, and dropout is one of (
 random state. A resumed run loads the newest checkpoint, continues with the next step, and ends in the same bits.
 """
 
-import copy
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from signal import Signals
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -28,9 +26,6 @@ from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
 from korbert.training.records import Records, recorded
 from korbert.training.updates import Diverged, Loss, Updates
 from korbert.world import World, greatest
-
-if TYPE_CHECKING:
-    from korbert.training.parts import PartsWriter
 
 __all__ = ["Batch", "Batches", "Evaluate", "FitResult", "Loss", "fit"]
 
@@ -69,7 +64,6 @@ def fit(
     enough: Callable[[Mapping[str, float]], bool] = lambda heldout: False,
     description: str = "training",
     row_workers: int = 0,
-    sharded: bool = False,
     anomaly: bool = False,
 ) -> FitResult:
     """Trains `model` in place: `plan.steps` updates, or those after the newest whole checkpoint of `output`.
@@ -83,15 +77,12 @@ def fit(
     evaluate: (model in evaluation mode, updates done) -> numbers; runs without gradients.
     enough: of the numbers of the last evaluation, whether training ends with it, before the plan does.
 
-    sharded: several processes have a part of the weights each (korbert/training/sharding.py). `model` then stays where
-        it is, and gets the weights at the end. `loss` and `evaluate` call each layer equally often in all processes.
     anomaly: the first 20 updates look at each module's output and each gradient (korbert/training/anomaly.py). Slow,
         with the same result.
 
     Under torchrun `batches` gives this process's part of the step (korbert.world.connected): at least one micro-batch,
     weights as shares of the whole step. Keys that end in `_count` are numbers of the part, which are added up before
-    the loss sees them. `evaluate` runs in all processes; rank 0 writes, and the others read its checkpoints. Those of a
-    sharded model are written by all, in the background: the last one is on the disk when this ends, however it does.
+    the loss sees them. `evaluate` runs in all processes; rank 0 writes, and the others read its checkpoints.
     Raises ModelError when a loss or gradient is not finite and the plan does not skip its step, or skips too many;
     ArtifactError when a checkpoint is of another run; and Interrupted after Ctrl-C or SIGTERM, when the current update
     is finished and saved: the same one in all processes. A second signal ends the run at once.
@@ -103,11 +94,8 @@ def fit(
         release = stack.enter_context(memory_kept(device))
 
         # The state of the newest checkpoint, if there is one.
-        spread = sharded and here.size > 1
-        trained = (copy.deepcopy(model) if spread else model).to(device)
-        updates = Updates(trained, loss, plan, device, here, spread=spread)
+        updates = Updates(model.to(device), loss, plan, device, here)
         run = _Run(updates, plan, here, output.checkpoints, evaluate, description, watched=_WATCHED if anomaly else 0)
-        stack.callback(run.close)
         first_step = run.done
         arrived = stack.enter_context(noted_signals())
 
@@ -138,9 +126,6 @@ def fit(
                 break
             except Diverged as error:
                 run.go_back(error)
-        run.wait()
-        if spread:
-            updates.give(model)
     model.eval()
     return FitResult(first_step, run.done, run.heldout, len(updates.left_out))
 
@@ -170,17 +155,11 @@ class _Run:
         self.evaluated = False  # at this step
         self.figures = ""
         self.records = Records(None, None, None)
-        self._parts: PartsWriter | None = None
-        if checkpoints and updates.sharded:
-            from korbert.training import parts  # slow to import
-
-            self._parts = parts.PartsWriter(checkpoints.folder, checkpoints.keep)
         if not self._resume() and plan.on_divergence == "skip" and checkpoints:
             self._save()  # to go back to
 
     def _resume(self) -> bool:
         """Restores the newest checkpoint. Returns whether there is one."""
-        self.wait()
         checkpoint = storage.newest_of_all(self._checkpoints.folder) if self._checkpoints else None
         if checkpoint is None:
             return False
@@ -215,8 +194,6 @@ class _Run:
         waited: seconds spent waiting for the micro-batches.
         """
         started = time.perf_counter()
-        if self._parts:
-            self._parts.check()
         self.done = done = step + 1
         watched, self._watched = self._watched > 0, self._watched - 1
         if done in self._updates.left_out:
@@ -243,7 +220,7 @@ class _Run:
         self.evaluated = evaluate
         if evaluate and self._evaluate:
             model, device = self._updates.model.eval(), self._updates.device
-            with torch.no_grad(), self._updates.evaluating(), autocast(device, self._plan.precision):
+            with torch.no_grad(), autocast(device, self._plan.precision):
                 self.heldout = dict(self._evaluate(model, done))
             self.records.heldout(done, {"pieces": self._updates.pieces, **self.heldout})
         if save:
@@ -271,30 +248,15 @@ class _Run:
         if self.done > self._saved_step:
             self._updates.check_finite(self._saved_step)
             self._save()
-        self.wait()
         return f"{self._description}: step {self.done:,} is saved"
 
     def _due(self, done: int, every: int) -> bool:
         return done == self._plan.steps or (every > 0 and done % every == 0)
 
     def _save(self) -> None:
-        """All processes take part: each writes its part of a sharded model while training continues."""
         assert self._checkpoints is not None
-        checkpoint = self._updates.checkpoint(self.done, self.heldout)
         if self._here.writes:
             self.records.sync()
-        if self._parts:
-            self._parts.save(checkpoint)
-        elif self._here.writes:
+            checkpoint = self._updates.checkpoint(self.done, self.heldout)
             storage.save(self._checkpoints.folder, checkpoint, self._checkpoints.keep)
         self._saved_step, self._saved_at = self.done, self._checkpoints.clock()
-
-    def wait(self) -> None:
-        """Returns when the last checkpoint is on disk; raises any error of writing it."""
-        if self._parts:
-            self._parts.wait()
-
-    def close(self) -> None:
-        """Returns when all writing has ended."""
-        if self._parts:
-            self._parts.close()

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field, model_validator
 __all__ = ["OptimizerKind", "OptimizerSettings", "ParameterGroup", "PrecisionName", "ScheduleKind"]
 
 PrecisionName = Literal["auto", "fp32", "bf16"]
-OptimizerKind = Literal["adamw", "muon", "lamb"]
+OptimizerKind = Literal["adamw", "muon"]
 ScheduleKind = Literal["linear", "cosine", "wsd"]
 
 
@@ -27,8 +27,7 @@ class OptimizerSettings(BaseModel, frozen=True, extra="forbid"):
 
     kind: OptimizerKind = Field(
         "adamw",
-        description="adamw; muon: Muon for the layers' matrices, AdamW for the rest; lamb: AdamW with a trust ratio "
-        "per matrix",
+        description="adamw; muon: Muon for the layers' matrices, AdamW for the rest",
     )
     learning_rate: float = Field(1e-3, gt=0, description="peak learning rate, reached at the end of warmup")
     weight_decay: float = Field(

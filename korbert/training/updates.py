@@ -2,14 +2,13 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 
 import torch
 from torch import Tensor, nn
 
-from korbert.errors import ArtifactError, ModelError, SettingsError
+from korbert.errors import ArtifactError, ModelError
 from korbert.seeds import derived_seed
-from korbert.training import sharding
 from korbert.training.checkpoints import Checkpoint
 from korbert.training.devices import Batch, autocast, moved
 from korbert.training.distributed import add_over_world, wrap
@@ -41,25 +40,10 @@ class Updates:
     left_out: steps, from 1 on, that are no update because their loss or gradient was not finite.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        loss: Loss,
-        plan: TrainingPlan,
-        device: torch.device,
-        here: World,
-        *,
-        spread: bool = False,
-    ) -> None:
-        """spread: shard over the processes (korbert.training.sharding); otherwise each has the whole model."""
+    def __init__(self, model: nn.Module, loss: Loss, plan: TrainingPlan, device: torch.device, here: World) -> None:
         self.model, self.device = model, device
         self._plan, self._here = plan, here
-        self._objective: nn.Module = _Objective(model, loss)
-        if spread:
-            _refuse_sharded(plan)
-            sharding.shard(self._objective, device)
-        else:
-            self._objective = wrap(self._objective, here)
+        self._objective = wrap(_Objective(model, loss), here)
         self._optimizers = Optimizers(model, plan.optimizer, plan.precision)
         self._meter = Meter(device)
         self.pieces = self._pieces_taken = 0
@@ -91,7 +75,7 @@ class Updates:
         summed = add_over_world(torch.stack([value.float() for value in totals.values()]), self._here)
         totals = dict(zip(totals, summed, strict=True))
 
-        norm = sharding.whole(nn.utils.clip_grad_norm_(self.model.parameters(), self._plan.optimizer.max_grad_norm))
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self._plan.optimizer.max_grad_norm)
         self._optimizers.step()
 
         # Values stay on the device until they are read.
@@ -126,11 +110,6 @@ class Updates:
             )
 
     @property
-    def sharded(self) -> bool:
-        """Whether each process holds a part of the model and of checkpoints."""
-        return sharding.is_sharded(self._objective)
-
-    @property
     def updated(self) -> bool:
         """Whether there was an update since the last call of `means`."""
         return self._meter.steps > 0
@@ -154,7 +133,7 @@ class Updates:
         return self.pieces - before
 
     def checkpoint(self, done: int, heldout: Mapping[str, float]) -> Checkpoint:
-        """The state after `done` updates. Of a sharded model the tensors are sharded, too."""
+        """The state after `done` updates."""
         tensors = {_MODEL + name: tensor.detach() for name, tensor in _saved_tensors(self.model)}
         tensors |= {_OPTIMIZER + name: tensor for name, tensor in self._optimizers.state().items()}
         record = {
@@ -185,38 +164,17 @@ class Updates:
                 f"the checkpoint of step {checkpoint.step} is of another run ({'; '.join(differences)}): "
                 "remove the checkpoints to start anew, or go back to its settings"
             )
-        state = {
-            name: sharding.like(value, targets[_MODEL + name.rpartition("/")[0]])
-            for name, value in _below(_OPTIMIZER, checkpoint.tensors).items()
-        }
         with torch.no_grad():
-            if checkpoint.parts:
-                from korbert.training import parts  # slow to import
-
-                parts.read(checkpoint.parts, targets | {_OPTIMIZER + name: value for name, value in state.items()})
-            else:
-                for name, target in targets.items():
-                    target.copy_(sharding.like(checkpoint.tensors[name], target))
-        self._optimizers.restore(state)
+            for name, target in targets.items():
+                target.copy_(checkpoint.tensors[name])
+        of_optimizers = {name: value for name, value in checkpoint.tensors.items() if name.startswith(_OPTIMIZER)}
+        self._optimizers.restore({name.removeprefix(_OPTIMIZER): value for name, value in of_optimizers.items()})
         self._meter.restore(checkpoint.record["meter"])
-        self.pieces = self._pieces_taken = checkpoint.record.get("pieces", 0)  # older versions did not count
-        self._usual_norm = checkpoint.record.get("usual_norm")
-        self.left_out |= {*checkpoint.record.get("left_out", ())}
+        self.pieces = self._pieces_taken = checkpoint.record["pieces"]
+        self._usual_norm = checkpoint.record["usual_norm"]
+        self.left_out |= {*checkpoint.record["left_out"]}
         self._bad_step.fill_(-1)
         return dict(checkpoint.record["heldout"])
-
-    @contextmanager
-    def evaluating(self) -> Iterator[None]:
-        """Inside, the model can be called without its loss. No update belongs inside."""
-        with sharding.whole_outside_layers(self._objective):
-            yield
-
-    def give(self, model: nn.Module) -> None:
-        """Copies the trained weights into a model that is whole."""
-        own = dict(_saved_tensors(self.model))
-        with torch.no_grad():
-            for name, target in _saved_tensors(model):
-                target.copy_(sharding.whole(own[name]))
 
 
 class _Objective(nn.Module):
@@ -229,21 +187,6 @@ class _Objective(nn.Module):
 
     def forward(self, batch: Batch) -> Mapping[str, Tensor]:
         return self._loss(self.model, batch)
-
-
-def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors whose name begins with the prefix, without it."""
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-
-
-def _refuse_sharded(plan: TrainingPlan) -> None:
-    settings = plan.optimizer
-    kinds = {settings.kind, *(group.kind or settings.kind for group in settings.groups)}
-    if kinds != {"adamw"}:
-        raise SettingsError(
-            f"optimizer.kind {', '.join(sorted(kinds))}: a model that is spread over processes is trained by "
-            '"adamw": change it, or leave --sharding fsdp out'
-        )
 
 
 def _saved_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:

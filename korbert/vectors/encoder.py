@@ -27,15 +27,15 @@ from korbert.training.devices import Batch, choose_device
 from korbert.training.settings import PrecisionName
 from korbert.vectors.correction import Correction
 from korbert.vectors.counts import PieceCounts
+from korbert.vectors.names import Unit, Way
+from korbert.vectors.parts import Parts, parts_of
 from korbert.vectors.pooling import POOLINGS, weights_of
+from korbert.vectors.ranking import Hit
 from korbert.vectors.settings import Asked, VectorSettings
 
 if TYPE_CHECKING:
     from korbert.vectors.index import Index
-    from korbert.vectors.names import Unit, Way
     from korbert.vectors.occurrences import Occurrence
-    from korbert.vectors.parts import Parts
-    from korbert.vectors.ranking import Hit
 
 __all__ = ["TEXTS_AT_ONCE", "TextEncoder", "hidden_of", "unit"]
 
@@ -217,8 +217,6 @@ class TextEncoder(Generic[_M]):
         asked: layer and mix, as in `embed`. Parts beyond max_length are missing; one cut by max_length has the mean of
         its pieces before the cut.
         """
-        from korbert.vectors.parts import parts_of
-
         given, single = as_texts(texts, "texts")
         found = parts_of(self, given, unit, self.vector_settings(**asked))
         return found[0] if single else found

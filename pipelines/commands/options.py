@@ -32,7 +32,6 @@ __all__ = [
     "place",
     "precision",
     "row_workers",
-    "sharding",
     "show_progress",
     "texts_of",
     "together",
@@ -165,10 +164,6 @@ device = click.option(
 precision = click.option(
     "--precision", type=click.Choice(["fp32", "bf16", "auto"]), default="fp32", show_default=True,
     help="Precision of the model; bf16 rounds vectors and scores to about 3 digits; auto: bf16 where it is faster.",
-)  # fmt: skip
-sharding = click.option(
-    "--sharding", type=click.Choice(["ddp", "fsdp"]), default="ddp", show_default=True,
-    help="pretrain under torchrun: replicate the model in each process (ddp), or shard it (fsdp).",
 )  # fmt: skip
 anomaly = click.option(
     "--anomaly", is_flag=True, help="Check every output and gradient in the first 20 training steps; slow."

@@ -15,7 +15,7 @@ __all__ = ["COMMANDS"]
 @click.argument("recipe")
 @click.option(
     "--seconds", type=click.IntRange(0, 3_600), default=30, show_default=True,
-    help="Length of the trial run; 0: no trial.",
+    help="About the length of the trial run; 0: no trial.",
 )  # fmt: skip
 @click.option(
     "--hours",
@@ -29,8 +29,8 @@ __all__ = ["COMMANDS"]
 def plan(recipe: str, seconds: int, hours: float | None, as_json: bool, **common: Any) -> None:
     """Estimate the cost of pretraining RECIPE.
 
-    Prints parameters, FLOPs, memory and rows, and measures speed in a short trial to estimate the time. Without shards,
-    rows are assumed full, and the trial uses made-up ids.
+    Prints parameters, FLOPs, memory and rows, and times twenty steps to estimate the duration. Without shards, rows are
+    assumed full, and the trial uses made-up ids.
 
     \b
     Example:

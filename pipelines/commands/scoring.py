@@ -76,7 +76,7 @@ def score(dataset: Path, predictions: Path, debug: bool) -> None:
 @click.option("--model", "models", multiple=True, metavar="NAME",
               help="Tasks: model to compare (pretrained, scratch, tfidf), once or once per folder.  "
               "[default: the first]")  # fmt: skip
-@click.option("--page", type=options.Output(), help="Write an HTML page with curves, and for tasks with examples.")
+@click.option("--page", type=options.Output(), help="Write an HTML page: curves of runs, examples of tasks.")
 @click.option("--json", "as_json", is_flag=True, help="Tasks: print one JSON object.")
 @options.debug
 def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | None, as_json: bool, debug: bool) -> None:
@@ -88,6 +88,7 @@ def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | Non
     """
     from korbert.durable import check_output
     from pipelines.comparing import open_runs
+    from pipelines.lines import as_json as line_of
     from pipelines.outputs import is_page
     from pipelines.task_predictions import is_task
 
@@ -99,35 +100,23 @@ def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | Non
         raise SettingsError(f"{one} is an artifact of a task and {other} is none: compare tasks, or pretraining runs")
     if not any(tasks) and (models or as_json):
         raise click.UsageError("--model and --json are for artifacts of tasks")
-    if any(tasks):
-        _show_tasks(folders, models, page, as_json)
-        return
+    from pipelines.reports.compare import of_runs, of_tasks, write_page
     from pipelines.summary import show_comparison
-
-    runs = open_runs(folders)
-    if page:
-        check_output(page, *(run.folder for run in runs), is_ours=is_page)
-    show_comparison(runs)
-    if page:
-        from pipelines.reports.compare import write_page
-
-        say(f"page: {write_page(page, runs)}")
-
-
-def _show_tasks(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | None, as_json: bool) -> None:
-    from pipelines.lines import as_json as line_of
-    from pipelines.summary import show_tasks
     from pipelines.task_comparing import compare_tasks
 
-    found = compare_tasks(folders, models)
-    if as_json:
-        click.echo(line_of(found.as_json()))
+    if any(tasks):
+        found = compare_tasks(folders, models)
+        shown = of_tasks(found)
+        if as_json:
+            click.echo(line_of(found.as_json()))
     else:
-        show_tasks(found)
+        shown = of_runs(open_runs(folders))
     if page:
-        from pipelines.reports.compare_tasks import write_page
-
-        say(f"page: {write_page(page, found)}", err=as_json)
+        check_output(page, *shown.folders, is_ours=is_page)
+    if not as_json:
+        show_comparison(shown)
+    if page:
+        say(f"page: {write_page(page, shown)}", err=as_json)
 
 
 COMMANDS = [submit, score, compare]

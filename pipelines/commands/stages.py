@@ -46,8 +46,7 @@ def logged(debug: bool) -> None:
 
 def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...], debug: bool,
            workers: int | None = None, runner: Literal["native", "ray"] = "native", address: str | None = None,
-           device: str = "auto", row_workers: int | None = None,
-           sharding: Literal["ddp", "fsdp"] = "ddp", anomaly: bool = False) -> "Pipeline":  # fmt: skip
+           device: str = "auto", row_workers: int | None = None, anomaly: bool = False) -> "Pipeline":  # fmt: skip
     """The pipeline of a recipe, from the options of a command."""
     from pipelines import recipes
     from pipelines.pipeline import Pipeline
@@ -67,7 +66,7 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
     except (OSError, RuntimeError) as error:  # a loop of links
         raise SettingsError(f"{folder}: cannot be followed ({error}): name another folder with --data") from error
     given = _as_typed(root=[str(root)], data=[str(data)], changes=changes)
-    runtime = Runtime(root=root, data=folder, runner=runner, address=address, device=device, sharding=sharding,
+    runtime = Runtime(root=root, data=folder, runner=runner, address=address, device=device,
                       row_workers=row_workers, anomaly=anomaly, debug=debug, given=given, **number)  # fmt: skip
     return Pipeline(loaded, runtime)
 
@@ -87,13 +86,6 @@ def _as_typed(**given: Sequence[str]) -> tuple[str, ...]:
 
 def run_stages(pipeline: "Pipeline", stages: Sequence[Stage], rebuild: bool, dry_run: bool) -> None:
     trains = any(stage.trains for stage in stages)
-    whole = [stage.name for stage in stages if stage.trains and not stage.spreads]
-    if whole and pipeline.runtime.sharding == "fsdp":
-        able = ", ".join(f"`korbert {stage.name}`" for stage in pipeline.recipe.stages.values() if stage.spreads)
-        raise SettingsError(
-            f"--sharding fsdp: {', '.join(whole)} cannot shard a model over processes: leave the option out, and use "
-            f"it with {able} alone"
-        )
     if is_silent() and (dry_run or not trains):
         return
     if dry_run:
@@ -151,7 +143,6 @@ class _StageName(click.Choice[str]):
 @options.corpus
 @options.device
 @options.row_workers
-@options.sharding
 @options.anomaly
 @options.place
 def run(recipe: str, first: str | None, last: str | None, rebuild: bool, dry_run: bool, **common: Any) -> None:
@@ -186,7 +177,7 @@ def _stage_command(stage: Stage) -> click.Command:
         else:
             imported(stage.preview)(pipeline, preview)
 
-    own = [options.workers, options.device, options.sharding, options.anomaly] if stage.trains else [options.corpus]
+    own = [options.workers, options.device, options.anomaly] if stage.trains else [options.corpus]
     if stage.makes_rows:
         own.append(options.row_workers)
     decorated: Callable[..., Any] = command

@@ -1,32 +1,76 @@
-"""Comparison of pretraining runs: tables for terminal and page, and a page with learning curves."""
+"""Comparisons of pretraining runs and of models on one task: tables for terminal and page, and the page."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from korbert.tasks.files import Row
 from pipelines.artifacts import Json
 from pipelines.comparing import Run, difference, in_bits
 from pipelines.reports import formatting
 from pipelines.reports.course import time_axis
-from pipelines.reports.elements import Element, Section, Table
+from pipelines.reports.elements import Element, Entry, Folded, Section, Table
 from pipelines.reports.page import write
-from pipelines.reports.pictures import Line, curves
+from pipelines.task_comparing import Side, TaskComparison, merits
 
-__all__ = ["tables", "write_page"]
+__all__ = ["Shown", "of_runs", "of_tasks", "write_page"]
+
+_EXAMPLES = 10  # for each side of a pair
 
 _Axis = Callable[[Run], NDArray[np.float64] | None]
 
 
-def tables(runs: Sequence[Run]) -> list[Table]:
+@dataclass(frozen=True)
+class Shown:
+    """A comparison as it is shown. what: "runs" or "models". sentences: below the tables. sections: of the page."""
+
+    what: str
+    names: list[str]
+    folders: list[Path]
+    tables: list[Table]
+    sentences: list[str]
+    lede: str
+    remark: str
+    sections: Callable[[], Sequence[Section]]
+
+
+def write_page(path: Path, shown: Shown) -> Path:
+    """Writes the page. Returns its path."""
+    folders = Table("Folders", ("name", "folder"), tuple(zip(shown.names, map(str, shown.folders), strict=True)), "lk")
+    figures = Section("Figures", (*shown.tables, folders), " ".join(shown.sentences))
+    return write(
+        path,
+        "compare.html",
+        names=shown.names,
+        what=shown.what,
+        lede=shown.lede,
+        remark=shown.remark,
+        sections=(*shown.sections(), figures),
+    )
+
+
+def of_runs(runs: Sequence[Run]) -> Shown:
     """The runs, their last evaluations, and figures at equal time and equal pieces, if known for all runs."""
     tables = [_sizes(runs), _last(runs)]
-    for what, shown, axis in (("time", formatting.duration, _seconds), ("pieces", formatting.compact, _pieces)):
+    for what, words, axis in (("time", formatting.duration, _seconds), ("pieces", formatting.compact, _pieces)):
         ends = [places[-1] for run in runs if (places := axis(run)) is not None]
         if len(ends) == len(runs):
-            tables.append(_figures(f"At equal {what}: {shown(min(ends))}", runs, min(ends), axis))
-    return tables
+            tables.append(_at(f"At equal {what}: {words(min(ends))}", runs, min(ends), axis))
+    why = difference(runs)
+    return Shown(
+        what="runs",
+        names=[run.name for run in runs],
+        folders=[run.folder for run in runs],
+        tables=tables,
+        sentences=[why] if why else [],
+        lede=why or "Pretraining runs with the same tokenizer, evaluated on the same held-out rows.",
+        remark="Time is training time, without evaluations and checkpoints.",
+        sections=lambda: _sections_of_runs(runs),
+    )
 
 
 def _seconds(run: Run) -> NDArray[np.float64] | None:
@@ -67,7 +111,7 @@ def _last(runs: Sequence[Run]) -> Table:
     return Table("Last evaluation of each run", head, rows, "lrrrrr")
 
 
-def _figures(title: str, runs: Sequence[Run], place: float, axis: _Axis) -> Table:
+def _at(title: str, runs: Sequence[Run], place: float, axis: _Axis) -> Table:
     """Held-out figures at a position that all runs have reached, best run first."""
     bits = in_bits(runs)
     figures = []
@@ -91,27 +135,13 @@ def _figures(title: str, runs: Sequence[Run], place: float, axis: _Axis) -> Tabl
     return Table(title, head, rows, "l" + "r" * (len(head) - 1), note)
 
 
-def write_page(path: Path, runs: Sequence[Run]) -> Path:
-    """Writes the page. Returns its path."""
-    drawn = [*_curves(runs, "MLM loss", lambda run, line: line["mlm_loss"], y="nats")]
+def _sections_of_runs(runs: Sequence[Run]) -> tuple[Section, ...]:
+    losses = [*_curves(runs, "MLM loss", lambda run, line: line["mlm_loss"], y="nats")]
     if in_bits(runs):
-        drawn += _curves(
-            runs,
-            "MLM loss per character",
-            lambda run, line: run.bits_per_char(line["mlm_loss"]),
-            y="bits",
-        )
+        per_char = "MLM loss per character"
+        losses += _curves(runs, per_char, lambda run, line: run.bits_per_char(line["mlm_loss"]), y="bits")
     accuracy = _curves(runs, "MLM accuracy", lambda run, line: line["mlm_accuracy"], y="accuracy", percent=True)
-    folders = tuple((run.name, str(run.folder)) for run in runs)
-    sections = (
-        Section("Held-out loss", tuple(drawn)),
-        Section("Held-out accuracy", tuple(accuracy)),
-        Section("Figures", (*tables(runs), Table("Folders", ("run", "folder"), folders, "lk"))),
-    )
-    names = [run.name for run in runs]
-    lede = difference(runs) or "Pretraining runs with the same tokenizer, evaluated on the same held-out rows."
-    remark = "Time is training time, without evaluations and checkpoints."
-    return write(path, "compare.html", names=names, what="runs", lede=lede, remark=remark, sections=sections)
+    return Section("Held-out loss", tuple(losses)), Section("Held-out accuracy", tuple(accuracy))
 
 
 def _curves(
@@ -123,6 +153,8 @@ def _curves(
     percent: bool = False,
 ) -> Iterator[Element]:
     """A held-out figure of all runs against time and against pieces, as far as measured."""
+    from pipelines.reports.pictures import Line, curves  # matplotlib, which tables do without
+
     longest = max((float(run.seconds[-1]) for run in runs if run.seconds is not None), default=0.0)
     unit, name = time_axis(longest)
     for words, x, axis, size in (("time", name, _seconds, unit), ("pieces", "pieces", _pieces, 1.0)):
@@ -136,3 +168,108 @@ def _curves(
         if any(line.x for line in lines):
             whole, floor = words == "pieces", 0 if percent else None
             yield curves(f"{title} against {words}", lines, x=x, y=y, percent=percent, whole=whole, floor=floor)
+
+
+def of_tasks(found: TaskComparison) -> Shown:
+    """All scores of the sides, and the differences from the first one; the page also has examples."""
+    comparisons = found.scores["comparisons"]
+    return Shown(
+        what="models",
+        names=[side.name for side in found.sides],
+        folders=[side.folder for side in found.sides],
+        tables=[_scores(found), *([_differences(found)] if comparisons else [])],
+        sentences=[*(one["sentence"] for one in comparisons), *found.notes()],
+        lede=f"Scores on the same {len(found.rows):,} rows of a {found.task.name} task, {found.task.about()}.",
+        remark="Intervals are 95 % bootstrap intervals.",
+        sections=lambda: (Section("Where they differ", tuple(_examples(found))),),
+    )
+
+
+def _scores(found: TaskComparison) -> Table:
+    metrics = found.scores["metrics"]
+    rows = tuple(
+        (
+            side.name,
+            side.model,
+            str(model["seeds"]),
+            *(_spread(model[metric]) for metric in metrics),
+            _ends(model["examples"]),
+        )
+        for side, model in zip(found.sides, found.scores["models"], strict=True)
+    )
+    head = ("side", "model", "seeds", *metrics, f"95 % of {metrics[0]}")
+    note = "Mean ± standard deviation over seeds; 95 % bootstrap interval over rows, first seed."
+    return Table(f"Scores on {len(found.rows):,} rows", head, rows, "ll" + "r" * (len(head) - 2), note)
+
+
+def _spread(found: Json | None) -> str:
+    if found is None:
+        return "–"
+    deviation = "" if found["deviation"] is None else f" ± {found['deviation']:.4f}"
+    return f"{found['mean']:.4f}{deviation}"
+
+
+def _ends(ends: Sequence[float] | None, sign: str = "") -> str:
+    return "–" if ends is None else "{:{}.4f} to {:{}.4f}".format(ends[0], sign, ends[1], sign)
+
+
+def _differences(found: TaskComparison) -> Table:
+    rows = tuple(
+        (
+            one["names"][1],
+            f"{one['difference']:+.4f}",
+            _ends(one["interval"], "+"),
+            "< 0.001" if one["p_value"] < 0.001 else f"{one['p_value']:.3f}",
+        )
+        for one in found.scores["comparisons"]
+    )
+    title = f"{found.scores['metrics'][0]} of {found.sides[0].name}, minus that of others"
+    note = "Interval and p account for the sampling of examples and, with several seeds, of seeds."
+    return Table(title, ("compared with", "difference", "95 % interval", "p"), rows, "lrrr", note)
+
+
+def _examples(found: TaskComparison) -> Iterator[Element]:
+    """Rows that one side of a pair predicts better than the other, largest difference first."""
+    means = [np.mean([merits(found.task, found.rows, one) for one in side.predictions], axis=0) for side in found.sides]
+    first = found.sides[0]
+    for other, mean in zip(found.sides[1:], means[1:], strict=True):
+        for better, worse, gain in ((first, other, means[0] - mean), (other, first, mean - means[0])):
+            clearest = [int(row) for row in np.argsort(-gain, kind="stable") if gain[row] > 0]
+            if clearest:
+                entries = tuple(_entry(found, row, (better, worse)) for row in clearest[:_EXAMPLES])
+                title = f"{_better(found, better, worse)} · {len(clearest):,} of {len(found.rows):,} rows"
+                yield Folded(title, entries)
+
+
+def _better(found: TaskComparison, better: Side, worse: Side) -> str:
+    if found.task.name == "regression":
+        return f"{better.name} closer than {worse.name}"
+    if max(len(side.facts) for side in (better, worse)) > 1:
+        return f"{better.name} right more often than {worse.name}"
+    return f"{better.name} right, {worse.name} wrong"
+
+
+def _entry(found: TaskComparison, number: int, sides: Sequence[Side]) -> Entry:
+    row = found.rows[number]
+    target = found.task.target(row)
+    facts = [("right", _shown(row, {"choice": target} if found.task.name == "choice" else target))]
+    facts += [(side.name, " · ".join(_shown(row, one[number]) for one in side.predictions)) for side in sides]
+    return Entry(str(row.get("id") or ""), " / ".join(found.task.texts(row)) or "(empty)", tuple(facts))
+
+
+def _shown(row: Row, prediction: Any) -> str:
+    """A target or a prediction as short text."""
+    if isinstance(prediction, dict):
+        if "choice" in prediction:
+            return str(row["choices"][prediction["choice"]])
+        share = prediction.get("probabilities", {}).get(prediction.get("label"))
+        label = prediction["label"] if "label" in prediction else ", ".join(prediction["labels"]) or "none"
+        return label if share is None else f"{label} {formatting.percent(share)}"
+    if isinstance(prediction, float):
+        return f"{prediction:.3f}"
+    if isinstance(prediction, list):
+        spans = [
+            one if isinstance(one, str) else f"{row.get('text', '')[one[0] : one[1]]} {one[2]}" for one in prediction
+        ]
+        return ", ".join(spans) or "none"
+    return str(prediction)

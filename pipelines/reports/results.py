@@ -1,19 +1,15 @@
 """The results of the tasks of a recipe: one line per task, on the index page and in model cards."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
 
-from pipelines.artifacts import Json
 from pipelines.reports import formatting
 from pipelines.reports.elements import Table
 from pipelines.reports.evaluation import is_share, known, model_name, score_text
 from pipelines.reports.labels import label
 from pipelines.reports.record import Artifact
 from pipelines.reports.task import best_baseline, mean_of
-from pipelines.stages.table import is_task
-from pipelines.tasks import TASKS
+from pipelines.stages.table import TASK_PAGE, stage_named
 
 __all__ = ["HEAD", "Result", "cells", "has_result", "result_of", "table"]
 
@@ -45,22 +41,13 @@ class Result:
 
 
 def has_result(stage: str) -> bool:
-    return stage in TASKS or is_task(stage)
+    entry = stage_named(stage)
+    return entry is not None and entry.page == TASK_PAGE
 
 
 def result_of(artifact: Artifact) -> Result:
     """The result of a finished task. Raises ArtifactError if its scores are incomplete."""
     scores = artifact.json("scores.json")
-    if is_task(artifact.stage) or "models" in scores:
-        return _of_task(artifact, scores)
-    title = TASKS[artifact.stage].title if artifact.stage in TASKS else artifact.stage
-    if "rows" in scores:
-        return _of_labels(title, scores)
-    shares = {"f1": scores["f1"] / 100, "exact_match": scores["exact_match"] / 100}
-    return Result(title, title, "f1", "", shares["f1"], 1, None, None, None, shares, "test", scores["count"])
-
-
-def _of_task(artifact: Artifact, scores: Json) -> Result:
     task = artifact.stage.removeprefix("tasks.")
     settings = artifact.record.get("settings") or {}
     metric, main = scores["metrics"][0], scores["models"][0]
@@ -80,30 +67,6 @@ def _of_task(artifact: Artifact, scores: Json) -> Result:
         scores=defined,
         on="test" if scores["scored_on"] == "test" else "validation",
         rows=scores["counts"].get(scores["scored_on"], 0),
-    )
-
-
-def _of_labels(title: str, scores: Json) -> Result:
-    """The result of a classification task such as nsmc. The interval is 1.96 standard errors to each side."""
-    metric = next(key for key in scores["rows"][0]["test"]["all"] if key not in ("standard_error", "count"))
-    main = [row for row in scores["rows"] if row["name"] == scores["rows"][0]["name"]]
-    values = [row["test"]["all"][metric] for row in main]
-    first = main[0]["test"]["all"]
-    reach = 1.96 * first["standard_error"] if known(first.get("standard_error")) else math.nan
-    baseline = [row for row in scores["rows"] if row["name"] == "tfidf" and row is not main[0]]
-    return Result(
-        task=title,
-        dataset=title,
-        metric=metric,
-        model=main[0]["name"],
-        score=fmean(values),
-        seeds=len(main),
-        deviation=stdev(values) if len(values) > 1 else None,
-        interval=None if math.isnan(reach) else (max(0.0, values[0] - reach), min(1.0, values[0] + reach)),
-        baseline=("tfidf", baseline[0]["test"]["all"][metric]) if baseline else None,
-        scores={metric: values[0]},
-        on="test",
-        rows=first["count"],
     )
 
 

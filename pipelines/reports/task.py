@@ -46,18 +46,22 @@ def use(folder: Path) -> Use:
         given, example = "questions.jsonl", "'세종은 1443년에 한글을 만들었다.', '한글은 언제 만들었나?'"
     verb = {"tagging": "tag", "reading": "answer", "embedding": "embed"}.get(task["kind"], "predict")
     python = f"import korbert\nmodel = korbert.load({{}})\nprint(model.{verb}({example}))"
-    return Use("model", f"korbert predict {{}} {given}", python)
+    command = f"korbert predict {{}} {given}"
+    if (folder / "submission").is_dir():
+        command = "korbert submit {} KorQuAD_v1.0_dev.json predictions.json"
+    return Use("model", command, python)
 
 
 def headlines(artifact: Artifact) -> tuple[Headline, ...]:
-    """The first metric of every model, the main one first."""
+    """The first metric of every model, the main one first, with its other metrics."""
     scores = artifact.json("scores.json")
     metric = scores["metrics"][0]
     main, *others = scores["models"]
     on = "" if scores["scored_on"] == "test" else " (validation)"
     number = scores["counts"].get(scores["scored_on"], 0)
     rows = "1 row" if number == 1 else f"{formatting.count(number)} rows"
-    note = "; ".join(filter(None, (interval_words(metric, main), rows)))
+    more = [f"{label(other)} {_mean_text(other, main)}" for other in scores["metrics"][1:] if main[other]]
+    note = "; ".join(filter(None, (interval_words(metric, main), *more, rows)))
     first = Headline(_mean_text(metric, main), f"{label(metric)}{on}, {model_name(main['name'])}", note)
     return first, *(
         Headline(_mean_text(metric, model), model_name(model["name"]), _deviation(metric, model)) for model in others
@@ -68,7 +72,8 @@ def story(artifact: Artifact) -> Story:
     scores = artifact.json("scores.json")
     kind = kind_of_task(scores["task"], f"{artifact.folder}") if scores["task"]["kind"] in KINDS else None
     main = scores["models"][0]["name"]
-    by_kind = () if kind is None else tuple(sections_of(kind, _predicted(artifact, main)))
+    details = scores.get("details") or {}
+    by_kind = () if kind is None else tuple(sections_of(kind, _predicted(artifact, main), details))
     seeds = f" of the first seed ({scores['rows'][0].get('seed')})" if scores["models"][0]["seeds"] > 1 else ""
     source = f"Predictions{seeds} of the {model_name(main)} model." if main in ("pretrained", "scratch") else ""
     return Story(
@@ -237,6 +242,16 @@ def _rows(scores: Json) -> Iterator[Element]:
         chooser = score_text(metrics[0], row[validation], 2) if validation in row else ""
         rows.append((model_name(row["name"]), seed, *values, chooser, *facts))
     head = ("model", "seed", *map(label, metrics), "validation", *("C" if key == "c" else label(key) for key in chosen))
+    if any("unseen" in row for row in scores["rows"]):
+        shown = (
+            (model_name(row["name"]), *(score_text(metric, row.get("unseen", {}).get(metric), 2) for metric in metrics))
+            for row in scores["rows"]
+        )
+        note = (
+            f"The {formatting.count(scores['counts']['unseen'])} scored rows whose texts are neither in the training "
+            "rows nor a document, or a line of one, of the pretraining corpus, white space aside."
+        )
+        yield Table("Unseen rows", ("model", *map(label, metrics)), tuple(shown), "l" + "r" * len(metrics), note)
     on = "test rows, scored once per seed" if scores["scored_on"] == "test" else "validation rows"
     note = f"Scores on the {on}. Validation: {label(metrics[0])} on the validation rows, used for selection."
     yield Table("All scores", head, tuple(rows), "l" + "r" * (len(head) - 1), note)

@@ -9,7 +9,6 @@ from typing import Any
 from korbert.errors import SettingsError
 from korbert.loading import Loaded
 from korbert.modeling.onnx_encoder import OnnxEncoder
-from korbert.tasks.classification import Classifier
 from korbert.tasks.filling import Filler
 from korbert.tasks.passages import Passage, encode_passages
 from korbert.tasks.predicting import Predictor
@@ -37,8 +36,6 @@ def operations_of(model: Loaded, limits: Limits, look_data: LookData | None = No
     operations = {"tokenize": _tokenize(model.tokenizer, limits), "embed": _embed(model)}
     if isinstance(model, Filler):
         operations["fill"] = _fill(model)
-    if isinstance(model, Classifier):
-        operations["predict"] = _classify(model)
     if isinstance(model, Predictor):
         operations["predict"] = _predict(model, limits)
     if isinstance(model, Tagger):
@@ -105,26 +102,6 @@ def _fill(model: Filler) -> Operation:
         ]
 
     return Operation(_each(row), forward)
-
-
-def _classify(model: Classifier) -> Operation:
-    """Text -> {"label", "probabilities"}"""
-
-    def tokenize(texts: Sequence[Any]) -> list[Row | Refusal]:
-        wrong = {place for place, text in enumerate(texts) if not isinstance(text, str)}
-        encodings = iter(
-            encode_beginnings(
-                model.tokenizer, [text for place, text in enumerate(texts) if place not in wrong], model.max_length
-            )
-        )
-        return [
-            Refusal(422, "is not a string: this model takes texts")
-            if place in wrong
-            else Row(len(encoding := next(encodings)), encoding)
-            for place in range(len(texts))
-        ]
-
-    return Operation(tokenize, model.predict_encoded)
 
 
 def _predict(model: Predictor, limits: Limits) -> Operation:

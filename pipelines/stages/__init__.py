@@ -5,13 +5,12 @@
    `run(settings, inputs, output, runtime) -> Counts`. It reads only `inputs` and writes only below `output`, which may
    hold finished work of an interrupted run, and into the folder of encoded texts that the inputs name.
    `output/work/` and `output/checkpoints/` are its scratch folders; the runner removes them at the end.
-   Task stages (nsmc, korquad) are entries of pipelines/tasks.py; those of recipe sections [tasks.NAME] are built by
-   `table.task_stage`.
-3. settings.py: recipe sections that combine settings of several packages. figures.py: lines of the summary table.
+   Stages of tasks (nsmc, korquad, and recipe sections [tasks.NAME]) are built by `table.task_stage`.
+3. settings.py: recipe sections that combine settings of several packages.
 """
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,15 +18,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["Counts", "Figures", "Finder", "Help", "Inputs", "Run", "Stage", "imported"]
+__all__ = ["Counts", "Finder", "Help", "Inputs", "Run", "Stage", "imported"]
 
 Counts = dict[str, int | float]
 Run = Callable[..., Counts]
 """(settings, inputs, output, runtime) -> counts."""
 Finder = Callable[[Path], Path]
 """A folder as given -> the folder itself, or the matching one inside it (korbert.folders)."""
-Figures = Callable[[Path, Mapping[str, Any]], Iterable[tuple[str, str]]]
-"""An artifact's folder and its counts -> (name, figure) of each line in the summary table."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,7 @@ class Inputs:
     """What a stage may read.
 
     artifacts: stage name -> that stage's finished artifact. files: the role of a file in the recipe -> its files, in
-    sorted order (a source's name for `clean`, whose files may be remote; "train", "test", "valid", "official" for the
+    sorted order (a source's name for `clean`, whose files may be remote; "train", "test", "valid", "warm_up" for the
     tasks). encoded: cache of task texts as pieces, keyed by texts and tokenizer, and of vectors of frozen encoders;
     None: no cache.
     """
@@ -74,7 +71,7 @@ class Stage:
     reads: stages whose artifacts it reads. unread: those of them that it does not read under given settings.
     libraries: those whose version affects the bytes. more_libraries: additional ones under given settings.
     trains: whether it trains (on a device) or works part by part (on workers). makes_rows: whether other processes may
-        make its training rows. spreads: whether its model can be sharded over processes.
+        make its training rows.
     optional: only run if the recipe has its section; otherwise an absent section means the defaults.
     patterns: role -> pattern of source files, from its settings. remote: whether those files may be remote.
         found: (settings, data folder) -> role -> further files that it finds itself.
@@ -84,7 +81,7 @@ class Stage:
     page: a module with `headlines(artifact)` and `story(artifact)`; "" for the default page.
     result: name of its first headline at the top of the index page, `{}` standing for that headline's own label; "":
         not shown there.
-    figures: lines of the summary table. products: name -> a file of the artifact, listed below that table.
+    products: name -> a file of the artifact, listed below the table of results.
     preview: "module:function" of `--preview N`, (pipeline, N) -> None.
     inspect: "module:function", (pipeline) -> None, for checks before any stage runs.
     """
@@ -101,7 +98,6 @@ class Stage:
     more_libraries: Callable[[Any], tuple[str, ...]] = lambda settings: ()
     trains: bool = False
     makes_rows: bool = False
-    spreads: bool = False
     optional: bool = False
     patterns: Callable[[Any], Mapping[str, str]] = lambda settings: {}
     remote: bool = False
@@ -111,7 +107,6 @@ class Stage:
     check: Callable[[Any, Mapping[str, Any]], None] = lambda settings, others: None
     page: str = ""
     result: str = ""
-    figures: Figures = lambda folder, counts: ()
     products: Mapping[str, str] = field(default_factory=dict)
     preview: str = ""
     inspect: str = ""

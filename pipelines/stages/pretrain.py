@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -41,12 +40,10 @@ from korbert.training.checkpoints import load_newest
 from korbert.training.devices import autocast
 from korbert.world import connected, from_first, require_rows
 from pipelines import artifacts
+from pipelines.pipeline import Pipeline
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
 from pipelines.stages.settings import PretrainStage
-
-if TYPE_CHECKING:
-    from pipelines.pipeline import Pipeline
 
 
 def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
@@ -95,7 +92,6 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         evaluate=look,
         description="pretrain",
         row_workers=runtime.rows_by(device.type),
-        sharded=runtime.sharding == "fsdp",
         anomaly=runtime.anomaly,
     )
     if not connected().writes:

@@ -110,7 +110,6 @@ class Phase(BaseModel, frozen=True, extra="forbid"):
         gt=0,
         lt=1,
         description="masking rate of this phase; none: masking.rate",
-        exclude_if=not_,  # so that records from before this setting keep their digests
     )
     fill: bool = Field(
         False,
@@ -214,12 +213,10 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     embeddings: Literal["drawn", "kiwi"] = Field(
         "drawn",
         description="initial piece embeddings; drawn: random; kiwi: Kiwi's own vectors of the morphemes that it knows",
-        exclude_if="drawn".__eq__,  # here and below: so that older records keep their digests
     )
     frozen_embeddings: bool = Field(
         False,
         description="freeze the piece embeddings of init or Kiwi; the model then packs small beside a packed init",
-        exclude_if=not_,
     )
     encoder: Annotated[EncoderSection | TransformersSection, WrapValidator(_encoder_section)]
     phases: tuple[Phase, ...] = Field(
@@ -228,7 +225,6 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     shares: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(
         {},
         description="source -> share of the training rows, 0 to 1; others share the rest; {}: every row once",
-        exclude_if=not_,
     )
     objectives: tuple[ObjectiveName, ...] = Field(
         ("mlm", "nsp"),
@@ -291,10 +287,3 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
         if self.init and self.distill.teacher and self.distill.begin:
             raise ValueError("init and distill.begin both give the first weights: set distill.begin = false")
         return self
-
-    @model_serializer(mode="wrap")
-    def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omits the tables of objectives that are not trained, so that older records keep their digest."""
-        record: dict[str, Any] = serialize(self)
-        unused = {"spans", "rtd", "distill"} - set(self.objectives)
-        return {name: value for name, value in record.items() if name not in unused}

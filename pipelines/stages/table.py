@@ -3,17 +3,18 @@
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from korbert.folders import model_folder, tokenizer_folder
-from pipelines.stages import Help, Stage, figures, imported
-from pipelines.tasks import LIBRARIES, TASKS, Task
+from pipelines.stages import Help, Stage, imported
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["STAGES", "TASK", "is_task", "section_class", "stage_named", "task_stage"]
+__all__ = ["LIBRARIES", "STAGES", "TASK", "TASK_PAGE", "is_task", "section_class", "stage_named", "task_stage"]
 
+LIBRARIES = ("torch", "numpy", "kiwipiepy", "kiwipiepy_model", "sentencepiece", "scikit-learn", "scipy")
 TASK = "tasks."  # prefix of the stage names of sections [tasks.NAME]
 
 # Settings class, run function and report page of such sections. The first is imported with every recipe.
@@ -53,40 +54,8 @@ def _sample_is_one(settings: Any, others: Mapping[str, Any]) -> None:
         )
 
 
-def _stage_of(task: Task) -> Stage:
-    """The stage of a task."""
-
-    def unread(settings: Any) -> tuple[str, ...]:
-        return () if getattr(settings, "encoder", None) is None else ("pretrain",)
-
-    return Stage(
-        task.name,
-        task.version,
-        task.settings,
-        task.run,
-        Help(
-            f"Fine-tune and score on {task.title}{f' ({task.about})' if task.about else ''}.",
-            f"the pretrained model, and the files of [{task.name}]",
-            task.writes,
-            f"korbert {task.name} mine.toml --data ~/data",
-        ),
-        task.asks,
-        reads=task.reads,
-        unread=unread,
-        libraries=task.libraries,
-        trains=True,
-        optional=True,
-        patterns=lambda settings: settings.patterns(),
-        check=_fits_the_encoder(task.name, unread),
-        page=task.page,
-        result=f"{task.title} {task.figure}",
-        figures=task.figures,
-        products=task.products,
-    )
-
-
 def _fits_the_encoder(name: str, unread: Callable[[Any], tuple[str, ...]]) -> Callable[[Any, Mapping[str, Any]], None]:
-    """A check that the texts of a task fit into the encoder of pretrain, unless the task has its own encoder."""
+    """A check that the texts of a task fit into the encoder of pretrain, unless it starts from another model."""
 
     def check(settings: Any, others: Mapping[str, Any]) -> None:
         length = getattr(settings, "max_length", 0)
@@ -118,44 +87,50 @@ def section_class(raw: Mapping[str, Any]) -> "type[BaseModel]":
 def _files_of_known_set(settings: Any, data: Path) -> Mapping[str, tuple[Path, ...]]:
     if not getattr(settings, "set", ""):
         return {}
-    from korbert.tasks.sets import files_at_hand, known_set
+    from korbert.tasks.sets import known_set
+    from korbert.tasks.sets.loading import files_at_hand
 
     return dict(files_at_hand(known_set(settings.set), data).items())
 
 
-def task_stage(name: str, settings: "str | type[BaseModel]") -> Stage:
-    """The stage tasks.NAME. It starts from pretrain, or from the model in the folder that `init` names.
+def task_stage(
+    name: str,
+    settings: "str | type[BaseModel]",
+    *,
+    title: str = "",
+    asks: str = "",
+    products: Mapping[str, str] = MappingProxyType({}),
+) -> Stage:
+    """The stage of a task: tasks.NAME, or a stage of its own. It starts from pretrain, or from the model in `init`.
 
-    settings: a class with `init` ("pretrain", "scratch", or a folder relative to the data), `precision`, `threads` and
-    `patterns()`: role -> file pattern. It may have an `encoder`, with which "scratch" does not need pretrain, and a
-    `max_length` in pieces.
+    settings: a class with `init` ("pretrain", "scratch", or a folder relative to the data), `unseen`, `precision`,
+    `threads` and `patterns()`: role -> file pattern. It may have a `max_length` in pieces. title, asks: of the data
+    set, and what it asks for. products: as in Stage.
     """
-    title = name.removeprefix(TASK)
+    title = title or name.removeprefix(TASK)
 
     def folders(settings: Any) -> dict[str, Any]:
         return {} if settings.init in ("pretrain", "scratch") else {"init": (settings.init, model_folder)}
 
     def unread(settings: Any) -> tuple[str, ...]:
-        if folders(settings):
-            return "pretrain", "vocab"
-        own = settings.init == "scratch" and getattr(settings, "encoder", None) is not None
-        return ("pretrain",) if own else ()
+        own = ("pretrain", "vocab") if folders(settings) else ()
+        return own if settings.unseen and not own else ("clean", *own)
 
     return Stage(
         name,
-        3,
+        5,
         settings,
         TASK_RUN,
         Help(
             f"Fine-tune and score on {title}.",
             f"the pretrained model or that of {name}.init, and the files of [{name}]",
-            "model/, scores.json and predictions.jsonl",
-            f"korbert tasks mine.toml {title}",
+            ", ".join(["model/, scores.json and predictions.jsonl", *products.values()]),
+            f"korbert {f'tasks mine.toml {title}' if is_task(name) else f'{name} mine.toml --data ~/data'}",
         ),
-        title,
-        reads=("pretrain", "vocab"),
+        asks or title,
+        reads=("clean", "pretrain", "vocab"),
         unread=unread,
-        libraries=(*LIBRARIES, "scipy"),
+        libraries=LIBRARIES,
         trains=True,
         optional=True,
         patterns=lambda settings: settings.patterns(),
@@ -164,7 +139,7 @@ def task_stage(name: str, settings: "str | type[BaseModel]") -> Stage:
         check=_fits_the_encoder(name, unread),
         page=TASK_PAGE,
         result=f"{title} {{}}",
-        figures=figures.task(title),
+        products=products,
     )
 
 
@@ -193,7 +168,6 @@ STAGES: dict[str, Stage] = {
             patterns=lambda settings: dict(settings.patterns),
             remote=True,
             page="pipelines.reports.clean",
-            figures=figures.clean,
             preview="pipelines.previewing:preview_stage",
         ),
         Stage(
@@ -212,7 +186,6 @@ STAGES: dict[str, Stage] = {
             libraries=("kiwipiepy", "kiwipiepy_model", "pyarrow"),
             patterns=lambda settings: {"user_words": settings.user_words} if settings.user_words else {},
             page="pipelines.reports.analyze",
-            figures=figures.analyze,
         ),
         Stage(
             "vocab",
@@ -233,7 +206,6 @@ STAGES: dict[str, Stage] = {
             ),
             inspect="pipelines.stages.vocab:inspect",
             page="pipelines.reports.vocab",
-            figures=figures.vocab,
         ),
         Stage(
             "shard",
@@ -251,7 +223,6 @@ STAGES: dict[str, Stage] = {
             libraries=("sentencepiece", "pyarrow"),
             check=_same_documents_held_out,
             page="pipelines.reports.shard",
-            figures=figures.shard,
         ),
         Stage(
             "pretrain",
@@ -273,7 +244,6 @@ STAGES: dict[str, Stage] = {
             ),
             trains=True,
             makes_rows=True,
-            spreads=True,
             optional=True,
             folders=lambda settings: {
                 role: (folder, model_folder)
@@ -285,8 +255,14 @@ STAGES: dict[str, Stage] = {
             inspect="pipelines.stages.pretrain:inspect",
             page="pipelines.reports.pretrain",
             result="nats, held-out MLM loss",
-            figures=figures.pretrain,
         ),
-        *map(_stage_of, TASKS.values()),
+        task_stage("nsmc", "korbert.tasks.kinds.settings:NsmcSection", title="NSMC", asks="Sentiment of movie reviews"),
+        task_stage(
+            "korquad",
+            "korbert.tasks.kinds.settings:KorquadSection",
+            title="KorQuAD",
+            asks="Extractive question answering",
+            products={"KorQuAD predictions": "predictions.json", "KorQuAD submission": "submission/"},
+        ),
     )
 }

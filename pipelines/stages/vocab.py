@@ -5,7 +5,6 @@ With vocab.tokenizer nothing is learned: that tokenizer is extended with words f
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -20,13 +19,11 @@ from korbert.tokenization.learning import learn
 from korbert.tokenization.settings import AnalyzerOptions
 from korbert.tokenization.user_words import read_user_words
 from pipelines import artifacts
+from pipelines.pipeline import Pipeline
 from pipelines.runtime import Runtime
 from pipelines.stages import Counts, Inputs
 from pipelines.stages.analyze import USER_WORDS, check_versions, options_of
 from pipelines.stages.settings import VocabStage
-
-if TYPE_CHECKING:
-    from pipelines.pipeline import Pipeline
 
 
 def _analyzer(analyzed: Path) -> Analyzer:

@@ -128,7 +128,7 @@ _LIVE = {
     "vocab": [key for key in KEYS if key.startswith("vocab.")],
     "shard": ["shard.part_bytes", "shard.seed"],
     "pretrain": [key for key in KEYS if key.startswith("pretrain.") and key != "pretrain.phases"],
-    "korquad": ["korquad.stride", "korquad.max_length", "korquad.n_best", "korquad.optimizer.weight_decay"],
+    "korquad": ["korquad.stride", "korquad.max_length", "korquad.n_best", "korquad.weight_decay"],
 }
 
 
@@ -889,9 +889,9 @@ def _pages(case: Case) -> None:
     case.base.copy(case.folder, STAGES)
     folder = case.folder / "artifacts" / "tiny"
     name = case.rng.choice(
-        ("vocab/coverage.json", "pretrain/scores.json", "nsmc/scores.json", "korquad/scores.json", "korquad/nbest.json",
-         "pretrain/metrics.jsonl", "pretrain/timing.jsonl", "nsmc/predictions.parquet", "vocab/counts.parquet",
-         "shard/pieces.parquet", "korquad/predictions.json")
+        ("vocab/coverage.json", "pretrain/scores.json", "nsmc/scores.json", "korquad/scores.json",
+         "korquad/predictions.jsonl", "pretrain/metrics.jsonl", "pretrain/timing.jsonl", "nsmc/predictions.jsonl",
+         "vocab/counts.parquet", "shard/pieces.parquet", "korquad/predictions.json")
     )  # fmt: skip
     as_json = name.endswith(".json") and case.rng.random() < 0.7
     case.harm(folder / name, spoiled_json if as_json else spoiled)

@@ -196,8 +196,8 @@ KEYS = (
     "pretrain.encoder.num_attention_heads", "pretrain.encoder.architecture", "pretrain.encoder.dropout",
     "pretrain.optimizer.learning_rate", "pretrain.optimizer.epsilon", "pretrain.optimizer.max_grad_norm",
     "pretrain.masking.rate", "pretrain.pairs.without", "pretrain.heldout_rows", "pretrain.checkpoint_every",
-    "nsmc.learning_rates", "nsmc.epochs", "nsmc.train", "nsmc.seeds", "nsmc.baseline_c", "nsmc.validation_share",
-    "korquad.train", "korquad.max_length", "korquad.stride", "korquad.epochs", "korquad.optimizer.weight_decay",
+    "nsmc.learning_rates", "nsmc.epochs", "nsmc.train", "nsmc.seeds", "nsmc.label_names", "nsmc.validation_share",
+    "korquad.train", "korquad.max_length", "korquad.stride", "korquad.epochs", "korquad.weight_decay",
     "korquad.n_best",
 )  # fmt: skip
 ODD_KEYS = (

@@ -70,11 +70,10 @@ epochs = 1
 scratch = false
 batch_size = 32
 checkpoint_every = 1
-baseline_c = [1.0]
 
 [korquad]
 train = "train.json"
-valid = "valid.json"
+test = "valid.json"
 max_length = 128
 stride = 32
 max_query_pieces = 32

@@ -19,7 +19,6 @@ STAGES["tally"] = Stage(
     "tally", 1, tally.Settings, tally.run,
     Help("Documents -> their number of words.", "the documents of clean", "words.json", "korbert tally mine.toml"),
     "How many words there are", reads=("clean",), optional=True, page="tally", result="words in the corpus",
-    figures=lambda folder, counts: [("words", f"{counts['words']:,}")],
 )
 
 from pipelines.cli import run_command
@@ -90,7 +89,7 @@ def test_a_new_stage_is_one_entry(folder: Path) -> None:
     texts = [json.loads(line)["text"] for line in (folder / "mine.jsonl").read_text(encoding="utf-8").splitlines()]
     assert words == sum(len(text.split()) for text in texts)
 
-    assert f"{words:,}" in ended.stdout.partition("words")[2]  # in the closing table
+    assert f"{words:,} words" in ended.stdout  # in the closing table
     assert "tally: fresh, skipped" in korbert(folder, "run", "mine.toml", "--from", "tally").stderr
     drifted = korbert(folder, "tally", "mine.toml", "--set", "tally.min_chars=2")
     assert (drifted.returncode, "min_chars: 2 here, 1 in the artifact" in drifted.stderr) == (2, True)

@@ -71,12 +71,6 @@ def test_a_difference_is_shown_where_it_is(here: object, there: object, expected
     assert artifacts.differences(_plan(phases=here), _plan(phases=there).as_json()) == [expected]
 
 
-def test_a_setting_that_is_gone_differs_only_if_it_did_something(tmp_path: Path) -> None:
-    for average, expected in ((0.0, []), (0.9, ["optimizer.average: nothing here, 0.9 in the artifact"])):
-        record = _make(tmp_path / str(average), _plan(optimizer={"kind": "adamw", "average": average}))
-        assert artifacts.differences(_plan(optimizer={"kind": "adamw"}), record) == expected
-
-
 @pytest.mark.parametrize(
     ("harm", "said"),
     [

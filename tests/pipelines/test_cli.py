@@ -102,26 +102,6 @@ def test_more_workers_than_any_machine_could_bear(stage: str, option: str, capsy
     assert f"{option} 1000000: this machine has " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "whole"),
-    [(["nsmc", "demo"], "nsmc"), (["run", "demo"], "nsmc, korquad"), (["run", "demo", "--dry-run"], "nsmc, korquad")],
-)
-def test_what_cannot_spread_its_model_says_so(
-    arguments: list[str], whole: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = tmp_path / "artifacts"
-    assert cli.run_command([*arguments, "--sharding", "fsdp", "--root", str(root)]) == 2
-    assert capsys.readouterr().err == (
-        f"korbert: --sharding fsdp: {whole} cannot shard a model over processes: leave the option out, and use it "
-        "with `korbert pretrain` alone\n"
-    )
-    assert not root.exists()
-    assert (
-        cli.run_command(["run", "demo", "--to", "pretrain", "--dry-run", "--sharding", "fsdp", "--root", str(root)])
-        == 0
-    )
-
-
 def test_a_gpu_is_fed_by_processes_and_a_processor_by_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipelines.runtime.cores", lambda: 3)
     places = {"root": Path(), "data": Path()}

@@ -10,7 +10,7 @@ import pytest
 from korbert.errors import ArtifactError, SettingsError
 from pipelines import cli
 from pipelines.comparing import difference, open_runs
-from pipelines.reports.compare import tables, write_page
+from pipelines.reports.compare import of_runs, write_page
 
 
 def _json(path: Path, value: Any) -> None:
@@ -62,7 +62,7 @@ def shown(folders: list[Path]) -> dict[str, list[list[str]]]:
     """Title of each table -> its rows."""
     return {
         table.title.replace("\u00a0", " "): [[cell.replace("\u00a0", " ") for cell in row] for row in table.rows]
-        for table in tables(open_runs(folders))
+        for table in of_runs(open_runs(folders)).tables
     }
 
 
@@ -106,7 +106,7 @@ def test_bits_a_character_compare_runs_of_different_vocabularies(tmp_path: Path)
         ["two", "8.700", bits[0], "4.0 %"],
         ["one", "8.600", bits[1], "4.0 %"],
     ]
-    page = write_page(tmp_path / "compare.html", runs).read_text(encoding="utf-8")
+    page = write_page(tmp_path / "compare.html", of_runs(runs)).read_text(encoding="utf-8")
     assert said in page
     assert "MLM loss per character against time" in page
 
@@ -115,9 +115,9 @@ def test_without_counted_characters_nothing_compares(tmp_path: Path) -> None:
     one, two = made(tmp_path / "one"), made(tmp_path / "two", vocabulary=(4000, "b" * 64), chars=None)
     said = "These runs have different tokenizers: losses and accuracies are not comparable."
     assert difference(open_runs([one, two])) == said
-    assert "MLM loss per character" not in write_page(tmp_path / "compare.html", open_runs([one, two])).read_text(
-        "utf-8"
-    )
+    assert "MLM loss per character" not in write_page(
+        tmp_path / "compare.html", of_runs(open_runs([one, two]))
+    ).read_text("utf-8")
 
 
 def test_other_held_out_rows_are_said(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_run_without_times_is_compared_by_pieces(tmp_path: Path) -> None:
     one, two = made(tmp_path / "one"), made(tmp_path / "two")
     (two / "timing.jsonl").unlink()
     assert list(shown([one, two])) == ["Runs", "Last evaluation of each run", "At equal pieces: 4,000"]
-    write_page(tmp_path / "compare.html", open_runs([one, two]))
+    write_page(tmp_path / "compare.html", of_runs(open_runs([one, two])))
 
 
 @pytest.mark.parametrize(

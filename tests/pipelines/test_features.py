@@ -184,9 +184,8 @@ def test_rates_and_epochs_of_heads_are_higher_unless_they_are_given() -> None:
 
 
 def test_a_table_of_layers(learn: Learn, tmp_path: Path) -> None:
-    folder = learn(
-        *_moods(), stage=partial(layer_table, work=tmp_path / "work"), epochs=5, baselines=True, features="last, mlp, 8"
-    )
+    stage = partial(layer_table, work=tmp_path / "work")
+    folder = learn(*_moods(), stage=stage, epochs=5, baselines=True, features="last, mlp, 8")
     record = json.loads((folder / "layers.json").read_text(encoding="utf-8"))
     names = ["0", "1", "2", "sum of last 2", "weighted sum of last 2", "concat of last 2"]
     assert [model["name"] for model in record["models"]] == [*names, "majority", "tfidf"]

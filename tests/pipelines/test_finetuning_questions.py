@@ -162,7 +162,7 @@ def test_questions_that_all_have_an_answer(learn: Callable[..., Path], tmp_path:
     found = json.loads((folder / "scores.json").read_text())
     assert found["metrics"] == ["f1", "exact_match"]
     assert found["task"]["metrics"] == ["f1", "exact_match"]
-    assert "threshold" not in found["task"]
+    assert (found["task"]["unanswerable"], found["task"]["threshold"]) == (False, 0.0)
     lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
     assert len({line["context"] for line in lines}) == 1  # questions on one text are held out together
     assert list(lines[0]["predictions"]["pretrained"][0]) == ["answer", "start", "end", "score"]

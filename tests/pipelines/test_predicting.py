@@ -15,7 +15,8 @@ import korbert
 from korbert.errors import ModelError, SettingsError
 from korbert.loading import Loaded
 from korbert.modeling import ClassificationModel, EncoderConfig, PretrainingModel, ReadingModel, save_model
-from korbert.tasks.classification import Classifier
+from korbert.tasks.kinds.classification import Classification
+from korbert.tasks.predicting import Predictor
 from korbert.tokenization import Tokenizer
 from pipelines.cli import run_command
 from pipelines.predicting import MAX_CHARS, predict_lines
@@ -32,9 +33,9 @@ def folders(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory)
     generator = torch.Generator().manual_seed(0)
     save_model(root / "pretrain" / "model", PretrainingModel(config, generator), tiny_tokenizer)
     labels = ["부정", "긍정"]
-    save_model(
-        root / "nsmc" / "model", ClassificationModel(config, 2, labels=labels, generator=generator), tiny_tokenizer
-    )
+    task = Classification(metrics=("accuracy",), max_length=128, labels=labels).task()
+    classifier = ClassificationModel(config, 2, labels=labels, generator=generator)
+    save_model(root / "nsmc" / "model", classifier, tiny_tokenizer, task)
     save_model(root / "korquad" / "model", ReadingModel(config, generator), tiny_tokenizer)
     return root
 
@@ -58,7 +59,7 @@ def errors(found: list[dict[str, Any]]) -> dict[int, str]:
     return {result["line"]: result["error"] for result in found if "error" in result}
 
 
-def test_results_have_line_and_text_in_order(classifier: Classifier) -> None:
+def test_results_have_line_and_text_in_order(classifier: Predictor) -> None:
     texts = ["정말 좋다", "", "별로다 ㅋㅋ", '"따옴표"', "null"]
     found = results(classifier, "\r\n".join(texts))
     assert [(one["line"], one["text"]) for one in found] == list(enumerate(texts, 1))
@@ -67,7 +68,7 @@ def test_results_have_line_and_text_in_order(classifier: Classifier) -> None:
         assert one["probabilities"] == pytest.approx(expected["probabilities"], abs=1e-6)
 
 
-def test_a_line_that_is_not_utf8_costs_nothing_but_itself(classifier: Classifier) -> None:
+def test_a_line_that_is_not_utf8_costs_nothing_but_itself(classifier: Predictor) -> None:
     found = results(classifier, "좋다\n".encode() + "나쁘다\n".encode("cp949") + "좋다\n".encode())
     assert [one["line"] for one in found] == [1, 2, 3]
     assert list(errors(found)) == [2]
@@ -75,7 +76,7 @@ def test_a_line_that_is_not_utf8_costs_nothing_but_itself(classifier: Classifier
     assert found[0]["probabilities"] == found[2]["probabilities"]
 
 
-def test_json_lines(classifier: Classifier) -> None:
+def test_json_lines(classifier: Predictor) -> None:
     lines = [
         '{"id": "a", "text": "좋다"}',
         '{"id": 7, "document": "좋다", "label": 1e999}',
@@ -93,22 +94,21 @@ def test_json_lines(classifier: Classifier) -> None:
     assert [one["line"] for one in found] == [*range(1, 12)]
     assert [one.get("id") for one in found[:3]] == ["a", 7, "b"]
     assert found[0]["probabilities"] == found[1]["probabilities"]
-    assert found[10]["text"] == "좋다\ud800"
     said = [
-        "'text' is null, not a string",
-        "'text' is a number, not",
+        "'text' is missing, not a text",
         "has no 'text'",
         "a list where an object belongs",
         "is not JSON",
     ]
     said += ["is longer than 1,048,576 bytes", r"is not JSON (Exceeds the limit", "is not JSON (maximum recursion"]
-    assert list(errors(found)) == [*range(3, 11)]
+    said += ["'text' has a surrogate at character 2"]
+    assert list(errors(found)) == [3, *range(5, 12)]
     assert [part in error for part, error in zip(said, errors(found).values(), strict=True)] == [True] * 8
     assert errors(results(classifier, '{"body": "좋다"}', columns={"text": ["body"]})) == {}
     assert results(classifier, '{"text": 3}', form="lines")[0]["text"] == '{"text": 3}'
 
 
-def test_tables(classifier: Classifier) -> None:
+def test_tables(classifier: Predictor) -> None:
     data = 'id,문장,label\n1,"좋다, 정말\n""최고""",1\n\n2,별로다\n3,"아\n4,좋다,1\n5,좋다,0\n'
     found = results(classifier, data, "리뷰.CSV")
     assert [(one["line"], one.get("id"), one.get("text")) for one in found] == [
@@ -152,13 +152,13 @@ def test_tables(classifier: Classifier) -> None:
     ],
 )
 def test_columns_that_are_not_there(
-    classifier: Classifier, data: str, name: str, options: dict[str, Any], said: str
+    classifier: Predictor, data: str, name: str, options: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(SettingsError, match=said):
         results(classifier, data, name, **options)
 
 
-def test_of_a_long_text_the_beginning_is_read(classifier: Classifier) -> None:
+def test_of_a_long_text_the_beginning_is_read(classifier: Predictor) -> None:
     long, just = "ㅋ" * 2_000_000, "ㅋ" * MAX_CHARS
     found = results(classifier, f"{long}\n{just}\n{just}가\n")
     assert [one.get("cut") for one in found] == [True, None, True]
@@ -190,14 +190,14 @@ def test_questions(reader: Loaded) -> None:
 
 def test_scores_that_are_no_numbers_give_no_result(folders: Path) -> None:
     broken = korbert.load(folders / "nsmc", "cpu")
-    assert isinstance(broken, Classifier)
+    assert isinstance(broken, Predictor)
     with torch.no_grad():
         broken.model.classifier.bias.fill_(float("nan"))
     with pytest.raises(ModelError, match=r"nsmc: its scores are not finite"):
         results(broken, "좋다")
 
 
-def test_many_lines_are_those_one_by_one(classifier: Classifier, sample: Path) -> None:
+def test_many_lines_are_those_one_by_one(classifier: Predictor, sample: Path) -> None:
     rows = (sample / "nsmc" / "ratings_train.txt").read_text(encoding="utf-8").split("\n")[1:3001]
     texts = [row.split("\t")[1] for row in rows]
     found = results(classifier, "\n".join(texts))
@@ -216,8 +216,9 @@ def test_the_command_says_what_failed_and_goes_on(
     out, err = capfd.readouterr()
     assert [json.loads(line)["line"] for line in out.splitlines()] == [1, 2, 3]
     assert err.splitlines() == [
-        f"korbert: {path}: line 3: 'text' is null, not a string",
-        f"korbert: {path}: 1 of 3 lines failed: see the messages above and the results",
+        f"korbert: {path}: line 1: 'text' has a surrogate at character 2",
+        f"korbert: {path}: line 3: 'text' is missing, not a text",
+        f"korbert: {path}: 2 of 3 lines failed: see the messages above and the results",
     ]
 
 

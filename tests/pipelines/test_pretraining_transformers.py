@@ -14,10 +14,10 @@ from korbert.modeling.foreign import CLASSES, class_of, their_config
 from korbert.tokenization import Tokenizer
 from korbert.versions import installed_version
 from pipelines.cli import run_command
+from pipelines.planning import write_made_up
 from pipelines.runtime import Runtime
 from pipelines.stages import Inputs, pretrain
 from pipelines.stages.settings import PretrainStage
-from pipelines.trial import write_made_up
 
 
 @pytest.fixture(autouse=True)
@@ -110,10 +110,9 @@ test = "ratings.txt"
 max_length = 32
 epochs = 1
 learning_rates = [1e-3]
-baseline_c = [1.0]
 [korquad]
 train = "questions.json"
-valid = "questions.json"
+test = "questions.json"
 max_length = 128
 stride = 32
 max_query_pieces = 32

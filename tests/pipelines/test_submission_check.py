@@ -1,7 +1,6 @@
 """A folder to hand in, run as a judge would: what is wrong with it is found before a judge finds it."""
 
 import json
-import re
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -130,19 +129,10 @@ def test_the_network_is_refused_even_if_nobody_notices(
     assert "predictions.json" not in str(told.value)  # it was refused, so the answers are all there
 
 
-def test_other_files_are_found(bundle: Callable[[str], Path], asked: Path, tmp_path: Path) -> None:
-    outside, kept = tmp_path / "outside.txt", tmp_path / "kept.txt"
-    kept.write_text("before", encoding="utf-8")
-    folder = bundle(
-        f"open({str(outside)!r}, 'w').close(); open({str(kept)!r}, 'a').write('after'); open('log.txt', 'w').close()\n"
-        "os.makedirs(os.path.expanduser('~/.cache/x')); open(sys.argv[1], 'a').write(' ')\n"
-        "import tempfile; tempfile.TemporaryFile().close()\n"  # is gone again
-    )
-    with pytest.raises(ModelError, match="would fail in the competition") as told:
-        check(folder, asked)
-    found = re.findall(r"predict\.py: wrote or removed (\S+): write only the answers", str(told.value))
-    assert found == ["home/.cache", "home/.cache/x", "work/log.txt", "work/questions.json", str(outside)]
-    assert "predict.py: and 1 more" in str(told.value)
+def test_the_korbert_that_is_installed_is_not_used(bundle: Callable[[str], Path], asked: Path) -> None:
+    for name in ("korbert", "pipelines"):
+        with pytest.raises(ModelError, match=f"import of {name} halted"):
+            check(bundle(f"import {name}"), asked)
 
 
 @pytest.mark.parametrize(
@@ -150,9 +140,8 @@ def test_other_files_are_found(bundle: Callable[[str], Path], asked: Path, tmp_p
     [
         ("del answers['가']", "1 of 2 ids, such as '가', without an answer: answer every question"),
         ("answers['나'] = ''", "1 of 2 ids, such as '나', not among the questions"),
-        ("answers['가'] = 3", "1 of 2 ids, such as '가', with a int as the answer: write strings"),
-        ("answers['가'] = None", "such as '가', with a NoneType as the answer"),
-        ("answers = list(answers)", "is a list: write one object of question id and answer"),
+        ("answers['가'] = 3", "not a predictions file; it must be one JSON object of question id and answer text"),
+        ("answers = list(answers)", "not a predictions file"),
     ],
 )
 def test_wrong_answers_are_named(bundle: Callable[[str], Path], asked: Path, code: str, said: str) -> None:
@@ -160,23 +149,15 @@ def test_wrong_answers_are_named(bundle: Callable[[str], Path], asked: Path, cod
         check(bundle(code), asked)
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ('{"가": "1", "가": "2", "6548850-0-0": ""}'.encode(), "1 of 2 ids, such as '가', more than once"),
-        ('{"가": "강"}'.encode("cp949"), "byte 2 is not UTF-8"),
-        ("\ufeff{}".encode(), r"is not JSON \(Unexpected UTF-8 BOM"),
-        (b"{", "is not JSON"),
-    ],
-)
-def test_damaged_answers_are_named(bundle: Callable[[str], Path], asked: Path, content: bytes, said: str) -> None:
+@pytest.mark.parametrize("content", ['{"가": "강"}'.encode("cp949"), b"{"])
+def test_damaged_answers_are_named(bundle: Callable[[str], Path], asked: Path, content: bytes) -> None:
     folder = bundle(f"open(sys.argv[2], 'wb').write({content!r}); sys.exit(0)")
-    with pytest.raises(ModelError, match=rf"predictions\.json: {said}"):
+    with pytest.raises(ModelError, match=r"predictions\.json(, line 1: not JSON|: byte 2 is not UTF-8)"):
         check(folder, asked)
 
 
 def test_no_answers_at_all(bundle: Callable[[str], Path], asked: Path) -> None:
-    with pytest.raises(ModelError, match=r"predictions\.json: is absent: predict\.py INPUT OUTPUT has to write OUTPUT"):
+    with pytest.raises(ModelError, match=r"  predictions\.json: no such file"):
         check(bundle("sys.exit(0)"), asked)
 
 
@@ -234,7 +215,7 @@ def test_the_command(
     folder = str(bundle(""))
     assert cli.run_command(["submit", "--check", folder, "--dataset", str(asked)]) == 0
     said = capsys.readouterr().out
-    assert f"2 questions of {asked}, each answered once" in said
+    assert f"2 questions of {asked}, each answered" in said
     assert "exact match: 50.00, F1: 50.00" in said
     assert "cl macro korquad-utils/dev-evaluate-v1.0 predictions-NAME" in said
     assert cli.run_command(["submit", "--check", folder]) == 0  # on the questions that korbert carries

@@ -55,7 +55,7 @@ def test_from_a_csv_file_to_a_model_in_one_command(here: Path, model: str, capsy
     assert _run(*command) == 0
     shown = capsys.readouterr()
     assert "my.csv: classification: text from '후기', label from '느낌': 2 labels; --kind says otherwise" in shown.err
-    assert "mood accuracy, this model" in shown.out
+    assert "accuracy, pretrained" in shown.out
     assert json.loads(Path("models/mood/scores.json").read_text())["counts"]["test"] == 10
     assert (here / "models/mood/report.html").is_file()
 
@@ -146,7 +146,7 @@ def test_finetune_and_evaluate_print_the_same_scores(
     files = ["--train", "my.csv", "--test", "my.csv", "--text", "후기", "--label", "느낌", "--output", "mood"]
     assert _run("finetune", model, *files, *QUICK, "--epochs", "1") == 0
     shown = capsys.readouterr()
-    pattern = r"this model +│ ([0-9.]+) \(([0-9.]+) to ([0-9.]+)\), macro F1 ([0-9.]+), 10 test rows"
+    pattern = r"([0-9.]+)\s% accuracy, .*: ([0-9.]+) to ([0-9.]+)\s%; macro F1 ([0-9.]+)\s%; 10 rows\)"
     found = re.search(pattern, shown.out)
     assert found
     few = "only 10 rows are scored, each worth 10 points: too few for a reliable score, give more"
@@ -154,8 +154,11 @@ def test_finetune_and_evaluate_print_the_same_scores(
     assert set(asked) == {"fp32"}
     assert _run("evaluate", "mood", "my.csv", "--device", "cpu") == 0
     shown = capsys.readouterr()
-    score, low, high, macro = found.groups()
-    assert re.search(rf"accuracy +{score} +{low} to {high} +10 rows\nmacro_f1 +{macro} ", shown.out)
+    score, low, high, macro = (f"{float(figure) / 100:.4f}" for figure in found.groups())
+    assert re.search(rf"accuracy +{score} +{low} to {high} +10 rows\n", shown.out)
+    printed = re.search(r"macro_f1 +([0-9.]+) ", shown.out)
+    assert printed
+    assert float(printed[1]) == pytest.approx(float(macro), abs=6e-4)
     assert few in shown.err
 
 
@@ -176,9 +179,9 @@ def test_a_regression_names_its_baseline_and_its_error(
     files = ["--train", "numbers.tsv", "--test", "numbers.tsv", "--output", "out"]
     assert _run("finetune", model, *files, *QUICK, "--epochs", "1") == 0
     shown = capsys.readouterr().out
-    assert "TF-IDF + ridge regression" in shown
+    assert "TF-IDF baseline" in shown
     assert "logistic" not in shown
-    assert re.search(r"this model.* MAE [0-9.]+, 5 test rows", shown)
+    assert re.search(r"mean absolute error [0-9.]+; 5 rows", shown)
     assert _run("finetune", model, *files, *QUICK, "--set", 'metrics=["mae"]', "--rebuild") == 2
     assert "metrics: mae is lower for better models" in capsys.readouterr().err
 

@@ -60,11 +60,10 @@ validation_share = 0.2
 epochs = 2
 batch_size = 8
 checkpoint_every = 5
-baseline_c = [1.0]
 
 [korquad]
 train = "train.json"
-valid = "valid.json"
+test = "valid.json"
 max_length = 128
 stride = 32
 max_query_pieces = 32

@@ -11,8 +11,8 @@ import pytest
 
 import korbert
 from corpus.counts import form_counts
-from korbert.tasks.classification import Classifier
 from korbert.tasks.filling import Filler
+from korbert.tasks.predicting import Predictor
 from korbert.tasks.reading import Reader
 from korbert.tokenization import Analyzer, AnalyzerOptions, Tokenizer, VocabularySettings, learn
 from pipelines.cli import run_command
@@ -34,7 +34,7 @@ def test_load_gives_what_the_folder_holds(whole: Whole) -> None:
     assert len(candidates) == 5
     assert [c.probability for c in candidates] == sorted((c.probability for c in candidates), reverse=True)
     classifier = korbert.load(whole.folder / "nsmc" / "model")
-    assert isinstance(classifier, Classifier)
+    assert isinstance(classifier, Predictor)
     (prediction,) = classifier.predict(["정말 좋은 영화"])
     assert prediction["label"] in ("부정", "긍정")
     assert sum(prediction["probabilities"].values()) == pytest.approx(1, abs=1e-5)
@@ -58,7 +58,7 @@ def test_fill(whole: Whole) -> None:
         (("fill", "nsmc/model", "[MASK]"), "has no MLM head"),
         (("fill", "nowhere", "[MASK]"), "no such file"),
         (("predict", "korquad/model", "empty.json"), "line 1"),
-        (("submit", "korquad/model", "other.json", "out.json"), "data[0]"),
+        (("submit", "korquad/model", "other.json", "out.json"), "record 1: article 0 has no list of paragraphs"),
     ],
 )
 def test_misuse_is_said(
@@ -86,8 +86,8 @@ def test_submit_and_score_agree_with_the_stage(whole: Whole, data: Path, tmp_pat
     _korbert("submit", whole.folder / "korquad" / "model", data / "valid.json", output)
     assert json.loads(output.read_text()) == json.loads((whole.folder / "korquad" / "predictions.json").read_text())
     score = json.loads(_korbert("score", data / "valid.json", output).stdout)
-    recorded = json.loads((whole.folder / "korquad" / "scores.json").read_text())
-    assert score == {key: pytest.approx(recorded[key]) for key in ("exact_match", "f1")}
+    recorded = json.loads((whole.folder / "korquad" / "scores.json").read_text())["rows"][0]["scores"]
+    assert score == {key: pytest.approx(100 * recorded[key]) for key in ("exact_match", "f1")}
 
 
 @pytest.mark.parametrize("stage", ["pretrain", "korquad", pytest.param("nsmc", marks=pytest.mark.slow)])

@@ -85,5 +85,5 @@ def test_figures_of_stale_artifacts_are_not_shown(whole: Whole, tmp_path: Path) 
     shutil.rmtree(made.folder / "analyze")
     said = made.run("run", "--to", "clean").stdout
     assert "documents kept" in said
-    assert "vocabulary size" not in said
+    assert "pieces per eojeol" not in said
     assert "vocab, shard" in said

@@ -102,7 +102,7 @@ def test_killed_and_run_again(whole: Whole, tmp_path: Path, stage: str) -> None:
     assert _run_and_watch(made, stage, before) == before
     assert made.record(stage)["digest"] == whole.record(stage)["digest"]
     assert json.loads((made.folder / stage / "run.json").read_text(encoding="utf-8"))["resumed"]
-    if stage in ("pretrain", "korquad"):
+    if stage == "pretrain":
         lines = (made.folder / stage / "timing.jsonl").read_text(encoding="utf-8").splitlines()
         starts = [line["step"] for line in map(json.loads, lines) if line["kind"] == "start"]
         assert len(starts) == 2

@@ -104,10 +104,8 @@ def test_ways_are_timed_against_the_base_of_their_round(
 
     def plan(*words: object, **_: object) -> str:
         enough = words[words.index("--seconds") + 1] >= 2  # type: ignore[operator]
-        trial = {"phases": [{"rows": 16}, {"rows": 8 if enough else 3}]}
-        forecast = {"training": next(said) if enough else 1}
-        phases = [{"batch_size": 16}, {"batch_size": 8}]
-        return json.dumps({"phases": phases, "outlook": {"trial": trial, "forecast": forecast}})
+        phases = [{"batch_size": 16, "tried_rows": 16}, {"batch_size": 8, "tried_rows": 8 if enough else 3}]
+        return json.dumps({"phases": phases, "timing": {"training": next(said) if enough else 1}})
 
     monkeypatch.setattr(trials, "korbert", plan)
     bench = trials.Bench(listed, tmp_path, tmp_path, 1)

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import not_
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, Unpack
 
 import numpy as np
@@ -66,7 +65,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     Its fields are saved with the model, in `task` of config.json, so that it can be scored and used elsewhere.
 
     metrics: names of the scores, the one that makes choices first. max_length: pieces a row. columns: role -> the
-    columns of the training file, by which other files are read, too; of older models none.
+    columns of the training file, by which other files are read, too.
     """
 
     name: ClassVar[str]
@@ -76,7 +75,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
     metrics: tuple[str, ...] = Field(min_length=1)
     max_length: int = Field(ge=3)
-    columns: Mapping[str, tuple[str, ...]] = Field({}, exclude_if=not_)
+    columns: Mapping[str, tuple[str, ...]] = {}
 
     @staticmethod
     @abstractmethod
@@ -174,6 +173,10 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         run = self.run(rows, predictions)
         counts = np.ones(len(run), dtype=np.int64)
         return {metric: self.score(metric)(run, counts) for metric in self.metrics}
+
+    def details(self, prepared: Prepared, predictions: Sequence[Prediction]) -> dict[str, Any]:
+        """Explains predictions of scored rows, as JSON: causes of wrong answers, for example; empty by default."""
+        return {}
 
     def task(self) -> dict[str, Any]:
         """The fields saved with the model, as JSON values."""

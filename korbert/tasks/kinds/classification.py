@@ -34,14 +34,16 @@ _MOST_LABELS = 1_000
 class Classification(Kind, frozen=True):
     """Labels of a text or a pair.
 
-    labels: their names. several: a text may have any number of labels. pair: rows have two texts. weights: label
-    weights in the loss; None: equal. uncounted: the label that micro_f1 leaves out, such as no_relation in KLUE-RE.
-    A target is a label, or a list of labels; a prediction is {"label" or "labels", "probabilities"}.
+    labels: their names. label_names: of labels that files call something else. several: a text may have any number of
+    labels. pair: rows have two texts. weights: label weights in the loss; None: equal. uncounted: the label that
+    micro_f1 leaves out, such as no_relation in KLUE-RE. A target is a label, or a list of labels; a prediction is
+    {"label" or "labels", "probabilities"}.
     """
 
     name: ClassVar[str] = "classification"
 
     labels: tuple[str, ...]
+    label_names: Mapping[str, str] = {}
     several: bool = False
     pair: bool = False
     pooling: Pooling = "mean"
@@ -56,7 +58,8 @@ class Classification(Kind, frozen=True):
     def learned_from(cls, rows: Rows, settings: ClassificationSection) -> Self:
         several = any(isinstance(row["label"], list) for row in rows)
         counts = Counter(label for row in rows for label in _as_list(row["label"]))
-        labels = tuple(sorted(counts, key=_natural))
+        named = {label: number for number, label in enumerate(settings.label_names.values())}
+        labels = tuple(sorted(counts, key=lambda label: (named.get(label, len(named)), _natural(label))))
         if several and (none := sum(not row["label"] for row in rows)):
             rows.notes.append(f"{none:,} rows have no label: none of the labels is right for them")
         if not several:
@@ -85,6 +88,7 @@ class Classification(Kind, frozen=True):
             metrics=settings.metrics or usual,
             max_length=settings.max_length,
             labels=labels,
+            label_names=settings.label_names,
             several=several,
             pair=any(row.get("pair") is not None for row in rows),
             pooling=settings.pooling,

@@ -14,11 +14,10 @@ from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.settings import ReadingSection
-from korbert.tasks.korquad import metrics as korquad
 from korbert.tasks.learning import Scoring, outputs
-from korbert.tasks.metrics.reading import KLUE_MRC, answer_scores, best_threshold
+from korbert.tasks.metrics.reading import KLUE_MRC, KORQUAD, answer_scores, best_threshold
+from korbert.tasks.misses import explained
 from korbert.tasks.question_rows import right_answers
-from korbert.tasks.questions import AnswerMetrics
 from korbert.tasks.reading import found_in
 from korbert.tasks.reading_settings import ReadingSettings
 from korbert.tasks.statistics import Score
@@ -29,7 +28,6 @@ from korbert.training.devices import Batch
 __all__ = ["Reading"]
 
 _NOT_CHOSEN = 1e30  # a threshold by which every question is answered
-_KORQUAD = AnswerMetrics(korquad.exact_match, korquad.f1)
 
 
 class Reading(ReadingSettings, Kind, frozen=True):
@@ -178,8 +176,16 @@ class Reading(ReadingSettings, Kind, frozen=True):
         """(N, 5): KorQuAD exact match and F1, KLUE-MRC exact match and ROUGE-W, whether there is an answer."""
         right = [[answer["text"] for answer in self.target(row)] for row in rows]
         given = [one["answer"] for one in predictions]
-        columns = [*answer_scores(given, right, _KORQUAD), *answer_scores(given, right, KLUE_MRC)]
+        columns = [*answer_scores(given, right, KORQUAD), *answer_scores(given, right, KLUE_MRC)]
         return np.stack([*columns, np.array([bool(answers) for answers in right], dtype=np.float64)], axis=1)
+
+    def details(self, prepared: Prepared, predictions: Sequence[Prediction]) -> dict[str, Any]:
+        """`windows`, `questions_cut` (longer than max_query_pieces), and what korbert.tasks.misses finds."""
+        windows = prepared.examples.windows  # type: ignore[attr-defined]
+        pairs = {window.index: (window.question, window.context) for window in windows}
+        cut = sum(len(question.ids) > self.max_query_pieces for question, _ in pairs.values())
+        contexts = [pairs[index][1] for index in range(len(prepared.rows))]
+        return {"windows": len(windows), "questions_cut": cut, **explained(prepared.rows, contexts, predictions)}
 
     def score(self, metric: str) -> Score:
         column, half = among(_METRICS, metric)

@@ -1,20 +1,21 @@
 """Task sections of a recipe, one class per kind: data, training, and settings of the kind. Imports no torch."""
 
 from collections.abc import Mapping
-from operator import not_
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from korbert.modeling.feature_settings import FeatureSettings
 from korbert.records.form import Form
-from korbert.tasks.learning_settings import LearningSettings, Numbers
+from korbert.tasks.learning_settings import LearningSettings, Numbers, Rates
 from korbert.tasks.reading_settings import WindowSettings
 
 __all__ = [
     "ChoiceSection",
     "ClassificationSection",
     "EmbeddingSection",
+    "KorquadSection",
+    "NsmcSection",
     "ReadingSection",
     "RegressionSection",
     "SlotsSection",
@@ -46,7 +47,6 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
         None,
         ge=2,
         description="maximum training rows, including validation rows, chosen by hash of their text; none: all",
-        exclude_if=not_,  # so that records from before this setting keep their digests
     )
     metrics: tuple[str, ...] = Field(
         (), description="metrics; the first selects epoch and learning rate; []: those of the kind"
@@ -55,6 +55,15 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
         "pretrain", description='initial weights: "pretrain" (of this recipe), "scratch", or a model folder'
     )
     scratch: bool = Field(False, description="also train the same encoder from random weights, as a separate row")
+    warm_up: str = Field(
+        "",
+        description='rows to train on first, such as those of `korbert questions`, without texts of test; "": none',
+    )
+    warm_up_epochs: int = Field(1, ge=1, description="epochs over the rows of warm_up")
+    unseen: bool = Field(
+        False,
+        description="also score apart the rows whose texts are neither in the training rows nor in the recipe's corpus",
+    )
     epochs: Numbers = Field(
         (),
         description="training epochs, one number or a list; the best is kept; []: 3, or up to 20 to reach 200 steps",
@@ -99,7 +108,8 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
 
     def patterns(self) -> dict[str, str]:
         """Role -> pattern of the files that the task reads, relative to the data folder."""
-        return {name: value for name in ("train", "valid", "test") if (value := getattr(self, name))}
+        names = ("warm_up", "train", "valid", "test")
+        return {name: value for name in names if (value := getattr(self, name))}
 
 
 class ClassificationSection(TaskSection, frozen=True, extra="forbid"):
@@ -115,6 +125,9 @@ class ClassificationSection(TaskSection, frozen=True, extra="forbid"):
     uncounted: str = Field("", description="label excluded from micro_f1, such as no_relation in KLUE-RE")
     several: bool = Field(
         False, description="multi-label: any number of labels per text, as a list or separated by bars or commas"
+    )
+    label_names: Mapping[str, str] = Field(
+        {}, description='names for the labels of the files, in the order of the model, as in { 0 = "부정", 1 = "긍정" }'
     )
 
 
@@ -152,6 +165,16 @@ class ReadingSection(WindowSettings, TaskSection, frozen=True, extra="forbid"):
     unanswerable: bool | None = Field(
         None, description="whether questions may have no answer; none: true if a training question has none"
     )
+    split_by_article: bool = Field(
+        False,
+        description="score on some articles of the training file, by hash of the title, instead of on `test`",
+    )
+    submission: bool = Field(
+        False, description="also write predictions.json and submission/, a folder that answers such files elsewhere"
+    )
+
+    def patterns(self) -> dict[str, str]:
+        return {role: name for role, name in super().patterns().items() if role != "test" or not self.split_by_article}
 
 
 class SlotsSection(WindowSettings, TaskSection, frozen=True, extra="forbid"):
@@ -182,4 +205,39 @@ class EmbeddingSection(TaskSection, frozen=True, extra="forbid"):
         ge=0,
         lt=1,
         description="minimum dropout of the encoder; training on single texts compares two dropout masks",
+    )
+
+
+class NsmcSection(ClassificationSection, frozen=True, extra="forbid"):
+    """The stage nsmc: the Naver sentiment movie corpus (github.com/e9t/nsmc)."""
+
+    train: str = Field("nsmc/ratings_train.txt", description="official training file, relative to the data folder")
+    test: str = Field("nsmc/ratings_test.txt", description="official test file, scored once per seed")
+    form: Form = Field("tsv-plain", description="file format")
+    columns: Mapping[str, _Columns] = Field(
+        {"text": ("document",), "label": ("label",), "id": ("id",)}, description="column names by role"
+    )
+    label_names: Mapping[str, str] = Field({"0": "부정", "1": "긍정"}, description="names for the labels of the files")
+    validation_share: float = Field(
+        0.05, gt=0, lt=1, description="share of training rows used for validation, by hash of their text"
+    )
+    scratch: bool = Field(True, description="also train the same encoder from random weights, as a separate row")
+    unseen: bool = Field(
+        True, description="also score the reviews that are neither in the training file nor in the recipe's corpus"
+    )
+
+
+class KorquadSection(ReadingSection, frozen=True, extra="forbid"):
+    """The stage korquad: KorQuAD 1.0 (korquad.github.io)."""
+
+    train: str = Field("korquad1/KorQuAD_v1.0_train.json", description="official training file")
+    test: str = Field("korquad1/KorQuAD_v1.0_dev.json", description="official evaluation file, scored once per seed")
+    validation_share: float = Field(
+        0.05, gt=0, lt=1, description="share of training questions used for validation, by hash of their context"
+    )
+    learning_rates: Rates = Field(
+        (3e-4,), min_length=1, description="peak learning rates to try, one or a list; selected on validation"
+    )
+    submission: bool = Field(
+        True, description="also write predictions.json and submission/, a folder that answers such files elsewhere"
     )

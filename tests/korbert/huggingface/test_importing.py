@@ -19,7 +19,8 @@ from korbert.modeling.config import TransformersConfig
 from korbert.modeling.foreign import CLASSES
 from korbert.modeling.models import ClassificationModel, EncoderModel, ReadingModel, init_encoder_from
 from korbert.modeling.storage import load_model, read_config, save_model
-from korbert.tasks.classification import Classifier
+from korbert.tasks.kinds.classification import Classification
+from korbert.tasks.predicting import Predictor
 from korbert.tasks.reading import Reader
 from korbert.tokenization import TransformersTokenizer, pad_batch
 from pipelines import cli
@@ -68,9 +69,10 @@ def test_tasks_run_on_it(foreign: Folder, model_type: str, tmp_path: Path) -> No
     pretrained, tokenizer = load_model(tmp_path / "encoder", "encoder")
     classifier = ClassificationModel(pretrained.config, 2, "first", ["나쁨", "좋음"])
     init_encoder_from(classifier, pretrained)
-    save_model(tmp_path / "classifier", classifier.eval(), tokenizer, {"max_length": 32})
+    task = Classification(metrics=("accuracy",), max_length=32, labels=classifier.labels).task()
+    save_model(tmp_path / "classifier", classifier.eval(), tokenizer, task)
     loaded = korbert.load(tmp_path / "classifier", device="cpu")
-    assert isinstance(loaded, Classifier)
+    assert isinstance(loaded, Predictor)
     with torch.inference_mode():
         expected = classifier(**inputs_of(tokenizer)).softmax(dim=1)
     for prediction, row in zip(loaded.predict(TEXTS), expected.tolist(), strict=True):
@@ -174,8 +176,8 @@ def test_broken_files_are_refused(copy: Path, tmp_path: Path) -> None:
 def test_a_model_folder_that_was_changed_is_refused(foreign: Folder, tmp_path: Path) -> None:
     target = tmp_path / "model"
     import_folder(foreign("bert"), target)
-    with pytest.raises(ModelError, match="a encoder model, but a classification model is needed"):
-        Classifier.load(target)
+    with pytest.raises(ModelError, match="a encoder model, but a reading model is needed"):
+        Reader.load(target)
     with pytest.raises(ModelError, match="its tokenizer is one of transformers already"):
         export(target, tmp_path / "exported")
     config = json.loads((target / "config.json").read_text(encoding="utf-8"))

@@ -37,8 +37,7 @@ def test_written_and_read_back(architecture):
     assert EncoderConfig.model_validate_json(config.model_dump_json()) == config
 
 
-def test_a_record_without_shared_layers_is_that_of_before_there_were_any():
-    assert "layer_groups" not in EncoderConfig.model_validate(SIZES).model_dump()
+def test_groups_of_layers_share_weights():
     shared = EncoderConfig.model_validate(SIZES | {"layer_groups": 2})
     assert (shared.layers_share, EncoderConfig.model_validate(SIZES).layers_share) == (2, 1)
     assert EncoderConfig.model_validate_json(shared.model_dump_json()) == shared

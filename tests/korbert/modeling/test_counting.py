@@ -1,27 +1,46 @@
-"""Counts of pretraining models on encoders of transformers, against built ones and against our own formulas."""
+"""Counts of pretraining models, against built ones, published counts and a training step."""
+
+from typing import Any
 
 import pytest
 import torch
 from foreign_folders import CONFIGS
+from torch.utils.flop_counter import FlopCounterMode
 
-from korbert.modeling import EncoderConfig, PretrainingModel, arithmetic
-from korbert.modeling.counting import activation_numbers, flop_a_piece, parameters
+from korbert.modeling import EncoderConfig, PretrainingModel
+from korbert.modeling.counting import counted, flop_a_piece, parameters
 from korbert.modeling.foreign import CLASSES, new_config
+from korbert.pretraining import pretraining_loss
 
+PAPER = {"architecture": "bert", "vocab_size": 30_522}
+BASE = {**PAPER, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
+LARGE = {**PAPER, "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
-STEP = {"length": 24, "label_share": 1.0, "scored": 500, "pieces_a_step": 96}
 
 
 @pytest.mark.parametrize("model_type", CLASSES)
 def test_parameters_are_those_of_the_built_model(model_type: str) -> None:
     config = new_config({"model_type": model_type, **CONFIGS[model_type]}, 500)
-    counted = parameters(config)
-    assert sum(counted.values()) == sum(weight.numel() for weight in PretrainingModel(config).parameters())
-    assert counted["token embedding"] == 500 * config.embedding_width
-    work = flop_a_piece(config, **STEP)
-    assert work["encoder"].backward == 2 * work["encoder"].forward
-    assert work["encoder"].forward > 2 * 12 * 16 * 16  # the matrices of a layer at least
-    assert activation_numbers(config, 24) > 10 * 16
+    found = parameters(config)
+    assert sum(found.values()) == sum(weight.numel() for weight in PretrainingModel(config).parameters())
+    assert found["token embedding"] == 500 * config.embedding_width
+    operations, kept = counted(config, 24)
+    assert operations > 2 * 12 * 16 * 16  # the matrices of a layer at least
+    assert kept > 10 * 16
+
+
+@pytest.mark.parametrize(
+    ("sizes", "count"),
+    [
+        (BASE, 109_482_240),
+        (LARGE, 335_141_888),
+        ({**BASE, "vocab_size": 30_000, "embedding_size": 128, "layer_groups": 1}, 11_683_584),
+    ],
+)
+def test_the_papers_sizes_have_the_papers_counts(sizes: dict[str, Any], count: int) -> None:
+    """Devlin et al. 2018, 3; Lan et al. 2020, table 1: 12 million for ALBERT base."""
+    found = parameters(EncoderConfig(**sizes))
+    assert found["token embedding"] + found["encoder"] + found["pooler"] == count
 
 
 def test_their_bert_has_the_counts_of_ours() -> None:
@@ -29,18 +48,40 @@ def test_their_bert_has_the_counts_of_ours() -> None:
     sizes = {**SIZES, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     theirs = new_config({"model_type": "bert", **sizes}, 500)
     ours = EncoderConfig(architecture="bert", vocab_size=500, **sizes)
-    assert parameters(ours) == arithmetic.parameters(ours)
-    assert sum(parameters(theirs).values()) == sum(parameters(ours).values())
-    found, expected = flop_a_piece(theirs, **STEP), arithmetic.flop_a_piece(ours, **STEP)
-    linear, attention = expected.pop("encoder, linear"), expected.pop("encoder, attention")
-    assert found.pop("encoder").forward == linear.forward + attention.forward
-    expected.pop("embedding")
-    assert found == expected
-    assert activation_numbers(theirs, 24) == pytest.approx(activation_numbers(ours, 24), rel=0.35)
+    assert parameters(theirs) == parameters(ours)
+    assert counted(theirs, 24)[0] == counted(ours, 24)[0]
+    assert counted(theirs, 24)[1] == pytest.approx(counted(ours, 24)[1], rel=0.35)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "modern"])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"num_hidden_layers": 4, "layer_groups": 2}, {"boundary_embedding": True, "overlap_embedding": True}],
+    ids=["own", "shared", "embeddings"],
+)
+def test_operations_are_those_of_a_training_step(architecture: Any, changes: dict[str, Any]) -> None:
+    """Rows of 12 pieces, two of each predicted beside the first; local layers reach all."""
+    config = EncoderConfig(**{**SIZES, "architecture": architecture, "vocab_size": 500, **changes})
+    model = PretrainingModel(config).eval()
+    batch = {
+        **{name: torch.zeros(36, dtype=torch.int64) for name in ("input_ids", "token_type_ids", "boundaries")},
+        "lengths": (12, 12, 12),
+        "label_places": torch.tensor([3, 4, 15, 20, 30, 35]),
+        "labels": torch.arange(6),
+        "mlm_count": torch.tensor(6),
+        "pair_label": torch.tensor([0, 1, 0]),
+        "nsp_count": torch.tensor(3),
+    }
+    with FlopCounterMode(display=False) as counter, torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        pretraining_loss(model, batch)["loss"].backward()
+    found = flop_a_piece(config, length=12, label_share=1 / 6, scored=500)
+    assert counter.get_total_flops() == pytest.approx(36 * sum(found.values()), rel=1e-6)
+    sampled = flop_a_piece(config, length=12, label_share=1 / 6, scored=50)
+    assert (sampled["encoder"], sampled["heads"] < found["heads"]) == (found["encoder"], True)
 
 
 def test_counting_draws_nothing_from_the_global_generator() -> None:
     config = new_config({"model_type": "electra", **SIZES}, 500)
     before = torch.get_rng_state()
-    flop_a_piece(config, **{**STEP, "length": 17})
+    counted(config, 17)
     assert torch.equal(torch.get_rng_state(), before)

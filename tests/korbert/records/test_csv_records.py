@@ -35,7 +35,7 @@ def _count(record: tuple[int, str, list[str] | Fault]) -> int:
     return record[1].count("\n")
 
 
-GOOD, BAD, LONG = "a,1\n", '"b" x,2\n', Fault("too_long", "is too long", "beginning")
+GOOD, BAD, LONG = "a,1\n", '"b" x,2\n', Fault("too_long", "is too long")
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import torch
 
 from korbert.modeling import ClassificationModel, EncoderConfig
 from korbert.tasks import learning
-from korbert.tasks.classification import finetune, probabilities
-from korbert.tasks.classification_settings import ClassificationSettings
 from korbert.tasks.examples import Examples
-from korbert.tasks.learning import outputs
-from korbert.tasks.learning_settings import Way
+from korbert.tasks.kinds.base import Prepared
+from korbert.tasks.kinds.classification import Classification
+from korbert.tasks.learning import finetune, outputs
+from korbert.tasks.learning_settings import LearningSettings, Way
 from korbert.training.optimizers.table import OPTIMIZERS, Optimizer
 from tests.korbert.tasks import second_device
 
@@ -69,17 +69,25 @@ def test_another_device_learns_what_the_processor_learns(tmp_path, monkeypatch, 
         vocab_size=900, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=48,
         embedding_size=16, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
     )  # fmt: skip
-    settings = ClassificationSettings(frozen_embeddings=frozen, precision="fp32")
+    settings = LearningSettings(frozen_embeddings=frozen, precision="fp32")
+    kind = Classification(metrics=("accuracy",), max_length=32, labels=("0", "1"))
+    rows = [{"text": "", "label": str(label)} for label in examples.labels]
     found = []
     for where in (CPU, device):
         folder, model = tmp_path / where.type, ClassificationModel(config, generator=torch.Generator().manual_seed(3))
         with second_device.SecondDevice() if where == second_device.DEVICE else nullcontext():
+
+            def measure(model, where=where):
+                predictions = kind.predict(model, Prepared(rows, examples), device=where)
+                return kind.scores(rows, predictions)["accuracy"], {}
+
             best = finetune(
-                model, examples, examples, settings, Way(1e-3, 8, 2), seed=0, work=folder, metrics=folder / "curve",
-                device=where,
+                model, examples, kind.loss, measure, settings, Way(1e-3, 8, 2), seed=0, work=folder,
+                metrics=folder / "curve", device=where,
             )  # fmt: skip
             assert {tensor.device.type for tensor in model.state_dict().values()} == {where.type}
-            found.append((best, probabilities(model, examples, device=where)))
+            predictions = kind.predict(model, Prepared(rows, examples), device=where)
+            found.append((best, [list(one["probabilities"].values()) for one in predictions]))
     (on_cpu, expected), (there, shares) = found
     assert there == on_cpu
     np.testing.assert_allclose(shares, expected, rtol=1e-2)

@@ -16,13 +16,14 @@ from korbert.huggingface.importing import load_encoder, read_folder
 from korbert.modeling import ClassificationModel, EncoderConfig
 from korbert.modeling.foreign import CLASSES
 from korbert.modeling.models import EncoderModel
-from korbert.tasks.classification import classification_loss
 from korbert.tasks.examples import Examples
+from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.learning import finetune, outputs
 from korbert.tasks.learning_settings import LearningSettings, Way
 from korbert.tasks.lora import add_adapters, merge, merged
 
 CPU = torch.device("cpu")
+KIND = Classification(metrics=("accuracy",), max_length=32, labels=("0", "1"))
 WAY = Way(1e-2, 8, 2)
 
 
@@ -54,7 +55,7 @@ def _learned(
     folder: Path,
     settings: LearningSettings,
     model: nn.Module,
-    loss: Callable[[nn.Module, Mapping[str, Tensor]], dict[str, Tensor]] = classification_loss,
+    loss: Callable[[nn.Module, Mapping[str, Tensor]], dict[str, Tensor]] = KIND.loss,
 ) -> nn.Module:
     """Trained with rows in which each epoch is better than the one before."""
     seen: list[float] = []
@@ -104,7 +105,7 @@ def test_an_interrupted_training_ends_in_the_same_bits(tmp_path: Path) -> None:
         nonlocal steps
         if (steps := steps + 1) > 7:
             raise KeyboardInterrupt
-        return classification_loss(model, batch)
+        return KIND.loss(model, batch)
 
     with pytest.raises(KeyboardInterrupt):
         _learned(tmp_path / "cut", settings, _model(), cut_off)

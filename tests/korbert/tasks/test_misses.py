@@ -1,24 +1,23 @@
-"""Why answers are wrong, and what the scores count."""
+"""Why answers are wrong."""
+
+import json
 
 import numpy as np
 import pytest
 
-from korbert.tasks import korquad
-from korbert.tasks.misses import miss_cause, score_answers, snippets
+from korbert.tasks.files import Answer
+from korbert.tasks.misses import explained, miss_cause, snippets
 from korbert.tasks.passages import Passage
-from korbert.tasks.questions import Answer, AnswerMetrics
 
 CONTEXT = "세종은 1443년에 한글을 만들었다.\r\n🙂 그것은 훈민정음이다."
-METRICS = AnswerMetrics(korquad.exact_match, korquad.f1)
 
 
-def dataset(count=1):
-    qas = [
-        {"id": f"q{i}", "question": "한글은 언제 만들어졌나?", "answers": [{"text": "1443년", "answer_start": 4}]}
-        for i in range(count)
+def rows(*answers):
+    """Questions on the context with these answers, (text, start) or None for none."""
+    return [
+        {"id": f"q{i}", "question": "한글은 언제 만들어졌나?", "context": CONTEXT, "answers": answer and [answer]}
+        for i, answer in enumerate(answers)
     ]
-    paragraphs = [{"context": CONTEXT, "qas": qas}]
-    return korquad.parse({"data": [{"title": "한글", "paragraphs": paragraphs}]}, "train.json")
 
 
 @pytest.mark.parametrize(
@@ -49,38 +48,45 @@ def characters(text):
     return Passage(text, np.arange(len(text)), np.zeros(len(text), dtype=np.uint8), spans)
 
 
-def candidate(start, end):
-    return {"text": CONTEXT[start:end], "score": 0.5, "start": start, "end": end}
+def prediction(start=0, end=0):
+    return {"answer": CONTEXT[start:end], "start": start, "end": end, "score": 0.5}
 
 
-def test_scores_count_and_explain():
-    n_best = {"q0": [candidate(4, 9)], "q1": [candidate(4, 10), candidate(4, 9)], "q2": [candidate(0, 2)], "q3": []}
-    found = score_answers(dataset(4), [(characters("무엇"), characters(CONTEXT))] * 4, n_best, METRICS)
-    assert (found["exact_match"], found["count"], found["gold_unreachable"]) == (25.0, 4, 0)
-    assert found["f1"] == pytest.approx(100 * (1 + 10 / 11 + 0 + 0) / 4)
+YEAR = ("1443년", 4)
+
+
+def test_misses_are_counted_and_explained():
+    given = [prediction(4, 9), prediction(4, 10), prediction(0, 2), prediction()]
+    found = explained(rows(*[YEAR] * 4), [characters(CONTEXT)] * 4, given)
+    assert found["gold_unreachable"] == 0
     assert found["by_cause"] == {"unreachable": 0, "boundary": 1, "overlap": 0, "elsewhere": 2}
     assert [(miss["id"], miss["prediction"], miss["cause"]) for miss in found["misses"]] == [
         ("q1", "1443년에", "boundary"),
         ("q2", "세종", "elsewhere"),
         ("q3", "", "elsewhere"),
     ]
+    assert found["misses"][1]["snippets"] == [{"start": 0, "text": CONTEXT}]
+    assert [miss["prediction_span"] for miss in found["misses"]] == [(4, 10), (0, 2), None]
+    assert {miss["answer_span"] for miss in found["misses"]} == {(4, 9)}
     assert found["answer_chars"] == [0, 0, 0, 0, 0, 4]
     assert found["prediction_chars"] == [1, 0, 1, 0, 0, 1, 1]
 
 
 def test_answers_that_no_piece_can_give_are_unreachable():
     whole = Passage(CONTEXT, np.arange(1), np.zeros(1, dtype=np.uint8), np.array([(0, len(CONTEXT))], dtype=np.int32))
-    found = score_answers(dataset(1), [(whole, whole)], {"q0": [candidate(0, len(CONTEXT))]}, METRICS)
+    found = explained(rows(YEAR), [whole], [prediction(0, len(CONTEXT))])
     assert (found["gold_unreachable"], found["by_cause"]["unreachable"]) == (1, 1)
 
 
-def test_a_miss_stands_in_what_is_around_it():
-    n_best = {"q0": [candidate(0, 2)], "q1": []}
-    found = score_answers(dataset(2), [(characters("무엇"), characters(CONTEXT))] * 2, n_best, METRICS)
-    first, second = found["misses"]
-    assert (first["answer_span"], first["prediction_span"]) == ((4, 9), (0, 2))
-    assert first["snippets"] == [{"start": 0, "text": CONTEXT}]
-    assert second["prediction_span"] is None
+def test_misses_of_questions_with_and_without_answers():
+    given = [prediction(4, 9), prediction(), prediction(11, 13), prediction(), prediction(11, 13)]
+    found = explained(rows(YEAR, YEAR, YEAR, None, None), [characters(CONTEXT)] * 5, given)
+    causes = {"unreachable": 0, "boundary": 0, "overlap": 0, "elsewhere": 1, "invented": 1, "unanswered": 1}
+    assert found["by_cause"] == causes
+    unanswered, elsewhere, invented = found["misses"]
+    assert (unanswered["cause"], elsewhere["cause"], invented["cause"]) == ("unanswered", "elsewhere", "invented")
+    assert (invented["answer_span"], invented["answers"], invented["prediction_span"]) == (None, [], (11, 13))
+    assert json.dumps(found, allow_nan=False)
 
 
 @pytest.mark.parametrize(

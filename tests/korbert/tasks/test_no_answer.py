@@ -4,7 +4,6 @@ import json
 import math
 import re
 import string
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,19 +15,14 @@ from hypothesis import strategies as st
 from torch import nn
 
 from korbert.modeling import EncoderConfig, ReadingModel, read_config, save_model
-from korbert.tasks import korquad, squad
 from korbert.tasks.examples import Batches
-from korbert.tasks.metrics.reading import KLUE_MRC
-from korbert.tasks.misses import score_answers
-from korbert.tasks.no_answer import choose_threshold, score_halves
-from korbert.tasks.passages import Passage
-from korbert.tasks.questions import Answer, AnswerMetrics, Dataset, Question
-from korbert.tasks.reading import Found, Reader, question_pairs
+from korbert.tasks.files import Answer
+from korbert.tasks.metrics.reading import KORQUAD, AnswerMetrics, answer_scores, best_threshold
+from korbert.tasks.passages import Passage, encode_passages
+from korbert.tasks.reading import Found, Reader
 from korbert.tasks.reading_settings import ReadingSettings
 from korbert.tasks.windows import WindowExamples, cut_windows, reading_loss
 from korbert.tokenization.encoding import Frame
-
-KORQUAD = AnswerMetrics(korquad.exact_match, korquad.f1)
 
 # --- SQuAD 2.0's evaluate-v2.0.py, from its definition (Rajpurkar et al. 2018, 3 and the script's own description) ---
 
@@ -58,74 +52,15 @@ SQUAD = AnswerMetrics(
 )
 
 
-def evaluate(answers: dict[str, list[str]], predictions: dict[str, str]) -> dict[str, float]:
-    """What the script prints, without thresholds: a question without answers has the one right answer ""."""
-    printed: dict[str, float] = {}
-    for prefix, ids in (
-        ("", list(answers)),
-        ("HasAns_", [id for id in answers if answers[id]]),
-        ("NoAns_", [id for id in answers if not answers[id]]),
-    ):
-        for name, score in (("exact", exact_of), ("f1", f1_of)):
-            best = [max(score(predictions[id], text) for text in answers[id] or [""]) for id in ids]
-            if ids:
-                printed[prefix + name] = 100.0 * sum(best) / len(ids)
-        printed[prefix + "total"] = len(ids)
-    return printed
-
-
-def dataset_of(answers: dict[str, list[str]]) -> Dataset:
-    """Questions with these right answers; their places are not looked at."""
-    asked = [Question(id, id, 0, tuple(Answer(text, 0) for text in texts)) for id, texts in answers.items()]
-    return Dataset(("",), ("",), tuple(asked))
-
-
 TEXTS = st.sampled_from(["", ".", "the", "a cat", "The cat!", "cat", "cat cat dog", "세종", "세종 대왕"])
 
 
-@given(rows=st.lists(st.tuples(TEXTS, st.lists(TEXTS.filter(words), max_size=3)), min_size=1, max_size=8))
-def test_scores_are_those_of_squad_2(rows: list[tuple[str, list[str]]]) -> None:
-    answers = {f"q{i}": right for i, (_, right) in enumerate(rows)}
-    predictions = {f"q{i}": prediction for i, (prediction, _) in enumerate(rows)}
-    printed = evaluate(answers, predictions)
-    for name, half in score_halves(dataset_of(answers), predictions, SQUAD).items():
-        prefix = {"all": "", "has_answer": "HasAns_", "no_answer": "NoAns_"}[name]
-        assert half["count"] == printed[prefix + "total"]
-        for ours, theirs in (("exact_match", "exact"), ("f1", "f1")):
-            assert half[ours] == (pytest.approx(printed[prefix + theirs]) if half["count"] else None)
-
-
-def test_scores_by_hand() -> None:
-    answers: dict[str, list[str]] = {"가": ["세종대왕", "세종"], "나": ["서울"], "다": [], "라": []}
-    predictions = {"가": "세종", "나": "서울시", "다": "", "라": "서울"}
-    halves = score_halves(dataset_of(answers), predictions, KORQUAD)
-    assert halves == {
-        "all": {"exact_match": 50.0, "f1": pytest.approx(70.0), "count": 4},
-        "has_answer": {"exact_match": 50.0, "f1": pytest.approx(90.0), "count": 2},
-        "no_answer": {"exact_match": 50.0, "f1": 50.0, "count": 2},
-    }
-    klue = score_halves(dataset_of({"가": ["대왕 세종"], "다": []}), {"가": "세종 대왕", "다": ""}, KLUE_MRC)
-    assert klue["has_answer"]["f1"] == pytest.approx(100 * 2 / 5)  # ROUGE-W: a run of 2 in two texts of 5
-    assert klue["all"]["f1"] == pytest.approx(70.0)
-
-
-def test_a_question_without_a_prediction_is_wrong(caplog: pytest.LogCaptureFixture) -> None:
-    halves = score_halves(dataset_of({"가": ["서울"], "나": []}), {"가": "서울"}, KORQUAD)
-    assert [halves[name]["exact_match"] for name in ("has_answer", "no_answer")] == [100.0, 0.0]
-    assert "1 of 2 questions have no prediction" in caplog.text
-
-
-def found(text: str, no_answer: float) -> Found:
-    candidates: Any = [{"text": text, "score": 0.5, "start": 0, "end": 1}] if text else []
-    return Found(candidates, {"text": "", "score": 0.5, "start": 0, "end": 0}, no_answer)
-
-
-def test_the_threshold_is_chosen_by_f1() -> None:
-    dataset = dataset_of({"가": ["서울"], "나": ["서울"], "다": [], "라": [], "마": []})
-    given = [found("서울", -3.0), found("부산", 1.0), found("서울", 2.0), found("", 1e9), found("서울", 1.5)]
-    assert choose_threshold(dataset, given, KORQUAD) == (-3.0, 4 / 5)
-    half = [found("서울", -3.0), found("서울시", 0.5), *given[2:]]  # no exact match: EM would leave it unanswered
-    assert choose_threshold(dataset, half, KORQUAD) == (0.5, pytest.approx(4.8 / 5))
+@given(prediction=TEXTS, answers=st.lists(TEXTS.filter(words), max_size=3))
+def test_scores_are_those_of_squad_2(prediction: str, answers: list[str]) -> None:
+    """A question without answers has the one right answer "" in the script."""
+    exact, f1 = answer_scores([prediction], [answers], SQUAD)
+    assert exact[0] == max(exact_of(prediction, text) for text in answers or [""])
+    assert f1[0] == pytest.approx(max(f1_of(prediction, text) for text in answers or [""]))
 
 
 # --- a reader's weighing ---
@@ -204,7 +139,8 @@ def test_the_threshold_decides() -> None:
 
     def read(threshold: float, **changes: Any) -> list[Any]:
         settings = SMALL.model_copy(update={"threshold": threshold, "n_best": 3, **changes})
-        return Reader(Scripted(), IDS, settings).read(pairs)[0]  # type: ignore[arg-type]
+        reader = Reader(Scripted(), IDS, settings)  # type: ignore[arg-type]
+        return reader.decided(*reader.search(pairs))
 
     below, at, off = read(margin - 0.01), read(margin), read(-100.0, unanswerable=False)
     assert [one["text"] for one in below] == ["", *(one["text"] for one in at[:2])]  # still n_best of them
@@ -218,36 +154,7 @@ def test_a_blank_context_is_surely_without_answer(text: str) -> None:
     assert one.candidates == []
     assert one.no_answer > 1e8
     assert json.loads(json.dumps(one.no_answer, allow_nan=False)) == one.no_answer
-    (best,) = Reader(Scripted(), IDS, SMALL).read([(letters("누가", 50), letters(text))])  # type: ignore[arg-type]
-    assert best == [one.none]
-
-
-# --- causes ---
-
-
-def test_misses_of_both_halves() -> None:
-    context = "세종은 1443년에 한글을 만들었다."
-    right = (Answer("1443년", 4),)
-    dataset = Dataset(("",), (context,), tuple(Question(f"q{i}", "?", 0, right if i < 3 else ()) for i in range(5)))
-    spans = np.array([(i, i + 1) for i in range(len(context))], dtype=np.int32)
-    passage = Passage(context, np.arange(len(context)), np.zeros(len(context), dtype=np.uint8), spans)
-    good, bad = ({"text": context[a:b], "score": 0.5, "start": a, "end": b} for a, b in ((4, 9), (11, 13)))
-    none = {"text": "", "score": 0.9, "start": 0, "end": 0}
-    n_best: Any = {"q0": [good], "q1": [none, good], "q2": [bad], "q3": [none, bad], "q4": [bad]}
-    scores = score_answers(dataset, [(passage, passage)] * 5, n_best, KORQUAD)
-    assert (scores["exact_match"], scores["f1"], scores["gold_unreachable"]) == (40.0, 40.0, 0)
-    assert scores["has_answer"] == {"exact_match": pytest.approx(100 / 3), "f1": pytest.approx(100 / 3), "count": 3}
-    assert scores["no_answer"] == {"exact_match": 50.0, "f1": 50.0, "count": 2}
-    causes = {"unreachable": 0, "boundary": 0, "overlap": 0, "elsewhere": 1, "invented": 1, "unanswered": 1}
-    assert scores["by_cause"] == causes
-    unanswered, elsewhere, invented = scores["misses"]
-    assert (unanswered["id"], unanswered["prediction_span"], unanswered["answer_span"]) == ("q1", None, (4, 9))
-    assert elsewhere["cause"] == "elsewhere"
-    assert (invented["answer_span"], invented["answers"], invented["prediction_span"]) == (None, [], (11, 13))
-    assert invented["snippets"] == [{"start": 0, "text": context}]
-    assert scores["answer_chars"] == [2, 0, 0, 0, 0, 3]
-    assert scores["prediction_chars"] == [2, 0, 2, 0, 0, 1]
-    assert json.dumps(scores, allow_nan=False)
+    assert Reader(Scripted(), IDS, SMALL).decided(one) == [one.none]  # type: ignore[arg-type]
 
 
 # --- learned by heart ---
@@ -276,26 +183,6 @@ PASSAGES = (
 )
 
 
-def ten_questions() -> Dataset:
-    """In SQuAD 2.0's form."""
-    data = [
-        {
-            "context": context,
-            "qas": [
-                {
-                    "id": question,
-                    "question": question,
-                    "is_impossible": not answer,
-                    "answers": [{"text": answer, "answer_start": context.index(answer)}] if answer else [],
-                }
-                for question, answer in asked
-            ],
-        }
-        for context, asked in PASSAGES
-    ]
-    return squad.parse({"data": [{"title": "열 물음", "paragraphs": data}]}, "ten.json")
-
-
 @pytest.fixture
 def one_thread() -> Iterator[None]:
     """Steps this small are slower on several, and much slower where other processes have them."""
@@ -307,12 +194,21 @@ def one_thread() -> Iterator[None]:
 
 @pytest.mark.usefixtures("one_thread")
 def test_ten_questions_are_learned_by_heart_four_of_them_without_answer(tiny_tokenizer: Any, tmp_path: Any) -> None:
-    dataset = ten_questions()
-    assert Counter(len(question.answers) for question in dataset.questions) == {1: 6, 0: 4}
+    rows = [(context, *one) for context, asked in PASSAGES for one in asked]
+    contexts, questions, answers = map(list, zip(*rows, strict=True))
     settings = ReadingSettings(max_length=36, stride=8, max_query_pieces=12, unanswerable=True)
-    pairs = question_pairs(dataset, tiny_tokenizer)
-    examples = WindowExamples.of_dataset(dataset, pairs, tiny_tokenizer, settings)
-    assert len(examples) > len(dataset.questions)  # the long context is cut
+    passages = [encode_passages(tiny_tokenizer, texts) for texts in (questions, contexts)]
+    pairs = list(zip(*passages, strict=True))
+    windows = [
+        window
+        for index, (context, answer, pair) in enumerate(zip(contexts, answers, pairs, strict=True))
+        for window in cut_windows(
+            *pair, settings, index=index, special=tiny_tokenizer.frame.special,
+            answer=Answer(answer, context.index(answer)).span if answer else None,
+        )
+    ]  # fmt: skip
+    examples = WindowExamples(windows, tiny_tokenizer, settings)
+    assert len(examples) > len(rows)  # the long context is cut
     sizes: Any = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
     config = EncoderConfig(vocab_size=tiny_tokenizer.vocab_size, **sizes)
     model = ReadingModel(config, torch.Generator().manual_seed(0)).train()
@@ -324,7 +220,11 @@ def test_ten_questions_are_learned_by_heart_four_of_them_without_answer(tiny_tok
         reading_loss(model, batch)["loss"].backward()
         optimizer.step()
 
-    threshold = choose_threshold(dataset, Reader(model, tiny_tokenizer, settings).search(pairs), KORQUAD)
+    found = Reader(model, tiny_tokenizer, settings).search(pairs)
+    best = [next(iter(one.candidates), one.none)["text"] for one in found]
+    right = [[answer] if answer else [] for answer in answers]
+    _, f1 = answer_scores(best, right, KORQUAD)
+    threshold = best_threshold(f1, np.array(list(map(bool, right))), np.array([one.no_answer for one in found]))
     assert threshold.score == 1.0
     settings = settings.model_copy(update={"threshold": threshold.value})
     save_model(tmp_path / "model", model, tiny_tokenizer, task=settings.model_dump())
@@ -332,9 +232,7 @@ def test_ten_questions_are_learned_by_heart_four_of_them_without_answer(tiny_tok
 
     reader = Reader.load(tmp_path / "model", "cpu")
     assert reader.settings == settings
-    scores = score_answers(dataset, pairs, reader.n_best(dataset), KORQUAD)
-    assert scores["exact_match"] == scores["has_answer"]["exact_match"] == scores["no_answer"]["exact_match"] == 100.0
-    assert reader.predict(dataset) == {question: answer for _, asked in PASSAGES for question, answer in asked}
+    assert [one["answer"] for one in reader.answer(contexts, questions)] == answers
     lake = PASSAGES[1][0]
     answered, unanswered = reader.answer([lake, lake], ["한강의 예전 이름은?", "한강의 깊이는?"])
     assert (answered["answer"], lake[slice(*answered["span"])]) == ("아리수", "아리수")

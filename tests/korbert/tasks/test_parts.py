@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from korbert.tasks.files import ROLES, Row, Rows, read_rows
-from korbert.tasks.kinds.settings import ClassificationSection
 from korbert.tasks.parts import at_most, cut, usable
 
 TEXTS = [f"문장 {number}" for number in range(50)]
@@ -54,9 +53,3 @@ def test_notes_stay_when_a_row_is_dropped(tmp_path: Path) -> None:
         f"dropped 1 as bad_row: {tmp_path / 'a.csv'}, line 3: is odd",
         "a remark",
     ]
-
-
-def test_a_record_without_a_limit_is_the_one_of_before() -> None:
-    section = ClassificationSection(train="a.tsv")
-    assert "train_rows" not in section.model_dump()
-    assert section.model_copy(update={"train_rows": 9}).model_dump(mode="json")["train_rows"] == 9

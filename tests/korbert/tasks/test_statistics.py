@@ -8,7 +8,7 @@ from scipy import stats
 
 from korbert.tasks.metrics import confusion, macro_f1
 from korbert.tasks.metrics.regression import pearson
-from korbert.tasks.statistics import bootstrap_interval, mcnemar, over_seeds, permutation_p_value, repeated
+from korbert.tasks.statistics import bootstrap_interval, over_seeds, permutation_p_value, repeated
 
 RIGHT = np.random.default_rng(0).random(60) < 0.85
 SKEWED = np.random.default_rng(1).exponential(size=40)
@@ -88,17 +88,6 @@ def test_over_seeds(confidence: float, scores: list[float]) -> None:
 
 def test_one_seed_has_no_deviation() -> None:
     assert over_seeds([0.5]) == (0.5, None, None, None, 1)
-
-
-@given(rows=st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40))
-def test_mcnemar(rows: list[tuple[bool, bool]]) -> None:
-    """Also as the sign test: a fair coin's lower tail, twice. It is the permutation test of accuracy."""
-    a, b = np.array(rows).T
-    found = mcnemar(a, b)
-    assert (found.only_a, found.only_b) == (sum(x > y for x, y in rows), sum(x < y for x, y in rows))
-    tail = stats.binom.cdf(min(found.only_a, found.only_b), found.only_a + found.only_b, 0.5)
-    assert found.p_value == pytest.approx(min(1, 2 * tail))
-    assert permutation_p_value(a, b, rng=_rng()) == found.p_value
 
 
 def _exact_p_value(a: np.ndarray, b: np.ndarray) -> float:

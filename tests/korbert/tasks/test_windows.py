@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 from korbert.modeling import EncoderConfig, ReadingModel
 from korbert.tasks.examples import Batches
 from korbert.tasks.passages import Passage
-from korbert.tasks.questions import Answer, Dataset, Question
 from korbert.tasks.reading_settings import ReadingSettings
-from korbert.tasks.windows import WindowExamples, collate, cut_windows, reading_loss, training_batches
+from korbert.tasks.windows import WindowExamples, collate, cut_windows, reading_loss
 from korbert.tokenization.encoding import Frame
-from korbert.world import World
 
 TOKENIZER = SimpleNamespace(pad_id=0, frame=Frame(2, 3))
 SMALL = ReadingSettings(max_length=16, stride=3, max_query_pieces=4)
@@ -87,28 +85,16 @@ def test_collate_by_hand():
 
 def window_examples():
     """Windows of three questions on a long and a short context; the second one has no answer."""
-    contexts = ("가" * 30, "나 다 라")
-    answers = ((Answer("가가", 4), Answer("가", 9)), (), (Answer("라", 4),))
-    questions = tuple(Question(f"q{i}", "언" * (3 * i + 1), (0, 0, 1)[i], right) for i, right in enumerate(answers))
-    pairs = [(letters(question.text, 50), letters(contexts[question.context])) for question in questions]
-    dataset = Dataset(("", ""), contexts, questions)
-    return WindowExamples.of_dataset(dataset, pairs, TOKENIZER, SMALL), pairs
-
-
-def test_windows_of_a_dataset_are_those_of_its_questions():
-    examples, pairs = window_examples()
-    spans = ((4, 6), None, (4, 5))  # the first of several answers
-    cut = [
-        cut_windows(*pair, SMALL, index=index, answer=span, special=3)
-        for index, (pair, span) in enumerate(zip(pairs, spans, strict=True))
-    ]
-    assert list(examples.windows) == [window for windows in cut for window in windows]
-    assert [any(window.gold for window in windows) for windows in cut] == [True, False, True]
-    assert len(cut[1]) > 1
+    contexts, spans = ("가" * 30, "가" * 30, "나 다 라"), ((4, 6), None, (4, 5))
+    windows = []
+    for index, (context, span) in enumerate(zip(contexts, spans, strict=True)):
+        question = letters("언" * (3 * index + 1), 50)
+        windows += cut_windows(question, letters(context), SMALL, index=index, answer=span, special=3)
+    return WindowExamples(windows, TOKENIZER, SMALL)
 
 
 def test_windows_are_examples():
-    examples, _ = window_examples()
+    examples = window_examples()
     assert len(examples) == len(examples.windows) > 5
     whole = examples.batch(np.arange(len(examples)))
     assert examples.lengths.dtype == np.int64
@@ -121,43 +107,11 @@ def test_windows_are_examples():
 
 
 def test_batches_of_windows_are_learned():
-    examples, _ = window_examples()
+    examples = window_examples()
     batches = Batches(examples, batch_size=4, seed=0)
     seen = sum(len(batches(step)[0]["input_ids"]) for step in range(batches.steps_per_epoch))
     assert seen == len(examples)
     assert torch.isfinite(reading_loss(model_of(encoder()), batches(0)[0])["loss"])
-
-
-def test_every_epoch_takes_each_window_once_in_its_own_order():
-    windows = cut_windows(letters("나"), letters("가" * 100), SMALL, special=3)
-    batches = training_batches(windows, TOKENIZER, SMALL, batch_size=len(windows), seed=3)
-    firsts = [batches(step)[0]["input_ids"][:, 3].tolist() for step in (0, 1)]
-    assert sorted(firsts[0]) == sorted(firsts[1]) == [100 + window.first for window in windows]
-    assert firsts[0] != firsts[1]
-    again = training_batches(windows, TOKENIZER, SMALL, batch_size=len(windows), seed=3)
-    assert again(1)[0]["input_ids"][:, 3].tolist() == firsts[1]  # pure in the step
-    other = training_batches(windows, TOKENIZER, SMALL, batch_size=len(windows), seed=4)
-    assert other(0)[0]["input_ids"][:, 3].tolist() != firsts[0]
-
-
-def test_processes_share_the_windows_of_a_step(monkeypatch):
-    windows = cut_windows(letters("나"), letters("가" * 100), SMALL, special=3)
-    options = {"batch_size": 7, "micro_batches": 4, "seed": 3}
-    (whole,) = training_batches(windows, TOKENIZER, SMALL, batch_size=7, seed=3)(1)
-    rows, weights = [], []
-    for rank in range(3):
-        monkeypatch.setattr("korbert.tasks.windows.connected", lambda rank=rank: World(rank, 3))
-        for batch in training_batches(windows, TOKENIZER, SMALL, **options)(1):
-            rows += batch["input_ids"][:, 3].tolist()
-            weights.append(float(batch["weight"]))
-    assert sorted(rows) == sorted(whole["input_ids"][:, 3].tolist())
-    assert sum(weights) == pytest.approx(1)
-
-
-def test_a_step_may_reach_into_the_next_epoch():
-    windows = cut_windows(letters("나"), letters("가" * 30), SMALL, special=3)
-    batches = training_batches(windows, TOKENIZER, SMALL, batch_size=2 * len(windows) + 1, seed=0)
-    assert sum(len(batch["input_ids"]) for batch in batches(0)) == 2 * len(windows) + 1
 
 
 def encoder(**changes):
@@ -171,7 +125,7 @@ def model_of(config):
 
 @torch.no_grad()
 @pytest.mark.parametrize("architecture", ["modern", "bert"])
-def test_loss_is_unchanged_by_padding_and_by_micro_batches(architecture):
+def test_loss_is_unchanged_by_padding(architecture):
     model = model_of(encoder(architecture=architecture))
     long = cut_windows(letters("언제"), letters("가나다라마바사아"), SMALL, answer=(2, 4), special=3)
     short = cut_windows(letters("누가"), letters("바사아"), SMALL, answer=(0, 1), special=3)
@@ -179,14 +133,6 @@ def test_loss_is_unchanged_by_padding_and_by_micro_batches(architecture):
     together = reading_loss(model, collate([*long, *short], TOKENIZER, SMALL))
     assert together["loss"].item() == pytest.approx(float(sum(apart)) / 2, abs=1e-5)
     assert together["loss"].item() == pytest.approx((together["start_loss"] + together["end_loss"]).item() / 2)
-    windows = [*long, *short, *long]
-    whole = training_batches(windows, TOKENIZER, SMALL, batch_size=3, seed=0)(0)
-    parts = training_batches(windows, TOKENIZER, SMALL, batch_size=3, micro_batches=2, seed=0)(0)
-    assert [len(part["input_ids"]) for part in parts] == [2, 1]
-    weighted = [
-        sum(float(reading_loss(model, part)["loss"] * part["weight"]) for part in step) for step in (whole, parts)
-    ]
-    assert weighted[0] == pytest.approx(weighted[1], abs=1e-5)
 
 
 def test_loss_of_a_model_that_knows_nothing_is_that_of_guessing_among_the_choices():

@@ -8,10 +8,10 @@ import torch
 
 from korbert.modeling import ClassificationModel, EncoderConfig, PretrainingModel, ReadingModel
 from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, pretraining_loss
-from korbert.tasks.classification import classification_loss
 from korbert.tasks.examples import Batches, Examples
+from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.reading_settings import ReadingSettings
-from korbert.tasks.windows import cut_windows, reading_loss, training_batches
+from korbert.tasks.windows import WindowExamples, cut_windows, reading_loss
 from korbert.tokenization.encoding import Frame
 from korbert.training import OptimizerSettings
 from korbert.training.optimizers.table import OPTIMIZERS, Optimizer
@@ -49,20 +49,24 @@ def classification(architecture, folder):
     rows = [([2, *range(5, 5 + length), 3], [0] * (length + 2)) for length in (3, 9, 9, 30)]
     examples = Examples.of_rows(rows, [0, 1, 1, 0], pad_id=0)
     pooling = {"bert": "first", "modern": "mean"}[architecture]
-    return ClassificationModel(config(architecture), 2, pooling), classification_loss, Batches(examples, 4, 0)(0)
+    kind = Classification(metrics=("accuracy",), max_length=64, labels=("0", "1"))
+    return ClassificationModel(config(architecture), 2, pooling), kind.loss, Batches(examples, 4, 0)(0)
 
 
 def reading(architecture, folder):
     settings = ReadingSettings(max_length=64, stride=9, max_query_pieces=9)
     windows = cut_windows(letters("누가"), letters("나" * 100), settings, answer=(2, 4), special=3)
     special = SimpleNamespace(pad_id=0, frame=Frame(2, 3))
-    batches = training_batches(windows, special, settings, batch_size=4, micro_batches=2, seed=0)
-    return ReadingModel(config(architecture)), reading_loss, batches(0)
+    return (
+        ReadingModel(config(architecture)),
+        reading_loss,
+        Batches(WindowExamples(windows, special, settings), 4, 0)(0),
+    )
 
 
 @pytest.mark.parametrize("task", [pretraining, classification, reading])
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
-@pytest.mark.parametrize(("precision", "kind"), [("fp32", "adamw"), ("bf16", "muon"), ("fp32", "lamb")])
+@pytest.mark.parametrize(("precision", "kind"), [("fp32", "adamw"), ("bf16", "muon")])
 def test_an_update_waits_for_nothing_on_the_device(tmp_path, monkeypatch, task, architecture, precision, kind):
     model, loss, micro_batches = task(architecture, tmp_path)
     monkeypatch.setitem(OPTIMIZERS, "adamw", Optimizer(plain_adamw))

@@ -28,7 +28,7 @@ from korbert.modeling import (
 )
 from korbert.modeling.packing import pack
 from korbert.modeling.storage import load_model
-from korbert.tasks import Classifier, Embedder, Filler, Reader
+from korbert.tasks import Embedder, Filler, Reader
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.predicting import Predictor
 from korbert.tasks.tagging import Tagger
@@ -231,7 +231,6 @@ def test_every_kind_of_model_gives_the_same_vectors(
     kinds: dict[str, tuple[type[Any], Any, dict[str, Any]]] = {
         "pretraining": (Filler, PretrainingModel(config), {}),
         "detection": (TextEncoder, DetectionModel(config), {}),
-        "classification": (Classifier, ClassificationModel(config), {}),
         "reading": (Reader, ReadingModel(config), {}),
         "tagging": (Tagger, TaggingModel(config, ["O", "B-PS", "I-PS"]), {}),
         "embedding": (Embedder, EmbeddingModel(config), {}),

@@ -25,8 +25,9 @@ from korbert.modeling import (
     save_model,
 )
 from korbert.tasks import Filler, Reader
-from korbert.tasks.classification import Classifier
 from korbert.tasks.embedding import Embedder
+from korbert.tasks.kinds.classification import Classification
+from korbert.tasks.predicting import Predictor
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.vectors import attribution
@@ -44,10 +45,11 @@ HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window
 
 
 @pytest.fixture(scope="module")
-def classifier(tiny_tokenizer: Tokenizer, config: EncoderConfig, stirred: Stirred) -> Classifier:
+def classifier(tiny_tokenizer: Tokenizer, config: EncoderConfig, stirred: Stirred) -> Predictor:
     labels = ["부정", "긍정", "중립"]
     model = ClassificationModel(config, 3, labels=labels, generator=torch.Generator().manual_seed(3))
-    return Classifier(stirred(model), tiny_tokenizer)
+    kind = Classification(metrics=("accuracy",), max_length=64, labels=labels)
+    return Predictor(kind, stirred(model), tiny_tokenizer)
 
 
 def opened(packed: dict[str, Any], kind: Any = np.uint8) -> np.ndarray:
@@ -135,7 +137,7 @@ def test_vectors_by_layer_are_those_of_an_embedder(
     np.testing.assert_allclose(vectors_by_layer(embedder, texts)[-1], embedder.embed(texts), atol=1e-5)
 
 
-def test_what_speaks_for_a_label_sums_to_the_change_of_its_score(classifier: Classifier) -> None:
+def test_what_speaks_for_a_label_sums_to_the_change_of_its_score(classifier: Predictor) -> None:
     """Completeness (Sundararajan et al. 2017, proposition 1); special tokens, which stay, add nothing."""
     with torch.inference_mode():  # as a service may call it
         found = attribute(classifier.model, classifier.tokenizer, TEXT, most=3)
@@ -153,14 +155,14 @@ def test_what_speaks_for_a_label_sums_to_the_change_of_its_score(classifier: Cla
     np.testing.assert_allclose(data["label"]["shares"], found.shares, rtol=1e-2, atol=1e-6)
 
 
-def test_without_captum_the_page_says_what_to_install(classifier: Classifier, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_captum_the_page_says_what_to_install(classifier: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attribution.importlib.util, "find_spec", lambda name: None)
     data = look_data(classifier, TEXT)
     assert data["label"] is None
     assert "pip install 'korbert[look]'" in data["missing"]["label"]
 
 
-def test_somebody_who_waits_is_not_kept_waiting_for_the_label_of_a_long_text(classifier: Classifier) -> None:
+def test_somebody_who_waits_is_not_kept_waiting_for_the_label_of_a_long_text(classifier: Predictor) -> None:
     data = look_data(classifier, TEXT * 10)
     assert "takes long: use korbert look" in data["missing"]["label"]
     assert look_data(classifier, TEXT)["label"]["names"] == (classifier.predict(TEXT)["label"],)

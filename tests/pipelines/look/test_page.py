@@ -11,7 +11,8 @@ import torch
 
 from korbert.modeling import ClassificationModel, EncoderConfig, ReadingModel, save_model
 from korbert.tasks import Filler, Reader
-from korbert.tasks.classification import Classifier
+from korbert.tasks.kinds.classification import Classification
+from korbert.tasks.predicting import Predictor
 from korbert.tokenization import Tokenizer
 from korbert.vectors.attention import Attention, attention
 from pipelines.cli import run_command
@@ -271,7 +272,8 @@ def test_what_speaks_for_a_label_and_what_a_reader_answers(
     window: NewWindow, tiny_tokenizer: Tokenizer, config: EncoderConfig, stirred: Callable[[Any], Any], tmp_path: Path
 ) -> None:
     model = ClassificationModel(config, 2, labels=["부정", "긍정"], generator=torch.Generator().manual_seed(3))
-    classifier = Classifier(stirred(model), tiny_tokenizer)
+    kind = Classification(metrics=("accuracy",), max_length=64, labels=["부정", "긍정"])
+    classifier = Predictor(kind, stirred(model), tiny_tokenizer)
     path = tmp_path / "label.html"
     path.write_text(page(look_data(classifier, TEXT)), encoding="utf-8")
     one = window()

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -249,46 +249,40 @@ def pretrain(folder: Path, rng: random.Random) -> dict[str, Any]:
     return {"steps": 4000}
 
 
-def nsmc(folder: Path, rng: random.Random) -> dict[str, Any]:
-    def row(name: str, accuracy: float, **more: Any) -> dict[str, Any]:
-        test = {
-            "all": {"accuracy": accuracy, "standard_error": 0.009, "count": 2000},
-            "unseen": {"accuracy": accuracy - 0.01, "standard_error": 0.0095, "count": 1900},
-        }
-        return {"name": name, "seed": 1, "epoch": None, "validation_accuracy": accuracy + 0.01, "test": test} | more
+def scored(metrics: Sequence[str], models: Mapping[str, float], *, unseen: bool = False, **more: Any) -> dict[str, Any]:
+    """A record of scores. models: name -> its score, the same in every metric; those but the first have no seed."""
+    rows, summaries = [], []
+    for place, (name, score) in enumerate(models.items()):
+        trained = {"seed": 0, "learning_rate": 2e-4, "epoch": 2} if place == 0 else {"seed": None, "c": 2.0}
+        values = dict.fromkeys(metrics, score)
+        row = {"name": name, **trained, f"validation_{metrics[0]}": score + 0.01, "scores": values}
+        rows.append(row | ({"unseen": dict.fromkeys(metrics, score - 0.01)} if unseen else {}))
+        spread = {"mean": score, "deviation": None, "low": None, "high": None}
+        summary = {"name": name, "seeds": 1, "examples": [score - 0.02, score + 0.02]}
+        summaries.append(summary | dict.fromkeys(metrics, spread))
+    table = {"metrics": list(metrics), "rows": rows, "models": summaries, "comparisons": []}
+    return {"scored_on": "test", **table, "details": {}, "said": ["a task: of the test"], "note": ""} | more
 
-    rows = [
-        row("pretrained", 0.783, learning_rate=2e-4, epoch=2),
-        row("scratch", 0.751, learning_rate=2e-4, epoch=3),
-        row("tfidf", 0.802, c=2.0),
-    ]
-    counts = {"train": 9500, "validation": 500, "test": 2000, "unseen": 1900}
-    write_json(
-        folder / "scores.json",
-        {"rows": rows, "confusion": [[800, 200], [234, 766]], "counts": counts, "note": "모두 한 번."},
-    )
-    predictions = []
-    for i in range(200):
+
+def nsmc(folder: Path, rng: random.Random) -> dict[str, Any]:
+    labels = ("부정", "긍정")
+    task = {"kind": "classification", "metrics": ["accuracy", "macro_f1"], "max_length": 128, "labels": labels}
+    counts = {"train": 9500, "valid": 500, "test": 2000, "test_in_train": 3, "unseen": 1900}
+    models = {"pretrained": 0.783, "scratch": 0.751, "tfidf": 0.802}
+    record = scored(("accuracy", "macro_f1"), models, unseen=True, task=task, counts=counts, note="모두 한 번.")
+    write_json(folder / "scores.json", record)
+    lines = []
+    for number in range(200):
         probability = rng.random()
-        label = int(rng.random() < 0.2 + 0.6 * probability)
-        text = "" if i == 7 else rng.choice(_SENTENCES) + ("<b>&" if i % 9 == 0 else "")
-        predictions.append(
-            {
-                "id": str(i),
-                "text": text,
-                "label": label,
-                "prediction": int(probability >= 0.5),
-                "probability": probability,
-                "unseen": i % 20 > 0,
-            }
-        )
-    write_parquet(folder / "predictions.parquet", predictions)
-    for name in ("pretrained-2e-4-1", "scratch-2e-4-1"):
-        lines = [{"kind": "train", "step": step, "loss": 0.7 - step / 3000} for step in range(10, 900, 10)]
-        lines += [
-            {"kind": "heldout", "step": 300 * e, "epoch": e, "loss": 0.5, "accuracy": 0.7 + e / 40} for e in (1, 2, 3)
-        ]
-        write_lines(folder / f"metrics/{name}.jsonl", lines)
+        shares = dict(zip(labels, (1 - probability, probability), strict=True))
+        prediction = {"label": labels[probability > 0.5], "probabilities": shares}
+        text = "" if number == 7 else rng.choice(_SENTENCES) + ("<b>&" if number % 9 == 0 else "")
+        label = labels[rng.random() < 0.2 + 0.6 * probability]
+        lines.append({"text": text, "label": label, "predictions": {key: [prediction] for key in models}})
+    write_lines(folder / "predictions.jsonl", lines)
+    curve = [{"kind": "train", "step": step, "loss": 0.7 - step / 3000} for step in range(10, 900, 10)]
+    curve += [{"kind": "heldout", "step": 300 * e, "epoch": e, "accuracy": 0.7 + e / 40} for e in (1, 2, 3)]
+    write_lines(folder / "metrics/pretrained-rate-0.0002-seed-0.jsonl", curve)
     return counts
 
 
@@ -300,32 +294,31 @@ def korquad(folder: Path, rng: random.Random) -> dict[str, Any]:
             "question": "그 다리는 언제 놓였나?",
             "prediction": "" if i == 2 else "1936년에 놓",
             "answers": ["1936년", "1936년"],
+            "answer_span": [0, 5],
+            "prediction_span": None,
+            "snippets": [{"start": 0, "text": "1936년에 놓였다."}],
             "cause": causes[i % 4],
         }
         for i in range(22)
     ]
-    by_cause = {"elsewhere": 11, "boundary": 6, "overlap": 5, "unreachable": 0}
-    write_json(
-        folder / "scores.json",
-        {
-            "exact_match": 26.67,
-            "f1": 41.3,
-            "count": 30,
-            "questions_cut": 1,
-            "windows": 44,
-            "gold_unreachable": 1,
-            "by_cause": by_cause,
-            "misses": misses,
-            "answer_chars": [0, 1, 4, 9, 7, 4, 2, 1, 0, 2],
-            "prediction_chars": [1, 2, 3, 9, 7, 3] + [0] * 40 + [5],
-            "note": "",
-        },
-    )
+    details = {
+        "questions_cut": 1,
+        "windows": 44,
+        "gold_unreachable": 1,
+        "by_cause": {"elsewhere": 11, "boundary": 6, "overlap": 5, "unreachable": 0},
+        "misses": misses,
+        "answer_chars": [0, 1, 4, 9, 7, 4, 2, 1, 0, 2],
+        "prediction_chars": [1, 2, 3, 9, 7, 3] + [0] * 40 + [5],
+    }
+    counts = {"train": 90, "valid": 3, "test": 30, "test_in_train": 0}
+    task = {"kind": "reading", "metrics": ["f1", "exact_match"]}
+    models = {"pretrained": 0.413, "sentence": 0.11}
+    write_json(folder / "scores.json", scored(("f1", "exact_match"), models, task=task, counts=counts, details=details))
+    given = {"answer": "1936년에 놓", "start": 0, "end": 7, "score": 0.5}
+    row = {"context": "1936년에 놓였다.", "question": "언제?", "answers": [["1936년", 0]]}
+    write_lines(folder / "predictions.jsonl", [{**row, "predictions": {key: [given] for key in models}}])
     write_json(folder / "predictions.json", {"q0": "1936년"})
-    write_lines(
-        folder / "metrics.jsonl", [{"kind": "train", "step": s, "loss": 4 - s / 100} for s in range(10, 300, 10)]
-    )
-    return {"exact_match": 26.67, "f1": 41.3}
+    return counts
 
 
 MAKERS: Mapping[str, Callable[[Path, random.Random], dict[str, Any]]] = {
@@ -343,8 +336,8 @@ READS: Mapping[str, tuple[str, ...]] = {
     "vocab": ("analyze",),
     "shard": ("analyze", "vocab"),
     "pretrain": ("vocab", "shard"),
-    "nsmc": ("clean", "vocab", "pretrain"),
-    "korquad": ("vocab", "pretrain"),
+    "nsmc": ("clean", "pretrain", "vocab"),
+    "korquad": ("pretrain", "vocab"),
 }
 
 

@@ -105,7 +105,7 @@ def test_hangul_stands_in_the_page_as_text(maker):
 def test_half_a_surrogate_pair_in_a_question_has_a_page(maker):
     folder = maker("korquad")
     scores = json.loads((folder / "scores.json").read_text())
-    scores["misses"][0]["question"] = "그 다리는 \ud83d 언제 놓였나?"
+    scores["details"]["misses"][0]["question"] = "그 다리는 \ud83d 언제 놓였나?"
     (folder / "scores.json").write_text(json.dumps(scores))
     assert "그 다리는 \\ud83d 언제 놓였나?" in render(folder).read_text(encoding="utf-8")
 
@@ -113,7 +113,7 @@ def test_half_a_surrogate_pair_in_a_question_has_a_page(maker):
 def test_what_cannot_be_seen_is_shown_as_its_escape(maker):
     folder = maker("korquad")
     scores = json.loads((folder / "scores.json").read_text())
-    scores["misses"][0]["question"] = "누가\u202e 했나\x1b[31m\x00?\u200b"
+    scores["details"]["misses"][0]["question"] = "누가\u202e 했나\x1b[31m\x00?\u200b"
     (folder / "scores.json").write_text(json.dumps(scores))
     page = render(folder).read_text(encoding="utf-8")
     assert "누가\\u202e 했나\\x1b[31m\\x00?\\u200b" in page
@@ -196,8 +196,7 @@ def test_an_odd_record_gives_a_page_or_a_named_error(maker, stage, damage):
         ),
         ("pretrain", "metrics.jsonl", '{"step": 1}\n', r"metrics.jsonl: no \[0\]\.kind in it: rebuild this artifact"),
         ("pretrain", "metrics.jsonl", "7\n", r"pretrain: its page cannot be drawn, .*rebuild this artifact"),
-        ("nsmc", "scores.json", '{"rows": [{}]}', r"scores.json: no rows\[0\]\.name in it: rebuild this artifact"),
-        ("nsmc", "scores.json", '{"rows": []}', r"nsmc: its page cannot be drawn, .*rebuild this artifact"),
+        ("nsmc", "scores.json", '{"rows": [{}]}', r"scores.json: no task in it: rebuild this artifact"),
         ("korquad", "scores.json", '{"f1": "?"}', r"korquad.*rebuild this artifact"),
     ],
 )

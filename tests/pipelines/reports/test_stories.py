@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.reports import analyze, clean, evaluation, formatting, korquad, nsmc, pretrain, shard, vocab
+from pipelines.reports import analyze, clean, evaluation, formatting, pretrain, shard, task, vocab
+from pipelines.reports.kinds import reading
 from pipelines.reports.page import render
 
 
@@ -364,64 +365,34 @@ def test_the_right_piece_stands_below_the_likeliest_ones(maker):
     assert [guess.right for guess in guesses] == [False] * 5 + [True]
 
 
-def test_nsmc_of_one_epoch_has_a_row_for_each_training_and_no_dots(maker):
-    for path in (maker("nsmc") / "metrics").iterdir():
-        maker.write_lines(path, [json.loads(line) for line in path.read_text().splitlines()][:-2])
-    elements = _elements(nsmc.story(maker.open("nsmc")))
-    assert [_plain(cell) for cell in elements["Validation accuracy"].rows[0]][1:] == ["300", "72.5 %"]
-    assert elements["Training loss"].kind == "picture"
+def _sections(maker, **changes):
+    """The sections on answers, with other details."""
+    folder = maker("korquad")
+    scores = json.loads((folder / "scores.json").read_text())
+    scores["details"] |= changes
+    (folder / "scores.json").write_text(json.dumps(scores))
+    return _elements(task.story(maker.open("korquad")))
 
 
-def test_korquad_counts_answers_in_whole_numbers(maker):
-    _change(maker("korquad") / "scores.json", answer_chars=[0, 0, 1], prediction_chars=[0, 1])
-    svg = _elements(korquad.story(maker.open("korquad")))["Answer length"].svg
+def test_answers_are_counted_in_whole_numbers(maker):
+    svg = _sections(maker, answer_chars=[0, 0, 1], prediction_chars=[0, 1])["Answer length"].svg
     assert not re.findall(r">\d+\.\d+<", svg)
 
 
-def test_nsmc_compares_with_the_baseline(maker):
-    story = nsmc.story(maker.open("nsmc"))
-    assert _plain(story.title) == "1.9 percentage points below the TF-IDF baseline"
-    intervals = _elements(story)["All test reviews"]
-    assert [row.label for row in intervals.rows] == ["pretrained", "not pretrained", "TF-IDF baseline"]
-    assert _plain(intervals.left) == "70 %"
-    assert _plain(intervals.right) == "85 %"
-    assert all(0 <= row.low < row.at < row.high <= 1 for row in intervals.rows)
+def test_unseen_rows_have_a_table_of_their_own(maker):
+    table = _elements(task.story(maker.open("nsmc")))["Unseen rows"]
+    assert [_plain(cell) for cell in table.rows[0]] == ["pretrained", "77.30 %", "77.30 %"]
+    assert table.note.startswith("The 1,900 scored rows")
 
 
-def test_nsmc_names_its_trainings_in_words():
+def test_trainings_are_named_in_words():
     assert evaluation.run_name("scratch-rate-0.0005-seed-1") == "not pretrained, rate 0.0005, seed 1"
     assert evaluation.run_name("pretrained-rate-5e-05-seed-0") == "pretrained, rate 5e-05, seed 0"
     assert evaluation.run_name("다른 것") == "다른 것"
 
 
-def test_nsmc_shows_the_surest_errors_first(maker):
-    elements = _elements(nsmc.story(maker.open("nsmc")))
-    entries = next(block for title, block in elements.items() if title.startswith("negative reviews predicted"))
-    shares = [float(_plain(entry.facts[0][0]).split()[0]) for entry in entries.entries]
-    assert shares == sorted(shares, reverse=True)
-    assert all(entry.facts[0][1] == "positive" for entry in entries.entries)
-    assert len(shares) <= 20
-
-
-def test_nsmc_confusion_is_given_in_shares_of_the_truth(maker):
-    matrix = _elements(nsmc.story(maker.open("nsmc")))["Confusion matrix"]
-    assert matrix.cells == ((("800", 0.8), ("200", 0.2)), (("234", 0.234), ("766", 0.766)))
-
-
-def test_nsmc_with_several_seeds_and_no_unseen_reviews(maker):
-    path = maker("nsmc") / "scores.json"
-    rows = json.loads(path.read_text())["rows"]
-    for row in rows:
-        row["test"]["unseen"] = {"accuracy": None, "standard_error": None, "count": 0}
-    _change(path, rows=[rows[0], rows[0] | {"seed": 2}, *rows[1:]])
-    elements = _elements(nsmc.story(maker.open("nsmc")))
-    assert [row.label for row in elements["All test reviews"].rows][:2] == ["pretrained, seed 1", "pretrained, seed 2"]
-    assert "Unseen test reviews" not in elements
-
-
-def test_korquad_shows_misses_by_cause(maker):
-    story = korquad.story(maker.open("korquad"))
-    elements = _elements(story)
+def test_misses_are_shown_by_cause(maker):
+    elements = _sections(maker)
     assert [bar.label for bar in elements["Errors by cause"].bars] == [
         "elsewhere",
         "boundary",
@@ -434,39 +405,28 @@ def test_korquad_shows_misses_by_cause(maker):
     assert elements["overlap · 5 shown"].entries[0].facts[1] == ("predicted", "(nothing)")
 
 
-def test_korquad_marks_both_answers_where_they_stand(maker):
-    path = maker("korquad") / "scores.json"
+def test_both_answers_are_marked_where_they_stand(maker):
     context = "그 다리는 <1930년>에 짓기 시작하여 1936년에 놓였다."
     right, given = context.index("1936년"), context.index("1930년")
-    miss = json.loads(path.read_text())["misses"][0] | {
-        "answer_span": [right, right + 5],
-        "prediction_span": [given, given + 5],
+    miss = {
+        "id": "q1", "question": "언제?", "prediction": "1930년", "answers": ["1936년"], "cause": "elsewhere",
+        "answer_span": [right, right + 5], "prediction_span": [given, given + 5],
         "snippets": [{"start": 0, "text": context[:20]}, {"start": 22, "text": context[22:]}],
-    }
+    }  # fmt: skip
     near = miss | {"id": "q2", "prediction_span": [right, right + 6], "snippets": [{"start": 0, "text": context}]}
     none = near | {"id": "q3", "prediction_span": None}
-    _change(path, misses=[miss, near, none])
+    _sections(maker, misses=[miss, near, none])
     page = render(maker.recipe / "korquad").read_text(encoding="utf-8")
     assert 'lt;<mark class="given">1930년</mark>&gt;에 짓기' in page
     assert '<mark class="right">1936년</mark>에 놓였다.' in page
     assert '<mark class="right given">1936년</mark><mark class="given">에</mark> 놓였다.' in page
 
 
-def test_korquad_of_an_older_artifact_has_misses_without_context(maker):
-    page = render(maker("korquad")).read_text(encoding="utf-8")
-    assert "그 다리는 언제 놓였나?" in page
-    assert "<mark" not in page
-    assert "in green" not in page
+def test_without_a_miss_there_is_a_page(maker):
+    assert "Errors by cause" not in _sections(maker, misses=[], by_cause={"elsewhere": 0})
 
 
-def test_korquad_without_a_miss_has_a_page(maker):
-    _change(maker("korquad") / "scores.json", misses=[], by_cause={"elsewhere": 0}, exact_match=100.0, f1=100.0)
-    story = korquad.story(maker.open("korquad"))
-    assert story.title == "Exact match 100.0 of 100"
-    assert "Errors by cause" not in _elements(story)
-
-
-def test_korquad_puts_long_answers_into_the_last_place():
-    line = korquad._histogram("given", [0] * 39 + [1, 2, 3, 4])
+def test_long_answers_are_counted_in_the_last_place():
+    line = reading._histogram("given", [0] * 39 + [1, 2, 3, 4])
     assert (line.x[-1], line.y[-1], sum(line.y)) == (40, 9, 10)
-    assert korquad._histogram("given", []).x == []
+    assert reading._histogram("given", []).x == []

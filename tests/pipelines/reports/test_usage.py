@@ -33,7 +33,7 @@ def _parse(line: str) -> None:
         ("vocab", "tokenize", "시험/vocab/tokenizer"),
         ("pretrain", "fill", "시험/pretrain/model"),
         ("nsmc", "predict", "시험/nsmc/model"),
-        ("korquad", "submit", "시험/korquad/model"),
+        ("korquad", "predict", "시험/korquad/model"),
     ],
 )
 def test_a_page_says_how_to_use_what_was_made(maker, monkeypatch, stage, verb, place):
@@ -42,8 +42,8 @@ def test_a_page_says_how_to_use_what_was_made(maker, monkeypatch, stage, verb, p
     monkeypatch.chdir(maker.recipe.parent)
     shell, python = _elements(render(folder.relative_to(maker.recipe.parent)).read_text(encoding="utf-8"))
     assert shell.startswith(f"korbert {verb} {shlex.quote(place)}")
-    (maker.recipe.parent / "reviews.txt").touch()
-    (maker.recipe.parent / "KorQuAD_v1.0_dev.json").touch()
+    (maker.recipe.parent / "texts.txt").touch()
+    (maker.recipe.parent / "questions.jsonl").touch()
     _parse(shell.strip())
     assert ast.parse(python)
     assert f'"{place}"' in python

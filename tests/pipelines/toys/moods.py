@@ -15,7 +15,7 @@ class Rate(BaseModel, frozen=True, extra="forbid"):
 class Mood(BaseModel, frozen=True, extra="forbid"):
     kind: str = "mood"
     init: str = "pretrain"
-    encoder: dict[str, int] | None = None
+    unseen: bool = False
     train: str
     epochs: int = Field(1, ge=1)
     max_length: int = 128

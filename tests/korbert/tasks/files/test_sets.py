@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from korbert.records import open_table
-from korbert.tasks import korquad, nsmc
+from korbert.tasks import korquad
 from korbert.tasks.files import ROLES, Rows, read_rows
 
 TEXT, PAIR, LABEL, SCORE = ROLES["text"], ROLES["pair"], ROLES["label"], ROLES["score"]
@@ -56,15 +56,16 @@ def test_tables(korbert_data: Path, name, roles, columns) -> None:
     assert len(rows) == lines
 
 
-def test_nsmc_as_its_own_reader_has_it(korbert_data: Path) -> None:
+def test_nsmc_as_pandas_reads_it(korbert_data: Path) -> None:
     path = korbert_data / "nsmc" / "ratings_test.txt"
     rows = read_rows(path, [replace(TEXT, required=False), LABEL, ID], form="tsv-plain")
-    table = nsmc.read(path)
-    assert [row["text"] or "" for row in rows] == [text if text.strip() else "" for text in table["text"]]
+    table = pd.read_csv(path, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False)
+    texts = table["document"].tolist()
+    assert [row["text"] or "" for row in rows] == [text if text.strip() else "" for text in texts]
     assert [row["label"] for row in rows] == table["label"].astype(str).tolist()
     found = read_rows(path, [TEXT, LABEL])
     assert len(found) + sum(_said_drops(found).values()) == len(table)
-    assert _said_drops(found) == ({"no_text": sum(not text.strip() for text in table["text"])})
+    assert _said_drops(found) == ({"no_text": sum(not text.strip() for text in texts)})
 
 
 @pytest.mark.parametrize(
@@ -125,19 +126,19 @@ def test_every_file_there_is_opened(korbert_data: Path) -> None:
 
 
 @pytest.mark.parametrize("part", ["train", "valid"])
-def test_questions_of_korquad_as_its_own_reader_has_them(sample: Path, part: str) -> None:
+def test_questions_of_korquad(sample: Path, part: str) -> None:
     path = sample / "korquad" / f"{part}.json"
-    rows = read_rows(path, [ROLES[name] for name in ("context", "question", "answers", "id")])
-    dataset = korquad.read(path)
-    assert not rows.dropped
-    assert rows.rows == [
+    assert korquad.read(path).rows == [
         {
-            "context": dataset.contexts[question.context],
-            "question": question.text,
-            "answers": [(answer.text, answer.start) for answer in question.answers],
-            "id": question.id,
+            "title": article["title"],
+            "context": paragraph["context"],
+            "question": question["question"],
+            "answers": [(answer["text"], answer["answer_start"]) for answer in question["answers"]],
+            "id": question["id"],
         }
-        for question in dataset.questions
+        for article in json.loads(path.read_text(encoding="utf-8"))["data"]
+        for paragraph in article["paragraphs"]
+        for question in paragraph["qas"]
     ]
 
 

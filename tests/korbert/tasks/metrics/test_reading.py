@@ -5,19 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.tasks.korquad.metrics import exact_match, f1
 from korbert.tasks.metrics.reading import (
     KLUE_MRC,
+    KORQUAD,
+    AnswerMetrics,
     answer_scores,
     best_threshold,
     klue_exact_match,
-    no_answer_above,
     rouge_w,
-    unanswerable_scores,
 )
-from korbert.tasks.questions import AnswerMetrics
 
-KORQUAD = AnswerMetrics(exact_match, f1)
 TEXTS = st.text("가나다 .", max_size=9)
 
 
@@ -78,20 +75,6 @@ def test_questions_with_and_without_answer(metrics: AnswerMetrics) -> None:
     assert exact.tolist() == overlap.tolist() == [1, 0, 1, 0, 1]
 
 
-def test_scores_of_both_halves() -> None:
-    has_answer, no_answer = np.array([True, True, False, False]), np.array([0.1, 0.9, 0.8, 0.2])
-    exact, overlap = np.array([1.0, 0.0, 0.0, 0.0]), np.array([1.0, 0.5, 0.0, 0.0])
-    assert unanswerable_scores(exact, overlap, has_answer) == {
-        "all": {"exact_match": 0.25, "f1": 0.375, "count": 4},
-        "has_answer": {"exact_match": 0.5, "f1": 0.75, "count": 2},
-        "no_answer": {"exact_match": 0.0, "f1": 0.0, "count": 2},
-    }
-    assert no_answer_above(exact, has_answer, no_answer, 0.5).tolist() == [1, 0, 1, 0]
-    assert best_threshold(overlap, has_answer, no_answer) == (0.1, 0.75)
-    only = unanswerable_scores(exact[:2], overlap[:2], has_answer[:2])
-    assert only["no_answer"] == {"exact_match": None, "f1": None, "count": 0}
-
-
 @given(
     rows=st.lists(
         st.tuples(st.booleans(), st.integers(-3, 3), st.sampled_from([0.0, 0.25, 0.5, 1.0])), min_size=1, max_size=12
@@ -100,12 +83,9 @@ def test_scores_of_both_halves() -> None:
 def test_the_best_threshold_is_the_best(rows: list[tuple[bool, int, float]]) -> None:
     has_answer, no_answer, scores = (np.array(column) for column in zip(*rows, strict=True))
     no_answer = no_answer.astype(float)
-    tried = {
-        value: no_answer_above(scores, has_answer, no_answer, value).mean() for value in (-4.0, *no_answer.tolist())
-    }
+    tried = {value: np.where(no_answer > value, ~has_answer, scores).mean() for value in (-4.0, *no_answer.tolist())}
     found = best_threshold(scores, has_answer, no_answer)
     assert found.score == pytest.approx(max(tried.values()))
-    assert no_answer_above(scores, has_answer, no_answer, found.value).mean() == pytest.approx(found.score)
 
 
 @given(rows=st.lists(st.tuples(st.booleans(), st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=12))
