@@ -23,7 +23,21 @@ __all__ = [
 MIB = 1 << 20
 LONGEST_RECORD = 64 * MIB  # a longer record is dropped unread, however little of it is text
 
-Kind = Literal["auto", "jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia", "korquad"]
+Kind = Literal[
+    "auto",
+    "jsonl",
+    "json",
+    "text",
+    "markdown",
+    "csv",
+    "tsv",
+    "tsv-plain",
+    "tsv-quoted",
+    "parquet",
+    "arrow",
+    "wikipedia",
+    "korquad",
+]
 Encoding = Literal["auto", "utf-8", "cp949", "euc-kr", "utf-16"]
 _LARGEST = 1 << 31
 _NAME = r"^[a-z0-9][a-z0-9_-]*$"
@@ -57,8 +71,8 @@ class SourceSettings(_Settings):
         "auto", description="encoding of the text; auto: detected from the beginning of each file"
     )
     max_undecodable: float = Field(0.01, ge=0, le=1, description="maximum share of undecodable bytes; more is an error")
-    id: str = Field("id", description='field of the id (jsonl, tables); "": line or row numbers are the ids')
-    text: str = Field("text", description="field of the text (jsonl, tables)")
+    id: str = Field("id", description='field of the id (jsonl, tables, markdown); "": line or row numbers are the ids')
+    text: str = Field("text", description="field of the text (jsonl, tables, markdown)")
     documents: Literal["line", "blank", "file"] = Field(
         "line", description="document unit of text files: a line, a block between blank lines, or the whole file"
     )

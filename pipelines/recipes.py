@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from korbert.errors import SettingsError
+from korbert.names import on_disk
 from pipelines.stages import Finder, Stage
 from pipelines.stages.table import STAGES, TASK, is_task, section_class, task_stage
 
@@ -61,7 +62,7 @@ def find(given: str) -> Path:
 
     Raises SettingsError if there is no such recipe, if the name is ambiguous, or if it cannot name an artifact folder.
     """
-    path, own = Path(given), Path(f"{given}.toml")
+    path, own = on_disk(Path(given)), on_disk(Path(f"{given}.toml"))
     shipped = SHIPPED / f"{given}.toml"
     if path.suffix != ".toml" and not path.is_file():
         names = sorted(path.stem for path in SHIPPED.glob("*.toml"))
@@ -115,7 +116,7 @@ def _tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[dict[str, A
     if not base:
         return own, ()
 
-    base_path = path.parent / base if base.endswith(".toml") else SHIPPED / f"{base}.toml"
+    base_path = on_disk(path.parent / base) if base.endswith(".toml") else SHIPPED / f"{base}.toml"
     if not base_path.is_file():
         names = sorted(path.stem for path in SHIPPED.glob("*.toml"))
         raise SettingsError(

@@ -9,6 +9,7 @@ from corpus.readers.records import File
 from korbert.durable import sha256_of
 from korbert.errors import ArtifactError, CorpusError, ModelError
 from korbert.folders import bundled
+from korbert.names import nfc, on_disk
 from pipelines import artifacts
 from pipelines.artifacts import Json
 from pipelines.recipes import Recipe
@@ -54,7 +55,7 @@ class Sources:
         }
 
     def describe(self, stage: str) -> Json:
-        """Role -> [{name, size, sha256}]; names are relative to the data folder, so that it may be moved.
+        """Role -> [{name, size, sha256}]; names are relative to the data folder, so that it may be moved, and in NFC.
 
         A remote file is not read: instead of `sha256` it has a `version`, from the headers of its server.
         """
@@ -93,7 +94,7 @@ class Sources:
         """The files in the folder of a model or tokenizer. Raises CorpusError if there are none."""
         place = f"{self._recipe.given}: {stage}.{role}"
         try:
-            below = self._data / given
+            below = on_disk(self._data / given)
             folder = find(below if below.exists() else bundled(given) or below)
         except ModelError as error:
             raise CorpusError(f"{place}: {error}") from error
@@ -118,4 +119,4 @@ class Sources:
         key = (str(path.absolute()), stat.st_size, stat.st_mtime_ns)
         if key not in self._known:
             self._known[key] = sha256_of(path)
-        return {"name": next(names, path.name), "size": stat.st_size, "sha256": self._known[key]}
+        return {"name": nfc(next(names, path.name)), "size": stat.st_size, "sha256": self._known[key]}

@@ -35,7 +35,7 @@ from korbert.progress import track
 __all__ = ["clean"]
 
 _VERSION = 3  # raise it when the same input gives different bytes
-_LIBRARIES = ("numpy", "pyarrow", "duckdb", "mwparserfromhell")
+_LIBRARIES = ("numpy", "pyarrow", "duckdb", "mwparserfromhell", "markdown-it-py")
 _READ_SCHEMA = pa.schema(
     [
         ("id", pa.string()),

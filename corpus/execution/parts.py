@@ -250,6 +250,6 @@ def key_of(settings: BaseModel | None, *made_from: str | int | bytes, libraries:
     versions = [f"{name} {installed_version(name)}" for name in libraries]
     digest = blake2b(digest_size=16)
     for item in ("" if settings is None else settings.model_dump_json(), *made_from, *versions):
-        data = item if isinstance(item, bytes) else str(item).encode()
+        data = item if isinstance(item, bytes) else str(item).encode("utf-8", "surrogatepass")
         digest.update(len(data).to_bytes(8, "big") + data)
     return digest.hexdigest()

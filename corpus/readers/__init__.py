@@ -4,9 +4,10 @@ How a record is read:
 
 1. `files.py` finds the files that a pattern names, local or remote.
 2. `korbert/records/` opens and decompresses a file, detects its encoding and turns it into UTF-8.
-3. `cutting.py` cuts the stream into chunks of whole records, with `delimited.py` (CSV, TSV), `tables.py` (Parquet,
-   Arrow) and `wikipedia.py` for their kinds. This is sequential, cheap, and done by one process.
-4. `parsing.py` parses a chunk into rows, again by kind, with `wikitext.py` for articles. Workers do this.
+3. `cutting.py` cuts the stream into chunks of whole records, with `korbert/records/` and with `wikipedia.py` for dumps.
+   This is sequential, cheap, and done by one process.
+4. `parsing.py` parses a chunk into rows, again with `korbert/records/`, with `wikitext.py` for articles and
+   `markdown.py`. Workers do this.
 
 `records.py` holds the records that pass between them: Segment, Chunk and SourceRow.
 """

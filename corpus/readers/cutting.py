@@ -1,38 +1,39 @@
 """Cuts files into chunks of whole records. Text is cut as UTF-8, whatever the encoding of the file."""
 
-import json
-from collections.abc import Iterator, Sequence
+import codecs
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from io import BufferedReader
+from itertools import chain
+from typing import Any, cast
 
-from corpus.readers import delimited, tables, wikipedia
+from corpus.readers import wikipedia
 from corpus.readers.files import check_name
-from corpus.readers.records import SHOWN_BYTES, Chunk, File, Kind, Segment, pass_line
+from corpus.readers.records import SHOWN_BYTES, Cells, Chunk, File, Kind, Segment, needed_columns, too_long
 from corpus.settings import LONGEST_RECORD, SourceSettings
 from korbert.errors import CorpusError
-from korbert.records.encodings import encoding_of, errors_of, utf8
-from korbert.records.forms import is_json
-from korbert.records.frames import PACKED, open_bytes
-from korbert.records.jsons import read_json
-from korbert.records.table import TextFile, beginning, open_text
+from korbert.names import nfc
+from korbert.records.arrow import rows_in, stream_of
+from korbert.records.delimited import Delimited
+from korbert.records.encodings import decoded, encoding_of, utf8
+from korbert.records.form import FORMS, Form
+from korbert.records.forms import form_of, is_json, open_plain
+from korbert.records.frames import PACKED, as_file, open_bytes
+from korbert.records.jsons import cell_of, fault_of
+from korbert.records.lines import Line, batches, blocks
+from korbert.records.table import Fault, Table, beginning
 
 __all__ = ["chunks"]
 
-_KINDS: dict[str, Kind] = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
+_OTHERS: dict[str, Kind] = {
     ".txt": "text",
     ".text": "text",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
+    ".md": "markdown",
+    ".markdown": "markdown",
     ".xml": "wikipedia",
 }
 _HEAD_BYTES = 1 << 12  # that tell JSON from JSON lines
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_PASSED_BYTES = 1 << 20  # of a record that is too long, read at a time
+_PASSED_BYTES = 1 << 20  # of a file that is too long, read at a time
 _KORQUAD_RECORDS = 8  # maximum size of a KorQuAD file in maximum records: it is parsed whole, with many contexts
 
 
@@ -61,7 +62,7 @@ def chunks(
             segments, size = [], 0
         for segment in _segments(source, kind, path, name, part_bytes, longest):
             segments.append(segment)
-            size += len(segment.data)
+            size += segment.size
             if size >= part_bytes:
                 yield Chunk(source, kind, tuple(segments), len(files) > 1, longest)
                 segments, size = [], 0
@@ -70,80 +71,141 @@ def chunks(
 
 
 def _names(files: Sequence[File]) -> list[str]:
-    """The names of the files in ids and messages: paths below the deepest folder that they share."""
+    """The names of the files in ids and messages: paths below the deepest folder that they share, in NFC."""
     for path in files:
         check_name(path)
     paths = [path.parts for path in files]
     shared = 0
     while len(files) > 1 and len({parts[: shared + 1] for parts in paths}) == 1 and shared < min(map(len, paths)) - 1:
         shared += 1
-    return ["/".join(parts[shared:]) if shared else path.name for path, parts in zip(files, paths, strict=True)]
+    named = ("/".join(parts[shared:]) if shared else path.name for path, parts in zip(files, paths, strict=True))
+    return list(map(nfc, named))
 
 
 def _kind(source: SourceSettings, path: File) -> Kind:
-    name = path.with_suffix("") if path.suffix.lower() in PACKED else path
-    kind = source.kind if source.kind != "auto" else _KINDS.get(name.suffix.lower())
-    if kind is None:
-        raise CorpusError(
-            f"{path}: its kind cannot be told from its name: set kind of source {source.name!r} in the recipe"
-        )
-    if kind == "jsonl":  # or JSON, as its first lines tell
+    kind: str = source.kind
+    if kind == "auto":
+        name = path.with_suffix("") if path.suffix.lower() in PACKED else path
+        kind = _OTHERS.get(name.suffix.lower()) or form_of(b"", path.name)
+        if kind not in ("json", "jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia", "markdown"):
+            raise CorpusError(
+                f"{path}: its kind cannot be told from its name: set kind of source {source.name!r} in the recipe"
+            )
+    if kind in ("json", "jsonl"):  # as its first lines tell
         with open_bytes(path) as file:
             *_, lines = beginning(file.read(_HEAD_BYTES))
         kind = "json" if is_json(lines) else "jsonl"
-    return kind
+    return cast(Kind, kind)
 
 
 def _segments(
     source: SourceSettings, kind: Kind, path: File, name: str, part_bytes: int, longest: int
 ) -> Iterator[Segment]:
     """The segments of one file, by its kind, without its byte order mark."""
-    if kind in ("parquet", "arrow"):
-        yield from tables.segments(source, kind, path, name, part_bytes, longest)
+    is_table = kind in FORMS and kind != "jsonl"
+    table = open_plain(path, cast(Form, kind), source.encoding, longest) if is_table else None
+    if table is not None and table.delimited is None:
+        yield from _table_segments(source, table, path, name, part_bytes, longest)
         return
-    encoding = encoding_of(path) if source.encoding == "auto" else source.encoding
-    if kind == "json":
-        yield from _json_segments(replace(open_text(path), encoding=encoding), name, part_bytes, longest)
-        return
+    auto = encoding_of(path) if source.encoding == "auto" else source.encoding
+    encoding = auto if table is None else table.encoding
     with open_bytes(path) as packed, utf8(packed, encoding, path) as file:
-        if kind == "wikipedia":
+        if table is not None and table.delimited is not None:
+            segments = _delimited_segments(source, table.delimited, file, path, name, part_bytes, longest)
+        elif kind == "wikipedia":
             segments = wikipedia.segments(file, path, name, part_bytes, longest)
-        elif kind in ("csv", "tsv"):
-            segments = delimited.segments(source, kind, file, path, name, part_bytes, longest)
         elif kind == "korquad":
             segments = _whole_file(file, name, longest * _KORQUAD_RECORDS)
-        elif kind == "text" and source.documents == "file":
+        elif kind == "markdown" or (kind == "text" and source.documents == "file"):
             segments = _whole_file(file, name, longest)
+        elif kind == "text" and source.documents == "blank":
+            segments = _paragraph_segments(file, name, part_bytes, longest)
         else:
-            to_blank = kind == "text" and source.documents == "blank"
-            segments = _line_segments(file, name, part_bytes, longest, to_blank=to_blank)
+            segments = (_segment(name, block) for block in blocks(file, part_bytes, longest))
         for segment in segments:
-            data = segment.data.removeprefix(_BYTE_ORDER_MARK) if segment.first == 1 else segment.data
-            yield replace(segment, data=data, encoding=encoding)
+            yield replace(segment, encoding=encoding)
 
 
-def _json_segments(text: TextFile, name: str, part_bytes: int, longest: int) -> Iterator[Segment]:
-    """The records of a JSON file, one per line, about `part_bytes` in a segment. CorpusError if it is not JSON."""
-    table = read_json(text)
-    assert table.objects
-    lines: list[bytes] = []
-    first, size = 1, 0
-    for number, (_, value) in enumerate(table.objects(), 1):
-        try:  # an undecodable byte is one again
-            line = json.dumps(value, ensure_ascii=False).encode("utf-8", errors_of(text.encoding))
-        except UnicodeEncodeError:
-            line = json.dumps(value).encode()
-        if lines and (size >= part_bytes or len(line) > longest):
-            yield Segment(name, first, b"\n".join(lines), text.encoding)
-            first, size, lines = number, 0, []
-        if len(line) > longest:
-            yield Segment(name, number, line[:SHOWN_BYTES], text.encoding, record_bytes=len(line))
-            first = number + 1
+def _segment(name: str, block: Line) -> Segment:
+    if not block.cut:
+        return Segment(name, block.number, block.data)
+    return Segment(name, block.number, block.data[:SHOWN_BYTES], record_bytes=block.size)
+
+
+def _delimited_segments(
+    source: SourceSettings, table: Delimited, file: BufferedReader, path: File, name: str, part_bytes: int, longest: int
+) -> Iterator[Segment]:
+    """Lines below the header. CorpusError if it lacks a column of the source."""
+    columns = tuple(needed_columns(source, table.columns, path))
+    if table.line_end == "\r":
+        as_it_is = file
+        file = as_file(iter(lambda: as_it_is.read(_PASSED_BYTES).replace(b"\r", b"\n"), b""), as_it_is)
+    for block in blocks(file, part_bytes, longest, table.ends_inside):
+        above = max(0, table.header_lines + 1 - block.number)
+        data = block.data.split(b"\n", above)[above:]
+        if data:
+            below = block._replace(
+                number=block.number + above, data=data[0], size=block.size if block.cut else len(data[0])
+            )
+            yield replace(_segment(name, below), columns=columns, delimited=table)
+
+
+def _table_segments(
+    source: SourceSettings, table: Table, path: File, name: str, part_bytes: int, longest: int
+) -> Iterator[Segment]:
+    """Records with id and text, about `part_bytes` in a segment. CorpusError if the file is not in its format."""
+    if table.batches is None:  # JSON: the records of a list may share a line, and be of other keys
+        assert table.objects
+        columns = tuple(filter(None, (source.id, source.text)))
+        values = (value for _, value in table.objects())
+        records = (
+            [cell_of(value, key) for key in columns] if isinstance(value, dict) else fault_of(value) for value in values
+        )
+        yield from _record_segments(records, name, 1, part_bytes, longest, table.encoding)
+        return
+    columns = tuple(needed_columns(source, table.columns, path))
+    first = 1
+    held: list[Any] = []
+    for batch in table.batches(columns):
+        is_long = batch.nbytes > longest
+        if held and (is_long or sum(one.nbytes for one in held) >= part_bytes):
+            yield Segment(name, first, stream_of(held), columns=columns)
+            first, held = first + sum(one.num_rows for one in held), []
+        if is_long:  # a cell of it may be too long
+            yield from _record_segments(rows_in(batch, columns, {}), name, first, part_bytes, longest, "utf-8")
+            first += batch.num_rows
         else:
-            lines.append(line)
-            size += len(line)
-    if lines:
-        yield Segment(name, first, b"\n".join(lines), text.encoding)
+            held.append(batch)
+    if held:
+        yield Segment(name, first, stream_of(held), columns=columns)
+
+
+def _record_segments(
+    records: Iterable[list[Any] | Fault], name: str, first: int, part_bytes: int, longest: int, encoding: str
+) -> Iterator[Segment]:
+    """records: the cells of id and text, or a fault."""
+    held: list[Cells] = []
+    size = 0
+    for cells in records:
+        if not isinstance(cells, Fault):
+            cells = [decoded(cell, "utf-8") if isinstance(cell, bytes) else cell for cell in cells]
+        text = _encoded("\n".join(str(cell) for cell in reversed(cells)))
+        if len(text) > longest:
+            cells = too_long(text, len(text), "utf-8", longest)
+        held.append(cells)
+        size += min(len(text), longest) + 1
+        if size >= part_bytes:
+            yield Segment(name, first, tuple(held), encoding, table_bytes=size)
+            first, held, size = first + len(held), [], 0
+    if held:
+        yield Segment(name, first, tuple(held), encoding, table_bytes=size)
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON may hold
+        return text.encode("utf-8", "surrogatepass")
 
 
 def _whole_file(file: BufferedReader, name: str, longest: int) -> Iterator[Segment]:
@@ -154,62 +216,48 @@ def _whole_file(file: BufferedReader, name: str, longest: int) -> Iterator[Segme
         size += len(block)
         if size > longest:
             del blocks[1:]
-    data = b"".join(blocks)
+    data = b"".join(blocks).removeprefix(codecs.BOM_UTF8)
     if size <= longest:
         yield Segment(name, 1, data)
     else:
         yield Segment(name, 1, data[:SHOWN_BYTES], record_bytes=size)
 
 
-def _line_segments(
-    file: BufferedReader, name: str, part_bytes: int, longest: int, *, to_blank: bool
-) -> Iterator[Segment]:
-    """Whole lines, about `part_bytes` in a segment. to_blank: up to a blank line, so that no document is cut."""
-    first = 1
-    while data := file.read(part_bytes) + file.readline(longest + 1):
-        if to_blank and data.endswith(b"\n"):
-            data += b"".join(_lines_to_blank(file, longest))
-        begin = _last_record(data, to_blank) if len(data) > longest else len(data)
-        if len(data) - begin <= longest:
-            yield Segment(name, first, data)
-            first += data.count(b"\n")
-            continue
-        if begin:
-            yield Segment(name, first, data[:begin])
-            first += data.count(b"\n", 0, begin)
-        size, lines = _pass_over(file, data[begin:], to_blank)
-        yield Segment(name, first, data[begin : begin + SHOWN_BYTES], record_bytes=size)
-        first += lines
+def _paragraph_segments(file: BufferedReader, name: str, part_bytes: int, longest: int) -> Iterator[Segment]:
+    """Whole paragraphs with the blank lines behind them, more than `part_bytes` in a segment."""
+    held: list[bytes] = []
+    size, first, last = 0, 1, 1  # numbers of the first line and of the first line of the paragraph
+    for lines, paragraph, paragraph_bytes in _paragraphs(file, longest):
+        is_too_long = paragraph_bytes > longest
+        if held and (is_too_long or size > part_bytes):
+            yield Segment(name, first, b"\n".join(held))
+            held, size, first = [], 0, last
+        if is_too_long:
+            yield Segment(name, last, paragraph[:SHOWN_BYTES], record_bytes=paragraph_bytes)
+            first = last + lines
+        else:
+            held.append(paragraph)
+            size += len(paragraph) + 1
+        last += lines
+    if held:
+        yield Segment(name, first, b"\n".join(held))
 
 
-def _lines_to_blank(file: BufferedReader, longest: int) -> Iterator[bytes]:
-    """The lines up to a blank one, or up to `longest` bytes, where the last line may be cut."""
-    left = longest
-    while left >= 0 and (line := file.readline(left + 1)):
-        yield line
-        left -= len(line)
-        if not line.strip():
-            return
+def _paragraphs(file: BufferedReader, longest: int) -> Iterator[tuple[int, bytes, int]]:
+    """(number of lines, content, bytes) of the lines up to each blank one, which is not measured.
 
-
-def _last_record(data: bytes, to_blank: bool) -> int:
-    """Start of the last record: the last line, or the paragraph after the last blank line."""
-    begin = data.rfind(b"\n", 0, -1) + 1
-    while to_blank and begin and data[(before := data.rfind(b"\n", 0, begin - 1) + 1) : begin].strip():
-        begin = before
-    return begin
-
-
-def _pass_over(file: BufferedReader, record: bytes, to_blank: bool) -> tuple[int, int]:
-    """Skips the rest of a record that is too long. Returns its size in bytes and its number of lines."""
-    size, lines = len(record), record.count(b"\n")
-    if not record.endswith(b"\n"):
-        size, lines = size + pass_line(file), lines + 1
-    elif not to_blank or not record[record.rfind(b"\n", 0, -1) + 1 :].strip():
-        return size, lines
-    while to_blank and (line := file.readline(_PASSED_BYTES)):
-        rest = 0 if line.endswith(b"\n") else pass_line(file)
-        size, lines = size + len(line) + rest, lines + 1
-        if not rest and not line.strip():
-            break
-    return size, lines
+    Of more than `longest` bytes, the content is only the beginning.
+    """
+    held: list[bytes] = []
+    lines = size = 0
+    for line in chain.from_iterable(batches(file, longest=longest)):
+        lines += 1
+        if size <= longest:
+            held.append(line.data)
+        if line.data.strip():
+            size += line.size + bool(size)
+        else:
+            yield lines, b"\n".join(held), size
+            held, lines, size = [], 0, 0
+    if lines:
+        yield lines, b"\n".join(held), size

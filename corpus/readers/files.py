@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from corpus.readers.records import File
 from korbert.errors import CorpusError
+from korbert.names import globbed, on_disk
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -27,6 +28,7 @@ def find_files(pattern: str, base: Path) -> tuple[File, ...]:
 
     pattern: a file, a folder or a glob relative to `base`, or an address. A folder stands for all files below it except
     hidden ones (a name that begins with a dot, or in such a folder), a `datasets` data set on disk for its Arrow files.
+    Names are compared in NFC.
     Raises CorpusError if an address cannot be reached, for a malformed glob, and for a name that is not UTF-8.
     """
     if is_address(pattern):
@@ -37,10 +39,10 @@ def find_files(pattern: str, base: Path) -> tuple[File, ...]:
     try:
         if pattern.rstrip("/") in ("", "."):
             matches = [base]
-        elif (base / pattern).exists():  # brackets in its name are no glob
-            matches = [base / pattern]
+        elif (named := on_disk(base / pattern)).exists():  # brackets in its name are no glob
+            matches = [named]
         else:
-            matches = list(base.glob(pattern))
+            matches = list(globbed(base, pattern))
     except (ValueError, OSError) as error:
         raise CorpusError(f"{pattern}: is no name of a file and no glob ({error}): correct it") from None
     for path in matches:

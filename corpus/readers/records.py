@@ -1,18 +1,21 @@
 """The records that readers pass on: segments of files, chunks of segments, and rows."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from io import BufferedReader
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from corpus.settings import LONGEST_RECORD, SourceSettings
 from korbert.errors import CorpusError
-from korbert.records.encodings import UNDECODABLE, decoded
+from korbert.names import nfc
+from korbert.records.delimited import Delimited
+from korbert.records.encodings import UNDECODABLE, beginning_of
 from korbert.records.frames import File
+from korbert.records.table import Fault, type_name
 
 __all__ = [
     "SHOWN_BYTES",
+    "Cells",
     "Chunk",
     "File",
     "Kind",
@@ -21,43 +24,55 @@ __all__ = [
     "checked_row",
     "faulty_row",
     "needed_columns",
-    "pass_line",
+    "too_long",
     "too_long_row",
-    "type_name",
     "undecodable_row",
 ]
 
-Kind = Literal["jsonl", "json", "text", "csv", "tsv", "parquet", "arrow", "wikipedia", "korquad"]
+Kind = Literal[
+    "jsonl",
+    "json",
+    "text",
+    "csv",
+    "tsv",
+    "tsv-plain",
+    "tsv-quoted",
+    "parquet",
+    "arrow",
+    "wikipedia",
+    "korquad",
+    "markdown",
+]
+Cells: TypeAlias = Sequence[Any] | Fault
+"""Id and text of a record of a table, or its fault."""
 
 SHOWN_BYTES = 1 << 16  # kept of a record that is too long
-_PASSED_BYTES = 1 << 20  # of its rest, read at once
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_JSON_NAMES = {
-    dict: "an object",
-    list: "a list",
-    str: "a text",
-    int: "a number",
-    float: "a number",
-    bool: "a truth value",
-}
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Whole records of one file: lines or pages in UTF-8, or an Arrow stream of rows.
+    """Whole records of one file: lines or pages in UTF-8, an Arrow stream, or records that have been read.
 
-    first: number of the first line, page or row, from 1. encoding: of the file; if it is not UTF-8, an undecodable byte
-    is a lone surrogate in `data`. columns: of a CSV or TSV file. record_bytes: 0, or the size of a single record that
-    is too long, whose beginning is `data`.
+    first: number of the first line, page or record, from 1. encoding: of the file; if it is not UTF-8, an undecodable
+    byte is a lone surrogate in `data`. record_bytes: 0, or the size of a single record that is too long, whose
+    beginning is `data`. table_bytes: of records that have been read. columns: those of id and text in a table.
     """
 
     file: str
     first: int
-    data: bytes
+    data: bytes | tuple[Cells, ...]
     encoding: str = "utf-8"
-    columns: tuple[str, ...] = ()
     record_bytes: int = 0
+    table_bytes: int = 0
+    columns: tuple[str, ...] = ()
+    delimited: Delimited | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of text."""
+        return len(self.data) if isinstance(self.data, bytes) else self.table_bytes
 
 
 @dataclass(frozen=True)
@@ -77,16 +92,17 @@ class Chunk:
     @property
     def size(self) -> int:
         """Bytes of all segments."""
-        return sum(len(segment.data) for segment in self.segments)
+        return sum(segment.size for segment in self.segments)
 
     @property
-    def content(self) -> list[str | int | bytes]:
+    def content(self) -> Iterator[str | int | bytes]:
         """What a digest of the chunk covers besides its source: the names, places and bytes of its segments."""
-        return [
-            item
-            for segment in self.segments
-            for item in (segment.file, segment.first, segment.data, segment.record_bytes)
-        ]
+        for segment in self.segments:
+            yield from (segment.file, segment.first, segment.record_bytes)
+            if isinstance(segment.data, bytes):
+                yield segment.data
+            else:
+                yield from (str(item) for cells in segment.data for item in cells)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,58 +140,46 @@ def _readable(text: str) -> str:
     return UNDECODABLE.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", text)
 
 
-def too_long_row(beginning: bytes, size: int, place: str, encoding: str, longest: int) -> SourceRow:
-    """The faulty row of a record of `size` bytes, more than `longest`. Only its beginning was read."""
-    shown = beginning[:SHOWN_BYTES]
-    while shown and shown[-1] >= 0x80:  # the last character may be incomplete
-        shown = shown[:-1]
-        if beginning[len(shown)] >= 0xC0:
-            break
-    fault = f"{size:,} bytes, and a record may have {longest:,}: of its text only the beginning is kept"
-    return faulty_row(place, None, _readable(decoded(shown, encoding)).rstrip("\n"), "too_long", fault)
+def too_long(beginning: bytes, size: int, encoding: str, longest: int) -> Fault:
+    """The fault of a record of `size` bytes, more than `longest`. Only its beginning was read."""
+    what = f"{size:,} bytes, and a record may have {longest:,}: of its text only the beginning is kept"
+    return Fault("too_long", what, raw=beginning_of(beginning[:SHOWN_BYTES], encoding))
 
 
-def pass_line(file: BufferedReader) -> int:
-    """Skips the rest of the line without holding it in memory. Returns the number of bytes skipped."""
-    size = 0
-    for piece in iter(lambda: file.readline(_PASSED_BYTES), b""):
-        size += len(piece)
-        if piece.endswith(b"\n"):
-            break
-    return size
+def too_long_row(fault: Fault, place: str) -> SourceRow:
+    """The faulty row of a record that is too long."""
+    return faulty_row(place, None, _readable(fault.raw).rstrip("\n"), fault.reason, fault.what)
 
 
-def needed_columns(source: SourceSettings, present: Sequence[str], path: File, where: str = "") -> list[str]:
-    """The columns of id and text. Raises CorpusError if one is not present. where: ends the list of those present."""
-    columns = list(dict.fromkeys(filter(None, (source.id, source.text))))
-    for column in columns:
-        if column not in present:
-            names = ", ".join(present) or "nothing"
+def needed_columns(source: SourceSettings, present: Sequence[str], path: File) -> list[str]:
+    """The columns of id and text, as the file spells them. Raises CorpusError if one is not present."""
+    spelled = {nfc(column): column for column in present}
+    columns = []
+    for column in filter(None, (source.id, source.text)):
+        if (found := spelled.get(nfc(column))) is None:
             hint = ' (id = "" takes the number of the line)' if column == source.id else ""
             raise CorpusError(
-                f"{path}: no column {column!r} among {names}{where}: set id and text of {source.name!r}{hint}"
+                f"{path}: no column {column!r} among {', '.join(present)}: set id and text of {source.name!r}{hint}"
             )
+        columns.append(found)
     return columns
 
 
-def checked_row(record: dict[str, Any], place: str, source: SourceSettings, number: str, raw: str) -> SourceRow:
+def checked_row(local: Any, text: Any, place: str, source: SourceSettings, raw: str) -> SourceRow:
     """The row of a record, faulty if its id or its text is missing or of the wrong type.
 
-    number: the id if the source has none. raw: the record as text, kept if it is faulty.
+    local: the id. raw: the record as text, kept if it is faulty.
     """
-    local = record.get(source.id) if source.id else number
     if isinstance(local, bool) or not isinstance(local, str | int) or local == "" or _SURROGATE.search(str(local)):
-        fault = f"{source.id!r} is {type_name(local)}, not a text or a whole number"
+        fault = f"{source.id!r} is {_named(local)}, not a text or a whole number"
         return faulty_row(place, None, raw, "bad_id", fault)
-    text = record.get(source.text)
     if not isinstance(text, str):
-        return faulty_row(place, local, raw, "bad_text", f"{source.text!r} is {type_name(text)}, not a text")
+        return faulty_row(place, local, raw, "bad_text", f"{source.text!r} is {_named(text)}, not a text")
     if surrogate := _SURROGATE.search(text):
         fault = f"half a surrogate pair at character {surrogate.start()}, which is no text"
         return faulty_row(place, local, raw, "bad_text", fault)
     return SourceRow(place, local, text)
 
 
-def type_name(value: object) -> str:
-    """The type of a JSON value, in words."""
-    return "missing" if value is None else _JSON_NAMES.get(type(value), f"a {type(value).__name__}")
+def _named(value: object) -> str:
+    return "missing" if value is None else type_name(value)

@@ -6,7 +6,7 @@ from functools import partial
 from io import BufferedReader
 from xml.etree import ElementTree
 
-from corpus.readers.records import SHOWN_BYTES, File, Segment, SourceRow, faulty_row, too_long_row
+from corpus.readers.records import SHOWN_BYTES, File, Segment, SourceRow, faulty_row, too_long, too_long_row
 from korbert.errors import CorpusError
 
 __all__ = ["rows", "segments"]
@@ -70,15 +70,15 @@ def _pass_over(file: BufferedReader, page: bytearray) -> tuple[int, bytearray | 
     return size, None
 
 
-def rows(segment: Segment, longest: int) -> Iterator[SourceRow | Callable[[bool], SourceRow]]:
-    """The pages of a segment as rows, or as functions that make the row and take whether to parse its wikitext.
+def rows(data: bytes, segment: Segment, longest: int) -> Iterator[SourceRow | Callable[[bool], SourceRow]]:
+    """The pages in `data` of a segment as rows, or as functions that make the row, given whether to parse its wikitext.
 
     Redirects and pages outside the article namespace are faulty rows.
     """
-    for number, match in enumerate(_PAGE.finditer(segment.data), segment.first):
+    for number, match in enumerate(_PAGE.finditer(data), segment.first):
         place = f"{segment.file} page {number}"
         if len(match[0]) > longest:
-            yield too_long_row(match[0], len(match[0]), place, segment.encoding, longest)
+            yield too_long_row(too_long(match[0], len(match[0]), segment.encoding, longest), place)
         else:
             yield partial(_row, match[0], place)
 

@@ -1,18 +1,21 @@
 """Reads Parquet files, Arrow files and folders saved by `datasets`. Class ids of `datasets` become class names."""
 
+import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from korbert.errors import CorpusError
-from korbert.records.frames import File, open_file
+from korbert.records.encodings import decoded
+from korbert.records.frames import PACKED, File, open_bytes, open_file
 from korbert.records.jsons import cell_of
 from korbert.records.table import Fault, Records, Table
 
-__all__ = ["dataset_files", "is_saved", "read_arrow", "read_parquet", "splits"]
+__all__ = ["batches_of", "dataset_files", "is_saved", "read_arrow", "read_parquet", "rows_in", "splits", "stream_of"]
 
-_BATCH_ROWS = 8_192
+_BATCH_ROWS = 1_024  # held as Python objects: a row may be a book
 _RECORDS = ("state.json", "dataset_dict.json")
 _STREAM_MARK = b"\xff\xff\xff\xff"  # magic bytes of an Arrow stream; files start with ARROW1
 
@@ -78,7 +81,9 @@ def read_arrow(paths: Sequence[File], form: str) -> Table:
             with _opened(path) as file:  # files have indexed batches, streams are iterated
                 numbered = hasattr(file, "num_record_batches")
                 found = map(file.get_batch, range(file.num_record_batches)) if numbered else iter(file)
-                yield from (batch.select(list(columns)) for batch in _each(path, found))
+                for batch in _each(path, found):
+                    for begin in range(0, batch.num_rows, _BATCH_ROWS):
+                        yield batch.select(list(columns)).slice(begin, _BATCH_ROWS)
 
     with _opened(paths[0]) as file:
         schema = file.schema
@@ -89,9 +94,10 @@ def _opened(path: File) -> Any:
     """An open Arrow stream or file. CorpusError if it is neither."""
     import pyarrow as pa
 
-    with open_file(path) as file:
+    with open_bytes(path) as file:
         is_stream = file.read(4) == _STREAM_MARK
-    source = pa.memory_map(str(path)) if isinstance(path, Path) else open_file(path)
+    is_plain = isinstance(path, Path) and path.suffix.lower() not in PACKED
+    source = pa.memory_map(str(path)) if is_plain else open_bytes(path)
     return _checked(path, lambda: pa.ipc.open_stream(source) if is_stream else pa.ipc.open_file(source))
 
 
@@ -115,22 +121,50 @@ def _checked(path: File, read: Callable[[], Any]) -> Any:
 def _table(form: str, paths: Sequence[File], schema: Any, batches: Callable[[Sequence[str]], Iterator[Any]]) -> Table:
     names = _class_names(schema)
 
-    def read(wanted: Sequence[str]) -> Records:
-        held = {column: column if column in schema.names else column.split(".")[0] for column in wanted}
-        number = 1
-        for batch in batches(tuple(dict.fromkeys(held.values()))):
-            columns = {name: _values(batch.column(name)) for name in batch.schema.names}
-            cells = [[_inner(value, column, held[column]) for value in columns[held[column]]] for column in wanted]
-            for column, values in zip(wanted, cells, strict=True):
-                if column in names:
-                    values[:] = [_named(value, names[column]) for value in values]
-            is_whole = not any(Fault in set(map(type, values)) for values in cells)
-            for row in zip(*cells, strict=True):
-                fault = None if is_whole else next((cell for cell in row if isinstance(cell, Fault)), None)
-                yield number, fault or list(row)
-                number += 1
+    def held(wanted: Sequence[str]) -> Iterator[Any]:
+        return batches(list(dict.fromkeys(_held(column, schema) for column in wanted)))
 
-    return Table(tuple(_nested(schema)), form, "", "record", read)
+    def read(wanted: Sequence[str]) -> Records:
+        return enumerate(chain.from_iterable(rows_in(batch, wanted, names) for batch in held(wanted)), 1)
+
+    return Table(tuple(_nested(schema)), form, "", "record", read, batches=held)
+
+
+def rows_in(batch: Any, wanted: Sequence[str], names: Mapping[str, list[str]]) -> Iterator[list[Any] | Fault]:
+    """The cells or the fault of each row. names: of classes, by column."""
+    columns = {name: _values(batch.column(name)) for name in batch.schema.names}
+    cells = []
+    for column in wanted:
+        held = _held(column, batch.schema)
+        values = [_inner(value, column, held) for value in columns[held]]
+        cells.append([_named(value, names[column]) for value in values] if column in names else values)
+    is_whole = not any(Fault in set(map(type, values)) for values in cells)
+    for row in zip(*cells, strict=True):
+        fault = None if is_whole else next((cell for cell in row if isinstance(cell, Fault)), None)
+        yield fault or list(row)
+
+
+def stream_of(batches: Sequence[Any]) -> bytes:
+    """Batches as an Arrow stream."""
+    import pyarrow as pa
+
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def batches_of(stream: bytes) -> Iterator[Any]:
+    """The batches of an Arrow stream."""
+    import pyarrow as pa
+
+    yield from pa.ipc.open_stream(stream)
+
+
+def _held(column: str, schema: Any) -> str:
+    """The column that holds a column, which may be inside of it."""
+    return column if column in schema.names else column.split(".")[0]
 
 
 def _nested(fields: Any, before: str = "") -> Iterator[str]:
@@ -159,7 +193,8 @@ def _value(cell: Any) -> Any:
     try:
         return cell.as_py()
     except UnicodeDecodeError as error:
-        return Fault("bad_encoding", f"byte 0x{error.object[error.start]:02x} at byte {error.start} is not UTF-8")
+        what = f"byte 0x{error.object[error.start]:02x} at byte {error.start} is not UTF-8"
+        return Fault("bad_encoding", what, raw=decoded(error.object, "utf-8"))
 
 
 def _class_names(schema: Any) -> Mapping[str, list[str]]:

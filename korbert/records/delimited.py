@@ -2,21 +2,58 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
 
 from korbert.errors import CorpusError
-from korbert.records.csv_records import MALFORMED, csv_records
-from korbert.records.lines import LONGEST, TOO_LONG
+from korbert.records.csv_records import csv_records
+from korbert.records.lines import LONGEST
 from korbert.records.table import Fault, Records, Table, TextFile
 
-__all__ = ["are_quoted", "read_delimited"]
+__all__ = ["Delimited", "are_quoted", "read_delimited"]
 
 _VOTES = 1_000  # at most this many records with a quote are examined
 _SEPARATOR = re.compile(r"sep=(.)")  # a first line that Excel writes and reads
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_REST = re.compile(rb'(?:[^"]|"")*+"(?!")')  # of a quoted field, with its last quote
 
-_Fields: TypeAlias = Iterator[tuple[int, list[str] | Fault]]
+_Fields: TypeAlias = Iterator[tuple[int, str, list[str] | Fault]]  # lines before it, text, fields
+
+
+@dataclass(frozen=True)
+class Delimited:
+    """How a file is delimited. quoted: quotes delimit fields. header_lines: up to the names of the columns.
+
+    line_end: as of a TextFile.
+    """
+
+    delimiter: str
+    quoted: bool
+    columns: tuple[str, ...]
+    header_lines: int
+    line_end: str
+
+    def records(self, lines: Iterable[str | Fault], longest: int) -> _Fields:
+        """Each non-blank record of lines below the header. longest: characters of a field."""
+        width = len(self.columns)
+        for before, text, fields in _fields(lines, self.delimiter, self.quoted, longest):
+            if isinstance(fields, Fault) or len(fields) == width or (len(fields) > width and not any(fields[width:])):
+                yield before, text, fields
+            else:
+                yield (
+                    before,
+                    text,
+                    Fault("bad_fields", f"{len(fields)} fields where the first line has {width}", raw=text),
+                )
+
+    def ends_inside(self, lines: bytes, inside: bool) -> bool:
+        """Whether lines end inside a quoted field. inside: whether they begin there."""
+        opens = re.compile(b'(?:^|%s)"' % re.escape(self.delimiter.encode()), re.MULTILINE)
+        place = 0  # a quote anywhere else in an unquoted field is a character
+        while self.quoted and (match := (_REST.match if inside else opens.search)(lines, place)) is not None:
+            place, inside = match.end(), not inside
+        return inside
 
 
 def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -> Table:
@@ -32,48 +69,41 @@ def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -
     elif delimiter == "," and ";" in first and "," not in first:
         delimiter = ";"
     if quoted is None:
-        quoted = are_quoted(text.bounded(), delimiter)
+        quoted = are_quoted(text.bounded(), delimiter, text.longest)
 
-    def rows() -> _Fields:
-        return islice(_fields(text, delimiter, quoted), 1 if separator else 0, None)
-
-    number, columns = next(rows(), (1, Fault("", "holds only blank lines")))
+    rows = islice(_fields(text.bounded(), delimiter, quoted, text.longest), 1 if separator else 0, None)
+    before, header, columns = next(rows, (0, "", Fault("", "holds only blank lines")))
     if isinstance(columns, Fault):
-        raise CorpusError(f"{text.path}, line {number}, which names the columns: {columns.what}: mend it")
-    columns = [column.strip() for column in columns]
-    width = len(columns)
-    named = ("TSV with quoted fields" if quoted else "TSV") if delimiter == "\t" else "CSV"
+        raise CorpusError(f"{text.path}, line {before + 1}, which names the columns: {columns.what}: mend it")
+    names = tuple(column.strip() for column in columns)
+    found = Delimited(delimiter, quoted, names, before + header.count("\n"), text.line_end)
 
     def read(wanted: Sequence[str]) -> Records:
-        places = [columns.index(column) for column in wanted]
-        for number, fields in islice(rows(), 1, None):
-            if isinstance(fields, Fault):
-                yield number, fields
-            elif len(fields) == width or (len(fields) > width and not any(fields[width:])):
-                yield number, [fields[place] for place in places]
-            else:
-                yield number, Fault("bad_fields", f"{len(fields)} fields where the first line has {width}")
+        places = [names.index(column) for column in wanted]
+        lines = islice(text.bounded(), found.header_lines, None)
+        for before, _, fields in found.records(lines, text.longest):
+            number = found.header_lines + before + 1
+            yield number, fields if isinstance(fields, Fault) else [fields[place] for place in places]
 
-    return Table(tuple(columns), named, text.encoding, "line", read)
+    named = ("TSV with quoted fields" if quoted else "TSV") if delimiter == "\t" else "CSV"
+    return Table(names, named, text.encoding, "line", read, delimited=found)
 
 
-def _fields(text: TextFile, delimiter: str, quoted: bool) -> _Fields:
-    """Line number and fields of each non-blank record."""
-    if not quoted:
-        for number, line in enumerate(text.bounded(), 1):
-            if line is None:
-                yield number, Fault("too_long", TOO_LONG)
-            elif delimiter in line or line.strip():
-                yield number, line.rstrip("\r\n").split(delimiter)
+def _fields(lines: Iterable[str | Fault], delimiter: str, quoted: bool, longest: int) -> _Fields:
+    """Each non-blank record."""
+    if quoted:
+        for before, record, fields in csv_records(lines, longest, delimiter):
+            if isinstance(fields, Fault) or len(fields) > 1 or record.strip():
+                yield before, record, fields
         return
-    for before, record, fields in csv_records(text.bounded(), LONGEST, delimiter):
-        if fields is None:
-            yield before + 1, Fault("too_long", TOO_LONG) if record is None else Fault("bad_quotes", MALFORMED)
-        elif len(fields) > 1 or (record or "").strip():
-            yield before + 1, fields
+    for before, line in enumerate(lines):
+        if isinstance(line, Fault):
+            yield before, "", line
+        elif delimiter in line or line.strip():
+            yield before, line, line.rstrip("\r\n").split(delimiter)
 
 
-def are_quoted(lines: Iterable[str | None], delimiter: str = "\t") -> bool:
+def are_quoted(lines: Iterable[str | Fault], delimiter: str = "\t", longest: int = LONGEST) -> bool:
     """Whether a TSV file was written by a program that quotes fields, so that quotes are not part of the text.
 
     Such a program (pandas, Excel, Python's csv) quotes every field that contains a quote, a tab or a line end, and
@@ -87,14 +117,14 @@ def are_quoted(lines: Iterable[str | None], delimiter: str = "\t") -> bool:
 
     Quotes are honoured if more records vote for than against, or if the whole first line is quoted.
     """
-    records = csv_records(lines, LONGEST, delimiter)
-    first = next(((text or "").rstrip("\r\n") for _, text, _ in records if (text or "").strip()), "")
+    records = csv_records(lines, longest, delimiter)
+    first = next((text.rstrip("\r\n") for _, text, _ in records if text.strip()), "")
     header = first.split(delimiter)
     if all(len(column) > 1 and _QUOTED.fullmatch(column) for column in header):
         return True
     balance = voted = 0
     for _, text, fields in records:
-        if text and '"' in text:
+        if '"' in text:
             balance += _vote(text.rstrip("\r\n"), fields, delimiter, len(header))
             voted += 1
             if voted == _VOTES:
@@ -102,9 +132,9 @@ def are_quoted(lines: Iterable[str | None], delimiter: str = "\t") -> bool:
     return balance > 0
 
 
-def _vote(record: str, fields: list[str] | None, delimiter: str, width: int) -> int:
+def _vote(record: str, fields: list[str] | Fault, delimiter: str, width: int) -> int:
     """1 for quoting, -1 against, 0 for neither. fields: of the record, parsed as CSV."""
-    if fields is None:
+    if isinstance(fields, Fault):
         return -1
     lines = [line.split(delimiter) for line in record.split("\n")]
     if any(len(line) != width for line in lines):

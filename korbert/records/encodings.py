@@ -10,7 +10,7 @@ from itertools import chain
 from korbert.errors import CorpusError
 from korbert.records.frames import File, as_file, open_bytes
 
-__all__ = ["HEAD_BYTES", "UNDECODABLE", "decoded", "encoding_in", "encoding_of", "errors_of", "utf8"]
+__all__ = ["HEAD_BYTES", "UNDECODABLE", "beginning_of", "decoded", "encoding_in", "encoding_of", "errors_of", "utf8"]
 
 HEAD_BYTES = 1 << 20  # of a file, from which its encoding is detected
 UNDECODABLE = re.compile("[\udc80-\udcff]")  # undecodable bytes, as surrogateescape represents them
@@ -52,6 +52,11 @@ def decoded(data: bytes, encoding: str) -> str:
         return data.decode()
     except UnicodeDecodeError:
         return data.decode(errors=errors_of(encoding))
+
+
+def beginning_of(data: bytes, encoding: str) -> str:
+    """As `decoded`, for bytes that may end inside a character, which is left out."""
+    return codecs.getincrementaldecoder("utf-8")(errors_of(encoding)).decode(data)
 
 
 def errors_of(encoding: str) -> str:

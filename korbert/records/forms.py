@@ -11,9 +11,10 @@ from korbert.records.delimited import read_delimited
 from korbert.records.encodings import HEAD_BYTES
 from korbert.records.form import FORMS, Form
 from korbert.records.frames import PACKED, File, open_bytes
+from korbert.records.lines import LONGEST
 from korbert.records.table import Columns, Fault, Table, TextFile, text_file
 
-__all__ = ["FORMS", "Form", "form_of", "found", "head_of", "holds_records", "is_json", "open_table"]
+__all__ = ["FORMS", "Form", "form_of", "found", "head_of", "holds_records", "is_json", "open_plain", "open_table"]
 
 _ENDINGS: Mapping[str, Form] = {
     ".csv": "csv",
@@ -67,10 +68,14 @@ def open_table(
     """
     if form == "auto" and (of_brat := exports.standoff(path)):
         return exports.read_standoff(of_brat if files is None or path in files else files)
-    return exports.with_usual_names(_opened(path, form), path, fits)
+    return exports.with_usual_names(open_plain(path, form), path, fits)
 
 
-def _opened(path: File, form: Form) -> Table:
+def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LONGEST) -> Table:
+    """As open_table, with the columns as the file names them.
+
+    encoding: of text; "auto" detects it. longest: bytes of a line of text.
+    """
     if form not in FORMS:
         near = difflib.get_close_matches(form, FORMS, 1)
         raise SettingsError(
@@ -87,7 +92,7 @@ def _opened(path: File, form: Form) -> Table:
         return arrow.read_parquet(path)
     if form == "arrow":
         return arrow.read_arrow([path], "Arrow")
-    text = text_file(path, head)
+    text = text_file(path, head, encoding, longest)
     form = found(form, text.head)
     return _OF_TEXT[_looks_like(text) if form == "auto" else form](text)
 

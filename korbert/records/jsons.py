@@ -10,8 +10,8 @@ from itertools import chain, islice
 from typing import Any, NoReturn, TypeAlias
 
 from korbert.errors import CorpusError
+from korbert.names import same_name
 from korbert.records.encodings import UNDECODABLE
-from korbert.records.lines import TOO_LONG
 from korbert.records.table import Fault, Records, Table, TextFile, type_name
 
 __all__ = [
@@ -86,21 +86,27 @@ def parsed(line: str) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:  # a number of thousands of digits is a ValueError of another kind
-        return Fault("bad_json", f"is not JSON ({error})")
+        return Fault("bad_json", f"is not JSON ({error})", raw=line)
 
 
 def fault_of(value: Any) -> Fault:
     """The fault of a value that is not an object."""
-    return value if isinstance(value, Fault) else Fault("bad_json", f"{type_name(value)} where an object belongs")
+    if isinstance(value, Fault):
+        return value
+    return Fault("bad_json", f"{type_name(value)} where an object belongs", raw=json.dumps(value, ensure_ascii=False))
 
 
 def cell_of(record: Mapping[str, Any], column: str) -> Any:
-    """The value of a key or of a dotted path; None if there is none."""
-    if column in record or "." not in column:
-        return record.get(column)
-    key, rest = column.split(".", 1)
-    inner = record.get(key)
-    return cell_of(inner, rest) if isinstance(inner, dict) else None
+    """The value of a key, in any Unicode form, or of a dotted path; None if there is none."""
+    if column in record:
+        return record[column]
+    if "." in column:
+        key, rest = column.split(".", 1)
+        inner = record.get(key)
+        return cell_of(inner, rest) if isinstance(inner, dict) else None
+    if column.isascii():
+        return None
+    return next((value for key, value in record.items() if same_name(key, column)), None)
 
 
 def nested_columns(record: Mapping[str, Any], before: str = "") -> Iterator[str]:
@@ -149,8 +155,8 @@ def object_of(value: Any) -> Any:
 
 def _lines(text: TextFile) -> Numbered:
     for number, line in enumerate(text.bounded(), 1):
-        if line is None:
-            yield number, Fault("too_long", TOO_LONG)
+        if isinstance(line, Fault):
+            yield number, line
         elif line.strip():
             yield number, parsed(line)
 

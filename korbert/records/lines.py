@@ -2,59 +2,97 @@
 
 import codecs
 import select
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from io import BufferedReader
 from typing import IO, NamedTuple
 
 from korbert.errors import CorpusError
 
-__all__ = ["LONGEST", "TOO_LONG", "Line", "batches", "text_of"]
+__all__ = ["LONGEST", "TOO_LONG", "Line", "batches", "blocks", "text_of"]
 
-LONGEST = 1 << 20  # bytes of a line; the rest is skipped
+LONGEST = 1 << 20  # bytes of a line
 TOO_LONG = f"is longer than {LONGEST:,} bytes"
 _BATCH_LINES, _BATCH_BYTES = 8_192, 1 << 20
 _CHUNK = 1 << 16
+_MAX_OVERHANG = 1 << 24  # bytes of a record beyond its block; a longer one has a mistaken quote
 
 
 class Line(NamedTuple):
-    """number: from 1. data: without the line end. cut: the line is longer than LONGEST and data is its beginning."""
+    """number: from 1. data: without the line end; only the beginning of a line that is too long. size: in bytes."""
 
     number: int
     data: bytes
-    cut: bool
+    size: int
+
+    @property
+    def cut(self) -> bool:
+        return self.size > len(self.data)
 
 
-def batches(file: IO[bytes], end: bytes = b"\n") -> Iterator[list[Line]]:
-    """All lines, in batches; the first one without a byte-order mark.
+def batches(file: IO[bytes], end: bytes = b"\n", longest: int = LONGEST) -> Iterator[list[Line]]:
+    """All lines, in batches; the first one without a byte-order mark. Of a longer line, the rest is skipped.
 
     From a pipe, a batch is what has arrived, so that a slow writer gets answers.
     """
     batch: list[Line] = []
     size, number = 0, 1
-    held, cut = bytearray(), False
+    held, skipped = bytearray(), 0
     read = getattr(file, "read1", file.read)  # read1 returns the bytes that have arrived, and waits only for the first
     while chunk := read(_CHUNK):
         *whole, rest = chunk.split(end)
         for part in whole:
-            if held or len(part) > LONGEST:
-                cut = cut or len(held) + len(part) > LONGEST
-                part = bytes(held + part[: LONGEST - len(held)])
+            if held or len(part) > longest:
+                skipped += max(0, len(held) + len(part) - longest)
+                part = bytes(held + part[: longest - len(held)])
                 held.clear()
-            batch.append(Line(number, part if number > 1 else part.removeprefix(codecs.BOM_UTF8), cut))
+            batch.append(_line(number, part, skipped))
             size += len(part)
-            number, cut = number + 1, False
+            number, skipped = number + 1, 0
             if len(batch) >= _BATCH_LINES or size >= _BATCH_BYTES:
                 yield batch
                 batch, size = [], 0
-        cut = cut or len(held) + len(rest) > LONGEST
-        held += rest[: LONGEST - len(held)]
+        skipped += max(0, len(held) + len(rest) - longest)
+        held += rest[: longest - len(held)]
         if batch and not _more_is_there(file):
             yield batch
             batch, size = [], 0
     if held:
-        data = bytes(held)
-        batch.append(Line(number, data if number > 1 else data.removeprefix(codecs.BOM_UTF8), cut))
+        batch.append(_line(number, bytes(held), skipped))
     if batch:
         yield batch
+
+
+def blocks(
+    file: BufferedReader, size: int, longest: int, ends_inside: Callable[[bytes, bool], bool] | None = None
+) -> Iterator[Line]:
+    """Whole lines, more than `size` bytes at a time, with their ends; a line of more than `longest` bytes alone, cut.
+
+    The number of a block is that of its first line. longest: at least `size`. ends_inside: whether lines end inside a
+    record, given whether they begin there; then more lines are added, of at most _MAX_OVERHANG bytes.
+    """
+    number = 1
+    while piece := file.read(size) + file.readline(longest + 1):
+        pieces, inside, over = [piece], False, 0
+        while ends_inside is not None and (inside := ends_inside(piece, inside)) and over < _MAX_OVERHANG:
+            if not (line := file.readline(longest + 1)):
+                break
+            pieces.append(piece := line)
+            over += len(line)
+        data = b"".join(pieces)
+        data = data.removeprefix(codecs.BOM_UTF8) if number == 1 else data
+        begin = data.rfind(b"\n", 0, -1) + 1  # of the last line, as no other one may be too long
+        rest = len(data) - begin - data.endswith(b"\n")
+        if rest <= longest:
+            yield Line(number, data, len(data))
+            number += data.count(b"\n")
+            continue
+        if begin:
+            yield Line(number, data[:begin], begin)
+            number += data.count(b"\n", 0, begin)
+        while not piece.endswith(b"\n") and (piece := file.readline(_CHUNK)):
+            rest += len(piece) - piece.endswith(b"\n")
+        yield Line(number, data[begin : begin + longest], rest)
+        number += 1
 
 
 def _more_is_there(file: IO[bytes]) -> bool:
@@ -63,6 +101,11 @@ def _more_is_there(file: IO[bytes]) -> bool:
         return bool(select.select([file], [], [], 0)[0])
     except (OSError, ValueError, TypeError):
         return True
+
+
+def _line(number: int, data: bytes, skipped: int) -> Line:
+    data = data.removeprefix(codecs.BOM_UTF8) if number == 1 else data
+    return Line(number, data, len(data) + skipped)
 
 
 def text_of(line: Line, encoding: str = "utf-8") -> str:

@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
-from typing import IO, Any, NamedTuple, TypeAlias
+from itertools import chain, islice
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from korbert.errors import CorpusError
 from korbert.records.encodings import HEAD_BYTES, decoded, encoding_in, errors_of, utf8
 from korbert.records.frames import File, open_bytes
-from korbert.records.lines import TOO_LONG, batches
+from korbert.records.lines import LONGEST, batches
+
+if TYPE_CHECKING:
+    from korbert.records.delimited import Delimited
 
 __all__ = [
     "Cells",
@@ -33,19 +36,28 @@ _HEAD_LINES = 200
 _BLOCK_BYTES = 1 << 18
 _BLANK = codecs.BOM_UTF8 + codecs.BOM_UTF16 + b"\0 \t\r\n"
 _NUL_SHARE = 0.2  # of the head of a file: in UTF-16 half of Latin text is NUL, a third of Korean text with markup
-_JSON_NAMES = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
+_JSON_NAMES = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    bool: "a truth value",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
 
 
 class Fault(NamedTuple):
     """Why a record is dropped.
 
     reason: in snake_case, for counting. what: the details, for messages. record: if only its labels are at fault, what
-    is in it.
+    is in it. raw: its text, where it is no record at all.
     """
 
     reason: str
     what: str
     record: Any = None
+    raw: str = ""
 
 
 Records: TypeAlias = Iterator[tuple[int, list[Any] | Fault]]
@@ -70,7 +82,8 @@ class Table:
 
     form: its format, for messages. encoding: of its text, "" if the format fixes it. unit: what record numbers count,
     "line" or "record". read: iterates over records from the start, with the cells of the given columns. objects: the
-    same as JSON values or faults, where each record names its own columns.
+    same as JSON values or faults, where each record names its own columns. delimited: how CSV or TSV is. batches: of
+    Parquet and Arrow, as pyarrow.RecordBatch with the given columns; arrow.rows_in reads them.
     """
 
     columns: tuple[str, ...]
@@ -79,6 +92,8 @@ class Table:
     unit: str
     read: Callable[[Sequence[str]], Records]
     objects: Callable[[], Iterator[tuple[int, Any]]] | None = None
+    delimited: "Delimited | None" = None
+    batches: Callable[[Sequence[str]], Iterator[Any]] | None = None
 
     @cached_property
     def first(self) -> Cells:
@@ -95,13 +110,15 @@ class Table:
 class TextFile:
     """A text file, and how its bytes are decoded.
 
-    line_end: CR if the file has no LF, as on old Macs. head: its first lines, without their ends.
+    line_end: CR if the file has no LF, as on old Macs. head: its first lines, without their ends. longest: bytes of a
+    line that is read.
     """
 
     path: File
     encoding: str
     line_end: str
     head: tuple[str, ...]
+    longest: int = LONGEST
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
@@ -112,19 +129,21 @@ class TextFile:
     def lines(self) -> Iterator[str]:
         """The lines, with their ends, as in `bounded`. CorpusError for one that is too long."""
         for number, line in enumerate(self.bounded(), 1):
-            if line is None:
-                raise CorpusError(f"{self.path}, line {number}: {TOO_LONG}: put it on several lines")
+            if isinstance(line, Fault):
+                raise CorpusError(f"{self.path}, line {number}: {line.what}: put it on several lines")
             yield line
 
-    def bounded(self) -> Iterator[str | None]:
-        """The lines, with their ends; None for one that is too long.
+    def bounded(self) -> Iterator[str | Fault]:
+        """The lines, with their ends; a fault for one that is too long.
 
         Undecodable bytes become lone surrogates; a byte-order mark is removed.
         """
         with self.open() as file:
-            for batch in batches(file, self.line_end.encode()):
-                for line in batch:
-                    yield None if line.cut else decoded(line.data, self.encoding) + "\n"
+            for line in chain.from_iterable(batches(file, self.line_end.encode(), self.longest)):
+                if line.cut:
+                    yield Fault("too_long", f"is longer than {self.longest:,} bytes")
+                else:
+                    yield decoded(line.data, self.encoding) + "\n"
 
     def blocks(self) -> Iterator[str]:
         """The content without its byte-order mark, in blocks that may end anywhere."""
@@ -144,24 +163,24 @@ def open_text(path: File) -> TextFile:
     return text_file(path, head)
 
 
-def text_file(path: File, head: bytes) -> TextFile:
+def text_file(path: File, head: bytes, encoding: str = "auto", longest: int = LONGEST) -> TextFile:
     """As open_text, for a file that begins so."""
-    encoding, line_end, lines = beginning(head)
+    encoding, line_end, lines = beginning(head, encoding)
     if not head.strip(_BLANK):
         raise CorpusError(f"{path}: is empty: give a file with rows")
     if encoding != "utf-16" and head.count(b"\0") > _NUL_SHARE * len(head):
         raise CorpusError(f"{path}: has a NUL byte in most characters, as UTF-16 without its mark: save it as UTF-8")
-    return TextFile(path, encoding, line_end, lines)
+    return TextFile(path, encoding, line_end, lines, longest)
 
 
-def beginning(head: bytes) -> tuple[str, str, tuple[str, ...]]:
+def beginning(head: bytes, encoding: str = "auto") -> tuple[str, str, tuple[str, ...]]:
     """Encoding, line end and first lines of a file that begins so."""
-    encoding = encoding_in(head)
+    encoding = encoding_in(head) if encoding == "auto" else encoding
     line_end = "\r" if b"\r" in head and b"\n" not in head else "\n"
     text = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)("replace").decode(head)
     return encoding, line_end, tuple(line.rstrip("\r") for line in text.split(line_end, _HEAD_LINES)[:_HEAD_LINES])
 
 
 def type_name(value: object) -> str:
-    """The type of a JSON value, in words."""
-    return _JSON_NAMES.get(type(value), "a number")
+    """The type of a value of JSON or of a table, in words."""
+    return _JSON_NAMES.get(type(value), f"a {type(value).__name__}")

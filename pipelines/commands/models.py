@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS"]
 
-_MODEL = click.argument("model", type=click.Path(path_type=Path))
-_FILE = click.Path(path_type=Path)
+_MODEL = click.argument("model", type=options.PathType())
+_FILE = options.PathType()
 
 
 @click.command()
@@ -228,7 +228,7 @@ def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None,
 
 
 @click.command("import")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=options.PathType())
 @click.argument("target", type=options.Output())
 @options.debug
 def import_(folder: Path, target: Path, debug: bool) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from korbert.errors import SettingsError
+from korbert.names import on_disk
 from korbert.terminal import Messages, printable
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Input",
     "InputType",
     "Output",
+    "PathType",
     "PlaceType",
     "accept_kiwi",
     "anomaly",
@@ -65,7 +67,17 @@ class Input:
     path: Path | None
 
 
-class PlaceType(click.Path):
+class PathType(click.Path):
+    """A path that a command reads, as the file system spells it."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, parameter: Any, context: Any) -> Any:
+        return on_disk(Path(os.fsdecode(super().convert(value, parameter, context))))
+
+
+class PlaceType(PathType):
     """A path, or an address that fsspec opens."""
 
     def convert(self, value: Any, parameter: Any, context: Any) -> Any:
@@ -86,7 +98,7 @@ class InputType(click.ParamType[Input]):
             return value
         if value == "-":
             return Input(sys.stdin.name, sys.stdin.buffer, None)
-        place = PlaceType(path_type=Path).convert(value, parameter, context)
+        place = PlaceType().convert(value, parameter, context)
         if isinstance(place, Path) and not place.exists():
             self.fail(f"{value!r}: No such file or directory", parameter, context)
         return Input(value, place, place if isinstance(place, Path) else None)
@@ -168,7 +180,7 @@ row_workers = click.option(
 place = together(
     click.option("--root", type=Output(is_root=True), default=Path("artifacts"), show_default=True,
                  help="Folder for all artifacts."),
-    click.option("--data", type=click.Path(path_type=Path), envvar="KORBERT_DATA", show_envvar=True,
+    click.option("--data", type=PathType(), envvar="KORBERT_DATA", show_envvar=True,
                  help="Base folder of the recipe's relative paths.  [default: the recipe's folder]"),
     click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
                  help="Override a recipe value, e.g. vocab.size=32000; repeatable."),

@@ -10,7 +10,7 @@ from pipelines.commands import options
 
 __all__ = ["COMMANDS"]
 
-_FILE = click.Path(path_type=Path)
+_FILE = options.PathType()
 
 
 @click.command()
@@ -72,7 +72,7 @@ def score(dataset: Path, predictions: Path, debug: bool) -> None:
 
 
 @click.command()
-@click.argument("folders", type=click.Path(path_type=Path), nargs=-1, metavar="FOLDER FOLDER...")
+@click.argument("folders", type=options.PathType(), nargs=-1, metavar="FOLDER FOLDER...")
 @click.option("--model", "models", multiple=True, metavar="NAME",
               help="Tasks: model to compare (pretrained, scratch, tfidf), once or once per folder.  "
               "[default: the first]")  # fmt: skip

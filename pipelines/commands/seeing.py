@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS"]
 
-_FILE = click.Path(path_type=Path)
+_FILE = options.PathType()
 _SHOWN_DISTANCES = 12  # occurrences up to which `words` prints all distances
 _CONTEXT = 30  # characters on each side of a word
 

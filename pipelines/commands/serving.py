@@ -25,7 +25,7 @@ _NEEDED = ("starlette", "uvicorn", "prometheus_client")
 
 @click.command()
 @click.argument("models", nargs=-1, metavar="[[NAME=]MODEL]...")
-@click.option("--index", type=click.Path(path_type=Path), help="Index for /similar, built with the first MODEL.")
+@click.option("--index", type=options.PathType(), help="Index for /similar, built with the first MODEL.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS"]
 
-_FILE = click.Path(path_type=Path)
+_FILE = options.PathType()
 _form = click.option("--form", type=click.Choice(FORMS), default="auto", show_default=True,
                      help="File format; auto: by extension, else by content.")  # fmt: skip
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Failed", "asked_for", "embedding_of", "layers", "records", "vectors"]
 
-_PATH = click.Path(path_type=Path)
+_PATH = options.PathType()
 
 
 class _Layers(click.ParamType[tuple[int, ...]]):

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS"]
 
-_PATH = click.Path(path_type=Path)
-_PLACE = options.PlaceType(path_type=Path)
+_PATH = options.PathType()
+_PLACE = options.PlaceType()
 _MODEL = click.argument("model", type=_PATH)
 _everywhere = options.together(options.device, options.accept_kiwi, options.debug)
 

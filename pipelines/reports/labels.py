@@ -16,7 +16,6 @@ OBJECTIVES: Mapping[str, str] = {
 
 _LABELS: Mapping[str, str] = {
     "auprc": "AUPRC",
-    "bad_csv": "bad CSV",
     "bad_json": "bad JSON",
     "bad_xml": "bad XML",
     "character_f1": "character F1",

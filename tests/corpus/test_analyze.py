@@ -127,8 +127,7 @@ def test_killed_and_run_again(tmp_path, documents, reference, bytes_below, kill_
 
 
 @pytest.mark.usefixtures("whitespace")
-@pytest.mark.parametrize("library", ["kiwipiepy", "kiwipiepy_model", "pyarrow", "numpy"])
-def test_another_library_version_makes_all_parts_anew(tmp_path, others_with, library):
+def test_another_library_version_makes_all_parts_anew(tmp_path, others_with):
     """Else a resumed run would mix the morphemes of two analyzers."""
     documents = write_documents(tmp_path, TEXTS)
 
@@ -136,7 +135,7 @@ def test_another_library_version_makes_all_parts_anew(tmp_path, others_with, lib
         return analyze(SMALL, documents, tmp_path / "out", workers=1)
 
     run()
-    assert others_with(tmp_path / "out", run, library)
+    assert others_with(tmp_path / "out", run, "kiwipiepy_model")
 
 
 @pytest.mark.usefixtures("whitespace")

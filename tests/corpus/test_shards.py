@@ -34,10 +34,9 @@ def run(morphemes, folder, output, workers=1, share=SHARE):
     return shard(morphemes, folder, output, seed=SEED, heldout_share=share, workers=workers, settings=SMALL)
 
 
-@pytest.mark.parametrize("library", ["pyarrow", "sentencepiece", "numpy"])
-def test_another_library_version_makes_all_parts_anew(morphemes, folder, tmp_path, others_with, library):
+def test_another_library_version_makes_all_parts_anew(morphemes, folder, tmp_path, others_with):
     run(morphemes, folder, tmp_path / "out")
-    assert others_with(tmp_path / "out", lambda: run(morphemes, folder, tmp_path / "out"), library)
+    assert others_with(tmp_path / "out", lambda: run(morphemes, folder, tmp_path / "out"), "sentencepiece")
 
 
 def read(folder):

@@ -1,4 +1,4 @@
-"""The same file through the readers of finetune, evaluate, predict, embed and index gives the same texts."""
+"""The same file through the readers of clean, finetune, evaluate, predict, embed and index gives the same texts."""
 
 import bz2
 import csv
@@ -17,6 +17,9 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from corpus.readers import chunks
+from corpus.readers import rows as corpus_rows
+from corpus.settings import SourceSettings
 from korbert.tasks.files import ROLES, read_rows
 from korbert.tasks.reading import Reader
 from korbert.tasks.tagging import Tagger
@@ -98,6 +101,9 @@ def test_every_command_reads_the_same_texts(tmp_path: Path, file: tuple[str, byt
     predicted = [one for part in predict_lines(_Echo(), path, str(path)) for one in part]
     embedded = [one for part in text_records(path, str(path)) for one in part]
     indexed = [text for _, text in _pairs(path, "auto", None, Failed(name))]
+    source = SourceSettings(name="s", path="x", id="", text="문장")
+    cleaned = [row.text for chunk in chunks(source, [path], 64) for row in corpus_rows(chunk)]
+    assert cleaned == learned
     assert [one.get("text") for one in predicted] == [one.get("text") for one in embedded] == indexed == learned
     assert learned == (texts or learned)
     assert [one["line"] for one in predicted] == [place.number for place in rows.places]

@@ -4,6 +4,7 @@ import threading
 from functools import partial
 
 import numpy as np
+import planted
 import pyarrow as pa
 import pytest
 
@@ -15,28 +16,21 @@ from corpus.cleaning.duplicates import (
     signature_table,
     text_hash,
 )
-from corpus.cleaning.features import measured
 from corpus.execution.parts import write_parquet
 from korbert.errors import CorpusError
 
 
 def write_parts(folder, documents, per_part):
     """Parts as the first step of `clean` writes them. documents: (id, text, reason)."""
-    paths = []
-    for part, first in enumerate(range(0, len(documents), per_part)):
-        rows = documents[first : first + per_part]
-        hashes = [text_hash(text) for _, text, _ in rows]
-        columns = {
-            "id": pa.array([id for id, _, _ in rows], pa.string()),
-            "reason": pa.array([reason for _, _, reason in rows], pa.string()),
-            "place": [f"a.jsonl line {first + number}" for number in range(1, len(rows) + 1)],
-            "part": pa.array([part] * len(rows), pa.int32()),
-            "position": pa.array(range(len(rows)), pa.int32()),
-            "hash_high": pa.array([high for high, _ in hashes], pa.uint64()),
-            "hash_low": pa.array([low for _, low in hashes], pa.uint64()),
-        }
-        paths.append(write_parquet(folder / f"part-{part:05d}.parquet", pa.table(columns), folder))
-    return paths
+    high, low = zip(*(text_hash(text) for _, text, _ in documents), strict=True)
+    columns = {
+        "id": pa.array([id for id, _, _ in documents], pa.string()),
+        "reason": pa.array([reason for _, _, reason in documents], pa.string()),
+        "place": [f"a.jsonl line {number}" for number in range(1, len(documents) + 1)],
+        "hash_high": pa.array(high, pa.uint64()),
+        "hash_low": pa.array(low, pa.uint64()),
+    }
+    return planted.parts(folder, columns, per_part)
 
 
 def found(folder, documents, per_part, threads):
@@ -136,45 +130,17 @@ class Spilt:
 
 # --- nearly equal ---
 
-WORDS = [
-    f"{noun}{ending}" for noun in ("강", "산", "들", "바다", "하늘", "길", "집") for ending in "은이을에도와로만의"
-]
-
 
 def near(folder, documents, *, per_part=50, threads=1, least=0.8, without=()):
-    signed = []
-    for part, first in enumerate(range(0, len(documents), per_part)):
-        some = documents[first : first + per_part]
-        columns = {"id": [id for id, _ in some], "text": [text for _, text in some]}
-        columns |= {
-            name: pa.array(values, pa.int32())
-            for name, values in (("part", [part] * len(some)), ("position", range(len(some))))
-        }
-        path = folder / "signatures" / f"part-{part:05d}.parquet"
-        (table,) = measured(pa.table(columns), partial(signature_table, min_terms=3))
-        signed.append(write_parquet(path, table, folder))
+    columns = {"id": [id for id, _ in documents], "text": [text for _, text in documents]}
+    signed = planted.parts(folder / "signatures", columns, per_part, partial(signature_table, min_terms=3))
     number = find_near(signed, least, folder, threads, folder / "near.parquet", without=without)
     return kept_by_id(folder / "near.parquet", documents, per_part, number)
 
 
-def planted(generator, count):
-    """(text, text with some words changed) pairs of any similarity."""
-    for number in range(count):
-        words = [generator.choice(WORDS) + generator.choice(WORDS) for _ in range(generator.randint(40, 150))]
-        changed = list(words)
-        for place in generator.sample(range(len(words)), number % 13 * len(words) // 100):
-            changed[place] = "다른" + generator.choice(WORDS)
-        yield " ".join(words), " ".join(changed[: len(words) - number % 2])
-
-
-def jaccard(one, other):
-    first, second = ({tuple(text.split()[n : n + 3]) for n in range(len(text.split()) - 2)} for text in (one, other))
-    return len(first & second) / len(first | second)
-
-
 def test_planted_near_duplicates_against_the_exact_similarity(tmp_path):
-    pairs = list(planted(random.Random(0), 800))
-    exact = [jaccard(*pair) for pair in pairs]
+    pairs = list(planted.pairs(0, 800))
+    exact = [planted.jaccard(*pair) for pair in pairs]
     documents = [
         (f"s:{number:04}{side}", text)
         for number, pair in enumerate(pairs)
@@ -204,15 +170,13 @@ def test_the_longest_of_a_component_is_kept_and_ties_go_by_id(tmp_path):
         ("t:1", words[80:100]),
     ]
     documents = [(id, " ".join(text)) for id, text in chain] + [("u:1", "홀로 서 있는 글 하나")]
-    assert jaccard(documents[0][1], documents[2][1]) < 0.8
+    assert planted.jaccard(documents[0][1], documents[2][1]) < 0.8
     assert near(tmp_path, documents) == {"s:c": "s:a", "s:b": "s:a", "t:2": "t:1"}
 
 
 def test_neither_order_nor_parts_nor_threads_change_what_is_kept(tmp_path):
-    documents = [
-        (f"s:{number:04}", text) for number, pair in enumerate(planted(random.Random(2), 300)) for text in pair
-    ]
-    documents = [(f"{id}{place}", text) for place, (id, text) in enumerate(documents)]
+    texts = [text for pair in planted.pairs(2, 300) for text in pair]
+    documents = [(f"s:{place:04}", text) for place, text in enumerate(texts)]
     expected = near(tmp_path / "first", documents)
     assert len(expected) > 50
     for turn, (per_part, threads) in enumerate([(7, 1), (1000, 2), (64, 2)]):
@@ -223,10 +187,8 @@ def test_neither_order_nor_parts_nor_threads_change_what_is_kept(tmp_path):
 def test_dropped_documents_have_no_near_duplicates(tmp_path):
     text = " ".join(f"낱말{number}" for number in range(50))
     documents = [("s:1", text + " 끝"), ("s:2", text), ("s:3", text)]
-    schema = pa.schema([("part", pa.int32()), ("position", pa.int32())])
-    without = write_parquet(tmp_path / "equal.parquet", pa.table({"part": [0], "position": [0]}, schema), tmp_path)
     assert near(tmp_path, documents) == {"s:2": "s:1", "s:3": "s:1"}
-    assert near(tmp_path, documents, without=[without]) == {"s:3": "s:2"}
+    assert near(tmp_path, documents, without=planted.gone(tmp_path, [(0, 0)])) == {"s:3": "s:2"}
 
 
 def test_no_near_duplicates(tmp_path):

@@ -2,32 +2,19 @@
 
 from functools import partial
 
-import pyarrow as pa
+import planted
 import pyarrow.parquet as pq
 import pytest
 
-from corpus.cleaning.features import measured
 from corpus.cleaning.frequent_lines import find_frequent, line_table, without_lines
-from corpus.execution.parts import write_parquet
 
 NOTICE = "이 글은 어디에나 붙어 있는 안내문이다."
 
 
 def find(folder, documents, most=2, min_chars=5, gone=(), per_part=2):
-    lines, rows = [], []
-    for part, first in enumerate(range(0, len(documents), per_part)):
-        texts = documents[first : first + per_part]
-        positions = pa.array(range(len(texts)), pa.int32())
-        table = pa.table({"part": pa.array([part] * len(texts), pa.int32()), "position": positions, "text": texts})
-        name = f"part-{part:05d}.parquet"
-        rows.append(write_parquet(folder / "rows" / name, table, folder))
-        (found,) = measured(table, partial(line_table, min_chars=min_chars))
-        lines.append(write_parquet(folder / "lines" / name, found, folder))
-    without = []
-    if gone:
-        part, position = zip(*gone, strict=True)
-        table = pa.table({"part": pa.array(part, pa.int32()), "position": pa.array(position, pa.int32())})
-        without = [write_parquet(folder / "gone.parquet", table, folder)]
+    rows = planted.parts(folder / "rows", {"text": documents}, per_part)
+    lines = planted.parts(folder / "lines", {"text": documents}, per_part, partial(line_table, min_chars=min_chars))
+    without = planted.gone(folder, gone)
     places, texts = folder / "places.parquet", folder / "texts.parquet"
     number = find_frequent(lines, rows, most, folder, 1, texts, places, without=without)
     found = pq.read_table(texts).to_pylist()

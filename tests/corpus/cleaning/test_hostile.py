@@ -148,7 +148,7 @@ def test_a_line_of_200_megabytes(tmp_path):
         for _ in range(200_000_000 // len(chunk) + 1):
             file.write(chunk)
         file.write(b'"}\n' + last + b"\n")
-    size = path.stat().st_size - len(first) - len(last) - 2
+    size = path.stat().st_size - len(first) - len(last) - 3
     memory, (row,) = memory_of_clean(path, tmp_path)
     assert [row["id"] for row in read(tmp_path / "out", "documents")] == ["a:first", "a:last"]
     assert (row["id"], row["reason"]) == (None, "too_long")

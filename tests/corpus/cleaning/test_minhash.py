@@ -1,9 +1,9 @@
-"""Signatures against sets of 3-grams of terms, made with a regular expression."""
+"""Signatures against sets of 3-grams of words."""
 
 import random
-import re
 
 import numpy as np
+import planted
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,38 +12,14 @@ from corpus.cleaning.features import Features
 from corpus.cleaning.minhash import BANDS, SIGNATURE_BYTES, similarity
 from corpus.cleaning.minhash import signatures as of_features
 
-WORDS = [
-    f"{noun}{ending}" for noun in ("강", "산", "들", "바다", "하늘", "길", "집") for ending in "은이을에도와로만의"
-]
-
 
 def signatures(texts, min_terms):
     return of_features(Features(texts), min_terms)
 
 
-def shingles(text):
-    terms = re.findall(r"[^\W_]+", text.lower())
-    return {tuple(terms[place : place + 3]) for place in range(len(terms) - 2)}
-
-
-def jaccard(one, other):
-    return len(shingles(one) & shingles(other)) / len(shingles(one) | shingles(other))
-
-
-def pairs(count):
-    """Texts, and copies with some words changed, of any similarity."""
-    generator = random.Random(1)
-    for number in range(count):
-        words = [generator.choice(WORDS) + generator.choice(WORDS) for _ in range(generator.randint(30, 200))]
-        changed = list(words)
-        for place in generator.sample(range(len(words)), number % 12 * len(words) // 60):
-            changed[place] = "다른" + generator.choice(WORDS)
-        yield " ".join(words), " ".join(changed)
-
-
 def test_the_similarity_is_that_of_the_sets():
-    first, second = zip(*pairs(240), strict=True)
-    exact = np.array([jaccard(*pair) for pair in zip(first, second, strict=True)])
+    first, second = zip(*planted.pairs(1, 240), strict=True)
+    exact = np.array([planted.jaccard(*pair) for pair in zip(first, second, strict=True)])
     one, other = signatures(first, 3), signatures(second, 3)
     error = similarity(one.bytes, other.bytes) - exact
     assert exact.min() < 0.35
@@ -52,8 +28,8 @@ def test_the_similarity_is_that_of_the_sets():
 
 
 def test_bands_are_shared_as_often_as_they_should_be():
-    first, second = zip(*pairs(600), strict=True)
-    exact = np.array([jaccard(*pair) for pair in zip(first, second, strict=True)])
+    first, second = zip(*planted.pairs(1, 600), strict=True)
+    exact = np.array([planted.jaccard(*pair) for pair in zip(first, second, strict=True)])
     shared = (signatures(first, 3).bands == signatures(second, 3).bands).any(axis=1)
     expected = 1 - (1 - exact**5) ** BANDS
     assert shared[exact >= 0.8].all()
@@ -83,7 +59,7 @@ def test_no_texts_have_no_signatures():
     assert signatures([], 3).bands.shape == (0, BANDS)
 
 
-@given(st.lists(st.lists(st.sampled_from(WORDS), max_size=40).map(" ".join), max_size=8))
+@given(st.lists(st.lists(st.sampled_from(planted.WORDS), max_size=40).map(" ".join), max_size=8))
 def test_a_text_has_one_signature_wherever_it_stands(texts):
     whole = signatures(texts, 3)
     for place, text in enumerate(texts):
@@ -94,7 +70,7 @@ def test_a_text_has_one_signature_wherever_it_stands(texts):
 def test_a_long_text_is_the_same_in_blocks():
     """More n-grams than are hashed at once, so that minima of blocks are combined."""
     generator = random.Random(2)
-    words = [generator.choice(WORDS) + str(number) for number in range(20_000)]
+    words = [generator.choice(planted.WORDS) + str(number) for number in range(20_000)]
     text = " ".join(words)
     moved = " ".join(words[10_000:] + words[:10_000])
     found = signatures([text, "짧은 글 하나 여기", moved], 3)

@@ -3,12 +3,10 @@
 import random
 from functools import partial
 
-import pyarrow as pa
+import planted
 import pyarrow.parquet as pq
 
-from corpus.cleaning.features import measured
 from corpus.cleaning.templates import find_templates, ngram_table
-from corpus.execution.parts import write_parquet
 
 NOUNS = ["강", "산", "들", "바다", "하늘", "길", "집", "학교", "시장", "공원", "도서관", "기차역"]
 FORM = (
@@ -28,18 +26,8 @@ def prose(generator):
 
 
 def found(folder, texts, *, most=20, share=0.5, least=30, gone=(), per_part=40, threads=1):
-    ngrams = []
-    for part, first in enumerate(range(0, len(texts), per_part)):
-        some = texts[first : first + per_part]
-        columns = {"part": pa.array([part] * len(some), pa.int32()), "position": pa.array(range(len(some)), pa.int32())}
-        path = folder / "ngrams" / f"part-{part:05d}.parquet"
-        (table,) = measured(pa.table(columns | {"text": some}), partial(ngram_table, min_terms=least))
-        ngrams.append(write_parquet(path, table, folder))
-    without = []
-    if gone:
-        part, position = zip(*(divmod(number, per_part) for number in gone), strict=True)
-        table = pa.table({"part": pa.array(part, pa.int32()), "position": pa.array(position, pa.int32())})
-        without = [write_parquet(folder / "gone.parquet", table, folder)]
+    ngrams = planted.parts(folder / "ngrams", {"text": texts}, per_part, partial(ngram_table, min_terms=least))
+    without = planted.gone(folder, (divmod(number, per_part) for number in gone))
     number = find_templates(ngrams, most, share, folder, threads, folder / "found.parquet", without=without)
     rows = pq.read_table(folder / "found.parquet").to_pylist()
     assert len(rows) == number

@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import faults
-import pyarrow as pa
 import pytest
 
 pytest.importorskip("ray")
@@ -18,11 +17,9 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # before Ray is imported
 import ray
 from ray.cluster_utils import Cluster
 
-from corpus import analyze as stage
 from corpus.cleaning.clean import clean
-from corpus.execution.parts import write_parquet
 from corpus.execution.workers import Workers, run_units
-from corpus.settings import AnalyzeSettings, CleanSettings
+from corpus.settings import CleanSettings
 from korbert.errors import CorpusError, KorbertError
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own: files it leaves open
@@ -63,18 +60,6 @@ def test_native_and_ray_give_the_same_bytes(tmp_path, bytes_below):
     (lost,) = by_unit[6, 7, 8].lost
     assert (lost.unit, lost.reason) == ((7,), "crashed")
     assert lost.detail == "its worker process ended"  # as a process here would say: it goes into artifacts
-
-
-@pytest.mark.slow
-def test_analysis_on_a_cluster_loses_the_same_document(tmp_path, bytes_below, monkeypatch):
-    monkeypatch.setattr(stage, "_load_analyzer", faults.load_whitespace)
-    texts = ["강과 산", f"들에서 {faults.CRASH} 한다", "바다와 섬", "눈과 비"]
-    columns = {"id": [f"s:{number}" for number in range(4)], "source": ["s"] * 4, "text": texts}
-    write_parquet(tmp_path / "documents" / "part-00000.parquet", pa.table(columns), tmp_path)
-    for name, workers in (("native", Workers(1)), ("ray", Workers(2, "ray"))):
-        counts = stage.analyze(AnalyzeSettings(), tmp_path / "documents", tmp_path / name, workers=workers)
-        assert (counts["documents"], counts["failed"]) == (3, 1)
-    assert bytes_below(tmp_path / "ray") == bytes_below(tmp_path / "native")
 
 
 def _listening(parent: int) -> list[str]:
@@ -123,14 +108,6 @@ def test_units_that_hang_or_refuse_and_workers_that_do_not_start():
         list(run_units(faults.double, [(1,)], workers=workers, initializer=faults.fails_to_start))
     with pytest.raises(KorbertError, match="actors end as soon as they start"):
         list(run_units(faults.double, [(1,)], workers=workers, initializer=faults.dies_at_start))
-
-
-@pytest.mark.slow
-def test_a_worker_that_dies_by_chance_costs_nothing(tmp_path):
-    units = [(str(tmp_path / "mark"), number) for number in range(4)]
-    outcomes = list(run_units(faults.dies_once, units, workers=Workers(2, "ray")))
-    assert sorted(result for outcome in outcomes for result in outcome.results) == [0, 1, 2, 3]
-    assert not any(outcome.halved for outcome in outcomes)
 
 
 @pytest.mark.slow

@@ -62,7 +62,7 @@ def test_a_datasets_data_set_on_disk(tmp_path):
         ("two2", "나"),
     ]
     files[0].write_bytes(files[0].read_bytes()[:100])
-    with pytest.raises(CorpusError, match=r"not a whole Arrow file .*get it again"):
+    with pytest.raises(CorpusError, match=r"not a whole Parquet or Arrow file .*get it again"):
         read(files)
 
 

@@ -5,6 +5,7 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,7 +32,7 @@ def test_jsonl(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        '[{"id": "a", "text": "가"}, 3, {"id": "b", "text": "나"}]',
+        '[{"id": "a", "text": "가"}, 3, {"id": "b", "text": "나"}, [1, 2]]',
         '[\n  {\n    "id": "a",\n    "text": "가"\n  },\n  3,\n  {"id": "b", "text": "나"}\n]\n',
         '{\n  "id": "a", "text": "가"\n}\n3\n{"id": "b", "text": "나"}',
         '{\n"data": [{"id": "a", "text": "가"}, 3, {"id": "b", "text": "나"}]}',
@@ -45,6 +46,7 @@ def test_lists_and_pretty_printed_objects_of_json(tmp_path, content, encoding, p
         ("a", "가", "a.json record 1", None),
         (None, "3", "a.json record 2", "bad_json"),
         ("b", "나", "a.json record 3", None),
+        *([(None, "[1, 2]", "a.json record 4", "bad_json")] if "[1" in content else []),
     ]
 
 
@@ -138,18 +140,28 @@ def test_parquet(tmp_path, type_):
     assert [row.id for row in read([path], id="")] == ["1", "2", "3"]
 
 
+def test_a_compressed_arrow_stream(tmp_path):
+    path = tmp_path / "a.arrow.zst"
+    sink, table = pa.BufferOutputStream(), pa.table({"id": range(3_000), "text": ["가"] * 3_000})
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    path.write_bytes(zstandard.compress(sink.getvalue()))
+    assert [(row.id, row.place) for row in read([path], 1)] == [(n, f"a.arrow.zst row {n + 1}") for n in range(3_000)]
+
+
 def test_parquet_with_bytes_that_are_no_text(tmp_path):
     path = tmp_path / "a.parquet"
     texts = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xff", b"ok"]).buffers())
     pq.write_table(pa.table({"id": ["a", "b"], "text": texts}), path)
-    assert [(row.id, row.reason) for row in read([path])] == [("a", "bad_encoding"), ("b", None)]
+    (bad, good) = read([path])
+    assert (bad.text, bad.reason, bad.undecodable, good.text) == ("\\xff", "bad_encoding", 1, "ok")
 
 
 def test_parquet_with_ids_that_are_no_text(tmp_path):
     path = tmp_path / "a.parquet"
     ids = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xb0\xa1", b"b"]).buffers())
     pq.write_table(pa.table({"id": ids, "text": ["가", "나"]}), path)
-    assert [(row.id, row.reason) for row in read([path])] == [(None, "bad_id"), ("b", None)]
+    assert [(row.id, row.reason) for row in read([path])] == [(None, "bad_encoding"), ("b", None)]
 
 
 def test_files_that_cannot_be_used(tmp_path):
@@ -158,7 +170,7 @@ def test_files_that_cannot_be_used(tmp_path):
     with pytest.raises(CorpusError, match=r"no column 'id' among body: set id and text of 's'"):
         read([path])
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(CorpusError, match=r"a.parquet: not a whole Parquet file .*get it again"):
+    with pytest.raises(CorpusError, match=r"a.parquet: not a whole Parquet or Arrow file .*get it again"):
         read([path])
     with pytest.raises(CorpusError, match=r"a.dat: its kind cannot be told from its name: set kind of source 's'"):
         read([tmp_path / "a.dat"])

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korbert.records.csv_records import csv_records
+from korbert.records.table import Fault
 
 FIELDS = st.text(st.sampled_from('가a,"\n \r'), max_size=6)
 
@@ -20,7 +21,7 @@ def test_what_csv_writes_is_read_again(rows: list[list[str]]) -> None:
     lines = file.getvalue().splitlines(keepends=True) if "\r" not in file.getvalue() else _lines(file.getvalue())
     records = list(csv_records(iter(lines), 100))
     assert [fields for _, _, fields in records] == rows
-    assert "".join(text or "" for _, text, _ in records) == file.getvalue()
+    assert "".join(text for _, text, _ in records) == file.getvalue()
     places = [before for before, _, _ in records]
     assert [lines[before:] for before in places] == [lines[sum(map(_count, records[:i])) :] for i in range(len(places))]
 
@@ -30,29 +31,30 @@ def _lines(text: str) -> list[str]:
     return [f"{line}\n" for line in text.split("\n")[:-1]]
 
 
-def _count(record: tuple[int, str | None, list[str] | None]) -> int:
-    return (record[1] or "").count("\n")
+def _count(record: tuple[int, str, list[str] | Fault]) -> int:
+    return record[1].count("\n")
 
 
-GOOD, BAD = "a,1\n", '"b" x,2\n'
+GOOD, BAD, LONG = "a,1\n", '"b" x,2\n', Fault("too_long", "is too long")
 
 
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
-        ([GOOD, BAD, GOOD], [(0, GOOD, ["a", "1"]), (1, BAD, None), (2, GOOD, ["a", "1"])]),
-        (
-            ['"open\n', GOOD, BAD, GOOD],
-            [(0, '"open\n', None), (1, GOOD, ["a", "1"]), (2, BAD, None), (3, GOOD, ["a", "1"])],
-        ),
-        ([GOOD, None, GOOD], [(0, GOOD, ["a", "1"]), (1, None, None), (2, GOOD, ["a", "1"])]),
-        (['"open\n', None, GOOD], [(0, '"open\n', None), (1, None, None), (2, GOOD, ["a", "1"])]),
-        (["\n", GOOD], [(0, "\n", []), (1, GOOD, ["a", "1"])]),
-        (["b" * 50 + ",2\n", GOOD], [(0, "b" * 50 + ",2\n", None), (1, GOOD, ["a", "1"])]),
+        ([GOOD, BAD, GOOD], [["a", "1"], BAD, ["a", "1"]]),
+        (['"open\n', GOOD, BAD, GOOD], ['"open\n', ["a", "1"], BAD, ["a", "1"]]),
+        ([GOOD, LONG, GOOD], [["a", "1"], LONG.raw, ["a", "1"]]),
+        (['"open\n', LONG, GOOD], ['"open\n', LONG.raw, ["a", "1"]]),
+        (["\n", GOOD], [[], ["a", "1"]]),
+        (["b" * 50 + ",2\n", GOOD], ["b" * 50 + ",2\n", ["a", "1"]]),
     ],
 )
-def test_a_mistake_costs_its_own_line(lines: list[str | None], expected: list[tuple]) -> None:
-    assert list(csv_records((line for line in lines), 40)) == expected  # a generator is not closed by a mistake
+def test_a_mistake_costs_its_own_line(lines: list[str | Fault], expected: list[list[str] | str]) -> None:
+    """expected: the fields of a record, or the text of its fault."""
+    records = list(csv_records((line for line in lines), 40))  # a generator is not closed by a mistake
+    assert [before for before, _, _ in records] == [*range(len(lines))]
+    assert [text for _, text, _ in records] == ["" if line is LONG else line for line in lines]
+    assert [fields.raw if isinstance(fields, Fault) else fields for _, _, fields in records] == expected
 
 
 def test_lines_are_read_when_they_are_needed() -> None:

@@ -29,9 +29,9 @@ def test_a_long_line_is_read_in_little_memory(tmp_path: Path) -> None:
         first, second = chain.from_iterable(lines.batches(file))
     assert tracemalloc.get_traced_memory()[1] < 6 * lines.LONGEST
     tracemalloc.stop()
-    assert (first.cut, len(first.data)) == (True, lines.LONGEST)
+    assert (first.cut, len(first.data), first.size) == (True, lines.LONGEST, 21_000_000)
     assert lines.text_of(first) == "가" * (lines.LONGEST // 3)  # the last one has lost a byte
-    assert second == lines.Line(2, "나".encode(), False)
+    assert second == lines.Line(2, "나".encode(), 3)
 
 
 def test_a_slow_writer_sees_what_it_has_written() -> None:

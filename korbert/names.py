@@ -1,0 +1,46 @@
+"""Names of files, columns and keys, compared in NFC: macOS gives the names of files in NFD."""
+
+import fnmatch
+import unicodedata
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+__all__ = ["globbed", "nfc", "on_disk", "same_name"]
+
+
+def nfc(name: str) -> str:
+    """The name in NFC."""
+    return unicodedata.normalize("NFC", name)
+
+
+def same_name(one: str, other: str) -> bool:
+    """Whether two names are equal in NFC."""
+    return one == other or nfc(one) == nfc(other)
+
+
+def on_disk(path: Path) -> Path:
+    """The path as the file system spells it, if that is equal in NFC; else, and where it exists, the path itself."""
+    if str(path).isascii() or path.exists() or path.parent == path:
+        return path
+    folder = on_disk(path.parent)
+    beside = folder.iterdir() if folder.is_dir() else ()
+    return next((other for other in beside if same_name(other.name, path.name)), path)
+
+
+def globbed(folder: Path, pattern: str) -> Iterator[Path]:
+    """The paths below a folder that match a glob, as Path.glob finds them. Raises ValueError for a malformed one."""
+    if pattern.isascii():
+        return folder.glob(pattern)
+    return _globbed(folder, Path(pattern).parts)
+
+
+def _globbed(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
+    if not parts:
+        yield folder
+    elif parts[0] == "**":
+        for below in folder.glob("**"):
+            yield from _globbed(below, parts[1:])
+    elif folder.is_dir():
+        for path in folder.iterdir():
+            if fnmatch.fnmatchcase(nfc(path.name), nfc(parts[0])):
+                yield from _globbed(path, parts[1:])

@@ -1,0 +1,156 @@
+"""Markdown: its prose, and the fields of its front matter."""
+
+import pytest
+
+from corpus.cleaning.clean import clean
+from corpus.readers import chunks, rows
+from corpus.readers.markdown import prose
+from corpus.settings import CleanSettings, SourceSettings
+
+NOTE = """\
+---
+title: 강의 역사
+id: 007
+tags: [강, 포구]
+---
+# 강의 *역사*
+
+강가에는 [포구](http://a.kr "제목")가 생겨 **쌀과
+소금**이 모였다.<br>배로 실어 &amp; 날랐다. <!-- 고칠 것 -->
+
+<!--
+숨은 글
+-->
+- 쌀
+- 소금 `NaCl`
+
+1. 하나
+
+   둘째 문단
+
+> 인용한 글
+> ![배 그림](배.png)과 ~~지운 글~~
+
+```python
+print("가")
+```
+
+| 물건 | 값 |
+|------|---:|
+| 쌀   | 3  |
+
+<div align="center"><b>끝</b>이다</div>
+
+***
+"""
+PROSE = """\
+강의 역사
+
+강가에는 포구가 생겨 쌀과 소금이 모였다.
+배로 실어 & 날랐다.
+
+쌀
+소금 NaCl
+
+하나
+
+둘째 문단
+
+인용한 글 배 그림과 지운 글
+
+print("가")
+
+물건\t값
+쌀\t3
+
+끝이다"""
+
+
+def read(path, **source):
+    settings = SourceSettings(name="notes", path="x", **source)
+    return [
+        row for chunk in chunks(settings, [path] if path.is_file() else [*path.iterdir()], 1) for row in rows(chunk)
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp949", "utf-16"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_note_is_its_prose(tmp_path, encoding, line_end):
+    path = tmp_path / "강.md"
+    path.write_text(NOTE, encoding=encoding, newline=line_end)
+    (row,) = read(path)
+    assert (row.id, row.place, row.reason) == ("007", "강.md", None)
+    assert row.text == PROSE
+
+
+def test_the_title_stands_first_and_fields_may_be_id_and_text(tmp_path):
+    path = tmp_path / "a.markdown"
+    path.write_text("---\ntitle: 제목\nslug: s1\nsummary: |\n  첫 줄\n  둘째\n...\n본문", "utf-8")
+    (row,) = read(path)
+    assert (row.id, row.text) == ("a.markdown", "제목\n\n본문")
+    (row,) = read(path, id="slug", text="summary")
+    assert (row.id, row.text) == ("s1", "첫 줄\n둘째\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("---\n\n본문\n\n---\n", "본문"),
+        ("---\n본문", "본문"),
+        ("---\n---\n본문", "본문"),
+        ("본문\n---\na: b\n---\n", "본문\n\na: b"),
+    ],
+)
+def test_lines_of_hyphens_that_are_no_front_matter(tmp_path, text, expected):
+    path = tmp_path / "a.md"
+    path.write_text(text, "utf-8")
+    assert [(row.text, row.reason) for row in read(path)] == [(expected, None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "detail"),
+    [
+        ("---\na: 1\nb: [1\n---\n본문", "bad_front_matter", "a.md line 4: its front matter is not YAML (expected"),
+        ("---\n- 하나\n---\n본문", "bad_front_matter", "a.md: its front matter has no fields (key: value)"),
+        (
+            "---\na: " + "[" * 9_000 + "\n---\n",
+            "bad_front_matter",
+            "a.md: its front matter is not YAML (RecursionError)",
+        ),
+        ("---\nid: [1]\n---\n본문", "bad_id", "a.md: 'id' is a list, not a text or a whole number"),
+        (">" * 300 + "본문", "bad_text", "a.md: more than 98 quotes or lists inside one another"),
+    ],
+)
+def test_a_faulty_note_costs_only_itself(tmp_path, text, reason, detail):
+    (tmp_path / "a.md").write_text(text, "utf-8")
+    (tmp_path / "b.md").write_text("본문", "utf-8")
+    faulty, good = sorted(read(tmp_path), key=lambda row: row.place)
+    assert (faulty.text, faulty.reason, good.text) == (text, reason, "본문")
+    assert faulty.detail.startswith(detail)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[글][1] <http://a.kr> [없는][2]\n\n[1]: http://b.kr '제목'", "글 http://a.kr [없는][2]"),
+        ("\\*별\\* a_b_c 2 < 3 &lt;b>", "*별* a_b_c 2 < 3 <b>"),
+        ("제목\n===\n\n    들여쓴 코드\n", "제목\n\n들여쓴 코드"),
+        ("<script>\nlet a;\n</script>\n\n글", "글"),
+        ("- [ ] 할 일\n  - 속\n", "[ ] 할 일\n속"),
+        ("", ""),
+    ],
+)
+def test_marks(text, expected):
+    assert prose(text) == expected
+
+
+def test_clean_reads_a_folder_of_notes(tmp_path):
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for number in range(3):
+        (folder / f"{number}.md").write_text(
+            f"# {number}번 강\n\n강가에는 *포구*가 {number}개 생겨 쌀과 소금이 모였다.\n", "utf-8"
+        )
+    settings = CleanSettings(sources=[{"name": "notes", "path": "notes"}])
+    counts = clean(settings, {"notes": sorted(folder.iterdir())}, tmp_path / "out", workers=1)
+    assert (counts["read"], counts["documents"]) == (3, 3)
