@@ -20,8 +20,8 @@ from nsmc_files import read_reviews
 import korbert
 from korbert.folders import model_folder
 from korbert.tasks import korquad
-from korbert.tasks.metrics.reading import answer_scores
-from korbert.tasks.questions import AnswerMetrics
+from korbert.tasks.metrics.reading import KORQUAD, answer_scores
+from korbert.tasks.parts import split_by_article
 
 PAIRS = {"korbert-mini": "pretrain", "korbert-mini-nsmc": "tasks.reviews", "korbert-mini-korquad": "tasks.reader"}
 LOAD = (
@@ -58,12 +58,11 @@ def accuracy(model: str, rows: Sequence[tuple[str, int]]) -> float:
 
 def answers(model: str, data: Path, count: int) -> tuple[float, float]:
     """Exact match and F1, in percent."""
-    _, valid = korquad.split_by_article(korquad.read(data / "korquad1" / "KorQuAD_v1.0_dev.json"))
-    asked = valid.questions[:: len(valid.questions) // count][:count]
-    contexts = [valid.contexts[one.context] for one in asked]
-    found = korbert.load(model).answer(contexts, [one.text for one in asked])
-    golds = [[gold.text for gold in one.answers] for one in asked]
-    exact, f1 = answer_scores([one["answer"] for one in found], golds, AnswerMetrics(korquad.exact_match, korquad.f1))
+    _, valid = split_by_article(korquad.read(data / "korquad1" / "KorQuAD_v1.0_dev.json"))
+    asked = valid.rows[:: len(valid) // count][:count]
+    found = korbert.load(model).answer([row["context"] for row in asked], [row["question"] for row in asked])
+    golds = [[gold.text for gold in row["answers"]] for row in asked]
+    exact, f1 = answer_scores([one["answer"] for one in found], golds, KORQUAD)
     return 100 * exact.mean(), 100 * f1.mean()
 
 

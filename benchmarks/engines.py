@@ -27,7 +27,7 @@ import korbert
 from korbert.tasks.examples import Examples
 from korbert.tasks.learning import model_inputs, outputs
 from korbert.tasks.metrics.regression import spearman
-from korbert.tasks.sets import load
+from korbert.tasks.sets.loading import load
 from korbert.vectors.encoder import unit
 from korbert.vectors.pooling import POOLINGS
 

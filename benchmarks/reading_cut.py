@@ -15,9 +15,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from korbert.tasks.files import Row, Rows
 from korbert.tasks.korquad.data import read
 from korbert.tasks.korquad.metrics import exact_match
-from korbert.tasks.questions import Dataset, Question
+from korbert.tasks.question_rows import right_answers
 from korbert.tokenization import Pieces, Tokenizer
 from korbert.tokenization.encoding import Span, is_slice, span_of, span_to_pieces
 
@@ -41,18 +42,14 @@ def shortened(text: str, pieces: Pieces, span: Span, last: int, question: str) -
     return found
 
 
-def gold(dataset: Dataset) -> Iterator[tuple[Question, Span]]:
-    return ((question, question.answers[0].span) for question in dataset.questions)
+def gold(rows: Rows) -> Iterator[tuple[Row, Span]]:
+    return ((row, right_answers(row)[0].span) for row in rows)
 
 
-def predicted(dataset: Dataset, path: Path) -> Iterator[tuple[Question, Span]]:
+def predicted(rows: Rows, path: Path) -> Iterator[tuple[Row, Span]]:
     lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     best = {line["id"]: next(iter(line["predictions"].values()))[0] for line in lines}  # of the first model and seed
-    return (
-        (question, (best[question.id]["start"], best[question.id]["end"]))
-        for question in dataset.questions
-        if question.id in best
-    )
+    return ((row, (best[row["id"]]["start"], best[row["id"]]["end"])) for row in rows if row["id"] in best)
 
 
 def main() -> None:
@@ -61,17 +58,18 @@ def main() -> None:
     parser.add_argument("dataset", type=Path, help="an official file")
     parser.add_argument("--predictions", type=Path, help="predictions.jsonl of a korquad artifact")
     options = parser.parse_args()
-    tokenizer, dataset = Tokenizer.load(options.tokenizer), read(options.dataset)
-    contexts = list(tokenizer.pieces_of_many(dataset.contexts))
+    tokenizer, rows = Tokenizer.load(options.tokenizer), read(options.dataset)
+    contexts = list(dict.fromkeys(row["context"] for row in rows))
+    pieces_of = dict(zip(contexts, tokenizer.pieces_of_many(contexts), strict=True))
     questions = applied = mended = broken = right = 0
-    for question, span in gold(dataset) if options.predictions is None else predicted(dataset, options.predictions):
-        text, pieces = dataset.contexts[question.context], contexts[question.context]
+    for row, span in gold(rows) if options.predictions is None else predicted(rows, options.predictions):
+        text, pieces = row["context"], pieces_of[row["context"]]
         run = span_to_pieces(pieces.spans, *span)
         if run is None:
             continue
         before = span_of(pieces.spans, *run)
-        after = shortened(text, pieces, before, run[1], question.text)
-        answers = [answer.text for answer in question.answers]
+        after = shortened(text, pieces, before, run[1], row["question"])
+        answers = [answer.text for answer in row["answers"]]
         was, is_now = (exact_match(text[slice(*one)], answers) for one in (before, after))
         questions, right, applied = questions + 1, right + was, applied + (after != before)
         mended, broken = mended + (is_now and not was), broken + (was and not is_now)

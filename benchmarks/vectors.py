@@ -30,7 +30,7 @@ from korbert.tasks.examples import Examples
 from korbert.tasks.learning import model_inputs
 from korbert.tasks.metrics.ranking import ndcg_at, recall_at, reciprocal_rank
 from korbert.tasks.metrics.regression import spearman
-from korbert.tasks.sets import load
+from korbert.tasks.sets.loading import load
 from korbert.vectors import POOLINGS, Correction, Index, PieceCounts, TextEncoder
 from korbert.vectors.encoder import unit
 from korbert.vectors.names import CorrectionName
@@ -148,10 +148,10 @@ def question_pairs(data: Path, rows: int) -> tuple[list[str], list[str], list[in
 
 def paragraphs(data: Path, rows: int) -> tuple[list[str], list[str], list[int]]:
     """Questions of KorQuAD, and all paragraphs."""
-    dataset = korquad.read(data / "korquad1" / "KorQuAD_v1.0_dev.json")
-    step = max(len(dataset.questions) // rows, 1)
-    asked = dataset.questions[::step][:rows]
-    return [one.text for one in asked], list(dataset.contexts), [one.context for one in asked]
+    found = korquad.read(data / "korquad1" / "KorQuAD_v1.0_dev.json").rows
+    asked = found[:: max(len(found) // rows, 1)][:rows]
+    contexts, others = ([row["context"] for row in some] for some in (asked, found))
+    return among([row["question"] for row in asked], contexts, others)
 
 
 def paraphrases(data: Path, rows: int) -> tuple[list[str], list[str], list[int]]:

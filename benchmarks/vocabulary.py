@@ -205,8 +205,8 @@ def main() -> None:
             scheme.take(row.text, row.of(scheme))
     print(f"{learned} to learn from, {len(heldout):,} documents held out", flush=True)
 
-    dataset = korquad.read(options.data / "korquad1" / "KorQuAD_v1.0_dev.json")
-    contexts = analyzed(list(dataset.contexts), multi)
+    questions = korquad.read(options.data / "korquad1" / "KorQuAD_v1.0_dev.json")
+    contexts = analyzed(list(dict.fromkeys(row["context"] for row in questions)), multi)
     tables = [read_reviews(options.data / "nsmc" / f"ratings_{part}.txt") for part in ("train", "test")]
     tables[0] = tables[0][: options.reviews]
     labels = tuple(table["label"].to_numpy() for table in tables)
@@ -217,7 +217,7 @@ def main() -> None:
         begun = time.perf_counter()
         scheme.learn()
         found = {"seconds": time.perf_counter() - begun} | coverage(scheme, heldout)
-        ceilings = oracle(dataset, _Reader(scheme, contexts))
+        ceilings = oracle(questions, _Reader(scheme, contexts))
         for kind in ("pieces", "characters"):
             found |= {f"{kind} em": ceilings[kind]["exact_match"], f"{kind} f1": ceilings[kind]["f1"]}
         found["nsmc"] = sentiment.accuracy(scheme)

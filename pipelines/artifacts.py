@@ -281,7 +281,7 @@ def settle(partial: Path, final: Path) -> None:
     for folder in (final, old_of(final)):  # again: files may have come in the hours of the run
         _check_ours(folder)
     for name in SCRATCH:
-        remove(partial / name, _made_here)
+        remove(partial / name, Path.is_dir)  # any: only the stage writes below `partial`
     (partial / PLAN).unlink(missing_ok=True)
     old = old_of(final)
     remove(old, is_ours)
@@ -312,7 +312,7 @@ def begin(partial: Path, plan: Plan, keep: str | None = None) -> None:
         if path.name == keep:
             continue
         if path.is_dir() and not path.is_symlink():
-            remove(path, _made_here)
+            remove(path, Path.is_dir)
         else:
             path.unlink()
     partial.mkdir(parents=True, exist_ok=True)
@@ -377,11 +377,6 @@ def _check_ours(folder: Path, option: str = "--root") -> None:
         raise ArtifactError(
             f"{folder}: holds files that the run would remove: move them away, or choose another {option}"
         )
-
-
-def _made_here(folder: Path) -> bool:
-    """Of a subfolder of an artifact in progress, which only the stage writes to."""
-    return True
 
 
 def partial_of(final: Path) -> Path:

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from korbert.records import open_table
 from korbert.records.form import Form
 from korbert.tasks.files import read_rows, refuse_unseen_labels
 from korbert.tasks.parts import usable
@@ -37,11 +36,7 @@ def evaluated(predictor: Predictor, file: Path, columns: Mapping[str, Sequence[s
     kind = predictor.kind
     if kind.name == "regression":  # --label names the number, too
         columns = {"score" if role == "label" else role: names for role, names in columns.items()}
-    roles, present = roles_of(kind), open_table(file, form).columns
-    free = set(present) - {name for names in columns.values() for name in names}
-    own = {role.name for role in roles}
-    known = {role: names for role, names in kind.columns.items() if role in own and free.issuperset(names)}
-    rows = read_rows(file, roles, form=form, columns={**known, **columns})
+    rows = read_rows(file, roles_of(kind), form=form, columns=columns, trained=kind.columns)
     if hasattr(kind, "labels"):
         refuse_unseen_labels(rows, kind.labels)
     rows = usable(rows, kind.target)

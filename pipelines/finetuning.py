@@ -41,7 +41,8 @@ from korbert.tasks.learning import Measure, finetune
 from korbert.tasks.learning_settings import Way
 from korbert.tasks.lora import require_peft
 from korbert.tasks.parts import Parts, at_most, cut, split_by_article, usable
-from korbert.tasks.sets import known_set, load
+from korbert.tasks.sets import known_set
+from korbert.tasks.sets.loading import load
 from korbert.tokenization import AnyTokenizer
 from korbert.training import choose_device
 from korbert.world import connected, require_rows
@@ -123,23 +124,13 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
         model.encoder = model.encoder.origin
     save_model(output / "model", model, ready.tokenizer, task=task.task())
     _write_predictions(output / "predictions.jsonl", scored.rows, results)
-
     if getattr(settings, "submission", False):
-        answers = {str(row["id"]): one["answer"] for row, one in zip(scored.rows, main.predictions, strict=True)}
-        write_json(output / "predictions.json", answers)
+        rows = enumerate(zip(scored.rows, main.predictions, strict=True))
+        write_json(output / "predictions.json", {str(row.get("id", n)): one["answer"] for n, (row, one) in rows})
         remove(output / "submission", lambda folder: True)  # of the stage alone: left by an interrupted run
         write_submission(output / "model", output / "submission")
-
-    # Count scored rows with the same texts as a training row, up to white space.
-    def words_of(row: Row) -> tuple[str, ...]:
-        return tuple(" ".join(text.split()) for text in task.texts(row))
-
-    seen = {words_of(row) for row in ready.rows.train}
-    sizes = {name: len(part.rows) for name, part in ready.parts.items()}
-    counts: Counts = {**sizes, "test_in_train": sum(words_of(row) in seen for row in scored.rows)}
     unseen = _unseen(ready, inputs, output, runtime.workers) if settings.unseen else None
-    if unseen is not None:
-        counts["unseen"] = int(unseen.sum())
+    counts = _counts(ready, unseen)
     record = {
         **replace(ready, task=task).facts,
         **score_table(task, scored.rows, results, unseen),
@@ -150,6 +141,18 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
     }
     write_json(output / "scores.json", record)
     return counts
+
+
+def _counts(ready: Ready, unseen: NDArray[np.bool_] | None) -> Counts:
+    """The rows of each part, of the unseen ones, and the scored rows with the same texts as a training row."""
+
+    def words_of(row: Row) -> tuple[str, ...]:
+        return tuple(" ".join(text.split()) for text in ready.task.texts(row))
+
+    seen = {words_of(row) for row in ready.rows.train}
+    counts: Counts = {name: len(part.rows) for name, part in ready.parts.items()}
+    counts["test_in_train"] = sum(words_of(row) in seen for row in ready.scored.rows)
+    return counts if unseen is None else {**counts, "unseen": int(unseen.sum())}
 
 
 def _unseen(ready: Ready, inputs: Inputs, output: Path, threads: int) -> NDArray[np.bool_]:
@@ -270,32 +273,7 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
     Raises CorpusError for labels that the training rows do not have, and if no row is left.
     """
     kind = KINDS[settings.kind].kind_class  # type: ignore[attr-defined]
-    notes: tuple[str, ...] = ()
-    if settings.set:
-        if kind.name not in (known_set(settings.set).kind, "embedding"):
-            raise SettingsError(
-                f"kind {kind.name}: {settings.set} is a set of kind {known_set(settings.set).kind}: leave kind out"
-            )
-        known = load(settings.set, data)
-        given = {"train": known.train, "test": known.test} | ({} if known.valid is None else {"valid": known.valid})
-        notes = known.notes
-        changed: dict[str, Any] = {"metrics": settings.metrics or known.known.metrics}
-        if known.known.uncounted:
-            changed["uncounted"] = known.known.uncounted
-        settings = settings.model_copy(update=changed)
-    else:
-        files = {name: inputs.files[name] for name in ("train", "valid", "test", "warm_up") if name in inputs.files}
-        by_article, given = getattr(settings, "split_by_article", False), {}
-        for name, paths in files.items():
-            roles = roles_of(kind, settings, part=name)
-            if by_article and name == "train":
-                roles.append(ROLES["title"])
-            own = {role.name for role in roles} | (settings.columns.keys() if name == "train" else set())
-            asked = {role: column for role, column in settings.columns.items() if role in own}
-            given[name] = read_rows(paths, roles, form=settings.form, columns=asked)
-        if by_article:
-            given["train"], given["test"] = split_by_article(given["train"])
-            notes += (_SPLIT_NOTE,)
+    given, notes, settings = _given(kind, settings, inputs, data)
     names = {role.name for role in roles_of(kind, part="train")} - {"id"}
     columns = {role: own for role, own in given["train"].columns.items() if role in names}
     task = kind.learned_from(given["train"], settings).model_copy(update={"columns": columns})
@@ -320,6 +298,40 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
     notes += tuple(few_rows(len(parts.get("test") or valid)))
     read = tuple(line.replace(f"{data}/", "") for rows in parts.values() for line in rows.said())
     return task, Parts(train, valid, parts.get("test"), parts.get("warm_up"), read, notes)
+
+
+def _given(
+    kind: type[Kind], settings: TaskSection, inputs: Inputs, data: Path
+) -> tuple[dict[str, Rows], tuple[str, ...], TaskSection]:
+    """The rows of each part as read, notes on them, and the settings with those of a known set."""
+    given: dict[str, Rows] = {}
+    notes: tuple[str, ...] = ()
+    if settings.set:
+        if kind.name not in (known_set(settings.set).kind, "embedding"):
+            raise SettingsError(
+                f"kind {kind.name}: {settings.set} is a set of kind {known_set(settings.set).kind}: leave kind out"
+            )
+        known = load(settings.set, data)
+        given = {"train": known.train, "test": known.test} | ({} if known.valid is None else {"valid": known.valid})
+        notes = known.notes
+        changed: dict[str, Any] = {"metrics": settings.metrics or known.known.metrics}
+        if known.known.uncounted:
+            changed["uncounted"] = known.known.uncounted
+        settings = settings.model_copy(update=changed)
+    by_article = getattr(settings, "split_by_article", False)
+    for name in ("warm_up",) if settings.set else ("train", "valid", "test", "warm_up"):
+        if name not in inputs.files:
+            continue
+        roles = roles_of(kind, settings, part=name)
+        if by_article and name == "train":
+            roles.append(ROLES["title"])
+        own = {role.name for role in roles} | (settings.columns.keys() if name == "train" else set())
+        asked = {role: column for role, column in settings.columns.items() if role in own}
+        given[name] = read_rows(inputs.files[name], roles, form=settings.form, columns=asked)
+    if by_article:
+        given["train"], given["test"] = split_by_article(given["train"])
+        notes += (_SPLIT_NOTE,)
+    return given, notes, settings
 
 
 def roles_of(kind: Kind | type[Kind], settings: object = None, *, part: str = "test") -> list[Role]:

@@ -5,7 +5,7 @@
 3. The model predicts for the results without an error. All are returned in file order.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from korbert.errors import ModelError, SettingsError
@@ -41,19 +41,7 @@ def predict_lines(
     first usual name that is present. Raises SettingsError if a table has no such column or the model reads no such
     role, ModelError if the model's scores are NaN or it is not fine-tuned on a task.
     """
-    values: Mapping[str, Callable[[Any], Any]] = {}
-    if isinstance(model, Reader):
-        keys: Keys = {"question": ("question",), "context": ("context",)}
-    elif isinstance(model, Predictor):
-        roles = [ROLES[name] for name in model.kind.needs]
-        keys = {role.name: role.names for role in roles}
-        values = {role.name: role.value for role in roles}
-    elif isinstance(model, Tagger | Embedder):
-        keys = {"text": TEXT_NAMES}
-    else:
-        raise ModelError(
-            "this model is not fine-tuned on a task: use a fine-tuned model, or `korbert fill` to fill gaps"
-        )
+    keys, values = _fields_of(model)
     columns = dict(columns or {})
     if unread := [role for role in columns if role not in keys]:
         own = " and ".join(f"`{role}`" for role in sorted(keys))
@@ -65,22 +53,35 @@ def predict_lines(
     for part in records(file, name, form, keys):
         results = [result_of(record, keys, values, together) for record in part]
         good = [result for result in results if "error" not in result]
-        predictions: list[Any]
-        if isinstance(model, Reader):
-            contexts = [result.pop("context") for result in good]
-            predictions = list(model.answer(contexts, [result["question"] for result in good]))
-        elif isinstance(model, Predictor):
-            values_only = [{name: result[name] for name in keys} for result in good]
-            predictions = [
-                one if isinstance(one, dict) else {"prediction": one} for one in model.predict_rows(values_only)
-            ]
-        elif isinstance(model, Tagger):
-            predictions = [{"spans": spans} for spans in model.tag([result["text"] for result in good])]
-        else:
-            predictions = [{"vector": vector.tolist()} for vector in model.embed([result["text"] for result in good])]
-        for result, prediction in zip(good, predictions, strict=True):
+        for result, prediction in zip(good, _predicted(model, good, keys), strict=True):
             result.update(prediction)
         yield results
+
+
+def _fields_of(model: Loaded) -> tuple[Keys, Mapping[str, Callable[[Any], Any]]]:
+    """The fields that a model reads, with their usual names, and the functions that convert them."""
+    if isinstance(model, Reader):
+        return {"question": ("question",), "context": ("context",)}, {}
+    if isinstance(model, Predictor):
+        roles = [ROLES[name] for name in model.kind.needs]
+        return {role.name: role.names for role in roles}, {role.name: role.value for role in roles}
+    if isinstance(model, Tagger | Embedder):
+        return {"text": TEXT_NAMES}, {}
+    raise ModelError("this model is not fine-tuned on a task: use a fine-tuned model, or `korbert fill` to fill gaps")
+
+
+def _predicted(model: Loaded, good: Sequence[Result], keys: Iterable[str]) -> Sequence[Mapping[str, Any]]:
+    """Predictions for results; readers take their contexts out, which may be long."""
+    if isinstance(model, Reader):
+        contexts = [result.pop("context") for result in good]
+        return list(model.answer(contexts, [result["question"] for result in good]))
+    if isinstance(model, Predictor):
+        predictions = model.predict_rows([{name: result[name] for name in keys} for result in good])
+        return [one if isinstance(one, dict) else {"prediction": one} for one in predictions]
+    texts = [result["text"] for result in good]
+    if isinstance(model, Tagger):
+        return [{"spans": spans} for spans in model.tag(texts)]
+    return [{"vector": vector.tolist()} for vector in model.embed(texts)]
 
 
 def result_of(

@@ -1,7 +1,7 @@
 """Reads the input of `korbert predict`, `embed` and the like. A faulty record carries its error."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -12,9 +12,9 @@ from korbert.records.encodings import UNDECODABLE
 from korbert.records.form import FORMATS, Format
 from korbert.records.forms import is_json
 from korbert.records.inputs import Lines, Source, open_records
-from korbert.records.jsons import cell_of, fault_of, nested_columns, parsed
+from korbert.records.jsons import cell_of, fault_of, nested_columns, object_of, parsed
 from korbert.records.lines import TOO_LONG, Line, text_of
-from korbert.records.table import Fault, Table
+from korbert.records.table import Columns, Fault, Table
 from korbert.tasks.files import ROLES, Role, columns_of
 
 __all__ = ["FORMATS", "TEXT_NAMES", "Format", "Keys", "Record", "column_for", "option_of", "records"]
@@ -53,17 +53,20 @@ def records(source: Source, name: str, form: Format, keys: Keys) -> Iterator[lis
     """
     alone = set(keys) == {"text"}
 
+    def fits(columns: Columns) -> bool:
+        return not _missing({role: names[:1] for role, names in keys.items()}, tuple(columns))
+
     def guess(lines: Sequence[str]) -> Format:
         if is_json(lines):
             return "json"
         first = next(filter(str.strip, lines), "")
         delimiter = "\t" if "\t" in first else ","
         columns = tuple(column.strip().strip('"') for column in first.split(delimiter))
-        if len(columns) > 1 and all(column_for(names, columns) for names in keys.values()):
+        if len(columns) > 1 and not _missing(keys, columns):
             return "tsv" if delimiter == "\t" else "csv"
         return "lines" if alone and not first.startswith("{") else "jsonl"
 
-    with open_records(source, name, form, guess) as opened:
+    with open_records(source, name, form, guess, fits) as opened:
         if isinstance(opened, Table):
             rows = _of_objects(opened, keys) if opened.objects else _of_table(opened, name, keys)
             while part := list(islice(rows, _BATCH_ROWS)):
@@ -95,11 +98,13 @@ def _of_line(line: Line, lines: Lines, keys: Keys) -> Record:
     except CorpusError as error:
         return Record(line.number, error=str(error))
     if lines.form == "jsonl":
-        return _of_json(line.number, parsed(text), keys)
+        return _of_json(line.number, object_of(parsed(text)), keys)
     return Record(line.number, {"text": text}, line.cut)
 
 
 def _of_json(number: int, value: Any, keys: Keys) -> Record:
+    if isinstance(value, Fault) and value.record:
+        value = value.record
     if not isinstance(value, dict):
         what = fault_of(value).what
         way = "--form lines reads each line as a text" if set(keys) == {"text"} else "a table needs --form csv or tsv"
@@ -107,7 +112,7 @@ def _of_json(number: int, value: Any, keys: Keys) -> Record:
         return Record(number, error=what + hint)
     if any("." in name for names in keys.values() for name in names):
         value = {column: cell_of(value, column) for column in nested_columns(value)}
-    return Record(number, value)
+    return Record(number, _with_text(value, keys))
 
 
 def _of_objects(table: Table, keys: Keys) -> Iterator[Record]:
@@ -116,13 +121,22 @@ def _of_objects(table: Table, keys: Keys) -> Iterator[Record]:
         yield _of_json(number, value, keys)
 
 
-def _undecodable(cells: Iterable[Any]) -> str | None:
-    return next((cell for cell in cells if isinstance(cell, str) and UNDECODABLE.search(cell)), None)
+def _missing(keys: Keys, columns: tuple[str, ...]) -> dict[str, str]:
+    """Role -> its first name, of the roles without a column. Tokens stand for a text: see _with_text."""
+    without = {role: names for role, names in keys.items() if column_for(names, columns) is None}
+    return {role: names[0] for role, names in without.items() if not ("text" in names and "tokens" in columns)}
+
+
+def _with_text(fields: dict[str, Any], keys: Keys) -> dict[str, Any]:
+    """The fields of a record. Tokens without a text, as in CoNLL, are the words of one."""
+    tokens, names = fields.get("tokens"), keys.get("text", ())
+    if isinstance(tokens, list) and "text" in names and column_for(names, tuple(fields)) is None:
+        return {**fields, "text": " ".join(map(str, tokens))}
+    return fields
 
 
 def _of_table(table: Table, name: str, keys: Keys) -> Iterator[Record]:
-    missing = {role: names[0] for role, names in keys.items() if column_for(names, table.columns) is None}
-    if missing:
+    if missing := _missing(keys, table.columns):
         near = [alike for one in missing.values() for alike in difflib.get_close_matches(one, table.columns, 1)]
         hint = f"did you mean {' and '.join(near)}? " if near else ""
         header = ", or if the first line is not a header, use --form lines" if set(keys) == {"text"} else ""
@@ -130,13 +144,17 @@ def _of_table(table: Table, name: str, keys: Keys) -> Iterator[Record]:
             f"{name}: no column {' and '.join(missing.values())} among {', '.join(table.columns)}: {hint}"
             f"name it with {' and '.join(map(option_of, missing))}{header}"
         )
-    chosen = {column_for(names, table.columns) for names in keys.values()}
+    chosen = {column_for(names, table.columns) or "text" for names in keys.values()}
     named = [column_for((one,), table.columns) for names in keys.values() for one in names]  # several may hold a list
-    wanted = list(dict.fromkeys([*filter(None, named), *(["id"] if "id" in table.columns else [])]))
+    more = ["id", *(["tokens"] if "text" not in table.columns else [])]
+    wanted = list(dict.fromkeys(filter(None, [*named, *(one for one in more if one in table.columns)])))
     for number, cells in table.read(wanted):
         if isinstance(cells, Fault):
             yield Record(number, error=cells.what)
-        elif bad := _undecodable(cell for column, cell in zip(wanted, cells, strict=True) if column in chosen):
+            continue
+        fields = _with_text(dict(zip(wanted, cells, strict=True)), keys)
+        text = (cell for column, cell in fields.items() if column in chosen and isinstance(cell, str))
+        if bad := next(filter(UNDECODABLE.search, text), None):
             yield Record(number, error=f"is not {table.encoding.upper()}: {bad[:40]!a}: convert the file to UTF-8")
         else:
-            yield Record(number, dict(zip(wanted, cells, strict=True)))
+            yield Record(number, fields)

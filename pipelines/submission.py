@@ -23,17 +23,19 @@ def submit(model: str | Path, input: str | Path, output: str | Path, *, device: 
     the inputs, and CorpusError if `input` is not a KorQuAD file.
     """
     check_output(Path(output), Path(input), Path(model), is_ours=is_nothing_else)
-    dataset = korquad.read(input, answers="none")
+    rows = korquad.read(input)
     from korbert.tasks.reading import Reader
 
-    predictions = Reader.load(model, device).predict(dataset)
+    contexts, questions = ([row[role] for row in rows] for role in ("context", "question"))
+    found = Reader.load(model, device).answer(contexts, questions)
+    predictions = {row["id"]: one["answer"] for row, one in zip(rows, found, strict=True)}
     write_json(Path(output), predictions)
     return len(predictions)
 
 
 def score(dataset: str | Path, predictions: str | Path) -> dict[str, float]:
     """Scores as the official script computes them: {"exact_match", "f1"}, in percent."""
-    return korquad.score(korquad.read_json(dataset), korquad.read_predictions(predictions), str(dataset))
+    return korquad.score(korquad.read(dataset), korquad.read_predictions(predictions))
 
 
 def write_submission(model: Path, folder: Path) -> None:

@@ -68,7 +68,8 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
     """
     source = _source(bundle)
     path = sample_folder() / "korquad" / "valid.json" if dataset is None else dataset
-    asked = [question.id for question in korquad.read(path, answers="none").questions]
+    rows = korquad.read(path)
+    asked = [row["id"] for row in rows]
     with tempfile.TemporaryDirectory(prefix="korbert-judge-") as name:
         place = Path(name).resolve()
         shutil.copytree(source, place / "submission")
@@ -89,8 +90,7 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
                 faults.append(f"{_OUTPUT}: byte {error.start} is not UTF-8: write it with encoding='utf-8'")
         if faults:
             raise ModelError("\n  ".join([f"{source}: would fail in the competition:", *faults]))
-    document = korquad.read_json(path)
-    scores = korquad.score(document, answers, str(path)) if _has_answers(document) else None
+    scores = korquad.score(rows, answers) if any(row["answers"] for row in rows) else None
     memory = next((line["memory"] for line in ended.lines if "memory" in line), None)
     notes = [] if alone else ["network access was refused in Python only: this machine does not permit `unshare`"]
     return Verdict(path, len(asked), ended.seconds, memory, scores, (*notes, *_other_versions(source)))
@@ -168,15 +168,6 @@ def _faults_of_answers(answers: Mapping[str, str], asked: Sequence[str]) -> Iter
     ):
         if ids:
             yield f"{_OUTPUT}: {len(ids):,} of {len(asked):,} ids, such as {ids[0]!r}, {what}"
-
-
-def _has_answers(document: Any) -> bool:
-    return any(
-        "answers" in question
-        for article in document["data"]
-        for paragraph in article["paragraphs"]
-        for question in paragraph["qas"]
-    )
 
 
 def _other_versions(source: Path) -> Iterator[str]:

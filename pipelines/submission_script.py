@@ -23,9 +23,10 @@ def main() -> int:
     from korbert.tasks.reading import Reader
 
     try:
-        questions = korquad.read(Path(sys.argv[1]), answers="none")
-        answers = Reader.load(Path(__file__).resolve().parent / "model", "auto").predict(questions)
-        write_json(Path(sys.argv[2]), answers)
+        rows = korquad.read(Path(sys.argv[1]))
+        reader = Reader.load(Path(__file__).resolve().parent / "model", "auto")
+        found = reader.answer([row["context"] for row in rows], [row["question"] for row in rows])
+        write_json(Path(sys.argv[2]), {row["id"]: one["answer"] for row, one in zip(rows, found, strict=True)})
     except KorbertError as error:
         print(f"predict.py: {error}", file=sys.stderr)
         return error.exit_code

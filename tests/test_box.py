@@ -18,9 +18,12 @@ import pytest
 import korbert
 from korbert import folders
 from korbert.modeling import load_model
-from korbert.tasks import korquad, sets
+from korbert.tasks import korquad
 from korbert.tasks.metrics.tagging import entity_f1
+from korbert.tasks.parts import split_by_article
+from korbert.tasks.sets.loading import load
 from korbert.tasks.tagging import write_bio
+from korbert.tasks.tagging.bio import read_bio
 from korbert.training import devices
 from korbert.vectors.occurrences import distances
 from pipelines.cli import run_command
@@ -78,18 +81,19 @@ def test_reviews_of_nsmc(korbert_data: Path) -> None:
 
 def test_questions_of_korquad(korbert_data: Path) -> None:
     """On articles that the model was not trained on."""
-    _, valid = korquad.split_by_article(korquad.read(korbert_data / "korquad1" / "KorQuAD_v1.0_dev.json"))
-    asked = valid.questions[:: len(valid.questions) // 100][:100]
+    _, valid = split_by_article(korquad.read(korbert_data / "korquad1" / "KorQuAD_v1.0_dev.json"))
+    asked = valid.rows[:: len(valid) // 100][:100]
     found = korbert.load("korbert-mini-korquad").answer(
-        [valid.contexts[one.context] for one in asked], [one.text for one in asked]
+        [row["context"] for row in asked], [row["question"] for row in asked]
     )
-    f1 = [korquad.f1(one["answer"], [gold.text for gold in ask.answers]) for one, ask in zip(found, asked, strict=True)]
+    golds = ([gold.text for gold in row["answers"]] for row in asked)
+    f1 = [korquad.f1(one["answer"], gold) for one, gold in zip(found, golds, strict=True)]
     assert 100 * statistics.mean(f1) == pytest.approx(QUESTIONS_F1, abs=1)
 
 
 def test_entities_of_klue(korbert_data: Path) -> None:
-    rows = sets.load("klue-ner", korbert_data).test.rows[::20]
-    texts, gold = [row["text"] for row in rows], [row["spans"] for row in rows]
+    rows = load("klue-ner", korbert_data).test.rows[::20]
+    texts, gold = [row["text"] for row in rows], [read_bio(row["tags"]) for row in rows]
     found = [
         [(one["start"], one["end"], one["label"]) for one in spans]
         for spans in korbert.load("korbert-mini-ner").tag(texts)

@@ -5,7 +5,8 @@
 3. `forms.py` detects the format of a file (`form.py`) by extension or content, and opens it as a table: `delimited.py`
    (CSV, TSV, with `csv_records.py`), `jsons.py` (JSON lines, JSON), `arrow.py` (Parquet, Arrow, folders of `datasets`)
    and `tagged.py` (CoNLL, KLUE entities, CoNLL-U).
-4. `inputs.py` opens what a command is given: also a pipe, an address, and plain lines of text.
+4. `exports.py` gives the columns of labelling tools (Label Studio, Prodigy, brat, ..) their usual names.
+5. `inputs.py` opens what a command is given: also a pipe, an address, and plain lines of text.
 """
 
 from typing import TYPE_CHECKING

@@ -34,11 +34,11 @@ def encoding_in(head: bytes) -> str:
     if head.startswith(_UTF16_MARKS):
         return "utf-16"
     valid = head.decode("utf-8", "ignore").encode()
-    in_utf8, in_cp949 = len(head) - len(valid), len(head) - len(head.decode("cp949", "ignore").encode("cp949"))
-    hangul = 3 * (len(valid) - len(valid.translate(None, _HANGUL)))
-    if in_utf8 > max(in_cp949, hangul) and 4 * in_utf8 >= len(head) - len(head.decode("ascii", "ignore")):
-        return "cp949"
-    return "utf-8"
+    in_utf8 = len(head) - len(valid)
+    if in_utf8 <= 3 * (len(valid) - len(valid.translate(None, _HANGUL))):
+        return "utf-8"
+    in_cp949, in_ascii = (len(head) - len(head.decode(name, "ignore").encode(name)) for name in ("cp949", "ascii"))
+    return "cp949" if in_utf8 > in_cp949 and 4 * in_utf8 >= in_ascii else "utf-8"
 
 
 def utf8(file: BufferedReader, encoding: str, path: File) -> AbstractContextManager[BufferedReader]:

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.records import arrow, jsons, tagged
+from korbert.records import arrow, exports, jsons, tagged
 from korbert.records.delimited import read_delimited
 from korbert.records.encodings import HEAD_BYTES
 from korbert.records.form import FORMS, Form
 from korbert.records.frames import PACKED, File, open_bytes
-from korbert.records.table import Fault, Table, TextFile, text_file
+from korbert.records.table import Columns, Fault, Table, TextFile, text_file
 
-__all__ = ["FORMS", "Form", "form_of", "found", "head_of", "is_json", "open_table"]
+__all__ = ["FORMS", "Form", "form_of", "found", "head_of", "holds_records", "is_json", "open_table"]
 
 _ENDINGS: Mapping[str, Form] = {
     ".csv": "csv",
@@ -47,12 +47,30 @@ _LIST = re.compile(r"\s*\[\s*(?:\{|$)")
 _CONLLU_WIDTH = 10
 
 
-def open_table(path: File, form: Form = "auto") -> Table:
-    """Opens a file, or a folder saved by `datasets`, as a table. Reads only its beginning.
+def holds_records(folder: File) -> bool:
+    """Whether it is a folder that open_table opens."""
+    return arrow.is_saved(folder) or (folder.is_dir() and bool(exports.standoff(folder)))
 
+
+def open_table(
+    path: File,
+    form: Form = "auto",
+    fits: Callable[[Columns], bool] = lambda columns: True,
+    files: Sequence[File] | None = None,
+) -> Table:
+    """Opens a file, a folder saved by `datasets`, or one of brat, as a table. Reads only its beginning.
+
+    fits: whether columns hold what is wanted, for the files of labelling tools: see exports.with_usual_names. files:
+    those of a folder of brat; None: all.
     Raises CorpusError for a missing file, any other folder, an unknown format, and a file not in its format;
     SettingsError for an unknown `form`.
     """
+    if form == "auto" and (of_brat := exports.standoff(path)):
+        return exports.read_standoff(of_brat if files is None or path in files else files)
+    return exports.with_usual_names(_opened(path, form), path, fits)
+
+
+def _opened(path: File, form: Form) -> Table:
     if form not in FORMS:
         near = difflib.get_close_matches(form, FORMS, 1)
         raise SettingsError(

@@ -11,12 +11,13 @@ from typing import IO, Any, TypeAlias, cast
 
 from korbert.errors import CorpusError
 from korbert.records.encodings import utf8
+from korbert.records.exports import is_export
 from korbert.records.form import Form, Format
 from korbert.records.forms import form_of, found, head_of, open_table
 from korbert.records.frames import File, open_bytes
 from korbert.records.jsons import parsed
 from korbert.records.lines import Line, batches
-from korbert.records.table import Table, beginning
+from korbert.records.table import Columns, Table, beginning
 
 __all__ = ["Guess", "Lines", "Source", "copied", "open_records"]
 
@@ -37,32 +38,39 @@ class Lines:
 
 
 @contextmanager
-def open_records(source: Source, name: str, form: Format, guess: Guess) -> Iterator[Lines | Table]:
+def open_records(
+    source: Source, name: str, form: Format, guess: Guess, fits: Callable[[Columns], bool]
+) -> Iterator[Lines | Table]:
     """Opens plain lines of text and JSON lines as Lines, anything else as a table.
 
-    name: for messages; its ending tells the format, if nothing else does. A pipe that is compressed, or whose format
-    needs the whole file, is first copied to a temporary file. Raises CorpusError as open_table does.
+    name: for messages; its ending tells the format, if nothing else does. fits: as for open_table. A pipe that is
+    compressed, or whose format needs the whole file, is first copied to a temporary file. Raises CorpusError as
+    open_table does.
     """
     if hasattr(source, "is_dir"):
         path = cast(Path, source)
-        head = b"" if path.is_dir() else head_of(path)
-        form = form if path.is_dir() else _settled(form, head, name, guess)
-        if form in ("lines", "jsonl") and not path.is_dir():
+        if path.is_dir() or path.suffix == ".ann":
+            yield open_table(path, cast(Form, form), fits)
+            return
+        head = head_of(path)
+        form, is_read_by_line = _settled(form, head, name, guess)
+        if is_read_by_line:
             with open_bytes(path) as file, _lines(file, head, form, name) as lines:
                 yield lines
-        elif not head.strip() and not path.is_dir():
+        elif not head.strip():
             yield Lines(iter(()), form, "")
         else:
-            yield open_table(path, cast(Form, form))
+            yield open_table(path, cast(Form, form), fits)
         return
     pipe = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast(Any, source))
     head = pipe.peek()
     packed = next((_PACKED[mark] for mark in _PACKED if head.startswith(mark)), "")
-    if not packed and (settled := _settled(form, head, name, guess)) in ("lines", "jsonl"):
+    settled, is_read_by_line = _settled(form, head, name, guess)
+    if is_read_by_line and not packed:
         with _lines(pipe, head, settled, name) as lines:
             yield lines
         return
-    with copied(pipe, name, packed) as path, open_records(path, name, form, guess) as opened:
+    with copied(pipe, name, packed) as path, open_records(path, name, form, guess, fits) as opened:
         yield opened
 
 
@@ -79,20 +87,20 @@ def copied(pipe: IO[bytes], name: str, suffix: str = "") -> Iterator[Path]:
             raise CorpusError(str(error).replace(str(path), name)) from error
 
 
-def _settled(form: Format, head: bytes, name: str, guess: Guess) -> Format:
-    """The format of a file that begins so: as given, or by its first bytes, its name or its first lines."""
-    if form == "auto":
-        form = form_of(head, name)
-        if form in ("parquet", "arrow"):
-            return form
-        *_, lines = beginning(head)
+def _settled(form: Format, head: bytes, name: str, guess: Guess) -> tuple[Format, bool]:
+    """The format of a file that begins so, and whether each of its lines is read by itself.
+
+    It is as given, or by its first bytes, its name or its first lines.
+    """
+    *_, lines = beginning(head)
+    if form == "auto" and (form := form_of(head, name)) not in ("parquet", "arrow"):
         form = found(form, lines)
         form = guess(lines) if form == "auto" else form
         filled = list(filter(str.strip, lines))
         if form == "json" and len(filled) == 1 and isinstance(value := parsed(filled[0]), dict):
             holds_list = any(isinstance(inner, list) for inner in value.values())
             form = "json" if holds_list else "jsonl"  # a single record
-    return form
+    return form, form == "lines" or (form == "jsonl" and not is_export(lines))
 
 
 @contextmanager

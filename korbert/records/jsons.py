@@ -14,7 +14,19 @@ from korbert.records.encodings import UNDECODABLE
 from korbert.records.lines import TOO_LONG
 from korbert.records.table import Fault, Records, Table, TextFile, type_name
 
-__all__ = ["cell_of", "fault_of", "holds_lines", "nested_columns", "parsed", "read_json", "read_jsonl", "read_value"]
+__all__ = [
+    "Numbered",
+    "cell_of",
+    "fault_of",
+    "holds_lines",
+    "nested_columns",
+    "object_of",
+    "parsed",
+    "read_json",
+    "read_jsonl",
+    "read_value",
+    "table_of",
+]
 
 _LOOKED_AT = 1_000  # records whose keys become the columns
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -22,7 +34,8 @@ _LONGEST_TOKEN = 32  # characters of a token other than a string, of which the e
 _LONGEST_VALUE = 1 << 28  # characters: an object with a list, such as a whole KorQuAD file, is one value
 _DECODER = json.JSONDecoder()
 
-_Found: TypeAlias = Iterator[tuple[int, Any]]  # number and value, or Fault
+Numbered: TypeAlias = Iterator[tuple[int, Any]]
+"""Number of each record, and its value or Fault."""
 
 
 def read_jsonl(text: TextFile) -> Table:
@@ -98,34 +111,43 @@ def nested_columns(record: Mapping[str, Any], before: str = "") -> Iterator[str]
             yield from nested_columns(value, f"{before}{key}.")
 
 
-def _table(text: TextFile, form: str, unit: str, found: Callable[[], _Found]) -> Table:
-    def objects_of() -> _Found:
-        return ((number, _object_of(value)) for number, value in found())
+def _table(text: TextFile, form: str, unit: str, found: Callable[[], Numbered]) -> Table:
+    def objects_of() -> Numbered:
+        return ((number, object_of(value)) for number, value in found())
 
     first = list(islice(objects_of(), _LOOKED_AT))
     objects = [value for _, value in first if isinstance(value, dict)]
     if not objects:
         what = f", {unit} {first[0][0]}: {fault_of(first[0][1]).what}" if first else ": holds no row"
         raise CorpusError(f"{text.path}{what}: give a file with rows")
-    columns = tuple(dict.fromkeys(chain.from_iterable(map(nested_columns, objects))))
+    return table_of(objects, objects_of, form, text.encoding, unit)
+
+
+def table_of(
+    first: Iterable[Mapping[str, Any]],
+    objects: Callable[[], Numbered],
+    form: str,
+    encoding: str,
+    unit: str,
+    cell: Callable[[Mapping[str, Any], str], Any] = cell_of,
+) -> Table:
+    """A table of objects. first: some of them, whose keys are the columns."""
 
     def read(wanted: Sequence[str]) -> Records:
-        for number, value in objects_of():
-            if isinstance(value, dict):
-                yield number, [cell_of(value, column) for column in wanted]
-            else:
-                yield number, fault_of(value)
+        for number, value in objects():
+            yield number, [cell(value, one) for one in wanted] if isinstance(value, dict) else fault_of(value)
 
-    return Table(columns, form, text.encoding, unit, read, objects_of)
+    columns = tuple(dict.fromkeys(chain.from_iterable(map(nested_columns, first))))
+    return Table(columns, form, encoding, unit, read, objects)
 
 
-def _object_of(value: Any) -> Any:
+def object_of(value: Any) -> Any:
     """Of spaCy's pairs of a text and its labels, ["..", {"entities": [..]}], one object; other values unchanged."""
     is_pair = isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], dict)
     return {"text": value[0], **value[1]} if is_pair else value
 
 
-def _lines(text: TextFile) -> _Found:
+def _lines(text: TextFile) -> Numbered:
     for number, line in enumerate(text.bounded(), 1):
         if line is None:
             yield number, Fault("too_long", TOO_LONG)
@@ -194,7 +216,7 @@ class _Values:
         return size > 0
 
 
-def _items(values: _Values) -> _Found:
+def _items(values: _Values) -> Numbered:
     """The items of a list, each with its line."""
     mark = values.next()
     while mark != "]":
@@ -210,7 +232,7 @@ def _items(values: _Values) -> _Found:
         values.refuse(values.at, f"{values.shown()} behind the list")
 
 
-def _successive(values: _Values) -> _Found:
+def _successive(values: _Values) -> Numbered:
     """Values one after another, each with its line."""
     while values.next():
         yield values.line, values.value()
@@ -228,7 +250,7 @@ def _only_list(value: Any, text: TextFile) -> list[Any]:
     return next(iter(held.values()))
 
 
-def _questions(articles: Sequence[Any]) -> _Found:
+def _questions(articles: Sequence[Any]) -> Numbered:
     """One record per question, with its context and title. An article without paragraphs is a fault."""
     number = 0
     for place, article in enumerate(articles):

@@ -39,7 +39,7 @@ def batches(file: IO[bytes], end: bytes = b"\n") -> Iterator[list[Line]]:
                 cut = cut or len(held) + len(part) > LONGEST
                 part = bytes(held + part[: LONGEST - len(held)])
                 held.clear()
-            batch.append(_line(number, part, cut))
+            batch.append(Line(number, part if number > 1 else part.removeprefix(codecs.BOM_UTF8), cut))
             size += len(part)
             number, cut = number + 1, False
             if len(batch) >= _BATCH_LINES or size >= _BATCH_BYTES:
@@ -51,7 +51,8 @@ def batches(file: IO[bytes], end: bytes = b"\n") -> Iterator[list[Line]]:
             yield batch
             batch, size = [], 0
     if held:
-        batch.append(_line(number, bytes(held), cut))
+        data = bytes(held)
+        batch.append(Line(number, data if number > 1 else data.removeprefix(codecs.BOM_UTF8), cut))
     if batch:
         yield batch
 
@@ -64,18 +65,15 @@ def _more_is_there(file: IO[bytes]) -> bool:
         return True
 
 
-def _line(number: int, data: bytes, cut: bool) -> Line:
-    return Line(number, data.removeprefix(codecs.BOM_UTF8) if number == 1 else data, cut)
-
-
 def text_of(line: Line, encoding: str = "utf-8") -> str:
     """The text of a line, without a carriage return at its end. CorpusError if a byte cannot be decoded.
 
     encoding: of the file; its lines are UTF-8 (see encodings.utf8). The caller adds file and line to the error.
     """
     try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(line.data, final=not line.cut)
+        if not line.cut:
+            return line.data.decode().rstrip("\r")
+        return codecs.getincrementaldecoder("utf-8")().decode(line.data)
     except UnicodeDecodeError as error:
         do = ": convert it, as with iconv -f cp949" if encoding == "utf-8" else ": correct it"
         raise CorpusError(f"byte {error.start + 1} is not {encoding.upper()}: {line.data[:40]!r}{do}") from None
-    return text if line.cut else text.rstrip("\r")

@@ -1,9 +1,12 @@
 """The common form of all formats: a table whose records are read one by one, and text files as lines."""
 
 import codecs
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 from typing import IO, Any, NamedTuple, TypeAlias
 
 from korbert.errors import CorpusError
@@ -11,8 +14,21 @@ from korbert.records.encodings import HEAD_BYTES, decoded, encoding_in, errors_o
 from korbert.records.frames import File, open_bytes
 from korbert.records.lines import TOO_LONG, batches
 
-__all__ = ["Fault", "Records", "Table", "TextFile", "beginning", "open_text", "text_file", "type_name"]
+__all__ = [
+    "Cells",
+    "Columns",
+    "Fault",
+    "Records",
+    "Table",
+    "TextFile",
+    "beginning",
+    "is_empty",
+    "open_text",
+    "text_file",
+    "type_name",
+]
 
+_LOOKED_AT = 100  # records whose cells tell what the columns hold
 _HEAD_LINES = 200
 _BLOCK_BYTES = 1 << 18
 _BLANK = codecs.BOM_UTF8 + codecs.BOM_UTF16 + b"\0 \t\r\n"
@@ -21,14 +37,31 @@ _JSON_NAMES = {dict: "an object", list: "a list", str: "a text", bool: "a truth 
 
 
 class Fault(NamedTuple):
-    """Why a record is dropped. reason: in snake_case, for counting. what: the details, for messages."""
+    """Why a record is dropped.
+
+    reason: in snake_case, for counting. what: the details, for messages. record: if only its labels are at fault, what
+    is in it.
+    """
 
     reason: str
     what: str
+    record: Any = None
 
 
 Records: TypeAlias = Iterator[tuple[int, list[Any] | Fault]]
 """Number of each record (from 1), and its cells or fault."""
+
+Columns: TypeAlias = Sequence[str]
+
+Cells: TypeAlias = Mapping[str, Sequence[Any]]
+"""Column -> its cells in the first records that are not empty."""
+
+
+def is_empty(cell: Any) -> bool:
+    """Whether a cell is None, NaN, or white space. `NA` and `null` are texts, an empty list is a list."""
+    if isinstance(cell, str):
+        return not cell or cell.isspace()
+    return cell is None or (isinstance(cell, float) and math.isnan(cell))
 
 
 @dataclass(frozen=True)
@@ -46,6 +79,16 @@ class Table:
     unit: str
     read: Callable[[Sequence[str]], Records]
     objects: Callable[[], Iterator[tuple[int, Any]]] | None = None
+
+    @cached_property
+    def first(self) -> Cells:
+        """The cells of the first hundred records: they tell what the columns hold."""
+        found: dict[str, list[Any]] = {column: [] for column in self.columns}
+        for _, record in islice(self.read(self.columns), _LOOKED_AT):
+            for column, cell in zip(self.columns, () if isinstance(record, Fault) else record, strict=False):
+                if not is_empty(cell):
+                    found[column].append(cell)
+        return found
 
 
 @dataclass(frozen=True)

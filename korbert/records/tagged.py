@@ -4,7 +4,7 @@ A row is a sentence. Its place is its first line.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import dropwhile, islice, pairwise
 from typing import Any
 
 from korbert.errors import CorpusError
@@ -36,22 +36,12 @@ def read_conll(text: TextFile) -> Table:
     """`tokens` are the first column, `tags` the last; each has a name by its number, too: 1, 2, ...
 
     Columns are separated by tabs if the first line of a token has one, else by white space. A first column that counts
-    the words or eojeol of every sentence holds no tokens: those are in the second. No tokens are
-
-    - lines of -DOCSTART-,
-    - lines that begin with # and do not have as many columns, or whose first column begins with "# " or "## ",
-    - the sentence and its marked form at the head of each block: `; ...` and `$...`, or several of `## ...` (KMOU).
+    the words or eojeol of every sentence holds no tokens: those are in the second. No tokens are lines of -DOCSTART-,
+    lines that begin with # and do not have as many columns, or whose first column begins with "# " or "## ", and the
+    sentence and its marked form at the head of each block: `; ...` and `$...`, or several of `## ...` (KMOU).
     """
     head = [lines for _, lines in islice(_blocks(text), _LOOKED_AT)]
-    is_marked = all(len(lines) > 1 and lines[0][0] == ";" and lines[1][0] == "$" for lines in head)
-    is_headed = all(lines[0].startswith("## ") for lines in head)
-
-    def inner(lines: Sequence[str]) -> Sequence[str]:
-        if is_marked:
-            return lines[2:]
-        first = next((place for place, line in enumerate(lines) if not line.startswith("## ")), len(lines))
-        return lines[first:] if is_headed else lines
-
+    inner = _without_heads(head)
     first = next((line for lines in map(inner, head) for line in lines if not line.startswith(("#", _DOCUMENT))), "")
     delimiter = "\t" if "\t" in first else None
     width = len(first.split(delimiter))
@@ -59,7 +49,6 @@ def read_conll(text: TextFile) -> Table:
         raise CorpusError(f"{text.path}: one column ({first[:40]!r}) where token and tag belong: set form or mend it")
 
     def tokens(lines: Sequence[str]) -> list[list[str]]:
-        """The columns of each token."""
         rows = []
         for line in inner(lines):
             fields = line.split(delimiter)
@@ -77,13 +66,21 @@ def read_conll(text: TextFile) -> Table:
     numbers = [str(number) for number in range(1, width + 1)]
 
     def sentence(lines: Sequence[str]) -> _Sentence | None:
-        columns = [list(column) for column in zip(*tokens(lines), strict=True)]
-        if not columns:
+        if not (columns := [list(column) for column in zip(*tokens(lines), strict=True)]):
             return None
-        return {"tokens": columns[int(is_counted)], "tags": columns[-1]} | dict(zip(numbers, columns, strict=True))
+        return {"tokens": columns[int(is_counted)], "tags": columns[-1], **dict(zip(numbers, columns, strict=True))}
 
     form = "CoNLL with a column that counts words" if is_counted else "CoNLL"
     return _table(text, form, ("tokens", "tags", *numbers), sentence)
+
+
+def _without_heads(head: Sequence[Sequence[str]]) -> Callable[[Sequence[str]], Sequence[str]]:
+    """Takes the sentence and its marked form from the head of a block, if all the first blocks have them (KMOU)."""
+    if all(len(lines) > 1 and lines[0][0] == ";" and lines[1][0] == "$" for lines in head):
+        return lambda lines: lines[2:]
+    if all(lines[0].startswith("## ") for lines in head):
+        return lambda lines: list(dropwhile(lambda line: line.startswith("## "), lines))
+    return lambda lines: lines
 
 
 def _counts_words(tokens: Callable[[Sequence[str]], list[list[str]]], head: Sequence[Sequence[str]]) -> bool:

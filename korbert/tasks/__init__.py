@@ -11,8 +11,7 @@ Classification, from labelled texts to labels:
 
 Reading comprehension, from questions on texts to answers:
 
-1. questions.py: questions, contexts and gold answers; squad.py: files in SQuAD format, KorQuAD and KLUE-MRC included;
-   question_rows.py: rows of any labelled file.
+1. question_rows.py: the right answers of rows.
 2. passages.py: both as pieces with spans; encoded.py caches them.
 3. windows.py: windows over long contexts, their batches and loss.
 4. reading.py: merges the best spans of all windows into answers.

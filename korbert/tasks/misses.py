@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypedDict, get_args
 
-from korbert.tasks.files import Row
+from korbert.tasks.files import Answer, Row
 from korbert.tasks.metrics.reading import KORQUAD, answer_scores
 from korbert.tasks.passages import Passage, pieces_of_span, span_of_pieces
 from korbert.tasks.question_rows import right_answers
-from korbert.tasks.questions import Answer
 
 __all__ = ["Cause", "NoAnswerCause", "Snippet", "explained", "miss_cause", "snippets"]
 

@@ -9,7 +9,6 @@ from korbert.errors import CorpusError
 from korbert.records.table import Fault
 from korbert.tasks.files import Row, Rows
 from korbert.tasks.files.rows import Place
-from korbert.tasks.questions import is_held_article
 
 __all__ = ["Parts", "at_most", "cut", "split_by_article", "taken", "usable"]
 
@@ -47,7 +46,8 @@ def split_by_article(rows: Rows) -> tuple[Rows, Rows]:
 
     For a single official file. CorpusError if a part is left without rows.
     """
-    held = [is_held_article(row["title"]) for row in rows]
+    digests = (hashlib.sha256(row["title"].encode("utf-8", "surrogatepass")).hexdigest() for row in rows)
+    held = [int(digest, 16) % 5 == 0 for digest in digests]
     sides = [[number for number, inside in enumerate(held) if inside == side] for side in (False, True)]
     if not all(sides):
         raise CorpusError(

@@ -2,8 +2,8 @@
 
 import unicodedata
 
-from korbert.tasks.files import Row, cells
-from korbert.tasks.questions import Answer
+from korbert.records.table import is_empty
+from korbert.tasks.files import Answer, Row
 
 __all__ = ["right_answers"]
 
@@ -18,7 +18,7 @@ def right_answers(row: Row) -> list[Answer]:
     first occurrence in the context. ValueError for an answer not in the context, and for no answer if `impossible` is
     false.
     """
-    given = [(text, start) for text, start in row.get("answers") or () if not cells.is_empty(text)]
+    given = [(text, start) for text, start in row.get("answers") or () if not is_empty(text)]
     if row.get("impossible"):
         return []
     if not given and row.get("impossible") is False:

@@ -20,7 +20,6 @@ from korbert.modeling import ReadingModel, load_model, read_config
 from korbert.processor import cores
 from korbert.progress import track
 from korbert.tasks.passages import Passage, encode_passages, span_of_pieces
-from korbert.tasks.questions import Dataset
 from korbert.tasks.reading_settings import ReadingSettings
 from korbert.tasks.texts import as_texts
 from korbert.tasks.windows import Scored, Window, choice_logits, collate, context_slice, cut_windows
@@ -28,7 +27,7 @@ from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import autocast, choose_device, moved
 from korbert.vectors.encoder import TextEncoder
 
-__all__ = ["Candidate", "Found", "Reader", "Reading", "found_in", "question_pairs"]
+__all__ = ["Candidate", "Found", "Reader", "Reading", "found_in"]
 
 _Span = tuple[float, int, int, str]  # log probability, start, end, text
 
@@ -140,22 +139,6 @@ class Reader(TextEncoder[ReadingModel]):
             reading["no_answer_score"] = found.no_answer
         return reading
 
-    def predict(self, dataset: Dataset) -> dict[str, str]:
-        """Question id -> answer, for every question of a data set (see `korbert.tasks.korquad.read`)."""
-        return {id: best[0]["text"] if best else "" for id, best in self.n_best(dataset).items()}
-
-    def n_best(self, dataset: Dataset) -> dict[str, list[Candidate]]:
-        """Question id -> its n_best answers, best first, as in `read`."""
-        answers = self.read(question_pairs(dataset, self.tokenizer))
-        return {question.id: best for question, best in zip(dataset.questions, answers, strict=True)}
-
-    def read(self, pairs: Sequence[tuple[Passage, Passage]]) -> list[list[Candidate]]:
-        """The n_best answers of each (question, context), one per text; ties go to the earlier, shorter span.
-
-        With `unanswerable` in the settings, the empty answer comes first if no answer is predicted.
-        """
-        return [self.decided(found) for found in self.search(pairs)]
-
     def decided(self, found: Found) -> list[Candidate]:
         """The n_best answers of a question; the empty one comes first if its score is above the threshold."""
         if self.settings.unanswerable and found.no_answer > self.settings.threshold:
@@ -193,26 +176,6 @@ class Reader(TextEncoder[ReadingModel]):
                     inside = context_slice(window, self.tokenizer, self.settings)
                     yield window, start[row, inside], end[row, inside], float(start[row, 0] + end[row, 0])
                 advance(len(chosen))
-
-
-def question_pairs(
-    dataset: Dataset, tokenizer: AnyTokenizer, folder: Path | None = None, *, workers: int = 1
-) -> list[tuple[Passage, Passage]]:
-    """(question, context) of each question as pieces; shared contexts are analysed once.
-
-    folder: cache of analysed texts for later runs; None: no cache. workers: threads for Kiwi.
-    """
-    texts = [*dataset.contexts, *(question.text for question in dataset.questions)]
-    if folder:
-        from korbert.tasks.encoded import EncodedTexts  # needs pyarrow, which a submission does without
-
-        encoded = EncodedTexts(folder, texts, tokenizer, "spans")
-        encoded.make(workers, "encode")
-        passages = encoded.passages()
-    else:
-        passages = encode_passages(tokenizer, texts, workers=workers)
-    questions = passages[len(dataset.contexts) :]
-    return [(text, passages[question.context]) for text, question in zip(questions, dataset.questions, strict=True)]
 
 
 def found_in(scored: Iterable[Scored], questions: int, settings: ReadingSettings) -> list[Found]:

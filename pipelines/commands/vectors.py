@@ -149,7 +149,7 @@ def index(
     """
     import korbert
     from korbert.progress import track
-    from korbert.records.arrow import is_saved
+    from korbert.records.forms import holds_records
     from korbert.vectors import Index
     from korbert.vectors.index import Added
     from korbert.vectors.storage import check_place
@@ -159,7 +159,7 @@ def index(
     if corpus is None and remove is None:
         raise SettingsError("neither CORPUS nor --remove is given: name texts to add, or ids to remove")
     for path in filter(None, (corpus, remove)):
-        if not (path.is_file() or (path == corpus and is_saved(path))):
+        if not (path.is_file() or (path == corpus and holds_records(path))):
             raise SettingsError(f"{path}: no such file: name a file of texts, or of ids for --remove")
     check_place(output)
     way = given["correct"]
@@ -218,14 +218,14 @@ def similar(
     ranking did not return the text.
     """
     import korbert
-    from korbert.records.arrow import is_saved
+    from korbert.records.forms import holds_records
     from korbert.vectors import Index
     from pipelines.lines import as_json as line_of
 
     given_texts = options.texts_of(texts, input)
     failed = Failed(str(corpus))
     with ExitStack() as stack:
-        if corpus.is_dir() and not is_saved(corpus):
+        if corpus.is_dir() and not holds_records(corpus):
             _refuse(given, ("counts", "correct", "fit_on"), f"{corpus} was built with its own: leave the option out")
             loaded = korbert.load(model, device, given["precision"])
             made = Index.load(corpus, loaded)

@@ -87,7 +87,8 @@ def section_class(raw: Mapping[str, Any]) -> "type[BaseModel]":
 def _files_of_known_set(settings: Any, data: Path) -> Mapping[str, tuple[Path, ...]]:
     if not getattr(settings, "set", ""):
         return {}
-    from korbert.tasks.sets import files_at_hand, known_set
+    from korbert.tasks.sets import known_set
+    from korbert.tasks.sets.loading import files_at_hand
 
     return dict(files_at_hand(known_set(settings.set), data).items())
 

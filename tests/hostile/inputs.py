@@ -890,8 +890,8 @@ def _pages(case: Case) -> None:
     folder = case.folder / "artifacts" / "tiny"
     name = case.rng.choice(
         ("vocab/coverage.json", "pretrain/scores.json", "nsmc/scores.json", "korquad/scores.json",
-         "korquad/predictions.jsonl", "pretrain/metrics.jsonl", "pretrain/timing.jsonl", "nsmc/predictions.jsonl", "vocab/counts.parquet",
-         "shard/pieces.parquet", "korquad/predictions.json")
+         "korquad/predictions.jsonl", "pretrain/metrics.jsonl", "pretrain/timing.jsonl", "nsmc/predictions.jsonl",
+         "vocab/counts.parquet", "shard/pieces.parquet", "korquad/predictions.json")
     )  # fmt: skip
     as_json = name.endswith(".json") and case.rng.random() < 0.7
     case.harm(folder / name, spoiled_json if as_json else spoiled)

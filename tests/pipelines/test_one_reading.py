@@ -18,15 +18,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from korbert.tasks.files import ROLES, read_rows
+from korbert.tasks.reading import Reader
 from korbert.tasks.tagging import Tagger
 from pipelines.commands.vector_options import Failed
 from pipelines.commands.vectors import _pairs
 from pipelines.embedding import text_records
 from pipelines.predicting import predict_lines
+from tests.korbert.tasks.files.test_exports import ARTICLES, ENTITIES, LABELS, PRODIGY, TEXT, written
 
 PACK = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard.compress}
 ENCODINGS = ["utf-8", "utf-8-sig", "cp949", "utf-16"]
-TEXT = st.text("가나한글 a1,;\"'#[]{}:\\\t\n", min_size=1, max_size=12).filter(str.strip)
+GENERATED = st.text("가나한글 a1,;\"'#[]{}:\\\t\n", min_size=1, max_size=12).filter(str.strip)
 
 
 class _Echo(Tagger):
@@ -55,7 +57,7 @@ def _plain(texts: Sequence[str]) -> str:
 def files(draw: st.DrawFn) -> tuple[str, bytes, list[str] | None]:
     """Name, content, and the texts if nothing about them is a guess."""
     form = draw(st.sampled_from(["csv", "semicolons", "tsv", "plain", "jsonl", "json", "objects", "parquet", "arrow"]))
-    text = TEXT.map(lambda text: " ".join(text.split())) if form == "plain" else TEXT
+    text = GENERATED.map(lambda text: " ".join(text.split())) if form == "plain" else GENERATED
     texts = draw(st.lists(text, min_size=1 + (form == "objects"), max_size=6))  # one object alone is no list of them
     rows = [{"n": number, "문장": one, "label": "긍정"} for number, one in enumerate(texts)]
     if form in ("parquet", "arrow"):
@@ -112,3 +114,70 @@ def test_a_published_form_of_tsv_is_read_alike(tmp_path: Path, name: str) -> Non
     learned = [row["text"] for row in read_rows(path, [ROLES["text"], ROLES["label"]])]
     assert learned == ['그는 "최고" 라고 했다', "탭\t속", "그냥"]
     assert [one["text"] for part in predict_lines(_Echo(), path, name) for one in part] == learned
+
+
+def _texts(path: Path) -> list[list[str]]:
+    """The texts of a file for predict, embed and index, and for predict where it can come through a pipe."""
+    name = str(path)
+    predicted = [one for part in predict_lines(_Echo(), path, name) for one in part]
+    embedded = [one for part in text_records(path, name) for one in part]
+    if path.is_file() and path.suffix != ".ann":
+        with path.open("rb") as pipe:
+            assert [one for part in predict_lines(_Echo(), pipe, name) for one in part] == predicted
+    assert not [one["error"] for one in [*predicted, *embedded] if "error" in one]
+    return [[one["text"] for one in predicted], [one["text"] for one in embedded],
+            [text for _, text in _pairs(path, "auto", None, Failed(name))]]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content"), [*ENTITIES, *(one[:2] for one in LABELS)])
+def test_files_of_labelling_tools_are_read_alike(tmp_path: Path, name: str, content: Any) -> None:
+    if isinstance(content, list):  # an index takes each id once
+        content = [one | {"id": number} if isinstance(one, dict) else one for number, one in enumerate(content)]
+    path = written(tmp_path, name, content)
+    learned = [row["text"] for row in read_rows(path, [ROLES["text"]])]
+    assert learned == [TEXT] * len(learned)
+    assert _texts(path) == [learned] * 3
+
+
+def test_what_is_not_settled_is_left_out_of_training_alone(tmp_path: Path) -> None:
+    files = [
+        written(tmp_path, "a.jsonl", [PRODIGY | {"answer": answer} for answer in ("accept", "reject", "ignore")]),
+        written(tmp_path, "a.json", [{"data": {"text": TEXT}, "annotations": []}] * 3),
+    ]
+    for number, name in enumerate("가나다"):
+        (tmp_path / f"{name}.txt").write_text(TEXT, "utf-8")
+        (tmp_path / f"{name}.ann").write_text("T1\tPS 0 2\t하늘\n"[number * 3 :], "utf-8")
+    for path in [*files, tmp_path]:
+        assert _texts(path) == [[TEXT] * 3] * 3, path
+    assert _texts(tmp_path / "가.ann") == [[TEXT]] * 3
+
+
+def test_tokens_are_the_words_of_a_text(tmp_path: Path) -> None:
+    words = [{"tokens": TEXT.split(), "tags": ["O"] * len(TEXT.split())}]
+    files = [
+        written(tmp_path, "a.conll", "".join(f"{word}\tO\n" for word in TEXT.split())),
+        written(tmp_path, "a.jsonl", words),
+        written(tmp_path, "a.json", words),
+    ]
+    for path in files:
+        assert _texts(path) == [[TEXT]] * 3, path
+        assert [row["tokens"] for row in read_rows(path, [ROLES["tokens"]])] == [TEXT.split()]
+
+
+class _EchoReader(Reader):
+    """A model that answers with its text."""
+
+    def __init__(self) -> None:
+        pass
+
+    def answer(self, contexts: Any, questions: Any) -> Any:
+        return [{"answer": context} for context in contexts]
+
+
+@pytest.mark.parametrize("article", ARTICLES)
+def test_questions_are_read_alike(tmp_path: Path, article: dict[str, Any]) -> None:
+    path = written(tmp_path, "a.json", {"version": "1", "data": [article]})
+    learned = [(row["question"], row["context"]) for row in read_rows(path, [ROLES["question"], ROLES["context"]])]
+    predicted = [one for part in predict_lines(_EchoReader(), path, "a.json") for one in part]
+    assert [(one["question"], one["answer"]) for one in predicted] == learned
+    assert len(learned) == 2

@@ -34,17 +34,15 @@ def test_both_forms_hold_the_same_questions_and_can_be_read(here, capsys):
     assert _run("poets.txt", "--output", "made.json") == 0
     said = capsys.readouterr().out
     assert _run("poets.txt", "--output", "made.jsonl") == 0
-    dataset = korquad.read(here / "made.json")
-    assert f"{len(dataset.questions)} questions in made.json" in said
+    made = korquad.read(here / "made.json")
+    assert f"{len(made)} questions in made.json" in said
     assert "5 documents, 5 paragraphs" in said
     assert "questions by question word: " in said
-    assert set(dataset.contexts) <= set(LINES)
-    assert all(
-        dataset.contexts[one.context][slice(*one.answers[0].span)] == one.answers[0].text for one in dataset.questions
-    )
+    assert {row["context"] for row in made} <= set(LINES)
+    assert all(row["context"][slice(*row["answers"][0].span)] == row["answers"][0].text for row in made)
 
     rows = [json.loads(line) for line in (here / "made.jsonl").read_text("utf-8").splitlines()]
-    assert [(row["id"], row["question"]) for row in rows] == [(one.id, one.text) for one in dataset.questions]
+    assert [(row["id"], row["question"]) for row in rows] == [(row["id"], row["question"]) for row in made]
     for name in ("made.json", "made.jsonl"):
         table = read_rows(here / name, Reading.roles())
         assert len(table) == len(rows)
@@ -52,7 +50,7 @@ def test_both_forms_hold_the_same_questions_and_can_be_read(here, capsys):
 
 def test_count_stops_and_says_what_it_left_out(here, capsys):
     assert _run("poets.txt", "--output", "made.json", "--count", "3", "--per-paragraph", "1") == 0
-    assert len(korquad.read(here / "made.json").questions) == 3
+    assert len(korquad.read(here / "made.json")) == 3
     said = capsys.readouterr().out
     assert "3 questions in made.json" in said
     assert "2 more from the last part were left out because of --count" in said

@@ -79,7 +79,7 @@ def test_submit_refuses_before_it_works(model, asked, tmp_path):
     with pytest.raises(SettingsError, match="is a folder, which is not written over: name a file"):
         submit(model, asked, tmp_path)
     (tmp_path / "broken.json").write_text('{"data": [{"paragraphs": 3}]}', encoding="utf-8")
-    with pytest.raises(CorpusError, match=r'broken\.json: data\[0\]: "paragraphs" is a whole number'):
+    with pytest.raises(CorpusError, match=r"broken\.json, record 1: article 0 has no list of paragraphs"):
         submit(model, tmp_path / "broken.json", tmp_path / "predictions.json")
     with pytest.raises(ModelError, match="no such file"):
         submit(tmp_path / "empty", asked, tmp_path / "predictions.json")
@@ -120,7 +120,7 @@ def test_score_of_two_files(tmp_path):
     (tmp_path / "predictions.json").write_text(json.dumps({"a": "강원도", "b": "강원도에서"}), encoding="utf-8")
     found = score(tmp_path / "dev.json", tmp_path / "predictions.json")
     assert found == {"exact_match": 50.0, "f1": pytest.approx(50 + 50 * 0.75)}
-    with pytest.raises(CorpusError, match=r'predictions\.json: no "data" there'):
+    with pytest.raises(CorpusError, match=r"predictions\.json: an object without a list of objects"):
         score(tmp_path / "predictions.json", tmp_path / "predictions.json")
     with pytest.raises(CorpusError, match=r"dev\.json: not a predictions file"):
         score(tmp_path / "dev.json", tmp_path / "dev.json")
@@ -165,7 +165,7 @@ def test_predict_says_what_is_wrong_in_one_line(model, tmp_path):
     write_submission(model, tmp_path / "submission")
     done = run(tmp_path / "submission", [tmp_path / "absent.json", "predictions.json"], tmp_path)
     assert done.returncode == 1
-    assert done.stderr.endswith("absent.json: no such file; give a KorQuAD 1.0 JSON file\n")
+    assert done.stderr.endswith("absent.json: no such file: check its name and folder\n")
     assert done.stderr.count("\n") == 1
     used = run(tmp_path / "submission", ["one.json"], tmp_path)
     assert used.returncode == 2

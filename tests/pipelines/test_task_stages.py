@@ -183,7 +183,7 @@ def test_questions_are_answered_scored_and_explained(answered: tuple[Path, Count
     contexts = {q["id"]: p["context"] for a in test["data"] for p in a["paragraphs"] for q in p["qas"]}
     assert predictions.keys() == contexts.keys()
     assert all(text in contexts[id] for id, text in predictions.items())
-    official = korquad.score(test, predictions)
+    official = korquad.score(korquad.read(root / "test.json"), predictions)
     of_model = scores["rows"][0]["scores"]
     assert {key: 100 * of_model[key] for key in official} == pytest.approx(official)
     details = scores["details"]

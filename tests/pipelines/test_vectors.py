@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import korbert
-from korbert.modeling import ClassificationModel, EncoderConfig, PretrainingModel, save_model
+from korbert.modeling import EncoderConfig, PretrainingModel, save_model
 from korbert.scratch import claim
 from korbert.tokenization import Tokenizer
 from korbert.vectors import Index
@@ -112,8 +112,9 @@ def test_vectors_in_a_file(
 @pytest.mark.parametrize("ending", ["npy", "parquet"])
 def test_no_texts_at_all(model: str, tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "texts.txt").write_text("")
-    output = tmp_path / f"vectors.{ending}"
+    output = tmp_path / f"벡터 1.npy.2.{ending}"
     said(capsys, "embed", model, str(tmp_path / "texts.txt"), "--output", str(output))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["texts.txt", output.name]
     assert (np.load(output) if ending == "npy" else np.zeros((pq.read_table(output).num_rows, 16))).shape == (0, 16)
 
 
@@ -268,7 +269,7 @@ def test_other_models_and_settings_are_refused(
         num_attention_heads=2,
         intermediate_size=16,
     )
-    save_model(tmp_path / "other", ClassificationModel(config), tiny_tokenizer)
+    save_model(tmp_path / "other", PretrainingModel(config), tiny_tokenizer)
     for arguments, error in (
         (["similar", str(tmp_path / "other"), folder, "가"], "is an index of another model"),
         (["index", str(tmp_path / "other"), texts, "--output", folder], "is an index of another model"),

@@ -58,7 +58,7 @@ def test_fill(whole: Whole) -> None:
         (("fill", "nsmc/model", "[MASK]"), "has no MLM head"),
         (("fill", "nowhere", "[MASK]"), "no such file"),
         (("predict", "korquad/model", "empty.json"), "line 1"),
-        (("submit", "korquad/model", "other.json", "out.json"), "data[0]"),
+        (("submit", "korquad/model", "other.json", "out.json"), "record 1: article 0 has no list of paragraphs"),
     ],
 )
 def test_misuse_is_said(

@@ -12,8 +12,11 @@ import re
 import tokenize
 import unicodedata
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any, NamedTuple
+
+from korbert.records.table import is_empty
 
 __all__ = [
     "Answer",
@@ -25,10 +28,10 @@ __all__ = [
     "choices",
     "distinct_labels",
     "flagged",
-    "is_empty",
     "is_flag",
     "label",
     "labels",
+    "name",
     "placed",
     "score",
     "slots",
@@ -70,19 +73,18 @@ class Answer(NamedTuple):
     text: str
     start: int | None
 
-
-def is_empty(cell: Any) -> bool:
-    """Whether a cell is None, NaN, or white space. `NA` and `null` are texts, an empty list is a list."""
-    if isinstance(cell, str):
-        return not cell or cell.isspace()
-    return cell is None or (isinstance(cell, float) and math.isnan(cell))
+    @property
+    def span(self) -> tuple[int, int]:
+        """The characters of an answer with a start, half-open."""
+        assert self.start is not None
+        return self.start, self.start + len(self.text)
 
 
 def text(cell: Any) -> str:
     """The text, unchanged. A whole number becomes its digits, as in CSV."""
-    if type(cell) is int:
-        return str(cell)
     if not isinstance(cell, str):
+        if type(cell) is int:
+            return str(cell)
         kind = "missing" if cell is None else _NAMES.get(type(cell), f"of type {type(cell).__name__}")
         raise ValueError(f"is {kind}, not a text")
     if "\0" in cell:
@@ -101,12 +103,13 @@ def label(cell: Any) -> str:
 
     A list of one label, as doccano writes it, is that label.
     """
-    given = _list_in(cell) if isinstance(cell, str) else [cell] if isinstance(cell, dict) and cell else cell
-    if not isinstance(given, list):
-        return unicodedata.normalize("NFC", _spelled(cell))
+    given = _value_in(cell)
+    if given is None or given == {} or not isinstance(given, list | dict):
+        return name(cell)
+    given = given if isinstance(given, list) else [given]
     if any(isinstance(part, list) for part in given):
         raise ValueError("is a list of lists, not a label")
-    names = [label(name) for part in given for name in _chosen(part)]
+    names = [label(one) for part in given for one in _chosen(part)]
     if not names:
         raise ValueError("is a list without a label")
     if len(names) > 1:
@@ -114,12 +117,15 @@ def label(cell: Any) -> str:
     return names[0]
 
 
+def name(cell: Any) -> str:
+    """A text, number or truth value as in CSV, stripped, in NFC."""
+    return unicodedata.normalize("NFC", _spelled(cell))
+
+
 def _spelled(cell: Any) -> str:
-    if isinstance(cell, bool):
-        return str(cell)
     if isinstance(cell, float):
         return str(int(cell)) if cell.is_integer() else repr(cell)  # pandas turns 1 into 1.0 in a column with gaps
-    return text(cell).strip()
+    return str(cell) if isinstance(cell, bool) else text(cell).strip()
 
 
 def labels(cell: Any) -> list[str]:
@@ -127,12 +133,12 @@ def labels(cell: Any) -> list[str]:
 
     An object names each label with 0 or 1, or holds a list of `choices` (Label Studio).
     """
-    given = _list_in(cell) if isinstance(cell, str) else cell
+    given = _value_in(cell)
     if given is None and isinstance(cell, str):
         given = [part for part in cell.split("|" if "|" in cell else ",") if part.strip()]
     if not isinstance(given, list):
         given = [given]
-    return [label(name) for part in given for name in _chosen(part)]
+    return [label(one) for part in given for one in _chosen(part)]
 
 
 def _chosen(part: Any) -> list[Any]:
@@ -146,7 +152,14 @@ def _chosen(part: Any) -> list[Any]:
 
 def is_flag(cell: Any) -> bool:
     """Whether a cell is 0 or 1, or a truth value, also as spelled in CSV."""
-    return str(cell).strip().lower() in _FLAGS
+    return _flag(cell) is not None
+
+
+def _flag(cell: Any) -> bool | None:
+    return _FLAGS.get(str(cell).strip().lower())
+
+
+_FLAGS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
 
 
 def flagged(names: Iterable[str], flags: Sequence[Any]) -> list[str]:
@@ -154,11 +167,7 @@ def flagged(names: Iterable[str], flags: Sequence[Any]) -> list[str]:
     for flag in flags:
         if not is_flag(flag):
             raise ValueError(f"has {_shown(flag)} where 0 or 1 says whether the label holds")
-    held = [name for name, flag in zip(names, flags, strict=True) if _FLAGS[str(flag).strip().lower()]]
-    return [unicodedata.normalize("NFC", name.strip()) for name in held]
-
-
-_FLAGS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
+    return [name(one) for one, flag in zip(names, flags, strict=True) if _flag(flag)]
 
 
 def distinct_labels(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
@@ -194,7 +203,7 @@ def score(cell: Any) -> float:
 
 def truth(cell: Any) -> bool:
     """True or False, also as spelled in CSV: true, 1, False, 0."""
-    found = {"true": True, "1": True, "false": False, "0": False}.get(str(cell).strip().lower())
+    found = _flag(cell)
     if found is None:
         raise ValueError(f"is {_shown(cell)}, neither true nor false")
     return found
@@ -202,9 +211,7 @@ def truth(cell: Any) -> bool:
 
 def words(cell: Any) -> list[str]:
     """Words from a list of texts, or a string: of a list, or of words separated by white space."""
-    given = _list_in(cell) if isinstance(cell, str) else cell
-    if given is None and isinstance(cell, str):
-        given = cell.split()
+    given = cell.split() if isinstance(cell, str) and _value_in(cell) is None else _value_in(cell)
     if not isinstance(given, list) or not given:
         raise ValueError(f"is {_shown(cell)}, not a list of texts")
     return [_part(text, part, place) for place, part in enumerate(given)]
@@ -243,7 +250,7 @@ def bio_tags(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
 
 def choices(cell: Any) -> list[str]:
     """Two or more non-empty texts, from a list or a string of one. Trailing empty cells are ignored."""
-    given = _list_in(cell) if isinstance(cell, str) else cell
+    given = _value_in(cell)
     if not isinstance(given, list):
         raise ValueError(f"is {_shown(cell)}, not a list of choices")
     while given and is_empty(given[-1]):
@@ -255,7 +262,7 @@ def choices(cell: Any) -> list[str]:
 
 def answers(cell: Any) -> list[Answer]:
     """Answers to a question: a text, a list of texts, or SQuAD's text and answer_start. Empty ones are left out."""
-    given = _list_in(cell) if isinstance(cell, str) else _objects(cell)
+    given = _objects(_value_in(cell))
     if given is None or type(given) is int:
         given = [cell]
     if not isinstance(given, list):
@@ -279,12 +286,7 @@ def _answer(part: Any) -> Answer:
 
 def slots(cell: Any) -> dict[str, str | None]:
     """Slot description -> value, from an object or a string of one. An empty value is None."""
-    given = cell
-    if isinstance(cell, str):
-        try:
-            given = json.loads(cell)
-        except (ValueError, RecursionError):
-            given = None
+    given = _value_in(cell)
     if not isinstance(given, dict) or any(map(is_empty, given)):
         raise ValueError(f"is {_shown(cell)}, not an object of descriptions and values")
     return {name: None if is_empty(value) else _part(_spelled, value, name) for name, value in given.items()}
@@ -292,7 +294,7 @@ def slots(cell: Any) -> dict[str, str | None]:
 
 def starts(cell: Any) -> list[int]:
     """The first characters of the answers: a number, also as text, or a list of them; -1 where there is none."""
-    given = _list_in(cell) if isinstance(cell, str) else cell
+    given = _value_in(cell)
     given = given if isinstance(given, list) else [cell]
     numbers = [score(part) for part in given]
     if not all(number.is_integer() and number >= -1 for number in numbers):
@@ -306,7 +308,7 @@ def spans(cell: Any) -> list[Span | QuotedSpan]:
     Keys are start, end, label, or start_offset, end_offset, labels (a list of one), type. An object with `text` becomes
     a QuotedSpan.
     """
-    given = _list_in(cell) if isinstance(cell, str) else _objects(cell)
+    given = _objects(_value_in(cell))
     if not isinstance(given, list):
         raise ValueError(f"is {_shown(cell)}, not a list of spans")
     return sorted(_part(_span, part, place) for place, part in enumerate(given))
@@ -366,16 +368,14 @@ def _part(value: Any, part: Any, place: int | str) -> Any:
         raise ValueError(f"has a part {place} that {error}") from None
 
 
-def _list_in(cell: str) -> list[Any] | None:
-    """Parses a list in a string, as JSON or as written by pandas; None if there is none."""
-    if not cell.lstrip().startswith(("[", "{")):
-        return None
-    for read in (json.loads, _python):
-        try:
-            given = _objects(read(cell.strip()))
-        except (ValueError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError):
-            continue
-        return given if isinstance(given, list) else None
+def _value_in(cell: Any) -> Any:
+    """The list or object in a string, as JSON or as pandas writes it; None for another string. Other cells stay."""
+    if not isinstance(cell, str):
+        return cell
+    for read in (json.loads, _python) if cell.lstrip().startswith(("[", "{")) else ():
+        with suppress(ValueError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError):
+            if isinstance(value := read(cell.strip()), list | dict):
+                return value
     return None
 
 

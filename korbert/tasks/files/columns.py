@@ -4,24 +4,17 @@ import difflib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.records.table import Fault, Table
-from korbert.tasks.files.cells import is_empty, is_flag
+from korbert.records.table import Cells
+from korbert.tasks.files.cells import is_flag
 from korbert.tasks.files.roles import Role
 
-__all__ = ["Cells", "Given", "choose_columns", "columns_of", "first_cells", "flag_columns"]
-
-_LOOKED_AT = 100  # records whose cells tell which role a column may hold
+__all__ = ["Given", "choose_columns", "columns_of", "flag_columns"]
 
 Given = Mapping[str, str | Sequence[str]]
 """Role -> its column, or its columns in order."""
-
-
-Cells = Mapping[str, Sequence[Any]]
-"""Column -> its cells in the first records that are not empty."""
 
 
 def choose_columns(
@@ -59,16 +52,6 @@ def choose_columns(
         )
     _refuse_shared(chosen, given, present, file)
     return {role.name: chosen[role.name] for role in roles if role.name in chosen}
-
-
-def first_cells(table: Table) -> dict[str, list[Any]]:
-    """Column -> its cells in the first records that are not empty."""
-    found: dict[str, list[Any]] = {column: [] for column in table.columns}
-    for _, record in islice(table.read(table.columns), _LOOKED_AT):
-        for column, cell in zip(table.columns, () if isinstance(record, Fault) else record, strict=False):
-            if not is_empty(cell):
-                found[column].append(cell)
-    return found
 
 
 def columns_of(role: Role, present: Iterable[str], cells: Cells | None = None) -> tuple[str, ...]:

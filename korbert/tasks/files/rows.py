@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from korbert.errors import CorpusError
+from korbert.records.exports import tables_of
 from korbert.records.form import Form
-from korbert.records.table import Fault
+from korbert.records.forms import open_table
+from korbert.records.table import Cells, Fault, Table, is_empty
 from korbert.tasks.files import cells
-from korbert.tasks.files.columns import Cells, Given, choose_columns, first_cells, flag_columns
-from korbert.tasks.files.exports import open_export, tables_of
+from korbert.tasks.files.columns import Given, choose_columns, flag_columns
 from korbert.tasks.files.roles import Role
 
 __all__ = ["Dropped", "Place", "Places", "Row", "Rows", "Source", "read_rows", "refuse_unseen_labels"]
@@ -135,54 +136,71 @@ def read_rows(
     *,
     form: Form = "auto",
     columns: Given | None = None,
+    trained: Given | None = None,
     check: Callable[[Row], object] | None = None,
 ) -> Rows:
     """Reads labelled files, in order. For what is dropped or refused, see the table of this package.
 
     form: of all files; "auto": by extension, or else content. columns: role -> its column, or several in order; other
-    roles are found by their usual names, per file. check: raises ValueError for a row with inconsistent values, which
-    drops it as bad_row.
+    roles are found by their usual names, per file. trained: role -> its columns in the training file, which hold it in
+    files that have them. check: raises ValueError for a row with inconsistent values, which drops it as bad_row.
     Raises CorpusError with file, line, what is there, and what to do; SettingsError for an unknown form and for a role
     in `columns` that is not in `roles`.
     """
-    result = Rows()
-    given = map(Path, [paths] if isinstance(paths, str | Path) else paths)
-    for path, files in tables_of(given).items():
-        table = open_export(path, form, columns, files)
-        first = first_cells(table)
-        chosen = choose_columns(roles, table.columns, columns or {}, str(path), first)
-        before, faults = len(result), sum(dropped.count for dropped in result.dropped.values())
-        result.places.begin(str(path), table.unit)
-        reading = _Reading(roles, chosen, first, check)
-        for number, record in table.read(reading.wanted):
-            try:
-                row = record if isinstance(record, Fault) else reading.row(record)
-            except cells.Unclear as error:
-                raise CorpusError(f"{Place(str(path), table.unit, number)}: {error}") from error
-            if isinstance(row, Fault):
-                result.drop(str(Place(str(path), table.unit, number)), row)
-            else:
-                result.rows.append(row)
-                result.places.add(number)
-        count = len(result) - before
-        for role in roles:
-            if role.settle and role.name in chosen:
-                try:
-                    values = role.settle([row.get(role.name) for row in result.rows[before:]])
-                except ValueError as error:
-                    raise CorpusError(f"{path}: {' '.join(map(repr, chosen[role.name]))}: {error}") from error
-                for row, value in zip(result.rows[before:], values, strict=True):
-                    row[role.name] = value
-        result.notes += [f"{path}: {count:,} rows {remark}" for remark, count in reading.remarks.items()]
-        if count == 0 and sum(dropped.count for dropped in result.dropped.values()) == faults:
-            raise CorpusError(f"{path}: holds no row: give a file with rows")
-        result.sources.append(Source(str(path), table.form, table.encoding, chosen, count))
+    result, own = Rows(), {role.name for role in roles}
+    asked = {role: (names,) if isinstance(names, str) else tuple(names) for role, names in (columns or {}).items()}
+    taken = {column for names in asked.values() for column in names}
+    before = {column for names in (trained or {}).values() for column in names}
+    for path, files in tables_of(map(Path, [paths] if isinstance(paths, str | Path) else paths)).items():
+        table = open_table(path, form, (taken | before).issubset, files)
+        free = set(table.columns) - taken
+        known = {role: names for role, names in (trained or {}).items() if role in own and free.issuperset(names)}
+        _read_table(result, table, str(path), roles, {**known, **asked}, check)
     if not result.rows:
         raise CorpusError(f"no row can be used: {'; '.join(result.said()) or 'no file given'}")
     for role in roles:
         if role.unique:
-            _settle_repeated(result, role.name, is_given=role.name in (columns or {}))
+            _settle_repeated(result, role.name, is_given=role.name in asked)
     return result
+
+
+def _read_table(
+    result: Rows,
+    table: Table,
+    file: str,
+    roles: Sequence[Role],
+    columns: Given,
+    check: Callable[[Row], object] | None,
+) -> None:
+    """Adds the rows of a file."""
+    chosen = choose_columns(roles, table.columns, columns, file, table.first)
+    before, is_dropped = len(result), False
+    result.places.begin(file, table.unit)
+    reading = _Reading(roles, chosen, table.first, check)
+    for number, record in table.read(reading.wanted):
+        try:
+            row = record if isinstance(record, Fault) else reading.row(record)
+        except cells.Unclear as error:
+            raise CorpusError(f"{Place(file, table.unit, number)}: {error}") from error
+        if isinstance(row, Fault):
+            result.drop(str(Place(file, table.unit, number)), row)
+            is_dropped = True
+        else:
+            result.rows.append(row)
+            result.places.add(number)
+    rows = result.rows[before:]
+    for role in roles:
+        if role.settle and role.name in chosen:
+            try:
+                values = role.settle([row.get(role.name) for row in rows])
+            except ValueError as error:
+                raise CorpusError(f"{file}: {' '.join(map(repr, chosen[role.name]))}: {error}") from error
+            for row, value in zip(rows, values, strict=True):
+                row[role.name] = value
+    result.notes += [f"{file}: {count:,} rows {remark}" for remark, count in reading.remarks.items()]
+    if not rows and not is_dropped:
+        raise CorpusError(f"{file}: holds no row: give a file with rows")
+    result.sources.append(Source(file, table.form, table.encoding, chosen, len(rows)))
 
 
 class _Reading:
@@ -214,18 +232,19 @@ class _Reading:
     def row(self, record: Sequence[Any]) -> Row | Fault:
         row = self._empty.copy()
         for role, columns, begin, end in self._parts:
-            several = list(record[begin:end])
-            cell = several[0] if end == begin + 1 else several
-            if role.flags and cell is several:  # columns label1, label2 with names, some without one
-                cell = [one for one in several if not cells.is_empty(one)]
-            if all(map(cells.is_empty, several)):
+            cell: Any = record[begin]
+            if end > begin + 1:
+                cell = list(record[begin:end])
+                if role.flags:  # columns label1, label2 with names, some without one
+                    cell = [one for one in cell if not is_empty(one)]
+            if all(map(is_empty, cell)) if end > begin + 1 else is_empty(cell):
                 if role.required and role.empty is None:
                     return Fault(f"no_{role.name}", f"{columns} is empty")
                 row[role.name] = role.empty() if role.empty and role.required else None
                 continue
             try:
                 if role.name in self._flags:
-                    row[role.name] = cells.flagged(self.wanted[begin:end], several)
+                    row[role.name] = cells.flagged(self.wanted[begin:end], record[begin:end])
                 else:
                     row[role.name] = role.value(cell)
             except cells.Unclear as error:

@@ -120,7 +120,7 @@ class Tagging(Kind, frozen=True):
         if tokens is None:
             return _Units(text or "", eojeols(text or ""))
         if text is None:
-            return _Units(*join_words(tokens, row.get("spaces") or True))
+            return _Units(*join_words(tokens))
         words: list[Span] = []
         for token in tokens:
             start = text.find(token, words[-1][1] if words else 0)

@@ -1,36 +1,48 @@
-"""Reads KorQuAD 1.0 files: questions and predictions. Errors name the place of every fault."""
+"""Reads KorQuAD 1.0 files: questions and predictions."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from korbert.errors import CorpusError
-from korbert.tasks import squad
-from korbert.tasks.questions import Dataset
-from korbert.tasks.squad import AnswerPart, SquadForm
+from korbert.records.inputs import copied
+from korbert.records.jsons import read_value
+from korbert.records.table import open_text
+from korbert.tasks.files import ROLES, Rows, read_rows
 
-__all__ = ["AnswerPart", "parse", "read", "read_json", "read_predictions"]
-
-_FORM = SquadForm("KorQuAD 1.0", '"id", "question", "answers": [{"text", "answer_start"}]')
+__all__ = ["read", "read_predictions"]
 
 
-def read(path: str | Path, *, answers: AnswerPart = "spans") -> Dataset:
-    """The questions of an official file, as in squad.read; each has an answer."""
-    return squad.read(path, _FORM, answers=answers)
+def read(path: str | Path) -> Rows:
+    """The questions of an official file: id, title, context, question, and answers, None if the file has none.
+
+    A question or context may be empty. CorpusError names the first faulty questions: all of them count in the score.
+    """
+    roles = [replace(ROLES["id"], required=True)]
+    roles += [replace(ROLES[name], empty=str) for name in ("context", "question")]
+    roles += [replace(ROLES[name], required=False) for name in ("title", "answers")]
+    with _rereadable(Path(path)) as file:
+        rows = read_rows(file, roles, form="json", columns={"id": "id"})
+    for dropped in rows.dropped.values():
+        raise CorpusError(f"{'; '.join(dropped.first)}: mend it, as every question counts")
+    return rows
 
 
 def read_predictions(path: str | Path) -> dict[str, str]:
     """A `predictions.json`: one flat object, question id to answer text."""
-    predictions = read_json(path)
+    with _rereadable(Path(path)) as file:
+        predictions = read_value(open_text(file))
     if not isinstance(predictions, dict) or not all(isinstance(text, str) for text in predictions.values()):
         raise CorpusError(f"{path}: not a predictions file; it must be one JSON object of question id and answer text")
     return predictions
 
 
-def read_json(path: str | Path) -> Any:
-    """Reads a JSON file. CorpusError if it is missing, or not JSON in UTF-8."""
-    return squad.read_json(path, _FORM)
-
-
-def parse(document: Any, name: str, *, answers: AnswerPart = "spans") -> Dataset:
-    """As `read`, for parsed JSON. name: of the file, for errors."""
-    return squad.parse(document, name, _FORM, answers=answers)
+@contextmanager
+def _rereadable(path: Path) -> Iterator[Path]:
+    """The file, or a copy of a pipe, which can be read only once."""
+    if not path.is_fifo():
+        yield path
+        return
+    with path.open("rb") as pipe, copied(pipe, str(path)) as copy:
+        yield copy

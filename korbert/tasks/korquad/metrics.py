@@ -8,10 +8,12 @@ import logging
 import string
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from korbert.errors import CorpusError
-from korbert.tasks.korquad.data import parse
+
+if TYPE_CHECKING:
+    from korbert.tasks.files import Rows
 
 __all__ = ["exact_match", "f1", "normalize", "score"]
 
@@ -48,24 +50,25 @@ def f1(prediction: str, answers: Iterable[str]) -> float:
     return best
 
 
-def score(dataset: Any, predictions: Mapping[str, str], name: str = "dataset") -> dict[str, float]:
-    """`{"exact_match": .., "f1": ..}` in percent over all questions of an official file, as parsed from its JSON.
+def score(rows: "Rows", predictions: Mapping[str, str]) -> dict[str, float]:
+    """`{"exact_match": .., "f1": ..}` in percent over all questions of an official file, from `read`.
 
-    name: of the file, for errors. A question without a prediction counts as wrong, with a warning. CorpusError if the
-    file is not KorQuAD, or a prediction is not a string.
+    A question without a prediction counts as wrong, with a warning. CorpusError for a question without an answer, and
+    for a prediction that is not a string.
     """
-    questions = parse(dataset, name, answers="texts").questions
     matches, f1_sum, unanswered = 0, 0.0, 0
-    for question in questions:
-        prediction = predictions.get(question.id)
+    for row, place in zip(rows, rows.places, strict=True):
+        answers = [answer.text for answer in row["answers"] or ()]
+        if not answers:
+            raise CorpusError(f"{place}: question {row['id']} has no answer: give a file with answers")
+        prediction = predictions.get(row["id"])
         if prediction is None:
             unanswered += 1
             continue
         if not isinstance(prediction, str):
-            raise CorpusError(f"predictions: {question.id}: {prediction!r} is no string; give one answer text an id")
-        answers = [answer.text for answer in question.answers]
+            raise CorpusError(f"predictions: {row['id']}: {prediction!r} is no string; give one answer text an id")
         matches += exact_match(prediction, answers)
         f1_sum += f1(prediction, answers)
     if unanswered:
-        _logger.warning("%d of %d questions have no prediction and score 0", unanswered, len(questions))
-    return {"exact_match": 100.0 * matches / len(questions), "f1": 100.0 * f1_sum / len(questions)}
+        _logger.warning("%d of %d questions have no prediction and score 0", unanswered, len(rows))
+    return {"exact_match": 100.0 * matches / len(rows), "f1": 100.0 * f1_sum / len(rows)}

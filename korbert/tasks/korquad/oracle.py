@@ -6,12 +6,14 @@ characters off the start of the first and the end of the last piece, where a pie
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Literal, TypedDict
 
+from korbert.errors import CorpusError
+from korbert.tasks.files import Answer, Place, Row, Rows
 from korbert.tasks.korquad.metrics import exact_match, f1
-from korbert.tasks.questions import Dataset, Question
+from korbert.tasks.question_rows import right_answers
 from korbert.tokenization import Pieces, Tokenizer
 from korbert.tokenization.encoding import Span, cut_within, is_slice, span_of, span_to_pieces
 
@@ -52,32 +54,33 @@ class Oracle(TypedDict):
     unreached: list[Unreached]
 
 
-def oracle(dataset: Dataset, tokenizer: Tokenizer, *, workers: int = 1) -> Oracle:
+def oracle(rows: Rows, tokenizer: Tokenizer, *, workers: int = 1) -> Oracle:
     """The ceilings of both kinds, and the answers that one of them misses.
 
-    dataset: with answers and their positions. workers: threads for Kiwi. An answer is missed for one of three causes:
+    rows: from korquad.read, with answers. workers: threads for Kiwi. An answer is missed for one of three causes:
     an end is inside a morpheme that shares its characters with another or is written otherwise (`fused`: 했 is 하 and
     었), inside a piece that could be cut there (`inside a piece`), or no piece stands over it (`no piece`).
     """
-    contexts = list(tokenizer.pieces_of_many(dataset.contexts, workers=workers))
+    contexts = list(dict.fromkeys(row["context"] for row in rows))
+    pieces_of = dict(zip(contexts, tokenizer.pieces_of_many(contexts, workers=workers), strict=True))
     matches, f1_sums = Counter[str](), dict.fromkeys(_CEILINGS, 0.0)
     causes: dict[str, Counter[str]] = {name: Counter() for name in _CEILINGS}
     unreached: list[Unreached] = []
-    for question in dataset.questions:
-        text, pieces = dataset.contexts[question.context], contexts[question.context]
-        answers = [answer.text for answer in question.answers]
-        best = _best(question, text, pieces)
+    for row, place in zip(rows, rows.places, strict=True):
+        text, pieces, right = row["context"], pieces_of[row["context"]], _answers_of(row, place)
+        answers = [answer.text for answer in right]
+        best = _best(right, text, pieces)
         missed = [name for name in _CEILINGS if not exact_match(best[name], answers)]
         for name in _CEILINGS:
             matches[name] += name not in missed
             f1_sums[name] += f1(best[name], answers)
         if missed:
-            cause, names = _cause(text, pieces, question.answers[0].span)
+            cause, names = _cause(text, pieces, right[0].span)
             for name in missed:
                 causes[name][cause] += 1
             shown = {name: best[name] for name in missed}
-            unreached.append({"id": question.id, "answer": answers[0], "best": shown, "cause": cause, "pieces": names})
-    count = len(dataset.questions)
+            unreached.append({"id": row["id"], "answer": answers[0], "best": shown, "cause": cause, "pieces": names})
+    count = len(rows)
     ceilings = {
         name: Ceiling(
             exact_match=100 * matches[name] / count, f1=100 * f1_sums[name] / count, causes=dict(causes[name])
@@ -87,15 +90,25 @@ def oracle(dataset: Dataset, tokenizer: Tokenizer, *, workers: int = 1) -> Oracl
     return {"count": count, "pieces": ceilings["pieces"], "characters": ceilings["characters"], "unreached": unreached}
 
 
-def _best(question: Question, text: str, pieces: Pieces) -> dict[str, str]:
+def _answers_of(row: Row, place: Place) -> list[Answer]:
+    try:
+        if right := right_answers(row):
+            return right
+        what = "has no answer"
+    except ValueError as error:
+        what = str(error)
+    raise CorpusError(f"{place}: question {row['id']}: {what}: mend it")
+
+
+def _best(right: Sequence[Answer], text: str, pieces: Pieces) -> dict[str, str]:
     """Ceiling -> the reachable text with the best score, the shortest sequence among ties."""
-    answers = [answer.text for answer in question.answers]
+    answers = [answer.text for answer in right]
 
     def quality(candidate: str) -> tuple[bool, float]:
         return exact_match(candidate, answers), f1(candidate, answers)
 
     tried: dict[str, list[str]] = {name: [] for name in _CEILINGS}
-    for answer in question.answers:
+    for answer in right:
         for first, last in _runs(pieces, *answer.span):
             tried["pieces"].append(text[slice(*span_of(pieces.spans, first, last))])
             tried["characters"].append(text[slice(*cut_within(text, pieces, first, last, *answer.span))])

@@ -5,7 +5,7 @@ has none, and then the correct prediction is the empty text.
 """
 
 import string
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.tasks.korquad import metrics as korquad
-from korbert.tasks.questions import AnswerMetrics
 
 __all__ = [
     "KLUE_MRC",
     "KORQUAD",
+    "AnswerMetrics",
     "Threshold",
     "answer_scores",
     "best_threshold",
@@ -26,6 +26,13 @@ __all__ = [
 ]
 
 _DELETED = str.maketrans("", "", string.punctuation)
+
+
+class AnswerMetrics(NamedTuple):
+    """Scores of a prediction against the gold answers: exact match, and overlap from 0 to 1."""
+
+    exact_match: Callable[[str, Sequence[str]], bool]
+    f1: Callable[[str, Sequence[str]], float]
 
 
 def klue_exact_match(prediction: str, answers: Sequence[str]) -> bool:

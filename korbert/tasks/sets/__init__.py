@@ -1,55 +1,96 @@
-"""Known data sets: `load("kobest-copa", Path("DATA"))` gives their rows as tasks take them.
+"""Known data sets, as `../datasets.toml` lists them; loading.py gives their rows as tasks take them.
 
-1. known.py: description of a set: its kind, files, columns, metrics, where to get it, published scores.
-2. table.py: the sets.
-3. changes.py: converts rows of a set's own form to rows of its kind.
-4. loading.py: finds and reads the files, with substitutes for missing parts.
-
-A row has the roles of its kind, and `id` (a text) where the set has ids:
-
-| kind | roles |
-|---|---|
-| classification | text, label: str; pair where the set has two texts |
-| regression | text, pair, score: float |
-| tagging | text, spans: list of Span; or tokens, tags, spaces (whether one follows each token) |
-| choice | text, choices: list of str, label: the place of the right one, from 0 |
-| reading | context, question, answers: list of Answer, empty where the question has none |
+Imports nothing heavy: `korbert --help` may read the table. A row has the roles of the columns of its set, as
+`read_rows` gives them.
 """
 
-from typing import TYPE_CHECKING
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from korbert._lazy import attach
+from korbert.errors import SettingsError
 
 if TYPE_CHECKING:
-    from korbert.tasks.sets.known import Files, KnownSet, Part, Published
-    from korbert.tasks.sets.loading import KnownParts, files_at_hand, load
-    from korbert.tasks.sets.table import SETS, known_set, listing
+    from korbert.records import Form
 
-__all__ = [
-    "SETS",
-    "Files",
-    "KnownParts",
-    "KnownSet",
-    "Part",
-    "Published",
-    "files_at_hand",
-    "known_set",
-    "listing",
-    "load",
-]
+__all__ = ["PARTS", "SETS", "Files", "KnownSet", "Part", "known_set", "listing"]
 
-__getattr__ = attach(
-    __name__,
-    {
-        "SETS": "table",
-        "Files": "known",
-        "KnownParts": "loading",
-        "KnownSet": "known",
-        "Part": "known",
-        "Published": "known",
-        "files_at_hand": "loading",
-        "known_set": "table",
-        "listing": "table",
-        "load": "loading",
-    },
-)
+Part = Literal["train", "valid", "test"]
+PARTS: tuple[Part, ...] = get_args(Part)
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of a set as distributed in one place. parts: part -> names of its files. See datasets.toml."""
+
+    folders: tuple[str, ...]
+    parts: Mapping[Part, tuple[str, ...]]
+    columns: Mapping[str, str | list[str]]
+    form: "Form"
+    labels: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class KnownSet:
+    """A public data set. best: "" if unknown. See datasets.toml."""
+
+    name: str
+    title: str
+    kind: str
+    about: str
+    metrics: tuple[str, ...]
+    url: str
+    licence: str
+    size: Mapping[Part, int]
+    files: tuple[Files, ...] = field(repr=False)
+    best: str = ""
+    uncounted: str = ""
+
+
+def _known(name: str, table: dict[str, Any]) -> KnownSet:
+    files = []
+    for place in table.pop("files"):
+        parts = {part: tuple(place.pop(part)) for part in PARTS if part in place}
+        files.append(Files(tuple(place.pop("folders")), parts, **place))
+    return KnownSet(name, metrics=tuple(table.pop("metrics")), files=tuple(files), **table)
+
+
+SETS: Mapping[str, KnownSet] = {
+    name: _known(name, table)
+    for name, table in tomllib.loads(
+        Path(__file__).parent.with_name("datasets.toml").read_text(encoding="utf-8")
+    ).items()
+}
+
+
+def known_set(name: str) -> KnownSet:
+    """Raises SettingsError for an unknown name, with the closest match."""
+    if name not in SETS:
+        near = difflib.get_close_matches(name.lower().replace("_", "-"), SETS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(SETS)}"
+        raise SettingsError(f"no data set {name!r}: {hint}")
+    return SETS[name]
+
+
+def listing() -> list[dict[str, str]]:
+    """One line per set: name, kind, about, rows (of train, valid and test), metric, best, licence, where.
+
+    "-" stands for a part without published labels and for an unknown best score.
+    """
+    return [
+        {
+            "name": known.name,
+            "kind": known.kind,
+            "about": f"{known.title}: {known.about}",
+            "rows": " / ".join(f"{known.size[part]:,}" if part in known.size else "-" for part in PARTS),
+            "metric": known.metrics[0],
+            "best": known.best or "-",
+            "licence": known.licence,
+            "where": known.url,
+        }
+        for known in SETS.values()
+    ]

@@ -12,15 +12,14 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from korbert.errors import CorpusError, SettingsError
-from korbert.tasks.files import ROLES, Row, Rows, read_rows
+from korbert.errors import CorpusError
+from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows
 from korbert.tasks.parts import taken
-from korbert.tasks.sets.changes import EXTRA_ROLES
-from korbert.tasks.sets.known import PARTS, Files, KnownSet, Part
-from korbert.tasks.sets.table import known_set
+from korbert.tasks.sets import PARTS, Files, KnownSet, Part, known_set
 
 __all__ = ["KnownParts", "files_at_hand", "load", "part_of"]
 
@@ -62,13 +61,11 @@ class _Found:
 def load(name: str, data: Path) -> KnownParts:
     """Loads a known set from its files below the folder `data` (see the tables of this package).
 
-    Raises SettingsError for an unknown set and for one with its own reader; CorpusError for missing files, with where
-    to get them, and for files that `read_rows` refuses. Unusable records are counted in `dropped` of their part, or in
+    Raises SettingsError for an unknown set; CorpusError for missing files, with where to get them, and for files that
+    `read_rows` refuses. Unusable records are counted in `dropped` of their part, or in
     that of train if the part was split.
     """
     known = known_set(name)
-    if not known.files:
-        raise SettingsError(f"{name} is read by the stage of its name: use `korbert {name}`")
     files_at_hand(known, data)
     found = _best(known, data)
     rows = {part: _read(found.files, paths) for part, paths in found.there.items()}
@@ -95,8 +92,8 @@ def files_at_hand(known: KnownSet, data: Path) -> dict[Part, tuple[Path, ...]]:
 
     CorpusError if there is no such folder, or too little in it for `load`.
     """
-    there = dict(_best(known, data).there) if known.files else {}
-    if known.files and "valid" not in there and not {"train", "test"} <= there.keys():
+    there = dict(_best(known, data).there)
+    if "valid" not in there and not {"train", "test"} <= there.keys():
         raise _missing(known, data)
     return there
 
@@ -107,7 +104,7 @@ def part_of(row: Row) -> Part:
     0 is valid, 1 is test, the rest train. Rows that share a text (the premise of several hypotheses, the context of
     several questions) fall into the same part.
     """
-    text = row.get("text") or row.get("context") or " ".join(row["tokens"])
+    text = " ".join(row.get("tokens") or ()) or row.get("text") or row["context"]
     remainder = int(hashlib.sha256(text.encode()).hexdigest(), 16) % _FIFTHS
     return "valid" if remainder == 0 else "test" if remainder == 1 else "train"
 
@@ -131,17 +128,25 @@ def _cut(known: KnownSet, found: _Found, rows: Mapping[Part, Rows], notes: Seque
 
 
 def _read(files: Files, paths: Sequence[Path]) -> Rows:
-    roles = [EXTRA_ROLES.get(role) or ROLES[role] for role in files.columns]
-    change = files.change
+    roles = [_role(role, columns, files.labels) for role, columns in files.columns.items()]
+    return read_rows(paths, roles, form=files.form, columns=files.columns)
 
-    def changed(row: Row) -> None:
-        """`read_rows` drops the row where this raises ValueError, and counts it."""
-        if change is not None:
-            new = change(row.copy())
-            row.clear()
-            row.update(new)
 
-    return read_rows(paths, roles, form=files.form, columns=files.columns, check=changed)
+def _role(name: str, columns: str | list[str], labels: Mapping[str, str]) -> Role:
+    """A role whose text may be that of several columns, and whose labels have other names than in the file."""
+    role = ROLES[name]
+    if name == "text" and not isinstance(columns, str):
+        return replace(role, value=lambda cells: " ".join(role.value(cell).strip() for cell in cells))
+    if name != "label" or not labels:
+        return role
+
+    def named(cell: Any) -> str:
+        label = role.value(cell)
+        if label.lower() not in labels:
+            raise ValueError(f"is {label!r}, none of {', '.join(labels)}")
+        return labels[label.lower()]
+
+    return replace(role, value=named)
 
 
 def _best(known: KnownSet, data: Path) -> _Found:

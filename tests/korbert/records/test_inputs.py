@@ -108,7 +108,7 @@ def test_a_long_line_of_a_table_is_dropped_in_little_memory(tmp_path: Path, name
     assert tracemalloc.get_traced_memory()[1] < 12 << 20
     tracemalloc.stop()
     assert [cells[0], cells[2]] == [["가"], ["다"]]
-    assert cells[1] == ("too_long", "is longer than 1,048,576 bytes")
+    assert cells[1][:2] == ("too_long", "is longer than 1,048,576 bytes")
 
 
 def test_a_list_of_json_is_read_in_little_memory(tmp_path: Path) -> None:

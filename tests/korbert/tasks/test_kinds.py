@@ -1,6 +1,7 @@
 """Rows that a kind of task refuses to learn from, and how it is recognised."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -61,7 +62,7 @@ def test_what_no_kind_learns_from(
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     section = KINDS[kind].section_class(train=str(path), **settings)
     kind_class = KINDS[kind].kind_class
-    rows = read_rows(path, roles_of(kind_class, several=bool(settings.get("several")), part="train"))
+    rows = read_rows(path, roles_of(kind_class, SimpleNamespace(several=settings.get("several")), part="train"))
     with pytest.raises((CorpusError, SettingsError), match=message):
         kind_class.learned_from(rows, section)
 
@@ -130,7 +131,7 @@ def test_files_of_several_labels_ask_for_several(tmp_path: Path, lines: list[str
 def test_rows_without_a_label_are_learned_from(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("text,label\n가,hate\n나,\n다,\n", encoding="utf-8")
-    rows = read_rows(path, roles_of(KINDS["classification"].kind_class, several=True, part="train"))
+    rows = read_rows(path, roles_of(KINDS["classification"].kind_class, SimpleNamespace(several=True), part="train"))
     task = KINDS["classification"].kind_class.learned_from(rows, KINDS["classification"].section_class(train="a"))
     assert [task.target(row) for row in rows] == [["hate"], [], []]
     assert rows.notes == ["2 rows have no label: none of the labels is right for them"]

@@ -4,7 +4,6 @@ import json
 import math
 import re
 import string
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,12 +15,11 @@ from hypothesis import strategies as st
 from torch import nn
 
 from korbert.modeling import EncoderConfig, ReadingModel, read_config, save_model
-from korbert.tasks import squad
 from korbert.tasks.examples import Batches
-from korbert.tasks.metrics.reading import KORQUAD, answer_scores, best_threshold
-from korbert.tasks.passages import Passage
-from korbert.tasks.questions import AnswerMetrics, Dataset
-from korbert.tasks.reading import Found, Reader, question_pairs
+from korbert.tasks.files import Answer
+from korbert.tasks.metrics.reading import KORQUAD, AnswerMetrics, answer_scores, best_threshold
+from korbert.tasks.passages import Passage, encode_passages
+from korbert.tasks.reading import Found, Reader
 from korbert.tasks.reading_settings import ReadingSettings
 from korbert.tasks.windows import WindowExamples, cut_windows, reading_loss
 from korbert.tokenization.encoding import Frame
@@ -141,7 +139,8 @@ def test_the_threshold_decides() -> None:
 
     def read(threshold: float, **changes: Any) -> list[Any]:
         settings = SMALL.model_copy(update={"threshold": threshold, "n_best": 3, **changes})
-        return Reader(Scripted(), IDS, settings).read(pairs)[0]  # type: ignore[arg-type]
+        reader = Reader(Scripted(), IDS, settings)  # type: ignore[arg-type]
+        return reader.decided(*reader.search(pairs))
 
     below, at, off = read(margin - 0.01), read(margin), read(-100.0, unanswerable=False)
     assert [one["text"] for one in below] == ["", *(one["text"] for one in at[:2])]  # still n_best of them
@@ -155,8 +154,7 @@ def test_a_blank_context_is_surely_without_answer(text: str) -> None:
     assert one.candidates == []
     assert one.no_answer > 1e8
     assert json.loads(json.dumps(one.no_answer, allow_nan=False)) == one.no_answer
-    (best,) = Reader(Scripted(), IDS, SMALL).read([(letters("누가", 50), letters(text))])  # type: ignore[arg-type]
-    assert best == [one.none]
+    assert Reader(Scripted(), IDS, SMALL).decided(one) == [one.none]  # type: ignore[arg-type]
 
 
 # --- learned by heart ---
@@ -185,26 +183,6 @@ PASSAGES = (
 )
 
 
-def ten_questions() -> Dataset:
-    """In SQuAD 2.0's form."""
-    data = [
-        {
-            "context": context,
-            "qas": [
-                {
-                    "id": question,
-                    "question": question,
-                    "is_impossible": not answer,
-                    "answers": [{"text": answer, "answer_start": context.index(answer)}] if answer else [],
-                }
-                for question, answer in asked
-            ],
-        }
-        for context, asked in PASSAGES
-    ]
-    return squad.parse({"data": [{"title": "열 물음", "paragraphs": data}]}, "ten.json")
-
-
 @pytest.fixture
 def one_thread() -> Iterator[None]:
     """Steps this small are slower on several, and much slower where other processes have them."""
@@ -216,20 +194,21 @@ def one_thread() -> Iterator[None]:
 
 @pytest.mark.usefixtures("one_thread")
 def test_ten_questions_are_learned_by_heart_four_of_them_without_answer(tiny_tokenizer: Any, tmp_path: Any) -> None:
-    dataset = ten_questions()
-    assert Counter(len(question.answers) for question in dataset.questions) == {1: 6, 0: 4}
+    rows = [(context, *one) for context, asked in PASSAGES for one in asked]
+    contexts, questions, answers = map(list, zip(*rows, strict=True))
     settings = ReadingSettings(max_length=36, stride=8, max_query_pieces=12, unanswerable=True)
-    pairs = question_pairs(dataset, tiny_tokenizer)
+    passages = [encode_passages(tiny_tokenizer, texts) for texts in (questions, contexts)]
+    pairs = list(zip(*passages, strict=True))
     windows = [
         window
-        for index, (question, pair) in enumerate(zip(dataset.questions, pairs, strict=True))
+        for index, (context, answer, pair) in enumerate(zip(contexts, answers, pairs, strict=True))
         for window in cut_windows(
             *pair, settings, index=index, special=tiny_tokenizer.frame.special,
-            answer=question.answers[0].span if question.answers else None,
+            answer=Answer(answer, context.index(answer)).span if answer else None,
         )
     ]  # fmt: skip
     examples = WindowExamples(windows, tiny_tokenizer, settings)
-    assert len(examples) > len(dataset.questions)  # the long context is cut
+    assert len(examples) > len(rows)  # the long context is cut
     sizes: Any = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
     config = EncoderConfig(vocab_size=tiny_tokenizer.vocab_size, **sizes)
     model = ReadingModel(config, torch.Generator().manual_seed(0)).train()
@@ -243,7 +222,7 @@ def test_ten_questions_are_learned_by_heart_four_of_them_without_answer(tiny_tok
 
     found = Reader(model, tiny_tokenizer, settings).search(pairs)
     best = [next(iter(one.candidates), one.none)["text"] for one in found]
-    right = [[answer.text for answer in question.answers] for question in dataset.questions]
+    right = [[answer] if answer else [] for answer in answers]
     _, f1 = answer_scores(best, right, KORQUAD)
     threshold = best_threshold(f1, np.array(list(map(bool, right))), np.array([one.no_answer for one in found]))
     assert threshold.score == 1.0
@@ -253,7 +232,7 @@ def test_ten_questions_are_learned_by_heart_four_of_them_without_answer(tiny_tok
 
     reader = Reader.load(tmp_path / "model", "cpu")
     assert reader.settings == settings
-    assert reader.predict(dataset) == {question: answer for _, asked in PASSAGES for question, answer in asked}
+    assert [one["answer"] for one in reader.answer(contexts, questions)] == answers
     lake = PASSAGES[1][0]
     answered, unanswered = reader.answer([lake, lake], ["한강의 예전 이름은?", "한강의 깊이는?"])
     assert (answered["answer"], lake[slice(*answered["span"])]) == ("아리수", "아리수")

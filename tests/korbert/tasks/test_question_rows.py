@@ -1,26 +1,22 @@
 """Rows of anybody's file as questions with their right answers."""
 
 import unicodedata
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from korbert.tasks import squad
-from korbert.tasks.files import ROLES, read_rows
-from korbert.tasks.files import Answer as Given
+from korbert.tasks.files import Answer
 from korbert.tasks.question_rows import right_answers
-from korbert.tasks.questions import Answer
 
 CONTEXT = "세종은 1443년에 한글을 만들었다. 세종은 왕이다."
 
 
-def row(*answers: Given, **changes: Any) -> dict[str, Any]:
+def row(*answers: Answer, **changes: Any) -> dict[str, Any]:
     return {"id": None, "context": CONTEXT, "question": "누구?", "answers": list(answers)} | changes
 
 
 def test_places_of_answers() -> None:
-    rows = [row(Given("한글", 11), Given("1443년", 4)), row(Given(" 1443년 ", None)), row(Given("세종", None))]
+    rows = [row(Answer("한글", 11), Answer("1443년", 4)), row(Answer(" 1443년 ", None)), row(Answer("세종", None))]
     assert [right_answers(one) for one in rows] == [
         [Answer("한글", 11), Answer("1443년", 4)],
         [Answer("1443년", 4)],
@@ -31,9 +27,9 @@ def test_places_of_answers() -> None:
 def test_answers_and_contexts_in_other_normal_forms() -> None:
     nfd = {text: unicodedata.normalize("NFD", text) for text in (CONTEXT, "한글")}
     place = nfd[CONTEXT].index(nfd["한글"])
-    for given in (Given("한글", None), Given("한글", place), Given(nfd["한글"], None)):
+    for given in (Answer("한글", None), Answer("한글", place), Answer(nfd["한글"], None)):
         assert right_answers(row(given, context=nfd[CONTEXT])) == [Answer(nfd["한글"], place)]
-    assert right_answers(row(Given(nfd["한글"], 11))) == [Answer("한글", 11)]
+    assert right_answers(row(Answer(nfd["한글"], 11))) == [Answer("한글", 11)]
 
 
 @pytest.mark.parametrize(
@@ -41,35 +37,26 @@ def test_answers_and_contexts_in_other_normal_forms() -> None:
     [
         row(),
         row(answers=None),
-        row(Given("", 0)),
-        row(Given(" ", None), impossible=None),
+        row(Answer("", 0)),
+        row(Answer(" ", None), impossible=None),
         row(impossible=True),
-        row(Given("한글", 11), impossible=True),  # as the rows of KLUE-MRC have it
+        row(Answer("한글", 11), impossible=True),  # as the rows of KLUE-MRC have it
     ],
 )
 def test_questions_without_answer(without: dict[str, Any]) -> None:
     assert right_answers(without) == []
-    assert right_answers(row(Given("한글", 11), impossible=False)) == [Answer("한글", 11)]
+    assert right_answers(row(Answer("한글", 11), impossible=False)) == [Answer("한글", 11)]
 
 
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        (row(Given("훈민정음", None)), "^the context has no '훈민정음'$"),
-        (row(Given("한글", 11), Given("1443년", 5)), "^the context has '443년에' at 5, the answer is '1443년'$"),
-        (row(Given("한글", 999)), "^the context has '' at 999, the answer is '한글'$"),
+        (row(Answer("훈민정음", None)), "^the context has no '훈민정음'$"),
+        (row(Answer("한글", 11), Answer("1443년", 5)), "^the context has '443년에' at 5, the answer is '1443년'$"),
+        (row(Answer("한글", 999)), "^the context has '' at 999, the answer is '한글'$"),
         (row(impossible=False), "without answer that is not said to have none"),
     ],
 )
 def test_answers_that_are_not_there(wrong: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         right_answers(wrong)
-
-
-def test_the_same_as_the_reader_of_the_format_has_it(sample: Path) -> None:
-    path = sample / "korquad" / "train.json"
-    rows = read_rows(path, [ROLES[name] for name in ("id", "context", "question", "answers")])
-    own = squad.read(path)
-    assert [(one["id"], one["context"], one["question"], tuple(right_answers(one))) for one in rows] == [
-        (question.id, own.contexts[question.context], question.text, question.answers) for question in own.questions
-    ]

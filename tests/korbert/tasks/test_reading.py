@@ -9,8 +9,10 @@ from korbert.modeling import EncoderConfig, ReadingModel, save_model
 from korbert.tasks import korquad
 from korbert.tasks.korquad.metrics import exact_match
 from korbert.tasks.misses import explained
-from korbert.tasks.passages import Passage, span_of_pieces
-from korbert.tasks.reading import Reader, question_pairs
+from korbert.tasks.parts import split_by_article
+from korbert.tasks.passages import Passage, encode_passages, span_of_pieces
+from korbert.tasks.question_rows import right_answers
+from korbert.tasks.reading import Reader
 from korbert.tasks.reading_settings import ReadingSettings
 from korbert.tasks.windows import cut_windows
 from korbert.tokenization.encoding import Frame
@@ -55,7 +57,7 @@ class Scripted(torch.nn.Module):
 
 def read(context, starts, ends, **settings):
     reader = Reader(Scripted(starts, ends), TOKENIZER, ReadingSettings(**settings))
-    return reader.read([(letters("언제였나", 50), context)])[0]
+    return reader.decided(*reader.search([(letters("언제였나", 50), context)]))
 
 
 def test_the_answer_is_cut_from_the_text_as_given():
@@ -137,27 +139,11 @@ def test_scores_that_are_no_numbers():
 def test_answers_do_not_depend_on_the_batch():
     reader = Reader(model_of(encoder()), TOKENIZER, SMALL)
     pairs = [(letters("언제", 150), letters("가나다라마바사아자차"[:n] * 3, 300)) for n in (1, 5, 10, 3)]
-    together = reader.read(pairs)
+    together = list(map(reader.decided, reader.search(pairs)))
     reader.batch_size = 1
-    for one, many in zip(reader.read(pairs), together, strict=True):
+    for one, many in zip(list(map(reader.decided, reader.search(pairs))), together, strict=True):
         assert one[0]["text"] == many[0]["text"]
         assert [c["score"] for c in one] == pytest.approx([c["score"] for c in many], rel=1e-3)
-
-
-DOCUMENT = {
-    "data": [
-        {
-            "title": "한글",
-            "paragraphs": [
-                {
-                    "context": CONTEXT,
-                    "qas": [{"id": f"q{i}", "question": asked} for i, asked in enumerate(("언제?", "누가?"))],
-                },
-                {"context": " ", "qas": [{"id": "q2", "question": ""}]},
-            ],
-        }
-    ]
-}
 
 
 @pytest.fixture(scope="module")
@@ -173,17 +159,6 @@ def folder(tiny_tokenizer, tmp_path_factory):
 @pytest.fixture(scope="module")
 def reader(folder):
     return Reader.load(folder, "cpu")
-
-
-def test_a_reader_answers_every_question(reader):
-    dataset = korquad.parse(DOCUMENT, "input.json", answers="none")
-    assert reader.settings.max_length == 48
-    predictions = reader.predict(dataset)
-    assert list(predictions) == ["q0", "q1", "q2"]
-    assert predictions["q0"] in CONTEXT
-    assert predictions["q0"]
-    assert predictions["q2"] == ""
-    assert len(reader.n_best(dataset)["q0"]) == 20
 
 
 def test_a_reader_gives_the_span_of_its_answer(reader):
@@ -219,36 +194,34 @@ def test_what_is_no_pair_is_named(reader, context, question, said):
         reader.answer(context, question)
 
 
-def test_a_shared_context_is_analysed_once(tiny_tokenizer):
-    pairs = question_pairs(korquad.parse(DOCUMENT, "input.json", answers="none"), tiny_tokenizer)
-    assert pairs[0][1] is pairs[1][1]
+def pairs_of(rows, tokenizer):
+    texts = list(dict.fromkeys(row[role] for row in rows for role in ("question", "context")))
+    passages = dict(zip(texts, encode_passages(tokenizer, texts, workers=2), strict=True))
+    return [(passages[row["question"]], passages[row["context"]]) for row in rows]
 
 
 def test_gold_spans_recover_the_answers(tiny_tokenizer, sample):
-    dataset = korquad.read(sample / "korquad" / "train.json")
+    rows = korquad.read(sample / "korquad" / "train.json")
     right = 0
-    for question, (asked, context) in zip(dataset.questions, question_pairs(dataset, tiny_tokenizer), strict=True):
-        windows = cut_windows(asked, context, ReadingSettings(), answer=question.answers[0].span, special=3)
+    for row, (asked, context) in zip(rows, pairs_of(rows, tiny_tokenizer), strict=True):
+        (answer, *_) = right_answers(row)
+        windows = cut_windows(asked, context, ReadingSettings(), answer=answer.span, special=3)
         first, last = next(window.gold for window in windows if window.gold)
         start, end = span_of_pieces(context.spans, first, last)
-        assert question.answers[0].text in context.text[start:end]
-        right += exact_match(context.text[start:end], [question.answers[0].text])
-    assert right >= 0.97 * len(dataset.questions)
+        assert answer.text in context.text[start:end]
+        right += exact_match(context.text[start:end], [answer.text])
+    assert right >= 0.97 * len(rows)
 
 
 @pytest.mark.slow
 def test_gold_spans_recover_real_answers(tiny_tokenizer, korbert_data):
-    official = korquad.read(korbert_data / "korquad1" / "KorQuAD_v1.0_dev.json")
-    _, dataset = korquad.split_by_article(official)
-    pairs = question_pairs(dataset, tiny_tokenizer, workers=2)
-    rows, gold = [], []
-    for question, (asked, context) in zip(dataset.questions, pairs, strict=True):
-        windows = cut_windows(asked, context, ReadingSettings(), answer=question.answers[0].span, special=3)
+    _, rows = split_by_article(korquad.read(korbert_data / "korquad1" / "KorQuAD_v1.0_dev.json"))
+    pairs, gold = pairs_of(rows, tiny_tokenizer), []
+    for row, (asked, context) in zip(rows, pairs, strict=True):
+        windows = cut_windows(asked, context, ReadingSettings(), answer=right_answers(row)[0].span, special=3)
         first, last = next(window.gold for window in windows if window.gold)
         start, end = span_of_pieces(context.spans, first, last)
         gold.append({"answer": context.text[start:end], "start": start, "end": end})
-        answers = [(answer.text, answer.start) for answer in question.answers]
-        rows.append({"question": question.text, "context": context.text, "answers": answers})
-    found = explained(rows, [context for _, context in pairs], gold)
+    found = explained(rows.rows, [context for _, context in pairs], gold)
     assert len(found["misses"]) < 0.005 * len(rows)
     assert found["gold_unreachable"] == len(found["misses"])

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
+from korbert.records.table import is_empty
 from korbert.tasks.files import ROLES, Answer, Span
-from korbert.tasks.files.cells import is_empty
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,8 @@ from korbert.tasks.files.cells import is_empty
         ("labels", "a, b|c", ["a, b", "c"]),
         ("labels", '["a", "b"]', ["a", "b"]),
         ("labels", "['a', 'b']", ["a", "b"]),
+        ("labels", '{"choices": ["a", "b"]}', ["a", "b"]),  # in CSV of Label Studio
+        ("label", '{"choices": ["a"]}', "a"),
         ("labels", "['a' 'b']", ["a", "b"]),  # numpy's, as pandas writes arrays
         ("labels", "[1 0]", ["1", "0"]),
         ("answers", "['서울' '부산']", [Answer("서울", None), Answer("부산", None)]),

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import datasets
@@ -23,14 +24,16 @@ PS, LC = (
 SPANS = [Span(0, 2, "PS"), Span(4, 6, "LC")]
 
 
-def _read(path: Path, *, several: bool = False, columns: dict[str, list[str]] | None = None) -> tuple[str, Rows]:
+def read(path: Path, *, several: bool = False, columns: dict[str, list[str]] | None = None) -> tuple[str, Rows]:
     """The kind that is detected, and the rows of its roles, as `korbert finetune` reads them."""
     found = detect(path, columns or {}, several=several)
-    roles = roles_of(KINDS[found.kind].kind_class, several=several, part="train")
-    return found.kind, read_rows(path, roles, columns={**(columns or {}), **found.columns})
+    roles = roles_of(KINDS[found.kind].kind_class, SimpleNamespace(several=several), part="train")
+    rows = read_rows(path, roles, columns={**(columns or {}), **found.columns})
+    assert read_rows(path, roles, trained=rows.columns).rows == rows.rows  # as `korbert evaluate` reads them
+    return found.kind, rows
 
 
-def _write(folder: Path, name: str, value: Any) -> Path:
+def written(folder: Path, name: str, value: Any) -> Path:
     path = folder / name
     records = value if isinstance(value, list) and name.endswith(".jsonl") else None
     content = json.dumps(value, ensure_ascii=False, indent=1)
@@ -71,106 +74,106 @@ PRODIGY = {"text": TEXT, "_input_hash": 5, "_task_hash": 6, "answer": "accept"}
 TOKENS = [{"text": "하늘은", "start": 0, "end": 3, "id": 0}, {"text": "서울에", "start": 4, "end": 7, "id": 1}]
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("label-studio.json", [_task(NER), _task([])]),
-        ("label-studio.json", [_task(NER, NER[::-1]), _task([])]),  # two annotators who agree
-        (
-            "label-studio-old.json",
-            [{"id": 1, "data": {"text": TEXT}, "completions": [{"result": one}]} for one in (NER, [])],
-        ),
-        ("label-studio-min.json", [{"id": 1, "text": TEXT, "label": one, "annotator": 1} for one in ([PS, LC], [])]),
-        (
-            "label-studio.csv",
-            _csv(["id", "text", "label", "annotator"], [1, TEXT, json.dumps([PS, LC]), 1], [2, TEXT, "[]", 1]),
-        ),
-        ("doccano.jsonl", [DOCCANO | {"label": one} for one in ([[0, 2, "PS"], [4, 6, "LC"]], [])]),
-        ("doccano-old.jsonl", [{"id": 1, "data": TEXT, "label": one} for one in ([[0, 2, "PS"], [4, 6, "LC"]], [])]),
-        ("doccano-relations.jsonl", [DOCCANO | RELATIONS, DOCCANO | {"entities": [], "relations": []}]),
-        (
-            "prodigy.jsonl",
-            [
-                PRODIGY
-                | {"tokens": TOKENS, "spans": [{"start": 0, "end": 2, "token_start": 0, "label": "PS"}, [4, 6, "LC"]]},
-                PRODIGY | {"tokens": TOKENS},
+ENTITIES: list[tuple[str, Any]] = [
+    ("label-studio.json", [_task(NER), _task([])]),
+    ("label-studio.json", [_task(NER, NER[::-1]), _task([])]),  # two annotators who agree
+    (
+        "label-studio-old.json",
+        [{"id": 1, "data": {"text": TEXT}, "completions": [{"result": one}]} for one in (NER, [])],
+    ),
+    ("label-studio-min.json", [{"id": 1, "text": TEXT, "label": one, "annotator": 1} for one in ([PS, LC], [])]),
+    (
+        "label-studio.csv",
+        _csv(["id", "text", "label", "annotator"], [1, TEXT, json.dumps([PS, LC]), 1], [2, TEXT, "[]", 1]),
+    ),
+    ("doccano.jsonl", [DOCCANO | {"label": one} for one in ([[0, 2, "PS"], [4, 6, "LC"]], [])]),
+    ("doccano-old.jsonl", [{"id": 1, "data": TEXT, "label": one} for one in ([[0, 2, "PS"], [4, 6, "LC"]], [])]),
+    ("doccano-relations.jsonl", [DOCCANO | RELATIONS, DOCCANO | {"entities": [], "relations": []}]),
+    (
+        "prodigy.jsonl",
+        [
+            PRODIGY
+            | {"tokens": TOKENS, "spans": [{"start": 0, "end": 2, "token_start": 0, "label": "PS"}, [4, 6, "LC"]]},
+            PRODIGY | {"tokens": TOKENS},
+        ],
+    ),
+    ("spacy.json", [[TEXT, {"entities": [[0, 2, "PS"], [4, 6, "LC"]]}], [TEXT, {"entities": []}]]),
+    ("spacy.jsonl", [[TEXT, {"entities": [[0, 2, "PS"], [4, 6, "LC"]]}], [TEXT, {"entities": []}]]),
+    (
+        "modu.json",
+        {
+            "id": "n1",
+            "metadata": {"title": "연습"},
+            "document": [
+                {
+                    "id": "n1.1",
+                    "sentence": [
+                        {
+                            "id": "n1.1.1",
+                            "form": TEXT,
+                            "NE": [
+                                {"id": 1, "form": "하늘", "label": "PS", "begin": 0, "end": 2},
+                                {"id": 2, "form": "서울", "label": "LC", "begin": 4, "end": 6},
+                            ],
+                        },
+                        {"id": "n1.1.2", "form": TEXT, "NE": []},
+                    ],
+                }
             ],
-        ),
-        ("spacy.json", [[TEXT, {"entities": [[0, 2, "PS"], [4, 6, "LC"]]}], [TEXT, {"entities": []}]]),
-        ("spacy.jsonl", [[TEXT, {"entities": [[0, 2, "PS"], [4, 6, "LC"]]}], [TEXT, {"entities": []}]]),
-        (
-            "modu.json",
-            {
-                "id": "n1",
-                "metadata": {"title": "연습"},
-                "document": [
-                    {
-                        "id": "n1.1",
-                        "sentence": [
-                            {
-                                "id": "n1.1.1",
-                                "form": TEXT,
-                                "NE": [
-                                    {"id": 1, "form": "하늘", "label": "PS", "begin": 0, "end": 2},
-                                    {"id": 2, "form": "서울", "label": "LC", "begin": 4, "end": 6},
-                                ],
-                            },
-                            {"id": "n1.1.2", "form": TEXT, "NE": []},
-                        ],
-                    }
-                ],
-            },
-        ),
-    ],
-)
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "content"), ENTITIES)
 def test_entities(tmp_path: Path, name: str, content: Any) -> None:
     """A text with two entities and one without come back as such."""
-    kind, rows = _read(_write(tmp_path, name, content))
+    kind, rows = read(written(tmp_path, name, content))
     assert kind == "tagging"
     assert [(row["text"], row["spans"]) for row in rows] == [(TEXT, SPANS), (TEXT, [])]
     assert not rows.dropped
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "several", "labels"),
-    [
-        ("label-studio.json", [_task(CHOICE)], False, ["긍정"]),
-        ("label-studio.json", [_task(CHOICES), _task(CHOICE)], True, [["욕설", "지역"], ["긍정"]]),
-        ("label-studio-min.json", [{"id": 1, "text": TEXT, "sentiment": "긍정"}], False, ["긍정"]),
-        (
-            "label-studio-min.json",
-            [{"id": 1, "text": TEXT, "label": one} for one in ({"choices": ["욕설", "지역"]}, "욕설")],
-            True,
-            [["욕설", "지역"], ["욕설"]],
-        ),
-        ("doccano.jsonl", [DOCCANO | {"label": ["긍정"]}, DOCCANO | {"label": ["부정"]}], False, ["긍정", "부정"]),
-        ("doccano.jsonl", [DOCCANO | {"label": one} for one in (["욕설", "지역"], [])], True, [["욕설", "지역"], []]),
-        ("doccano.csv", f"id,text,label\n1,{TEXT},긍정\n", False, ["긍정"]),
-        ("prodigy.jsonl", [PRODIGY | {"label": "긍정"}], False, ["긍정"]),
-        (
-            "prodigy.jsonl",
-            [PRODIGY | {"options": [{"id": "욕설", "text": "욕"}], "accept": one} for one in (["욕설", "지역"], [])],
-            True,
-            [["욕설", "지역"], []],
-        ),
-        ("spacy.json", [[TEXT, {"cats": {"긍정": 1.0, "부정": 0.0}}]], False, ["긍정"]),
-        (
-            "spacy.json",
-            [[TEXT, {"cats": {"욕설": one, "지역": 1}}] for one in (0, 1)],
-            True,
-            [["지역"], ["욕설", "지역"]],
-        ),
-        (
-            "klue-tc.json",
-            [{"guid": "t-0", "title": TEXT, "label": "생활", "annotations": {"annotators": ["1"]}, "url": "-"}],
-            False,
-            ["생활"],
-        ),
-    ],
-)
+LABELS: list[tuple[str, Any, bool, list[Any]]] = [
+    ("label-studio.json", [_task(CHOICE)], False, ["긍정"]),
+    ("label-studio.json", [_task(CHOICES), _task(CHOICE)], True, [["욕설", "지역"], ["긍정"]]),
+    ("label-studio-min.json", [{"id": 1, "text": TEXT, "sentiment": "긍정"}], False, ["긍정"]),
+    (
+        "label-studio-min.json",
+        [{"id": 1, "text": TEXT, "label": one} for one in ({"choices": ["욕설", "지역"]}, "욕설")],
+        True,
+        [["욕설", "지역"], ["욕설"]],
+    ),
+    ("doccano.jsonl", [DOCCANO | {"label": ["긍정"]}, DOCCANO | {"label": ["부정"]}], False, ["긍정", "부정"]),
+    ("doccano.jsonl", [DOCCANO | {"label": one} for one in (["욕설", "지역"], [])], True, [["욕설", "지역"], []]),
+    ("doccano.csv", f"id,text,label\n1,{TEXT},긍정\n", False, ["긍정"]),
+    ("prodigy.jsonl", [PRODIGY | {"label": "긍정"}], False, ["긍정"]),
+    (
+        "prodigy.jsonl",
+        [PRODIGY | {"options": [{"id": "욕설", "text": "욕"}], "accept": one} for one in (["욕설", "지역"], [])],
+        True,
+        [["욕설", "지역"], []],
+    ),
+    ("spacy.json", [[TEXT, {"cats": {"긍정": 1.0, "부정": 0.0}}]], False, ["긍정"]),
+    (
+        "spacy.json",
+        [[TEXT, {"cats": {"욕설": one, "지역": 1}}] for one in (0, 1)],
+        True,
+        [["지역"], ["욕설", "지역"]],
+    ),
+    (
+        "klue-tc.json",
+        [{"guid": "t-0", "title": TEXT, "label": "생활", "annotations": {"annotators": ["1"]}, "url": "-"}],
+        False,
+        ["생활"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "several", "labels"), LABELS)
 def test_labels(tmp_path: Path, name: str, content: Any, several: bool, labels: list[Any]) -> None:
     columns = {"label": ["sentiment"]} if isinstance(content, list) and "sentiment" in content[0] else {}
-    kind, rows = _read(_write(tmp_path, name, content), several=several, columns=columns)
+    kind, rows = read(written(tmp_path, name, content), several=several, columns=columns)
     assert (kind, [row["label"] for row in rows]) == ("classification", labels)
     assert {row["text"] for row in rows} == {TEXT}
 
@@ -180,25 +183,25 @@ def test_label_studio_leaves_out_what_is_not_settled(tmp_path: Path) -> None:
     cancelled["annotations"][0]["was_cancelled"] = True
     settled = json.loads(json.dumps(other))
     settled["annotations"][1]["ground_truth"] = True
-    _, rows = _read(_write(tmp_path, "a.json", [_task(CHOICE), other, cancelled, settled]))
+    _, rows = read(written(tmp_path, "a.json", [_task(CHOICE), other, cancelled, settled]))
     assert [row["label"] for row in rows] == ["긍정", "부정"]
     assert {reason: dropped.count for reason, dropped in rows.dropped.items()} == {"disagreeing": 1, "unlabelled": 1}
 
 
 def test_two_questions_of_label_studio_ask_which(tmp_path: Path) -> None:
     both = [*CHOICE, _region({"choices": ["정치"]}, "choices", "주제")]
-    path = _write(tmp_path, "a.json", [_task(both)])
+    path = written(tmp_path, "a.json", [_task(both)])
     with pytest.raises(CorpusError, match="column 'sentiment' or '주제' may hold label: say which one it is"):
-        _read(path)
-    assert [row["label"] for row in _read(path, columns={"label": ["sentiment"]})[1]] == ["긍정"]
-    assert _read(_write(tmp_path, "b.json", [_task([_region({"rating": 4}, "rating", "stars")])]))[0] == "regression"
+        read(path)
+    assert [row["label"] for row in read(path, columns={"label": ["sentiment"]})[1]] == ["긍정"]
+    assert read(written(tmp_path, "b.json", [_task([_region({"rating": 4}, "rating", "stars")])]))[0] == "regression"
 
 
 def test_prodigy_counts_what_was_not_accepted(tmp_path: Path) -> None:
     records = [
         PRODIGY | {"spans": [[0, 2, "PS"]], "answer": answer} for answer in ("accept", "reject", "reject", "ignore")
     ]
-    _, rows = _read(_write(tmp_path, "a.jsonl", records))
+    _, rows = read(written(tmp_path, "a.jsonl", records))
     assert [row["spans"] for row in rows] == [[Span(0, 2, "PS")]]
     assert {reason: dropped.count for reason, dropped in rows.dropped.items()} == {"rejected": 2, "ignored": 1}
 
@@ -212,11 +215,11 @@ def test_standoff_of_brat(tmp_path: Path) -> None:
     for name, text, ann in (("a", TEXT, ANN), ("b", f"{TEXT}\n", ""), ("c", TEXT, "T1\tPS 0 1;2 3\t하 은\n")):
         (folder / f"{name}.txt").write_text(text, encoding="utf-8")
         (folder / f"{name}.ann").write_text(ann, encoding="utf-8")
-    kind, rows = _read(folder)
+    kind, rows = read(folder)
     assert kind == "tagging"
     assert [(row["text"], row["spans"], row["id"]) for row in rows] == [(TEXT, SPANS, "a"), (f"{TEXT}\n", [], "b")]
     assert rows.dropped["bad_spans"].first == [f"{folder}, record 3: c.ann, line 1: no label, start, end and text"]
-    assert _read(folder / "a.ann")[1].rows == rows.rows[:1]
+    assert read(folder / "a.ann")[1].rows == rows.rows[:1]
     (folder / "annotation.conf").write_text("[entities]\nPS\nLC\n", encoding="utf-8")
     roles = roles_of(KINDS["tagging"].kind_class, part="train")
     some = read_rows([path for path in sorted(folder.iterdir()) if path.stem != "b"], roles)
@@ -224,44 +227,44 @@ def test_standoff_of_brat(tmp_path: Path) -> None:
     assert len(some.sources) == 1
     (folder / "a.txt").unlink()
     with pytest.raises(CorpusError, match=r"a.ann: no a.txt beside it, the text that it is about: put it there"):
-        _read(folder)
+        read(folder)
 
 
 CONTEXT = "배는 서울에서 난다. 하늘은 가을에 배를 팔았다."
 RIGHT = {"text": "배", "answer_start": 20}
 
 
-@pytest.mark.parametrize(
-    "article",
-    [
-        {  # AI Hub
-            "doc_id": 1,
-            "doc_title": "배",
-            "paragraphs": [
-                {
-                    "context_id": 1,
-                    "context": CONTEXT,
-                    "qas": [
-                        {"question_id": 1, "question": "무엇?", "is_impossible": False, "answers": RIGHT},
-                        {"question_id": 2, "question": "왜?", "is_impossible": True, "answers": RIGHT},
-                    ],
-                }
-            ],
-        },
-        {  # KorQuAD 2
-            "title": "배",
-            "url": "-",
-            "context": CONTEXT,
-            "raw_html": f"<p>{CONTEXT}</p>",
-            "qas": [
-                {"id": "1", "question": "무엇?", "answer": RIGHT | {"html_answer_start": 23, "html_answer_text": "배"}},
-                {"id": "2", "question": "왜?", "answer": {"text": "", "answer_start": -1}},
-            ],
-        },
-    ],
-)
+ARTICLES: list[dict[str, Any]] = [
+    {  # AI Hub
+        "doc_id": 1,
+        "doc_title": "배",
+        "paragraphs": [
+            {
+                "context_id": 1,
+                "context": CONTEXT,
+                "qas": [
+                    {"question_id": 1, "question": "무엇?", "is_impossible": False, "answers": RIGHT},
+                    {"question_id": 2, "question": "왜?", "is_impossible": True, "answers": RIGHT},
+                ],
+            }
+        ],
+    },
+    {  # KorQuAD 2
+        "title": "배",
+        "url": "-",
+        "context": CONTEXT,
+        "raw_html": f"<p>{CONTEXT}</p>",
+        "qas": [
+            {"id": "1", "question": "무엇?", "answer": RIGHT | {"html_answer_start": 23, "html_answer_text": "배"}},
+            {"id": "2", "question": "왜?", "answer": {"text": "", "answer_start": -1}},
+        ],
+    },
+]
+
+
+@pytest.mark.parametrize("article", ARTICLES)
 def test_questions(tmp_path: Path, article: dict[str, Any]) -> None:
-    kind, rows = _read(_write(tmp_path, "a.json", {"version": "1", "data": [article]}))
+    kind, rows = read(written(tmp_path, "a.json", {"version": "1", "data": [article]}))
     task = KINDS["reading"].kind_class.learned_from(rows, KINDS["reading"].section_class(train="a"))
     assert kind == "reading"
     assert [task.target(row) for row in rows] == [[{"text": "배", "start": 20}], []]
@@ -271,14 +274,14 @@ def test_questions(tmp_path: Path, article: dict[str, Any]) -> None:
 def test_relations_and_similarities_of_klue(tmp_path: Path) -> None:
     ends = {"subject_entity": {"word": "하늘", "start_idx": 0, "end_idx": 1, "type": "PER"},
             "object_entity": {"word": "서울", "start_idx": 4, "end_idx": 5, "type": "LOC"}}  # fmt: skip
-    path = _write(tmp_path, "re.json", [{"guid": "r-0", "sentence": TEXT, **ends, "label": "per:visit"}])
-    kind, rows = _read(path)
+    path = written(tmp_path, "re.json", [{"guid": "r-0", "sentence": TEXT, **ends, "label": "per:visit"}])
+    kind, rows = read(path)
     assert (kind, rows.rows[0]["text"]) == ("classification", "<subj>하늘</subj>은 <obj>서울</obj>에 갔다")
-    given = _read(path, columns={"text": ["sentence"], "label": ["label"]})[1]
+    given = read(path, columns={"text": ["sentence"], "label": ["label"]})[1]
     assert given.rows[0]["text"] == TEXT
     labels = {"label": 3.7, "real-label": 3.714, "binary-label": 1}
-    kind, rows = _read(
-        _write(tmp_path, "sts.json", [{"guid": "s-0", "sentence1": TEXT, "sentence2": "네", "labels": labels}])
+    kind, rows = read(
+        written(tmp_path, "sts.json", [{"guid": "s-0", "sentence1": TEXT, "sentence2": "네", "labels": labels}])
     )
     assert (kind, rows.rows[0]["score"], rows.rows[0]["pair"]) == ("regression", 3.7, "네")
 
@@ -298,16 +301,34 @@ def test_names_of_classes_of_datasets(tmp_path: Path) -> None:
     dataset.to_parquet(str(tmp_path / "a.parquet"))
     dataset.save_to_disk(str(tmp_path / "saved"))
     info = {"features": features.to_dict()}
-    _write(tmp_path, "plain.jsonl", records)
-    assert _read(tmp_path / "plain.jsonl")[1].rows[0]["tags"] == ["1", "0"]
+    written(tmp_path, "plain.jsonl", records)
+    assert read(tmp_path / "plain.jsonl")[1].rows[0]["tags"] == ["1", "0"]
     for name, content in (("dataset_info.json", info), ("dataset_infos.json", {"default": info})):
-        _write(tmp_path, name, content)
+        written(tmp_path, name, content)
         for file in ("a.parquet", "saved", "plain.jsonl"):
-            assert _read(tmp_path / file)[1].rows[0]["tags"] == ["B-PS", "O"], file
+            assert read(tmp_path / file)[1].rows[0]["tags"] == ["B-PS", "O"], file
         (tmp_path / name).unlink()
 
 
 def test_conll_of_label_studio(tmp_path: Path) -> None:
-    path = _write(tmp_path, "a.conll", "-DOCSTART- -X- O\n하늘은 -X- _ B-PS\n갔다 -X- _ O\n\n네 -X- _ O\n\n")
-    kind, rows = _read(path)
+    path = written(tmp_path, "a.conll", "-DOCSTART- -X- O\n하늘은 -X- _ B-PS\n갔다 -X- _ O\n\n네 -X- _ O\n\n")
+    kind, rows = read(path)
     assert (kind, rows.rows[0]["tokens"], rows.rows[0]["tags"]) == ("tagging", ["하늘은", "갔다"], ["B-PS", "O"])
+
+
+@pytest.mark.parametrize(
+    ("subject", "obj", "text"),
+    [
+        ((0, 2), (4, 6), "<subj>서울</subj>은 <obj>한국</obj>의 수도"),
+        ((4, 6), (0, 2), "<obj>서울</obj>은 <subj>한국</subj>의 수도"),
+        ((4, 6), (4, 10), "서울은 <obj><subj>한국</subj>의 수도</obj>"),
+        ((4, 10), (4, 6), "서울은 <subj><obj>한국</obj>의 수도</subj>"),
+        ((4, 10), (8, 10), "서울은 <subj>한국의 <obj>수도</obj></subj>"),
+        ((0, 2), (2, 3), "<subj>서울</subj><obj>은</obj> 한국의 수도"),
+    ],
+)
+def test_marks_of_a_relation(tmp_path: Path, subject: tuple[int, int], obj: tuple[int, int], text: str) -> None:
+    plain = "서울은 한국의 수도"
+    ends = [{"word": plain[start:end], "start_idx": start, "end_idx": end - 1} for start, end in (subject, obj)]
+    record = {"guid": "r", "sentence": plain, "label": "x", "subject_entity": ends[0], "object_entity": ends[1]}
+    assert read(written(tmp_path, "a.json", [record]))[1].rows[0]["text"] == text

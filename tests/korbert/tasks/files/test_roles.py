@@ -3,6 +3,7 @@
 import json
 import unicodedata
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from pipelines.finetuning import roles_of
 
 TEXT = ROLES["text"]
 TAGGING = roles_of(KINDS["tagging"].kind_class, part="train")
-SEVERAL = roles_of(KINDS["classification"].kind_class, several=True, part="train")
+SEVERAL = roles_of(KINDS["classification"].kind_class, SimpleNamespace(several=True), part="train")
 READING = roles_of(KINDS["reading"].kind_class, part="train")
 
 

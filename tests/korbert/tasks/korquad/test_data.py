@@ -1,12 +1,15 @@
 import copy
-import hashlib
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from korbert.durable import write_json
 from korbert.errors import CorpusError
 from korbert.tasks import korquad
+from korbert.tasks.files import Answer
+from korbert.tasks.parts import split_by_article
 
 CONTEXT = "세종은 1443년에 한글을 만들었다.\r\n🙂 그것은 훈민정음이다."
 
@@ -28,29 +31,16 @@ def write(folder, value, name="train.json"):
 
 def test_read_counts_code_points(tmp_path):
     start = CONTEXT.index("훈민정음")
-    dataset = korquad.read(write(tmp_path, document(question(), question("q2", "훈민정음", start))))
-    assert dataset.contexts == (CONTEXT,)
-    assert dataset.titles == ("한글",)
-    assert [q.answers for q in dataset.questions] == [
-        (korquad.Answer("1443년", 4),),
-        (korquad.Answer("훈민정음", start),),
-    ]
-    assert dataset.questions[1].answers[0].span == (start, start + 4)
+    first, second = korquad.read(write(tmp_path, document(question(), question("q2", "훈민정음", start))))
+    assert (first["title"], first["context"], first["id"]) == ("한글", CONTEXT, "q1")
+    assert (first["answers"], second["answers"]) == ([Answer("1443년", 4)], [Answer("훈민정음", start)])
 
 
-def test_read_takes_a_byte_order_mark(tmp_path):
-    assert len(korquad.read(write(tmp_path, "\ufeff" + json.dumps(document()))).questions) == 1
-
-
-def test_read_without_answers_needs_none(tmp_path):
-    qas = {"id": "q1", "question": "누구인가?"}
-    assert korquad.read(write(tmp_path, document(qas)), answers="none").questions[0].answers == ()
-
-
-def test_a_title_may_be_absent(tmp_path):
-    value = document()
+def test_answers_and_titles_may_be_absent(tmp_path):
+    value = document({"id": "q1", "question": "누구인가?"})
     del value["data"][0]["title"]
-    assert korquad.read(write(tmp_path, value)).titles == ("",)
+    (row,) = korquad.read(write(tmp_path, value))
+    assert (row["answers"], row["title"]) == (None, None)
 
 
 def change(value, path, new):
@@ -74,30 +64,16 @@ TWO = document(question(), question("q2"))
 @pytest.mark.parametrize(
     ("path", "new", "message"),
     [
-        (("data",), ..., r'train.json: no "data" there'),
-        (("data",), {}, r'train.json: "data" is an object and should be a list'),
-        (("data", 0), "글", r"train.json: data\[0\]: a string where an object should be"),
-        (("data", 0, "title"), 3, r'data\[0\]: "title" is a whole number and should be a string'),
-        (("data", 0, "paragraphs"), None, r'data\[0\]: "paragraphs" is null and should be a list'),
-        ((*PARAGRAPH, "context"), ..., r'data\[0\].paragraphs\[0\]: no "context" there'),
-        ((*PARAGRAPH, "qas"), ..., r'data\[0\].paragraphs\[0\]: no "qas" there'),
-        ((*QUESTION, "id"), ..., r'data\[0\].paragraphs\[0\].qas\[1\]: no "id" there'),
-        ((*QUESTION, "id"), 7, r'qas\[1\]: "id" is a whole number and should be a string'),
-        ((*QUESTION, "question"), None, r'qas\[1\]: "question" is null and should be a string'),
-        ((*QUESTION, "answers"), [], r"qas\[1\]: question q2 has no answer"),
-        ((*QUESTION, "answers", 0, "text"), ..., r'qas\[1\].answers\[0\]: no "text" there'),
-        (
-            (*QUESTION, "answers", 0, "answer_start"),
-            "4",
-            r'answers\[0\]: "answer_start" is a string and should be a whole',
-        ),
-        ((*QUESTION, "answers", 0, "answer_start"), True, r'"answer_start" is bool and should be a whole number'),
-        ((*QUESTION, "answers", 0, "answer_start"), 5, r"question q2: the context has '443년에' at answer_start 5"),
-        ((*QUESTION, "answers", 0, "answer_start"), -40, r"question q2: the context has '' at answer_start -40"),
-        ((*QUESTION, "answers", 0, "answer_start"), 9999, r"question q2: the context has '' at answer_start 9999"),
-        ((*QUESTION, "answers", 0, "text"), "", r"question q2: the context has '' at answer_start 4"),
-        ((*QUESTION, "id"), "q1", r"train.json: question id q1 occurs twice"),
-        (("data",), [], r"train.json: no question in it"),
+        (("data",), ..., "train.json: an object without a list of objects: give a list"),
+        (("data", 0), "글", "train.json: an object without a list of objects"),
+        (("data", 0, "paragraphs"), None, "train.json, record 1: article 0 has no list of paragraphs"),
+        ((*PARAGRAPH, "context"), ..., "train.json, record 1: article 0 has no list of paragraphs"),
+        ((*QUESTION, "id"), ..., "train.json, record 2: 'id' is empty: mend it, as every question counts"),
+        ((*QUESTION, "question"), [], r"train.json, record 2: 'question' is a list, not a text"),
+        ((*QUESTION, "answers", 0, "text"), 3.5, "record 2: 'answers' has a part 0 that is a number with a fraction"),
+        ((*QUESTION, "answers", 0, "answer_start"), "4", "has a part 0 that has answer_start '4', not a character"),
+        ((*QUESTION, "id"), "q1", r"id 'q1' stands at .*train.json, record 1 and at .*train.json, record 2"),
+        (("data",), [], "train.json: an object without a list of objects"),
     ],
 )
 def test_a_file_that_is_not_korquad(tmp_path, path, new, message):
@@ -106,40 +82,13 @@ def test_a_file_that_is_not_korquad(tmp_path, path, new, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"[1, 2]", "train.json: a list where an object should be"),
-        (b'"KorQuAD"', "train.json: a string where an object should be"),
-        (b"id\tdocument\tlabel\n", r"train.json, line 1: not JSON \(Expecting value"),
-        (b"", "train.json: is empty"),
-        (b'{"data": "\xff"}', "train.json: character 10 is not UTF-8"),
-        (b'{"data": ' + b"9" * 5_000 + b"}", r"train.json, line 1: not JSON \(Exceeds the limit \(4300 digits\)"),
-        (b'{"data": ' + b"[" * 100_000, r"train.json, line 1: not JSON \(maximum recursion depth"),
-        (b'{"data": NaN}', r'train.json: "data" is float and should be a list'),
-        (b'{"data": 1e999}', r'train.json: "data" is float and should be a list'),
-    ],
-)
-def test_a_file_that_is_not_json_of_that_kind(tmp_path, content, message):
-    path = tmp_path / "train.json"
-    path.write_bytes(content)
-    with pytest.raises(CorpusError, match=message):
-        korquad.read(path)
-
-
-def test_a_missing_file(tmp_path):
-    with pytest.raises(CorpusError, match=r"nowhere.json: no such file; give a KorQuAD 1.0 JSON file"):
-        korquad.read(tmp_path / "nowhere.json")
-
-
-def test_a_folder(tmp_path):
-    with pytest.raises(CorpusError, match=r"cannot be opened \(Is a directory\)"):
-        korquad.read(tmp_path)
-
-
-def test_a_path_may_be_a_string(tmp_path):
-    path = write(tmp_path, TWO)
-    assert korquad.read(str(path)) == korquad.read(path)
+def test_a_pipe_is_read_once(tmp_path):
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as thread:
+        written = thread.submit(pipe.write_text, json.dumps(TWO), encoding="utf-8")
+        assert [row["id"] for row in korquad.read(pipe)] == ["q1", "q2"]
+        assert written.result(timeout=10) > 0
 
 
 def test_predictions_are_written_whole_and_read_again(tmp_path):
@@ -156,41 +105,6 @@ def test_predictions_that_are_none(tmp_path, value):
         korquad.read_predictions(write(tmp_path, value))
 
 
-def articles(*titles):
-    data = [document(question(f"{title}-{i}"), title=title)["data"][0] for i, title in enumerate(titles)]
-    return korquad.parse({"data": data}, "official.json")
-
-
-def test_a_lone_surrogate_in_a_title():
-    train, valid = korquad.split_by_article(articles("가\ud800", "나"))
-    assert {*train.titles, *valid.titles} == {"가\ud800", "나"}
-
-
-def test_split_by_article_follows_the_titles():
-    titles = [f"문서 {i}" for i in range(40)]
-    train, valid = korquad.split_by_article(articles(*titles, *titles[:3]))
-    expected = {title for title in titles if int(hashlib.sha256(title.encode()).hexdigest(), 16) % 5 == 0}
-    assert set(valid.titles) == expected
-    assert not expected & set(train.titles)
-    assert len(train.questions) + len(valid.questions) == 43
-    for part in (train, valid):
-        assert [q.context for q in part.questions] == list(range(len(part.questions)))
-        assert all(q.id.startswith(part.titles[q.context]) for q in part.questions)
-
-
 def test_split_by_article_of_the_official_file(korbert_data):
-    train, valid = korquad.split_by_article(korquad.read(korbert_data / "korquad1" / "KorQuAD_v1.0_dev.json"))
-    assert (len(train.questions), len(set(train.titles))) == (3957, 107)
-    assert (len(valid.questions), len(set(valid.titles))) == (1817, 33)
-    assert valid.contexts[valid.questions[0].context].count(valid.questions[0].answers[0].text) > 0
-
-
-def test_join_keeps_order_and_contexts():
-    joined = korquad.join({"a.json": articles("가", "나"), "b.json": articles("다")})
-    assert joined.titles == ("가", "나", "다")
-    assert [q.context for q in joined.questions] == [0, 1, 2]
-
-
-def test_join_refuses_a_repeated_id():
-    with pytest.raises(CorpusError, match=r"a.json, b.json: question id 가-0 occurs twice"):
-        korquad.join({"a.json": articles("가"), "b.json": articles("가")})
+    parts = split_by_article(korquad.read(korbert_data / "korquad1" / "KorQuAD_v1.0_dev.json"))
+    assert [(len(part), len({row["title"] for row in part})) for part in parts] == [(3957, 107), (1817, 33)]

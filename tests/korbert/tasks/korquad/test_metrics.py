@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from korbert.errors import CorpusError
+from korbert.tasks.files import Answer, Rows
 from korbert.tasks.korquad.metrics import exact_match, f1, normalize, score
 
 CASES = json.loads(Path(__file__).with_name("metrics_cases.json").read_text(encoding="utf-8"))
@@ -39,14 +40,14 @@ def test_no_answers_at_all():
 
 
 def dataset(**answers):
-    qas = [
-        {"id": id, "question": "무엇인가?", "answers": [{"text": text} for text in texts]}
-        for id, texts in answers.items()
-    ]
-    return {"version": "KorQuAD_v1.0_dev", "data": [{"title": "글", "paragraphs": [{"context": "글", "qas": qas}]}]}
+    rows = Rows([{"id": id, "answers": [Answer(text, None) for text in texts]} for id, texts in answers.items()])
+    rows.places.begin("dev.json", "record")
+    for number in range(len(rows)):
+        rows.places.add(number + 1)
+    return rows
 
 
-def test_score_is_in_percent_and_reads_no_answer_start(caplog):
+def test_score_is_in_percent(caplog):
     with caplog.at_level(logging.WARNING):
         found = score(
             dataset(a=["서울"], b=["서울"], c=["부산", "이순신"]), {"a": "서울", "b": "서울은", "c": "이순신"}
@@ -66,6 +67,6 @@ def test_a_prediction_that_is_no_string():
         score(dataset(a=["서울"]), {"a": ["서울"]})
 
 
-def test_a_dataset_that_is_none():
-    with pytest.raises(CorpusError, match=r'dev.json: no "data" there'):
-        score({"rows": []}, {}, "dev.json")
+def test_a_question_without_an_answer():
+    with pytest.raises(CorpusError, match=r"dev.json, record 2: question b has no answer: give a file with answers"):
+        score(dataset(a=["서울"], b=[]), {})

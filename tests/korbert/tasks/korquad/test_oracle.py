@@ -1,15 +1,15 @@
 """What a tokenizer allows on KorQuAD, and why not more."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from korbert.errors import CorpusError
 from korbert.tasks import korquad
+from korbert.tasks.files import Answer, Rows
 from korbert.tasks.korquad.metrics import score
 from korbert.tasks.korquad.oracle import oracle
-from korbert.tasks.questions import Answer, Dataset, Question
 from korbert.tokenization import Pieces, Tokenizer
 
 CONTEXT = "황비홍이 했다 해서 도시에"
@@ -25,9 +25,11 @@ class Scripted:
         return [Pieces([400] * 6, names, [2, 2, 1, 1, 2, 1], spans, [*range(6)], ["NNP", "VV", "EP", "EF", "VV", "EC"])]
 
 
-def _ask(*answers: tuple[str, int]) -> Any:
-    question = Question("q", "?", 0, tuple(Answer(text, start) for text, start in answers))
-    return oracle(Dataset(("t",), (CONTEXT,), (question,)), Scripted())  # type: ignore[arg-type]
+def _ask(*answers: tuple[str, int | None]) -> Any:
+    rows = Rows([{"id": "q", "context": CONTEXT, "question": "?", "answers": [Answer(*one) for one in answers]}])
+    rows.places.begin("dev.json", "record")
+    rows.places.add(1)
+    return oracle(rows, Scripted())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -62,14 +64,20 @@ def test_the_best_of_several_answers_counts() -> None:
     assert _ask(("도시", 11), ("황비홍이", 0))["pieces"]["exact_match"] == 100
 
 
+@pytest.mark.parametrize(("answers", "what"), [([], "has no answer"), ([("서울", 0)], "the context has '황비' at 0")])
+def test_answers_have_to_be_there(answers: list[tuple[str, int]], what: str) -> None:
+    with pytest.raises(CorpusError, match=f"dev.json, record 1: question q: {what}"):
+        _ask(*answers)
+
+
 def test_the_sample_is_within_reach(sample: Path, tiny_tokenizer: Tokenizer) -> None:
     path = sample / "korquad" / "valid.json"
     found = oracle(korquad.read(path), tiny_tokenizer)
     assert found["count"] == 30
     assert found["pieces"]["exact_match"] <= found["characters"]["exact_match"] == 100
-    right = {qa["id"]: qa["answers"][0]["text"] for qa in _questions(path)}
+    right = {row["id"]: row["answers"][0].text for row in korquad.read(path)}
     nearest = right | {one["id"]: one["best"].get("pieces", one["answer"]) for one in found["unreached"]}
-    assert score(json.loads(path.read_text(encoding="utf-8")), nearest) == {
+    assert score(korquad.read(path), nearest) == {
         key: pytest.approx(found["pieces"][key]) for key in ("exact_match", "f1")
     }
 
@@ -82,8 +90,3 @@ def test_the_official_dev_file_is_within_reach(korbert_data: Path, tiny_tokenize
     assert found["pieces"]["exact_match"] >= 99.4
     assert found["characters"]["exact_match"] >= 99.9
     assert found["characters"]["f1"] >= 99.95
-
-
-def _questions(path: Path) -> list[Any]:
-    content = json.loads(path.read_text(encoding="utf-8"))
-    return [qa for article in content["data"] for paragraph in article["paragraphs"] for qa in paragraph["qas"]]

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from korbert.tasks.metrics.reading import (
     KLUE_MRC,
     KORQUAD,
+    AnswerMetrics,
     answer_scores,
     best_threshold,
     klue_exact_match,
     rouge_w,
 )
-from korbert.tasks.questions import AnswerMetrics
 
 TEXTS = st.text("가나다 .", max_size=9)
 

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from korbert.tasks.files import Rows
-from korbert.tasks.sets import SETS, KnownParts, load
-from korbert.tasks.tagging import join_words
+from korbert.tasks.sets import SETS
+from korbert.tasks.sets.loading import KnownParts, load
+from korbert.tasks.tagging.bio import read_bio
 
 LABELS = {  # of the test part, or of all rows where the dev set is cut without one
     "klue-nli": {"contradiction": 1_000, "entailment": 1_000, "neutral": 1_000},
     "kobest-boolq": {"True": 705, "False": 699},
-    "kobest-copa": {0: 517, 1: 483},
-    "kobest-hellaswag": {0: 124, 1: 137, 2: 121, 3: 118},
+    "kobest-copa": {"0": 517, "1": 483},
+    "kobest-hellaswag": {"0": 124, "1": 137, "2": 121, "3": 118},
     "kobest-sentineg": {"1": 200, "0": 197},
     "kobest-wic": {"True": 615, "False": 645},
     "kornli": {"contradiction": 1_670, "entailment": 1_670, "neutral": 1_670},
@@ -40,7 +41,7 @@ FIRST = {
         "id": "1",
         "text": "이퀄라이저로 저음 음역대 소리 크기를 키웠다. 결과",
         "choices": ["베이스 소리가 잘 들리게 되었다.", "소프라노 음역대 소리가 잘 들리게 되었다."],
-        "label": 0,
+        "label": "0",
     },
     "kobest-sentineg": {
         "id": "1",
@@ -151,15 +152,15 @@ def test_scores_of_korsts(loaded: dict[str, KnownParts], korbert_data: Path) -> 
 
 def test_words_of_wic_are_marked(loaded: dict[str, KnownParts]) -> None:
     rows = [row for part in there(loaded["kobest-wic"]) for row in part]
-    assert all("[" in row["text"] and "[" in row["pair"] for row in rows)
-    assert {row["pair"] for row in rows} >= {"불을 때지 않아 [방]바닥이 냉랭하다."}  # not marked in the file
+    unmarked = [row["pair"] for row in rows if "[" not in row["text"] or "[" not in row["pair"]]
+    assert unmarked == ["불을 때지 않아 방바닥이 냉랭하다."]  # nor in the file
     assert set(rows[0]) == {"id", "text", "pair", "label"}
 
 
 def test_entities_of_klue(loaded: dict[str, KnownParts]) -> None:
     parts = loaded["klue-ner"]
     assert (len(parts.train), parts.valid, len(parts.test)) == (5_000, None, 5_000)
-    assert Counter(span.label for row in parts.test for span in row["spans"]) == {
+    assert Counter(label for row in parts.test for _, _, label in read_bio(row["tags"])) == {
         "PS": 4_418,
         "QT": 3_151,
         "DT": 2_312,
@@ -168,7 +169,7 @@ def test_entities_of_klue(loaded: dict[str, KnownParts]) -> None:
         "TI": 545,
     }
     first = parts.test.rows[0]
-    assert [(first["text"][start:end], label) for start, end, label in first["spans"]] == [
+    assert [(first["text"][start:end], label) for start, end, label in read_bio(first["tags"])] == [
         ("경찰", "OG"),
         ("박", "PS"),
         ("32", "QT"),
@@ -187,7 +188,7 @@ def test_words_of_kaist(loaded: dict[str, KnownParts], korbert_data: Path) -> No
     parts = loaded["ud-kaist"]
     lines = (korbert_data / "tasks" / "ud_kaist" / "ko_kaist-ud-test.conllu").read_text(encoding="utf-8").split("\n")
     texts = [line.removeprefix("# text = ") for line in lines if line.startswith("# text = ")]
-    assert [join_words(row["tokens"], row["spaces"])[0] for row in parts.test] == texts
+    assert [row["text"] for row in parts.test] == texts
     tags = Counter(tag for row in parts.test for tag in row["tags"])
     assert (tags["NOUN"], tags["VERB"], tags["INTJ"]) == (8_319, 4_837, 3)
     row = next(row for row in parts.train if row["id"] == "M2TA_069-s2")
@@ -195,7 +196,7 @@ def test_words_of_kaist(loaded: dict[str, KnownParts], korbert_data: Path) -> No
         "id": "M2TA_069-s2",
         "tokens": ["옛날의", "서울의", "모습이", "몹시", "그립습니다", "."],
         "tags": ["NOUN", "PROPN", "NOUN", "ADV", "ADJ", "PUNCT"],
-        "spaces": [True, True, True, True, False, True],
+        "text": "옛날의 서울의 모습이 몹시 그립습니다.",
     }
     assert parts.notes == (
         "without ko_kaist-ud-train.conllu, ko_kaist-ud-dev.conllu is cut by hash (1,667 train, 399 valid): not"

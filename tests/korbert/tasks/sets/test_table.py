@@ -5,8 +5,8 @@ import pytest
 
 from korbert.records import FORMS
 from korbert.tasks.files import ROLES
+from korbert.tasks.kinds import KINDS
 from korbert.tasks.sets import SETS, KnownSet, known_set, listing
-from korbert.tasks.sets.changes import EXTRA_ROLES
 
 
 @pytest.mark.parametrize("known", SETS.values(), ids=list(SETS))
@@ -16,11 +16,12 @@ def test_each_entry_is_whole(known: KnownSet) -> None:
     assert known.url.startswith("https://")
     assert known.about
     assert known.licence
-    assert known.best is None or 50 < known.best.score < 100
+    assert not known.best or 50 < float(known.best.split(" (")[0]) < 100
+    assert known.kind in KINDS
     assert known.size["train"] > max(size for part, size in known.size.items() if part != "train")
     for files in known.files:
         assert set(files.parts) == set(known.size)
-        assert set(files.columns) <= ROLES.keys() | EXTRA_ROLES.keys()
+        assert set(files.columns) <= ROLES.keys()
         assert files.form in FORMS
         assert not any(folder.startswith("/") or ".." in folder for folder in files.folders)
 

@@ -1,0 +1,292 @@
+"""Files of the tools in which people label, as tables with our columns. docs/exports.md lists what is read of each.
+
+A form is recognised by its keys, in `EXPORTS`; its records become fields with the usual names of roles. Forms that need
+no change are not here: doccano's and spaCy's spans, Label Studio's CSV, CoNLL.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from korbert.errors import CorpusError
+from korbert.records.frames import File
+from korbert.records.jsons import Numbered, cell_of, parsed, table_of
+from korbert.records.table import Cells, Columns, Fault, Records, Table, open_text
+
+__all__ = ["EXPORTS", "Export", "is_export", "read_standoff", "standoff", "tables_of", "with_usual_names"]
+
+_Record: TypeAlias = Mapping[str, Any]
+
+_LOOKED_AT = 1_000  # records whose fields become the columns
+
+
+@dataclass(frozen=True)
+class Export:
+    """The form of a tool.
+
+    name: of the tool. keys: the columns by which it is known; `fields` replace them. fields: the rows of a record, each
+    with fields of ours, or a fault if it is not to be learned from; other columns stay. marks: whether the first cells
+    of the columns agree, too; each has some.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    fields: Callable[[_Record], Iterable[_Record | Fault]]
+    marks: Callable[[Cells], bool] = lambda cells: True
+
+    def fits(self, cells: Cells) -> bool:
+        """cells: column -> its cells in the first records."""
+        return all(map(cells.get, self.keys)) and self.marks(cells)
+
+
+def is_export(lines: Sequence[str]) -> bool:
+    """Whether the first of these JSON lines is a record of `EXPORTS`."""
+    first = parsed(next(filter(str.strip, lines), ""))
+    return isinstance(first, dict) and any(one.fits({key: [cell] for key, cell in first.items()}) for one in EXPORTS)
+
+
+def with_usual_names(table: Table, path: File, fits: Callable[[Columns], bool]) -> Table:
+    """The table with the columns of the form of `EXPORTS` that it has, and the names of its classes.
+
+    fits: whether these columns hold what is wanted; if only those of the file do, it is left as it is.
+    """
+    table = _with_class_names(table, path)
+    export = next((one for one in EXPORTS if set(one.keys) <= set(table.columns) and one.fits(table.first)), None)
+    if export is None:
+        return table
+    exported = _exported(table, export)
+    return table if fits(table.columns) and not fits(exported.columns) else exported
+
+
+def _exported(table: Table, export: Export) -> Table:
+    def rows() -> Numbered:
+        for number, record in _objects(table):
+            if isinstance(record, Fault):
+                yield number, record
+                continue
+            rest = {key: value for key, value in record.items() if key not in export.keys}
+            try:
+                for fields in export.fields(record):
+                    if isinstance(fields, Fault):
+                        yield number, fields._replace(record={**rest, **fields.record})
+                    else:
+                        yield number, {**rest, **fields}
+            except (KeyError, TypeError, AttributeError, ValueError) as error:
+                what = str(error) if type(error) is ValueError else repr(error)
+                yield number, Fault("bad_record", f"is no record of {export.name} ({what})")
+
+    def cell(fields: _Record, column: str) -> Any:
+        found = cell_of(fields, column)
+        return [] if found is None and column == "spans" else found
+
+    first = (fields.record if isinstance(fields, Fault) else fields for _, fields in islice(rows(), _LOOKED_AT))
+    return table_of(filter(None, first), rows, f"{export.name} in {table.form}", table.encoding, table.unit, cell)
+
+
+def _objects(table: Table) -> Numbered:
+    """The records with their own keys, or else with the columns that are no field of another."""
+    if table.objects:
+        yield from table.objects()
+        return
+    tops = [column for column in table.columns if column.rpartition(".")[0] not in set(table.columns) - {""}]
+    for number, cells in table.read(tops):
+        yield number, cells if isinstance(cells, Fault) else dict(zip(tops, cells, strict=True))
+
+
+def _label_studio(record: _Record) -> Iterator[_Record | Fault]:
+    """The data of a task with `spans`, `label` or `score`; with their own names if there are several of a kind.
+
+    Of several annotations those marked as ground truth count; others have to agree.
+    """
+    given = [
+        one for one in record.get("annotations") or record.get("completions") or () if not one.get("was_cancelled")
+    ]
+    given = [one for one in given if one.get("ground_truth")] or given
+    found = [_results(one["result"]) for one in given]
+    if not given:
+        yield Fault("unlabelled", "has no annotation", record["data"])
+    elif any(one != found[0] for one in found):
+        what = f"has {len(found)} annotations that differ: mark one as ground truth"
+        yield Fault("disagreeing", what, record["data"])
+    else:
+        yield {**record["data"], **found[0]}
+
+
+def _results(results: Sequence[Any]) -> dict[str, Any]:
+    by_role: dict[str, dict[str, Any]] = {"spans": {}, "label": {}, "score": {}}
+    for one in results:
+        kind, value = one.get("type"), one.get("value", {})
+        if kind == "labels":
+            by_role["spans"].setdefault(one["from_name"], []).append(value)
+        elif kind == "choices":
+            by_role["label"][one["from_name"]] = value["choices"]
+        elif kind in ("rating", "number"):
+            by_role["score"][one["from_name"]] = value[kind]
+    for own in by_role["spans"].values():
+        own.sort(key=lambda span: (span["start"], span["end"]))
+    return {role if len(own) == 1 else name: value for role, own in by_role.items() for name, value in own.items()}
+
+
+_ANSWERS = {"accept": "", "reject": "rejected", "ignore": "ignored"}
+
+
+def _prodigy(record: _Record) -> Iterator[_Record | Fault]:
+    fields = {} if record.get("accept") is None else {"label": record["accept"]}
+    reason = _ANSWERS[record["answer"]]
+    yield Fault(reason, f"'answer' is {record['answer']!r}", fields) if reason else fields
+
+
+def _korquad2(record: _Record) -> Iterator[_Record]:
+    for question in record["qas"]:
+        yield {"context": record["context"], **question}
+
+
+def _modu(record: _Record) -> Iterator[_Record]:
+    for sentence in record["sentence"]:
+        entities = [
+            {"start": one["begin"], "end": one["end"], "label": one["label"], "text": one["form"]}
+            for one in sentence.get("NE") or ()
+        ]
+        yield {"id": sentence.get("id"), "text": sentence["form"], "spans": entities}
+
+
+def _klue_relation(record: _Record) -> Iterator[_Record]:
+    """Marks subject and object as KLUE-baseline does: `<subj>비틀즈</subj>가 ...`. Nested ones get nested marks."""
+    text, marks = record["sentence"], []
+    for role, mark in (("subject", "subj"), ("object", "obj")):
+        entity = record[f"{role}_entity"]
+        start, end, word = int(entity["start_idx"]), int(entity["end_idx"]) + 1, entity["word"]
+        if text[start:end] != word:
+            raise ValueError(f"the text has {text[start:end]!r} where the {role}, {word!r}, should be")
+        marks += [(start, True, -end, f"<{mark}>"), (end, False, -start, f"</{mark}>")]
+    for place, _, _, mark in sorted(marks, reverse=True):  # from the end, so that earlier offsets stay valid
+        text = f"{text[:place]}{mark}{text[place:]}"
+    yield {"text": text}
+
+
+def _holds(column: str, kind: type, key: str | None = None) -> Callable[[Cells], bool]:
+    """Whether all cells of a column are of a type; key: and have it, or their first parts do."""
+
+    def marks(cells: Cells) -> bool:
+        inner = [cell[0] if isinstance(cell, list) and cell else cell for cell in cells[column]]
+        return all(isinstance(cell, kind) for cell in cells[column]) and (
+            key is None or all(isinstance(cell, dict) and key in cell for cell in inner if cell)
+        )
+
+    return marks
+
+
+EXPORTS: tuple[Export, ...] = (
+    Export("Label Studio", ("data", "annotations"), _label_studio, _holds("data", dict)),
+    Export("Label Studio", ("data", "completions"), _label_studio, _holds("data", dict)),
+    Export(
+        "doccano", ("data", "label"), lambda record: [{"text": record["data"], "label": record["label"]}],
+        _holds("data", str),
+    ),
+    Export(
+        "Prodigy", ("answer",), _prodigy,
+        lambda cells: all(isinstance(cell, str) and cell in _ANSWERS for cell in cells["answer"]),
+    ),
+    Export("KorQuAD 2", ("context", "qas"), _korquad2, _holds("qas", list)),
+    Export("모두의 말뭉치", ("sentence",), _modu, _holds("sentence", list, "form")),
+    Export(
+        "KLUE-TC", ("guid", "title", "label"),
+        lambda record: [{"id": record["guid"], "text": record["title"], "label": record["label"]}],
+    ),
+    Export(
+        "KLUE-STS", ("guid", "sentence1", "sentence2", "labels"),
+        lambda record: [
+            {"id": record["guid"], "score": record["labels"]["label"]}
+            | {name: record[name] for name in ("sentence1", "sentence2")}
+        ],
+        _holds("labels", dict, "label"),
+    ),
+    Export("KLUE-RE", ("sentence", "subject_entity", "object_entity"), _klue_relation),
+)  # fmt: skip
+"""The forms that are changed; the first that fits is taken."""
+
+
+def tables_of(paths: Iterable[Path]) -> dict[Path, tuple[Path, ...]]:
+    """Path -> the files that are read as one table: a file by itself, all .ann files of brat as their folder.
+
+    The texts and settings beside .ann files are left out.
+    """
+    given = list(paths)
+    files = tuple(sorted(path for path in given if path.suffix == ".ann"))
+    texts = {path.with_suffix(".txt") for path in files}
+    together = {files[0].parent: files} if len(files) > 1 else dict.fromkeys(files, files)
+    rest = [path for path in given if path not in texts and not (files and path.suffix in (".ann", ".conf"))]
+    return together | {path: (path,) for path in rest}
+
+
+def standoff(path: File) -> list[File]:
+    """The .ann files of brat that a path stands for: itself, or those below a folder."""
+    return sorted(path.rglob("*.ann")) if path.is_dir() else [path] if path.suffix == ".ann" else []
+
+
+def read_standoff(files: Sequence[File]) -> Table:
+    """Documents of brat: `id`, `text` of the .txt file beside an .ann file, and `spans`, its text-bound annotations."""
+    for file in files:
+        if not file.with_suffix(".txt").is_file():
+            raise CorpusError(f"{file}: no {file.stem}.txt beside it, the text that it is about: put it there")
+
+    def documents() -> Numbered:
+        for number, file in enumerate(files, 1):
+            document = {"id": file.stem, "text": "".join(open_text(file.with_suffix(".txt")).blocks())}
+            try:
+                yield number, {**document, "spans": _text_bound(file)}
+            except ValueError as error:
+                yield number, Fault("bad_spans", str(error), document)
+
+    return table_of([{"id": "", "text": "", "spans": []}], documents, "standoff of brat", "", "record")
+
+
+def _text_bound(file: File) -> list[dict[str, Any]]:
+    """The entities of an .ann file; relations, events, attributes and notes are left out."""
+    spans = []
+    for place, line in enumerate(open_text(file).lines() if file.stat().st_size else (), 1):
+        if line.startswith("T"):
+            try:
+                _, named, quoted = line.rstrip("\r\n").split("\t", 2)
+                label, start, end = named.split(" ")
+                spans.append({"start": int(start), "end": int(end), "label": label, "text": quoted})
+            except ValueError:
+                raise ValueError(f"{file.name}, line {place}: no label, start, end and text") from None
+    return spans
+
+
+def _with_class_names(table: Table, path: File) -> Table:
+    """The table with names for the numbers of classes, where a file of `datasets` beside it has them."""
+    names: dict[str, list[str]] = {}
+    for file in (path.parent / "dataset_info.json", path.parent / "dataset_infos.json"):
+        try:
+            record = json.loads(file.read_text(encoding="utf-8"))
+            of_configs = [record] if "features" in record else list(record.values())
+            for column, feature in chain.from_iterable(one["features"].items() for one in of_configs):
+                inner = feature.get("feature", feature)
+                if inner.get("_type") == "ClassLabel":
+                    names[column] = inner["names"]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+    if not names:
+        return table
+
+    def named(value: Any, of_class: Sequence[str]) -> Any:
+        if isinstance(value, list):
+            return [named(part, of_class) for part in value]
+        number = int(value) if isinstance(value, str) and value.isdecimal() else value
+        return of_class[number] if type(number) is int and 0 <= number < len(of_class) else value
+
+    def read(wanted: Sequence[str]) -> Records:
+        for number, cells in table.read(wanted):
+            if not isinstance(cells, Fault):
+                cells = [
+                    named(cell, names[column]) if column in names else cell
+                    for column, cell in zip(wanted, cells, strict=True)
+                ]
+            yield number, cells
+
+    return replace(table, read=read)
