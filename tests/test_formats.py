@@ -158,10 +158,10 @@ def _where(stage: str, name: str) -> tuple[str, str]:
     if name in artifacts.BESIDE or name.startswith("tensorboard/"):
         return "Around all artifacts", "tensorboard/" if "/" in name else name
     *outer, last = name.split("/")
-    if outer and outer[-1] in _FOLDERS:
-        return f"{outer[-1].capitalize()} folder", last
     if outer[:2] == ["submission", "korbert"]:
         return stage, "korbert/"
+    if outer and outer[-1] in _FOLDERS:
+        return f"{outer[-1].capitalize()} folder", last
     if outer == ["submission"]:
         return stage, last
     joined = _PART.sub("part-*", "/".join([*outer, last]))

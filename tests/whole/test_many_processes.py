@@ -86,11 +86,10 @@ def same_figures(one: Path, two: Path) -> None:
 
 def same_metrics(one: Whole, two: Whole, stages: Sequence[str]) -> None:
     for stage in stages:
-        found = sorted((one.folder / stage).rglob("*metrics*")) + sorted((one.folder / stage / "metrics").glob("*"))
+        found = [*(one.folder / stage).glob("metrics.jsonl"), *(one.folder / stage / "metrics").glob("*.jsonl")]
         assert found
         for path in found:
-            if path.is_file():
-                same_figures(path, two.folder / path.relative_to(one.folder))
+            same_figures(path, two.folder / path.relative_to(one.folder))
 
 
 def test_two_processes_have_the_losses_of_one(whole: Whole, straight: Whole) -> None:
