@@ -51,9 +51,9 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
         if states.get(stage.name) == "fresh":
             artifact = Artifact.open(pipeline.artifact(stage.name))
             with drawing(artifact):
-                for line in page_of(stage.name).headlines(artifact):
+                for number, line in enumerate(page_of(stage.name).headlines(artifact)):
                     note = f" ({line.note})" if line.note else ""
-                    table.add_row(stage.name, escape(f"{line.value} {line.label}{note}"))
+                    table.add_row("" if number else stage.name, escape(f"{line.value} {line.label}{note}"))
     out = console()
     out.print(table)
     if stale := [stage for stage, state in states.items() if state == "stale"]:
@@ -66,7 +66,7 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
     ]
     page = ("pages", "index.html") if pipeline.place is None else ("page", artifacts.PAGE)
     for what, path in (*places, (page[0], pipeline.folder / page[1])):
-        if path.is_file():
+        if path.exists():
             # On one line, so that the path can be copied.
             out.print(f"{what}: {path!s}", soft_wrap=True, highlight=False, markup=False)
     if pipeline.recipe.name == "demo":

@@ -38,6 +38,8 @@ _NAMES = {
     "majority": "majority baseline",
     "mean": "mean baseline",
     "dictionary": "dictionary baseline",
+    "sentence": "nearest sentence baseline",
+    "no_answer": "no answer baseline",
 }
 _COLOURS = {"pretrained": 1, "scratch": 2, "tfidf": 3}
 _BINS = 10  # of the predicted probability
