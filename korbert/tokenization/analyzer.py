@@ -13,7 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
-from korbert.tokenization.morphemes import Analysis, Unit, analyze, call_options, load_kiwi, tokens_of, units_of
+from korbert.tokenization.morphemes import (
+    Analysis,
+    Unit,
+    analyze,
+    call_options,
+    load_kiwi,
+    tokens_of,
+    units_of,
+    without_torn_spaces,
+)
 from korbert.tokenization.settings import AnalyzerOptions
 from korbert.versions import installed_version
 
@@ -156,6 +165,7 @@ def _batched(texts: Iterable[str]) -> Iterator[list[_Text]]:
 def _joined(batch: list[_Text]) -> Analyses:
     """The result of morphemes.analyze for each text, in columns."""
     texts = [item.text for item in batch]
+    spaced = [without_torn_spaces(item.text, item.units) for item in batch]
     units = [unit for item in batch for unit in item.units]
     by_unit = [tokens for item in batch for tokens in item.tokens]
     counts = list(map(len, by_unit))
@@ -188,7 +198,7 @@ def _joined(batch: list[_Text]) -> Analyses:
         starts,
         ends,
         sentences,
-        _eojeols(texts, bounds, starts),
+        _eojeols(spaced, bounds, starts),
     )
 
 

@@ -11,9 +11,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from korbert.tokenization.repair import MAX_RUN, Repaired, cut, repair
+from korbert.tokenization.repair import MAX_RUN, Repaired, cut, cut_torn, is_torn, repair, unspaced
 
-__all__ = ["Analysis", "Unit", "analyze", "call_options", "eojeols_after", "load_kiwi", "tokens_of", "units_of"]
+__all__ = [
+    "Analysis",
+    "Unit",
+    "analyze",
+    "call_options",
+    "eojeols_after",
+    "load_kiwi",
+    "tokens_of",
+    "units_of",
+    "without_torn_spaces",
+]
 
 _LOADING = ("model_type", "load_default_dict", "load_multi_dict", "integrate_allomorph")
 _CALLING = ("split_complex", "z_coda", "typos")
@@ -27,7 +37,7 @@ class Analysis:
 
     forms, tags: 하/VV as Kiwi gives them. starts, ends: half-open spans in code points of the text as given; those of
     fused morphemes overlap (했: 하 [0, 1), 었 [0, 1)) or are empty. sentences: by Kiwi, a new one at every line.
-    eojeols: by white space of the text. Both are counted from 0 through the text.
+    eojeols: by white space of the text; a line whose spaces tear words apart is one. Both are counted from 0.
     """
 
     forms: list[str] = field(default_factory=list)
@@ -58,6 +68,7 @@ class Unit(NamedTuple):
     offset: int  # of the unit in the text
     repaired: Repaired | None  # None: `text` is a slice of the text
     continues: bool  # the same line as the unit before: its sentence goes on
+    torn: bool  # its spaces are left out, as they tear words apart
 
 
 def load_kiwi(options: Mapping[str, Any], threads: int) -> Any:
@@ -84,16 +95,16 @@ def call_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def units_of(text: str) -> Iterator[Unit]:
     """What Kiwi gets of a text: its lines, without blank ones; nearly always each is one unit."""
-    if _FIT.fullmatch(text):
-        yield Unit(text, 0, None, False)
+    if _FIT.fullmatch(text) and not is_torn(text):
+        yield Unit(text, 0, None, False, False)
         return
     offset = 0
     for line in text.split("\n"):
-        continues = False
-        for begin, part in cut(line):
+        continues, torn = False, is_torn(line)
+        for begin, part in cut_torn(line) if torn else cut(line):
             if part and not part.isspace():
-                repaired = repair(part)
-                yield Unit(part if repaired is None else repaired.text, offset + begin, repaired, continues)
+                repaired = unspaced(part, repair(part)) if torn else repair(part)
+                yield Unit(part if repaired is None else repaired.text, offset + begin, repaired, continues, torn)
                 continues = True
         offset += len(line) + 1
 
@@ -117,7 +128,7 @@ def analyze(text: str, kiwi: Any, calling: Mapping[str, Any]) -> Analysis:
     ends: list[int] = []
     sentences: list[int] = []
     units = list(units_of(text))
-    for (_, offset, repaired, continues), tokens in zip(units, tokens_of(units, kiwi, calling), strict=True):
+    for (_, offset, repaired, continues, _), tokens in zip(units, tokens_of(units, kiwi, calling), strict=True):
         first = sentences[-1] + (not continues) if sentences else 0
         for token in tokens:
             start, end = token.start, token.end
@@ -128,8 +139,17 @@ def analyze(text: str, kiwi: Any, calling: Mapping[str, Any]) -> Analysis:
             starts.append(offset + start)
             ends.append(offset + end)
             sentences.append(first + token.sent_position)
-    later = eojeols_after(text)
+    later = eojeols_after(without_torn_spaces(text, units))
     return Analysis(forms, tags, starts, ends, sentences, [bisect_right(later, start) for start in starts])
+
+
+def without_torn_spaces(text: str, units: list[Unit]) -> str:
+    """The text with other characters for spaces that tear words apart, by which eojeols are counted."""
+    for unit in units:
+        if unit.torn and unit.repaired is not None:
+            end = unit.offset + unit.repaired.ends[-1]
+            text = text[: unit.offset] + re.sub(r"\s", "_", text[unit.offset : end]) + text[end:]
+    return text
 
 
 def eojeols_after(text: str) -> list[int]:

@@ -172,7 +172,7 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             "analyze",
-            1,
+            2,
             "corpus.settings:AnalyzeSettings",
             "pipelines.stages.analyze:run",
             Help(

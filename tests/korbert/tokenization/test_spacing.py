@@ -1,0 +1,97 @@
+"""Text whose spaces tear words apart is analysed without them, with spans in the text as given."""
+
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from korbert.tokenization import Analyzer, Tokenizer
+from korbert.tokenization.repair import MAX_RUN, cut_torn, is_torn
+
+REVIEWS = [
+    "정말 재미있는 영화였다!",
+    "배우들 연기가 아까웠다.",
+    "시간이 너무 아깝다는 생각이 든다",
+    "최고의 이야기 10점 만점",
+]
+NATURAL = [
+    "이 영화 볼 만하다고 그렇게 말해도 될 것이다",
+    "한 번 더 보고 싶은 영화라고 모두가 이야기한다",
+    "특히, 이 정리의 특수한 경우로 다음과 같은 공식을 유도할 수 있다.",
+    "그 사람",
+    "ㅋ ㅋ ㅋ ㅋ ㅋ",
+    "A B C D 1 2 3 4",
+    "",
+]
+
+
+ANALYZER = Analyzer()  # loads Kiwi when it is used
+
+
+@pytest.fixture
+def analyzer() -> Analyzer:
+    return ANALYZER
+
+
+def spaced(text: str) -> str:
+    """A space between all letters."""
+    return " ".join(text.replace(" ", ""))
+
+
+@pytest.mark.parametrize("text", REVIEWS)
+def test_a_space_between_all_letters_changes_no_morpheme(analyzer: Analyzer, text: str) -> None:
+    torn, whole = analyzer.analyze(spaced(text)), analyzer.analyze(text.replace(" ", ""))
+    assert (torn.forms, torn.tags, torn.sentences) == (whole.forms, whole.tags, whole.sentences)
+    assert set(torn.eojeols) == {0}
+    for start, end, own_start, own_end in zip(torn.starts, torn.ends, whole.starts, whole.ends, strict=True):
+        assert spaced(text)[start:end].replace(" ", "") == text.replace(" ", "")[own_start:own_end]
+
+
+def test_other_lines_are_analysed_by_themselves(analyzer: Analyzer) -> None:
+    text = f"앞의 줄이다.\n  {spaced(REVIEWS[0])} \n뒤의 줄이다."
+    found = analyzer.analyze(text)
+    assert [found.forms[place] for place, start in enumerate(found.starts) if text[:start].count("\n") != 1] == [
+        form for line in ("앞의 줄이다.", "뒤의 줄이다.") for form in analyzer.analyze(line).forms
+    ]
+    assert max(found.eojeols) == 4  # two, the torn line, two
+    assert max(found.sentences) == 2
+
+
+@pytest.mark.parametrize("text", NATURAL)
+def test_natural_spaces_stay(text: str) -> None:
+    assert not is_torn(text)
+
+
+def test_random_spaces_are_found_by_their_lone_syllables() -> None:
+    assert is_torn("정 말재 미있 는영화 였 다 또보 고 싶다")
+
+
+@given(st.lists(st.text("가나다abc. \t\u200b\u1112\u1161", max_size=12), max_size=60), st.integers(0, 9))
+def test_any_text_has_spans_in_order_and_batches_agree(texts: list[str], seed: int) -> None:
+    text = " ".join(texts) + "\n" + spaced("".join(texts))
+    analyzer = ANALYZER
+    found = analyzer.analyze(text)
+    assert all(0 <= start <= end <= len(text) for start, end in zip(found.starts, found.ends, strict=True))
+    assert found.eojeols == sorted(found.eojeols)
+    (batch,) = analyzer.analyze_many([text])
+    assert batch == found
+    shuffled = list(REVIEWS)
+    random.Random(seed).shuffle(shuffled)
+    assert next(iter(analyzer.analyze_many([text, *shuffled]))) == found
+
+
+@pytest.mark.parametrize("length", [10, MAX_RUN, 5 * MAX_RUN])
+def test_parts_are_short_and_whole(length: int) -> None:
+    line = spaced("영화가정말재미있었다" * (length // 10))
+    parts = list(cut_torn(line))
+    assert all(line[begin : begin + len(part)] == part and len(part) <= MAX_RUN for begin, part in parts)
+    assert all(begin + len(part) <= other for (begin, part), (other, _) in pairwise(parts))
+    assert "".join(part for _, part in parts).replace(" ", "") == line.replace(" ", "")
+
+
+def test_pieces_are_those_of_the_text_without_spaces(tiny_tokenizer: Tokenizer) -> None:
+    for text in REVIEWS:
+        torn, whole = (tiny_tokenizer.encode_pieces(one) for one in (spaced(text), text.replace(" ", "")))
+        assert (torn.ids, torn.boundaries) == (whole.ids, whole.boundaries)
