@@ -78,8 +78,8 @@ def is_torn(line: str) -> bool:
     """Whether spaces tear words apart: two or more syllables that are no usual words stand alone, and are a fifth of
     the eojeols.
 
-    So do those of 1 in 200 of NSMC's test reviews, and of 1 in 1,200 lines of Wikipedia; with a space between all letters
-    of 97 % of the reviews, with 20 % of the places changed of 37 % (benchmarks/RESULTS.md, "Spacing").
+    So do those of 1 in 200 of NSMC's test reviews, and of 1 in 1,200 lines of Wikipedia; with a space between all
+    letters of 97 % of the reviews, with 20 % of the places changed of 37 % (benchmarks/RESULTS.md, "Spacing").
     """
     torn = len(_TORN.findall(line))
     return torn >= _LEAST_TORN and torn >= _SHARE_TORN * len(line.split())
