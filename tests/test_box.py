@@ -74,7 +74,7 @@ def test_reviews_of_nsmc(korbert_data: Path) -> None:
     path = korbert_data / "nsmc" / "ratings_test.txt"
     rows = pd.read_csv(path, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False)[::50]
     found = korbert.load("korbert-mini-nsmc").predict(rows["document"].tolist())
-    right = sum(int(one["label"]) == label for one, label in zip(found, rows["label"], strict=True))
+    right = sum((one["label"] == "긍정") == label for one, label in zip(found, rows["label"], strict=True))
     assert len(rows) == 1_000
     assert right == pytest.approx(REVIEWS_RIGHT, abs=3)
 
