@@ -53,7 +53,9 @@ def filled(model: str, texts: Sequence[str]) -> list[str]:
 
 def accuracy(model: str, rows: Sequence[tuple[str, int]]) -> float:
     found = korbert.load(model).predict([text for text, _ in rows])
-    return 100 * statistics.fmean((one["label"] == "긍정") == label for one, (_, label) in zip(found, rows, strict=True))
+    return 100 * statistics.fmean(
+        (one["label"] == "긍정") == label for one, (_, label) in zip(found, rows, strict=True)
+    )
 
 
 def answers(model: str, data: Path, count: int) -> tuple[float, float]:

@@ -13,50 +13,6 @@ the work in parts. `overlap.py` finds the texts of a task that the corpus contai
 answers from text.
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from korbert._lazy import attach
-
-if TYPE_CHECKING:
-    from corpus.analyze import analyze
-    from corpus.cleaning.clean import clean
-    from corpus.counts import count, coverage, form_counts
-    from corpus.documents import is_heldout
-    from corpus.execution.workers import Workers
-    from corpus.settings import AnalyzeSettings, CleanSettings, ShardSettings, SourceSettings, VocabSettings
-    from corpus.shards import shard
-
-__all__ = [
-    "AnalyzeSettings",
-    "CleanSettings",
-    "ShardSettings",
-    "SourceSettings",
-    "VocabSettings",
-    "Workers",
-    "analyze",
-    "clean",
-    "count",
-    "coverage",
-    "form_counts",
-    "is_heldout",
-    "shard",
-]
-
-__getattr__ = attach(
-    __name__,
-    {
-        "AnalyzeSettings": "settings",
-        "CleanSettings": "settings",
-        "ShardSettings": "settings",
-        "SourceSettings": "settings",
-        "VocabSettings": "settings",
-        "Workers": "execution.workers",
-        "analyze": "analyze",
-        "clean": "cleaning.clean",
-        "count": "counts",
-        "coverage": "counts",
-        "form_counts": "counts",
-        "is_heldout": "documents",
-        "shard": "shards",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

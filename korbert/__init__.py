@@ -12,15 +12,9 @@ versions.py and processor.py (what bytes depend on), folders.py (finds model fol
 progress.py and terminal.py (terminal output).
 """
 
-from typing import TYPE_CHECKING
-
-from korbert._lazy import attach
-
-if TYPE_CHECKING:
-    from korbert.loading import load
-
-__all__ = ["__version__", "load"]
+import lazy_loader
 
 __version__ = "0.1.0"
 
-__getattr__ = attach(__name__, {"load": "loading"})
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ += ["__version__"]

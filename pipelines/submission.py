@@ -11,7 +11,17 @@ from pipelines.outputs import is_nothing_else
 
 __all__ = ["score", "submit", "write_submission"]
 
-_NEEDS = ("kiwipiepy", "kiwipiepy_model", "numpy", "pydantic", "rich", "safetensors", "sentencepiece", "torch")
+_NEEDS = (
+    "kiwipiepy",
+    "kiwipiepy_model",
+    "lazy_loader",
+    "numpy",
+    "pydantic",
+    "rich",
+    "safetensors",
+    "sentencepiece",
+    "torch",
+)
 _LEFT_OUT = ("__pycache__", ".*", "box")  # box: the models that come with korbert
 
 

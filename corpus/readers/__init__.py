@@ -12,25 +12,6 @@ How a record is read:
 `records.py` holds the records that pass between them: Segment, Chunk and SourceRow.
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from korbert._lazy import attach
-
-if TYPE_CHECKING:
-    from corpus.readers.cutting import chunks
-    from corpus.readers.parsing import count_records, rows
-    from corpus.readers.records import Chunk, Segment, SourceRow
-
-__all__ = ["Chunk", "Segment", "SourceRow", "chunks", "count_records", "rows"]
-
-__getattr__ = attach(
-    __name__,
-    {
-        "Chunk": "records",
-        "SourceRow": "records",
-        "Segment": "records",
-        "chunks": "cutting",
-        "count_records": "parsing",
-        "rows": "parsing",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -12,15 +12,6 @@ Import, `load_transformers`: loading.py reads a folder as our model, with config
 `import_folder`: importing.py keeps their encoder and tokenizer, behind adapters.
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from korbert._lazy import attach
-
-if TYPE_CHECKING:
-    from korbert.huggingface.exporting import export
-    from korbert.huggingface.importing import import_folder
-    from korbert.huggingface.loading import load_transformers
-
-__all__ = ["export", "import_folder", "load_transformers"]
-
-__getattr__ = attach(__name__, {"export": "exporting", "import_folder": "importing", "load_transformers": "loading"})
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -9,53 +9,6 @@
 settings.py: settings of the objectives, and of the vocabulary head.
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from korbert._lazy import attach
-
-if TYPE_CHECKING:
-    from korbert.pretraining.batches import Phase, PretrainingRows, heldout_batches, heldout_rows, in_phases
-    from korbert.pretraining.objectives.losses import PretrainingLoss, evaluate, pretraining_loss
-    from korbert.pretraining.objectives.masking import SpecialIds
-    from korbert.pretraining.samples import Samples, choose_samples
-    from korbert.pretraining.settings import HeadSettings, MaskingSettings, PairSettings
-    from korbert.pretraining.shards import Shards
-
-__all__ = [
-    "HeadSettings",
-    "MaskingSettings",
-    "PairSettings",
-    "Phase",
-    "PretrainingLoss",
-    "PretrainingRows",
-    "Samples",
-    "Shards",
-    "SpecialIds",
-    "choose_samples",
-    "evaluate",
-    "heldout_batches",
-    "heldout_rows",
-    "in_phases",
-    "pretraining_loss",
-]
-
-__getattr__ = attach(
-    __name__,
-    {
-        "HeadSettings": "settings",
-        "MaskingSettings": "settings",
-        "PairSettings": "settings",
-        "Phase": "batches",
-        "PretrainingLoss": "objectives.losses",
-        "PretrainingRows": "batches",
-        "Samples": "samples",
-        "Shards": "shards",
-        "SpecialIds": "objectives.masking",
-        "choose_samples": "samples",
-        "evaluate": "objectives.losses",
-        "heldout_batches": "batches",
-        "heldout_rows": "batches",
-        "in_phases": "batches",
-        "pretraining_loss": "objectives.losses",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

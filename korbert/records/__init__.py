@@ -9,26 +9,6 @@
 5. `inputs.py` opens what a command is given: also a pipe, an address, and plain lines of text.
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from korbert._lazy import attach
-
-if TYPE_CHECKING:
-    from korbert.records.arrow import splits
-    from korbert.records.form import FORMS, Form
-    from korbert.records.forms import open_table
-    from korbert.records.table import Fault, Table
-
-__all__ = ["FORMS", "Fault", "Form", "Table", "open_table", "splits"]
-
-__getattr__ = attach(
-    __name__,
-    {
-        "FORMS": "form",
-        "Fault": "table",
-        "Form": "form",
-        "Table": "table",
-        "open_table": "forms",
-        "splits": "arrow",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -25,32 +25,6 @@ filling.py fills gaps and needs no training. The package korquad holds what is s
 official metrics: `from korbert.tasks import korquad`.
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from korbert._lazy import attach
-
-if TYPE_CHECKING:
-    from korbert.tasks.embedding import Embedder
-    from korbert.tasks.filling import Filler
-    from korbert.tasks.reading import Reader
-    from korbert.tasks.reading_settings import ReadingSettings
-    from korbert.tasks.tagging.tagger import Tagger
-
-__all__ = [
-    "Embedder",
-    "Filler",
-    "Reader",
-    "ReadingSettings",
-    "Tagger",
-]
-
-__getattr__ = attach(
-    __name__,
-    {
-        "Embedder": "embedding",
-        "Filler": "filling",
-        "Reader": "reading",
-        "ReadingSettings": "reading_settings",
-        "Tagger": "tagging.tagger",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

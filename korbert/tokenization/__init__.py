@@ -18,55 +18,6 @@ probe.py (effect of another Kiwi version), beginnings.py (encodes only the begin
 Tokenizers of `transformers`: adapter.py (with theirs.py and aligning.py) has the same interface, protocol.py.
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from korbert._lazy import attach
-
-if TYPE_CHECKING:
-    from korbert.tokenization.adapter import TransformersTokenizer, load_tokenizer
-    from korbert.tokenization.analyzer import Analyzer
-    from korbert.tokenization.encoding import Encoding, pad_batch, span_to_pieces
-    from korbert.tokenization.learning import learn
-    from korbert.tokenization.morphemes import Analysis
-    from korbert.tokenization.pieces import Pieces
-    from korbert.tokenization.protocol import AnyTokenizer
-    from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
-    from korbert.tokenization.tokenizer import Tokenizer
-    from korbert.tokenization.vocabulary import marked
-
-__all__ = [
-    "Analysis",
-    "Analyzer",
-    "AnalyzerOptions",
-    "AnyTokenizer",
-    "Encoding",
-    "Pieces",
-    "Tokenizer",
-    "TransformersTokenizer",
-    "VocabularySettings",
-    "learn",
-    "load_tokenizer",
-    "marked",
-    "pad_batch",
-    "span_to_pieces",
-]
-
-__getattr__ = attach(
-    __name__,
-    {
-        "Analysis": "morphemes",
-        "Analyzer": "analyzer",
-        "AnalyzerOptions": "settings",
-        "AnyTokenizer": "protocol",
-        "Encoding": "encoding",
-        "Pieces": "pieces",
-        "Tokenizer": "tokenizer",
-        "TransformersTokenizer": "adapter",
-        "VocabularySettings": "settings",
-        "learn": "learning",
-        "load_tokenizer": "adapter",
-        "marked": "vocabulary",
-        "pad_batch": "encoding",
-        "span_to_pieces": "encoding",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

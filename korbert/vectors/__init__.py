@@ -17,44 +17,6 @@ snapshot.py reads them for searches; exact.py and graph.py find the nearest vect
 morphemes; ranking.py fuses both rankings.
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from korbert._lazy import attach
-
-if TYPE_CHECKING:
-    from korbert.vectors.correction import Correction
-    from korbert.vectors.counts import PieceCounts
-    from korbert.vectors.encoder import TextEncoder
-    from korbert.vectors.index import Index
-    from korbert.vectors.occurrences import Occurrence
-    from korbert.vectors.parts import Parts
-    from korbert.vectors.pooling import POOLINGS
-    from korbert.vectors.ranking import Hit
-    from korbert.vectors.settings import VectorSettings
-
-__all__ = [
-    "POOLINGS",
-    "Correction",
-    "Hit",
-    "Index",
-    "Occurrence",
-    "Parts",
-    "PieceCounts",
-    "TextEncoder",
-    "VectorSettings",
-]
-
-__getattr__ = attach(
-    __name__,
-    {
-        "POOLINGS": "pooling",
-        "Correction": "correction",
-        "Hit": "ranking",
-        "Index": "index",
-        "Occurrence": "occurrences",
-        "Parts": "parts",
-        "PieceCounts": "counts",
-        "TextEncoder": "encoder",
-        "VectorSettings": "settings",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -16,14 +16,6 @@ How an artifact becomes a page:
    results from results.py, which ../cards.py also uses for the model card of an export.
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from korbert._lazy import attach
-
-if TYPE_CHECKING:
-    from pipelines.reports.index_page import index
-    from pipelines.reports.page import render
-
-__all__ = ["index", "render"]
-
-__getattr__ = attach(__name__, {"index": "index_page", "render": "page"})
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

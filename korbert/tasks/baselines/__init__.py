@@ -9,43 +9,6 @@
 For entities there is also the dictionary of ../tagging/dictionary.py.
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from korbert._lazy import attach
-
-if TYPE_CHECKING:
-    from korbert.tasks.baselines.features import Choices, Pairs
-    from korbert.tasks.baselines.majority import label_shares, majority_place, majority_tag, mean_score
-    from korbert.tasks.baselines.result import Baseline
-    from korbert.tasks.baselines.tfidf import fit_choices, fit_labels, fit_multilabel, fit_scores
-
-__all__ = [
-    "Baseline",
-    "Choices",
-    "Pairs",
-    "fit_choices",
-    "fit_labels",
-    "fit_multilabel",
-    "fit_scores",
-    "label_shares",
-    "majority_place",
-    "majority_tag",
-    "mean_score",
-]
-
-__getattr__ = attach(
-    __name__,
-    {
-        "Baseline": "result",
-        "Choices": "features",
-        "Pairs": "features",
-        "fit_choices": "tfidf",
-        "fit_labels": "tfidf",
-        "fit_multilabel": "tfidf",
-        "fit_scores": "tfidf",
-        "label_shares": "majority",
-        "majority_place": "majority",
-        "majority_tag": "majority",
-        "mean_score": "majority",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -37,41 +37,6 @@ A faulty record is dropped and counted by reason, with the first places; a fault
 | blank lines, comments and -DOCSTART- in CoNLL, ranges and empty nodes in CoNLL-U | skipped |
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from korbert._lazy import attach
-
-if TYPE_CHECKING:
-    from korbert.tasks.files.cells import Answer, Span
-    from korbert.tasks.files.columns import columns_of
-    from korbert.tasks.files.roles import ROLES, Role
-    from korbert.tasks.files.rows import Place, Row, Rows, read_rows, refuse_unseen_labels
-
-__all__ = [
-    "ROLES",
-    "Answer",
-    "Place",
-    "Role",
-    "Row",
-    "Rows",
-    "Span",
-    "columns_of",
-    "read_rows",
-    "refuse_unseen_labels",
-]
-
-__getattr__ = attach(
-    __name__,
-    {
-        "ROLES": "roles",
-        "Answer": "cells",
-        "Place": "rows",
-        "Role": "roles",
-        "Row": "rows",
-        "Rows": "rows",
-        "Span": "cells",
-        "columns_of": "columns",
-        "read_rows": "rows",
-        "refuse_unseen_labels": "rows",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

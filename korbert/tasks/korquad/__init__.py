@@ -5,17 +5,6 @@
 3. metrics.py: the official scores of predictions.
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from korbert._lazy import attach
-
-if TYPE_CHECKING:
-    from korbert.tasks.korquad.data import read, read_predictions
-    from korbert.tasks.korquad.metrics import exact_match, f1, score
-
-__all__ = ["exact_match", "f1", "read", "read_predictions", "score"]
-
-__getattr__ = attach(
-    __name__,
-    {"exact_match": "metrics", "f1": "metrics", "read": "data", "read_predictions": "data", "score": "metrics"},
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

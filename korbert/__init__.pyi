@@ -1,0 +1,3 @@
+from .loading import load as load
+
+__version__: str

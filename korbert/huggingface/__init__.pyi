@@ -1,0 +1,3 @@
+from .exporting import export as export
+from .importing import import_folder as import_folder
+from .loading import load_transformers as load_transformers

@@ -1,0 +1,15 @@
+from .batches import Phase as Phase
+from .batches import PretrainingRows as PretrainingRows
+from .batches import heldout_batches as heldout_batches
+from .batches import heldout_rows as heldout_rows
+from .batches import in_phases as in_phases
+from .objectives.losses import PretrainingLoss as PretrainingLoss
+from .objectives.losses import evaluate as evaluate
+from .objectives.losses import pretraining_loss as pretraining_loss
+from .objectives.masking import SpecialIds as SpecialIds
+from .samples import Samples as Samples
+from .samples import choose_samples as choose_samples
+from .settings import HeadSettings as HeadSettings
+from .settings import MaskingSettings as MaskingSettings
+from .settings import PairSettings as PairSettings
+from .shards import Shards as Shards

@@ -1,0 +1,10 @@
+from .cells import Answer as Answer
+from .cells import Span as Span
+from .columns import columns_of as columns_of
+from .roles import ROLES as ROLES
+from .roles import Role as Role
+from .rows import Place as Place
+from .rows import Row as Row
+from .rows import Rows as Rows
+from .rows import read_rows as read_rows
+from .rows import refuse_unseen_labels as refuse_unseen_labels

@@ -1,0 +1,11 @@
+from .devices import autocast as autocast
+from .devices import choose_device as choose_device
+from .devices import numerics as numerics
+from .loop import Batch as Batch
+from .loop import FitResult as FitResult
+from .loop import fit as fit
+from .plan import Checkpointing as Checkpointing
+from .plan import TrainingOutput as TrainingOutput
+from .plan import TrainingPlan as TrainingPlan
+from .settings import OptimizerSettings as OptimizerSettings
+from .settings import PrecisionName as PrecisionName
