@@ -36,7 +36,7 @@ def evaluated(predictor: Predictor, file: Path, columns: Mapping[str, Sequence[s
     kind = predictor.kind
     if kind.name == "regression":  # --label names the number, too
         columns = {"score" if role == "label" else role: names for role, names in columns.items()}
-    rows = read_rows(file, roles_of(kind), form=form, columns=columns, trained=kind.columns)
+    rows = read_rows([file], roles_of(kind), form=form, columns=columns, trained=kind.columns)
     if hasattr(kind, "labels"):
         refuse_unseen_labels(rows, kind.labels)
     rows = usable(rows, kind.target)

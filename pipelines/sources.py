@@ -71,7 +71,7 @@ class Sources:
             base, relative = sample_folder(), pattern.removeprefix(SAMPLE)
         if is_address(relative) and not self._recipe.stages[stage].remote:
             raise CorpusError(
-                f"{self._recipe.given}: {stage}.{role}: {pattern}: only sources of clean may be remote: "
+                f"{self._recipe.given}: {stage}.{role}: {pattern}: only files of clean and of tasks may be remote: "
                 "download the file and give its path"
             )
         try:

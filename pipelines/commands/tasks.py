@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS"]
 
-_FILE = options.PathType()
+_FILE, _PLACE = options.PathType(), options.PlaceType()
 _form = click.option("--form", type=click.Choice(FORMS), default="auto", show_default=True,
                      help="File format; auto: by extension, else by content.")  # fmt: skip
 
@@ -36,12 +36,12 @@ def _learning(function: Any) -> Any:
     for option in reversed(
         (
             click.argument("model", type=_FILE),
-            click.option("--train", type=_FILE, help="Training file: CSV, TSV, JSON lines, Parquet, CoNLL, .."),
-            click.option("--valid", type=_FILE, help="Validation file, to select epoch and learning rate.  "
+            click.option("--train", type=_PLACE, help="Training file: CSV, TSV, JSON lines, Parquet, CoNLL, .."),
+            click.option("--valid", type=_PLACE, help="Validation file, to select epoch and learning rate.  "
                          "[default: part of --train]"),
             click.option("--valid-share", type=click.FloatRange(0, 1, min_open=True, max_open=True),
                          help="Share of --train used for validation.  [default: 0.1]"),
-            click.option("--test", type=_FILE, help="Test file, scored once per seed."),
+            click.option("--test", type=_PLACE, help="Test file, scored once per seed."),
             click.option("--task", "set_", metavar="NAME",
                          help="Use a known data set instead; `korbert tasks` lists them."),
             click.option("--data", type=_FILE, envvar="KORBERT_DATA", show_envvar=True,
@@ -126,7 +126,8 @@ def layers(**given: Any) -> None:
         raise SettingsError(f"{output}: is an artifact, which other files would make stale: choose another --output")
     output.mkdir(parents=True, exist_ok=True)
     for name, is_ours in (("layers.json", is_layer_table), ("layers.html", is_page)):
-        check_output(output / name, given["model"], *filter(None, (given["train"],)), is_ours=is_ours)
+        read = (path for path in (given["model"], given["train"]) if isinstance(path, Path))
+        check_output(output / name, *read, is_ours=is_ours)
     work = claim(output / ".korbert-layers")
     inputs = replace(pipeline.inputs(stage), encoded=work / "encoded")
     layer_table(pipeline.recipe.section(stage.name), inputs, output, pipeline.runtime, work)
@@ -192,7 +193,9 @@ def _kind(
 
 
 def _pattern(path: Path) -> str:
-    """The absolute path of a file or folder, with glob characters escaped."""
+    """The absolute path of a file or folder, with glob characters escaped; an address as it is."""
+    if not isinstance(path, Path):
+        return str(path)
     if not path.exists():
         raise SettingsError(f"{path}: no such file: check its name and folder")
     return glob.escape(str(path.absolute()))
@@ -200,7 +203,7 @@ def _pattern(path: Path) -> str:
 
 @click.command()
 @click.argument("model", type=_FILE)
-@click.argument("file", type=_FILE)
+@click.argument("file", type=_PLACE)
 @options.columns
 @_form
 @click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.")
@@ -223,7 +226,7 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
 
     logged(debug)
     if output:
-        check_output(output, model, file, is_ours=is_evaluation)
+        check_output(output, model, *(path for path in (file,) if isinstance(path, Path)), is_ours=is_evaluation)
     found = evaluated(Predictor.load(model, device), file, options.by_role(text, pair, label, others), form)
     for line in found.said:
         say(line, err=True)

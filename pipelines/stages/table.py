@@ -134,6 +134,7 @@ def task_stage(
         trains=True,
         optional=True,
         patterns=lambda settings: settings.patterns(),
+        remote=True,
         found=_files_of_known_set,
         folders=folders,
         check=_fits_the_encoder(name, unread),

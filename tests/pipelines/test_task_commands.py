@@ -48,6 +48,21 @@ def _run(*arguments: str) -> int:
     return run_command(list(arguments))
 
 
+def test_training_and_test_files_may_be_addresses(here: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _moods(here / "my.csv")
+    address = (here / "my.csv").as_uri()
+    files = ["--train", address, "--test", address, "--text", "후기", "--label", "느낌", "--output", "mood"]
+    assert _run("finetune", model, *files, *QUICK) == 0
+    made = (here / "mood" / "scores.json").stat().st_mtime_ns
+    assert _run("finetune", model, *files, *QUICK) == 0
+    assert (here / "mood" / "scores.json").stat().st_mtime_ns == made
+    capsys.readouterr()
+    assert _run("evaluate", "mood", address, "--device", "cpu") == 0
+    assert capsys.readouterr().out.startswith("accuracy")
+    assert _run("finetune", model, "--train", (here / "no.csv").as_uri(), "--output", "none") != 0
+    assert "no.csv: no such file: did you mean my.csv?" in capsys.readouterr().err
+
+
 def test_from_a_csv_file_to_a_model_in_one_command(here: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
     _moods(here / "my.csv", "cp949")
     command = ["finetune", model, "--train", "my.csv", "--test", "my.csv", "--text", "후기", "--label", "느낌",
