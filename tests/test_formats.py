@@ -192,12 +192,12 @@ def _fields(path: Path) -> Iterator[str]:
         yield from _keys(value[0] if isinstance(value, list) else value, path.name)
 
 
-_OPEN = {"head", "task", "vocabulary", "rows", "models", "details", "misses", "trials", "by_cause"}
+_OPEN = {"head", "vocabulary", "rows", "models", "details", "misses", "trials", "by_cause"}
 
 
 def _keys(value: dict[str, Any], name: str) -> Iterator[str]:
     for key, inner in value.items():
-        yield key
+        yield "validation_METRIC" if key.startswith("validation_") else key
         first = inner[0] if isinstance(inner, list) and inner else inner
         if isinstance(first, dict) and (key in _OPEN or (name == "scores.json" and key == "counts")):
             yield from _keys(first, name)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -114,7 +115,7 @@ def _checked(path: File, read: Callable[[], Any]) -> Any:
     try:
         return read()
     except (pa.ArrowException, OSError, StopIteration) as error:  # Arrow also raises OSError
-        cause = (str(error) or type(error).__name__).splitlines()[0]
+        cause = re.sub(r"\w*Exception: ", "", str(error) or type(error).__name__).splitlines()[0]
         raise CorpusError(f"{path}: not a whole Parquet or Arrow file ({cause}): get it again") from error
 
 

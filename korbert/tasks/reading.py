@@ -3,7 +3,7 @@
 1. Question and context are encoded with spans (passages.py) and cut into windows (windows.py).
 2. The model scores each piece of a window as start and end of the answer.
 3. The best spans of each window are merged into the n_best answers of the question.
-4. If questions may have no answer, the best span is compared with [CLS], which means none (no_answer.py).
+4. If questions may have no answer, the best span is compared with [CLS], which means none.
 """
 
 import math
@@ -146,7 +146,7 @@ class Reader(TextEncoder[ReadingModel]):
         return found.candidates
 
     def search(self, pairs: Sequence[tuple[Passage, Passage]]) -> list[Found]:
-        """Search results of each (question, context), from which a threshold can be chosen (no_answer.py)."""
+        """Search results of each (question, context), from which a threshold can be chosen."""
         special = self.tokenizer.frame.special
         windows = [
             window

@@ -16,6 +16,7 @@ from korbert.errors import ModelError, SettingsError
 from korbert.huggingface import export
 from korbert.modeling import ClassificationModel, EncoderConfig, Model, PretrainingModel, load_model, save_model
 from korbert.modeling.packing import pack
+from korbert.tasks.kinds.classification import Classification
 from korbert.tokenization import Tokenizer
 from pipelines.cli import run_command
 
@@ -41,7 +42,10 @@ def saved(kind: type[Model], tokenizer: Tokenizer, folder: Path, **more: Any) ->
         for parameter in model.parameters():
             if parameter.ndim == 2:
                 parameter.mul_(4)
-    save_model(folder, model, tokenizer)
+    task = {}
+    if isinstance(model, ClassificationModel):
+        task = Classification(metrics=("accuracy",), max_length=64, labels=model.labels).task()
+    save_model(folder, model, tokenizer, task)
     return folder
 
 

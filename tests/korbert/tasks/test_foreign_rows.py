@@ -80,8 +80,8 @@ def test_the_answer_is_where_the_scores_point(foreign: Callable[[str], Path], mo
     settings = ReadingSettings(max_length=12, stride=3, max_query_pieces=4)
 
     model = Pointing(int(context.ids[first]), int(context.ids[last]))
-    ((best, *_),) = Reader(model, tokenizer, settings).read([(question, context)])  # type: ignore[arg-type]
-    assert (best["start"], best["end"]) == expected
+    (found,) = Reader(model, tokenizer, settings).search([(question, context)])  # type: ignore[arg-type]
+    assert (found.candidates[0]["start"], found.candidates[0]["end"]) == expected
 
     examples = WindowExamples(
         cut_windows(question, context, settings, special=tokenizer.frame.special), tokenizer, settings

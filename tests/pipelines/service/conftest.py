@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from korbert.modeling import (
-    ClassificationModel,
     EmbeddingModel,
     EncoderConfig,
     PretrainingModel,
@@ -29,10 +28,11 @@ def models(
     config = tiny_config(intermediate_size=32, max_position_embeddings=64, type_vocab_size=2, initializer_range=0.3)
     random = torch.Generator().manual_seed(3)
     task = Classification(metrics=("accuracy",), max_length=32, labels=("같다", "다르다"), pair=True)
+    mood = Classification(metrics=("accuracy",), max_length=32, labels=("부정", "긍정"))
     made = {
         "vectors": (EmbeddingModel(config, "mean", True, generator=random), {"max_length": 32}),
         "gaps": (PretrainingModel(config, random), {}),
-        "mood": (ClassificationModel(config, 2, labels=["부정", "긍정"], generator=random), {"max_length": 32}),
+        "mood": (mood.model(config, random), mood.task()),
         "pairs": (task.model(config, random), task.task()),
         "names": (TaggingModel(config, ["O", "B-PS", "I-PS"], generator=random), {"max_length": 32, "stride": 8}),
         "answers": (ReadingModel(config, random), {"max_length": 48, "stride": 8, "max_query_pieces": 12}),

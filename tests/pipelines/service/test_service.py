@@ -216,7 +216,7 @@ def test_pieces_are_those_of_the_tokenizer(service: Started, loaded: dict[str, A
         ("/fill", {"input": "[MASK]", "top": True}, 422, "top", "valid integer"),
         ("/fill", {"input": "[MASK] " * 11, "top": 100, "model": "gaps"}, 413, "input", "asks for 1,100 candidates"),
         ("/predict", {"input": [{"text": "글"}], "model": "pairs"}, 422, "input[0]", "takes text, pair"),
-        ("/predict", {"input": ["글", {"text": "글"}], "model": "mood"}, 422, "input[1]", "is not a string"),
+        ("/predict", {"input": ["글", {"title": "글"}], "model": "mood"}, 422, "input[1]", "takes text"),
         ("/predict", {"input": "가 " * 9_000, "model": "names"}, 413, "input", "has 18,000 characters, at most 16,384"),
         ("/answer", {"question": "?", "context": ["글"]}, 422, "context", "give two texts, or two lists"),
         ("/answer", {"question": ["?"], "context": ["글", "글"]}, 422, "context", "2 for 1 questions"),
