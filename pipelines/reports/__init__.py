@@ -4,7 +4,7 @@ How an artifact becomes a page:
 
 1. record.py: an `Artifact` opens `stage.json` and `run.json`, and streams the data files, never a whole corpus.
 2. page.py: `render` looks up the stage's module in the stage table, and falls back to the record alone.
-3. clean.py (with dropped.py), analyze.py, vocab.py, shard.py, pretrain.py, nsmc.py, korquad.py, task.py (with kinds/,
+3. clean.py (with dropped.py), analyze.py, vocab.py, shard.py, pretrain.py, task.py (with kinds/,
    a module per kind of task): `headlines(artifact)` returns the main figures for the top of the page and the index,
    `story(artifact)` the page, and an optional `USE` or `use(folder)` (usage.py) the commands that use the artifact.
    evaluation.py is shared by the pages of tasks. lengths.py, labels.py and formatting.py turn lengths, keys and numbers
