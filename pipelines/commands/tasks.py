@@ -207,12 +207,14 @@ def _pattern(path: Path) -> str:
 @options.columns
 @_form
 @click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.")
+@click.option("--noise", is_flag=True, help="Also score the rows with wrong spaces, typing errors, emoji and the like.")
 @click.option("--output", type=options.Output(), help="Write one JSON line per row, with its prediction.")
 @options.device
 @options.accept_kiwi
 @options.debug
 def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label: str | None, others: tuple[str, ...],
-             form: Any, as_json: bool, output: Path | None, device: str, debug: bool) -> None:  # fmt: skip
+             form: Any, as_json: bool, noise: bool, output: Path | None, device: str,
+             debug: bool) -> None:  # fmt: skip
     """Evaluate MODEL on a labelled FILE.
 
     MODEL is a folder written by `korbert finetune`, or the artifact of a [tasks.NAME] section. Each score comes with a
@@ -227,19 +229,24 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     logged(debug)
     if output:
         check_output(output, model, *(path for path in (file,) if isinstance(path, Path)), is_ours=is_evaluation)
-    found = evaluated(Predictor.load(model, device), file, options.by_role(text, pair, label, others), form)
+    columns = options.by_role(text, pair, label, others)
+    found = evaluated(Predictor.load(model, device), file, columns, form, noise=noise)
     for line in found.said:
         say(line, err=True)
     if output:
         write_whole(output, b"".join(line_of(line) + b"\n" for line in found.lines))
     if as_json:
-        click.echo(json.dumps(found.scores, ensure_ascii=False, indent=2))
+        scores = {**found.scores, "noise": found.noise} if noise else found.scores
+        click.echo(json.dumps(scores, ensure_ascii=False, indent=2))
         return
     for metric, score in found.scores.items():
         value, low, high = score["score"], score["low"], score["high"]
         shown = "undefined" if value is None else f"{value:.4f}"
         interval = "" if low is None else f"{low:.4f} to {high:.4f}"
         say(f"{metric:<24} {shown}   {interval:<16}   {len(found.lines):,} rows")
+    for name, scores in found.noise.items():
+        metric, score = next(iter(scores.items()))
+        say(f"{metric:<24} {'undefined' if score is None else f'{score:.4f}'}   {name}")
 
 
 COMMANDS = [finetune, evaluate, layers]

@@ -12,6 +12,7 @@ import torch
 
 import korbert
 from korbert.modeling import EncoderConfig, PretrainingModel, save_model
+from korbert.tasks.noise import NOISE
 from korbert.tokenization import Tokenizer
 from pipelines.cli import run_command
 
@@ -57,8 +58,10 @@ def test_training_and_test_files_may_be_addresses(here: Path, model: str, capsys
     assert _run("finetune", model, *files, *QUICK) == 0
     assert (here / "mood" / "scores.json").stat().st_mtime_ns == made
     capsys.readouterr()
-    assert _run("evaluate", "mood", address, "--device", "cpu") == 0
-    assert capsys.readouterr().out.startswith("accuracy")
+    assert _run("evaluate", "mood", address, "--device", "cpu", "--noise") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["accuracy", "macro_f1", *["accuracy"] * len(NOISE)]
+    assert [line.split("  ")[-1].strip() for line in lines[2:]] == list(NOISE)
     assert _run("finetune", model, "--train", (here / "no.csv").as_uri(), "--output", "none") != 0
     assert "no.csv: no such file: did you mean my.csv?" in capsys.readouterr().err
 

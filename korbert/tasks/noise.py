@@ -1,0 +1,93 @@
+"""Text as people write it: wrong spaces, typing errors, missing final consonants, laughter, emoji.
+
+Each kind of noise is a function of a text and a generator; letters stay in their order.
+"""
+
+import random
+import unicodedata
+from collections.abc import Callable, Mapping
+
+__all__ = ["NOISE"]
+
+_SHARE = 0.2  # of the places, syllables or eojeols that are changed
+_LAUGHTER, _EMOJI = ("ㅋㅋ", "ㅋㅋㅋㅋ", "ㅎㅎ", "ㅠㅠ"), ("😀", "👍🏻", "😂", "❤️")
+_KEYS = (
+    "ㅂㅈㄷㄱㅅ",
+    "ㅁㄴㅇㄹㅎ",
+    "ㅋㅌㅊㅍ",
+    "ㅛㅕㅑㅐㅔ",
+    "ㅗㅓㅏㅣ",
+    "ㅠㅜㅡ",
+)  # rows of the two-set keyboard, by hand
+
+
+def _jamo(letter: str) -> str:
+    return unicodedata.normalize("NFKD", letter)
+
+
+_BESIDE = {
+    _jamo(letter): [_jamo(row[place]) for place in (number - 1, number + 1) if 0 <= place < len(row)]
+    for row in _KEYS
+    for number, letter in enumerate(row)
+}
+
+
+def _no_spaces(text: str, rng: random.Random) -> str:
+    return "".join(text.split())
+
+
+def _all_spaces(text: str, rng: random.Random) -> str:
+    return " ".join("".join(text.split()))
+
+
+def _random_spaces(text: str, rng: random.Random) -> str:
+    """A fifth of the places between letters have a space where there is none, or none where there is one."""
+    written: list[str] = []
+    for word in text.split():
+        if written and rng.random() >= _SHARE:
+            written.append(" ")
+        written += [f" {char}" if place and rng.random() < _SHARE else char for place, char in enumerate(word)]
+    return "".join(written)
+
+
+def _by_syllable(change: Callable[[str, random.Random], str]) -> Callable[[str, random.Random], str]:
+    """Changes a fifth of the syllables."""
+
+    def changed(text: str, rng: random.Random) -> str:
+        return "".join(change(char, rng) if "가" <= char <= "힣" and rng.random() < _SHARE else char for char in text)
+
+    return changed
+
+
+def _mistyped(syllable: str, rng: random.Random) -> str:
+    """With the key beside that of its first consonant or its vowel."""
+    parts = list(unicodedata.normalize("NFD", syllable))
+    place = rng.randrange(2)
+    parts[place] = rng.choice(_BESIDE.get(parts[place], [parts[place]]))
+    return unicodedata.normalize("NFC", "".join(parts))
+
+
+def _without_coda(syllable: str, rng: random.Random) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", syllable)[:2])
+
+
+def _with(marks: tuple[str, ...]) -> Callable[[str, random.Random], str]:
+    """Marks behind a fifth of the eojeols, and at the end."""
+
+    def marked(text: str, rng: random.Random) -> str:
+        words = [word + rng.choice(marks) if rng.random() < _SHARE else word for word in text.split()]
+        return " ".join(words) + rng.choice(marks)
+
+    return marked
+
+
+NOISE: Mapping[str, Callable[[str, random.Random], str]] = {
+    "no spaces": _no_spaces,
+    "all spaces": _all_spaces,
+    "random spaces": _random_spaces,
+    "typing errors": _by_syllable(_mistyped),
+    "no final consonants": _by_syllable(_without_coda),
+    "laughter": _with(_LAUGHTER),
+    "emoji": _with(_EMOJI),
+}
+"""Name -> (text, generator) -> the disturbed text. A fifth of the places, syllables or eojeols change."""
