@@ -40,6 +40,8 @@ def _globbed(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
     elif parts[0] == "**":
         for below in folder.glob("**"):
             yield from _globbed(below, parts[1:])
+    elif parts[0] == "..":
+        yield from _globbed(folder / "..", parts[1:])
     elif folder.is_dir():
         for path in folder.iterdir():
             if fnmatch.fnmatchcase(nfc(path.name), nfc(parts[0])):

@@ -125,8 +125,9 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
     save_model(output / "model", model, ready.tokenizer, task=task.task())
     _write_predictions(output / "predictions.jsonl", scored.rows, results)
     if getattr(settings, "submission", False):
-        rows = enumerate(zip(scored.rows, main.predictions, strict=True))
-        write_json(output / "predictions.json", {str(row.get("id", n)): one["answer"] for n, (row, one) in rows})
+        ids = [str(n if row.get("id") is None else row["id"]) for n, row in enumerate(scored.rows)]
+        answers = {id: one["answer"] for id, one in zip(ids, main.predictions, strict=True)}
+        write_json(output / "predictions.json", answers)
         remove(output / "submission", lambda folder: True)  # of the stage alone: left by an interrupted run
         write_submission(output / "model", output / "submission")
     unseen = _unseen(ready, inputs, output, runtime.workers) if settings.unseen else None
@@ -157,7 +158,8 @@ def _counts(ready: Ready, unseen: NDArray[np.bool_] | None) -> Counts:
 
 def _unseen(ready: Ready, inputs: Inputs, output: Path, threads: int) -> NDArray[np.bool_]:
     """(scored,) bool: rows none of whose texts stands in the training or validation rows, or in the recipe's corpus."""
-    scored, learned = ready.scored.rows, [ready.rows.train, *([ready.rows.valid] if ready.rows.test else [])]
+    scored, parts = ready.scored.rows, ready.rows
+    learned = [parts.train, *([parts.valid] if parts.test else []), *filter(None, [parts.warm_up])]
     owners = [(number, text) for number, row in enumerate(scored) for text in ready.task.together(row)]
     others = [text for rows in learned for row in rows for text in ready.task.together(row)]
     clean = inputs.artifacts.get("clean")
@@ -314,11 +316,12 @@ def _given(
         given = {"train": loaded.train, "test": loaded.test}
         given |= {} if loaded.valid is None else {"valid": loaded.valid}
         notes = loaded.notes
-        changed: dict[str, Any] = {"metrics": settings.metrics or known.metrics}
+        of_kind = known.metrics if kind.name == known.kind else ()
+        changed: dict[str, Any] = {"metrics": settings.metrics or of_kind}
         if known.uncounted:
             changed["uncounted"] = known.uncounted
         if isinstance(settings, ClassificationSection):
-            changed["label_names"] = settings.label_names or known.files[0].labels
+            changed["label_names"] = settings.label_names or loaded.labels
         settings = settings.model_copy(update=changed)
     by_article = getattr(settings, "split_by_article", False)
     for name in ("warm_up",) if settings.set else ("train", "valid", "test", "warm_up"):

@@ -17,7 +17,7 @@ from korbert.records.arrow import rows_in, stream_of
 from korbert.records.delimited import Delimited
 from korbert.records.encodings import decoded, encoding_of, utf8
 from korbert.records.form import FORMS, Form
-from korbert.records.forms import form_of, is_json, open_plain
+from korbert.records.forms import form_of, is_json, is_value, open_plain
 from korbert.records.frames import PACKED, as_file, open_bytes
 from korbert.records.jsons import cell_of, fault_of
 from korbert.records.lines import Line, batches, blocks
@@ -94,7 +94,7 @@ def _kind(source: SourceSettings, path: File) -> Kind:
     if kind in ("json", "jsonl"):  # as its first lines tell
         with open_bytes(path) as file:
             *_, lines = beginning(file.read(_HEAD_BYTES))
-        kind = "json" if is_json(lines) else "jsonl"
+        kind = "json" if is_json(lines) or (kind == "json" and is_value(lines)) else "jsonl"
     return cast(Kind, kind)
 
 

@@ -97,8 +97,11 @@ def _opened(path: File) -> Any:
 
     with open_bytes(path) as file:
         is_stream = file.read(4) == _STREAM_MARK
-    is_plain = isinstance(path, Path) and path.suffix.lower() not in PACKED
-    source = pa.memory_map(str(path)) if is_plain else open_bytes(path)
+    source: Any
+    if path.suffix.lower() in PACKED:
+        source = open_bytes(path)
+    else:
+        source = pa.memory_map(str(path)) if isinstance(path, Path) else open_file(path)
     return _checked(path, lambda: pa.ipc.open_stream(source) if is_stream else pa.ipc.open_file(source))
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from korbert.errors import CorpusError
 from korbert.records.frames import File
-from korbert.records.jsons import Numbered, cell_of, parsed, table_of
+from korbert.records.jsons import Numbered, cell_of, fault_of, parsed, table_of
 from korbert.records.table import Cells, Columns, Fault, Records, Table, open_text
 
 __all__ = ["EXPORTS", "Export", "is_export", "read_standoff", "standoff", "tables_of", "with_usual_names"]
@@ -64,8 +64,8 @@ def with_usual_names(table: Table, path: File, fits: Callable[[Columns], bool]) 
 def _exported(table: Table, export: Export) -> Table:
     def rows() -> Numbered:
         for number, record in _objects(table):
-            if isinstance(record, Fault):
-                yield number, record
+            if not isinstance(record, dict):
+                yield number, fault_of(record)
                 continue
             rest = {key: value for key, value in record.items() if key not in export.keys}
             try:
@@ -230,12 +230,15 @@ def standoff(path: File) -> list[File]:
 def read_standoff(files: Sequence[File]) -> Table:
     """Documents of brat: `id`, `text` of the .txt file beside an .ann file, and `spans`, its text-bound annotations."""
     for file in files:
+        if not file.is_file():
+            raise CorpusError(f"{file}: no such file: check its name and folder")
         if not file.with_suffix(".txt").is_file():
             raise CorpusError(f"{file}: no {file.stem}.txt beside it, the text that it is about: put it there")
 
     def documents() -> Numbered:
         for number, file in enumerate(files, 1):
-            document = {"id": file.stem, "text": "".join(open_text(file.with_suffix(".txt")).blocks())}
+            text = file.with_suffix(".txt")
+            document = {"id": file.stem, "text": "".join(open_text(text).blocks()) if _is_filled(text) else ""}
             try:
                 yield number, {**document, "spans": _text_bound(file)}
             except ValueError as error:
@@ -247,7 +250,7 @@ def read_standoff(files: Sequence[File]) -> Table:
 def _text_bound(file: File) -> list[dict[str, Any]]:
     """The entities of an .ann file; relations, events, attributes and notes are left out."""
     spans = []
-    for place, line in enumerate(open_text(file).lines() if file.stat().st_size else (), 1):
+    for place, line in enumerate(open_text(file).lines() if _is_filled(file) else (), 1):
         if line.startswith("T"):
             try:
                 _, named, quoted = line.rstrip("\r\n").split("\t", 2)
@@ -256,6 +259,10 @@ def _text_bound(file: File) -> list[dict[str, Any]]:
             except ValueError:
                 raise ValueError(f"{file.name}, line {place}: no label, start, end and text") from None
     return spans
+
+
+def _is_filled(file: File) -> bool:
+    return bool(file.read_bytes().strip())
 
 
 def _with_class_names(table: Table, path: File) -> Table:
@@ -289,4 +296,9 @@ def _with_class_names(table: Table, path: File) -> Table:
                 ]
             yield number, cells
 
-    return replace(table, read=read)
+    def objects() -> Numbered:
+        for number, record in (table.objects or tuple)():
+            known = record.keys() & names.keys() if isinstance(record, dict) else ()
+            yield number, {**record, **{key: named(record[key], names[key]) for key in known}} if known else record
+
+    return replace(table, read=read, objects=objects if table.objects else None)

@@ -143,6 +143,14 @@ def is_json(lines: Sequence[str]) -> bool:
     return _LIST.match(first) is not None and (not second or isinstance(jsons.parsed(first), Fault))
 
 
+def is_value(lines: Sequence[str]) -> bool:
+    """Whether a JSON file that begins with these lines is one object with a list of records, or objects over lines."""
+    filled = list(filter(str.strip, lines))
+    if len(filled) == 1 and isinstance(value := jsons.parsed(filled[0]), dict):
+        return any(isinstance(inner, list) for inner in value.values())
+    return bool(filled) and not jsons.holds_lines(filled)
+
+
 def _looks_like(text: TextFile) -> Form:
     lines = text.head
     first = next(filter(str.strip, lines), "")

@@ -13,7 +13,7 @@ from korbert.errors import CorpusError
 from korbert.records.encodings import utf8
 from korbert.records.exports import is_export
 from korbert.records.form import Form, Format
-from korbert.records.forms import form_of, found, head_of, open_table
+from korbert.records.forms import form_of, found, head_of, is_value, open_table
 from korbert.records.frames import File, open_bytes
 from korbert.records.jsons import parsed
 from korbert.records.lines import Line, batches
@@ -97,9 +97,8 @@ def _settled(form: Format, head: bytes, name: str, guess: Guess) -> tuple[Format
         form = found(form, lines)
         form = guess(lines) if form == "auto" else form
         filled = list(filter(str.strip, lines))
-        if form == "json" and len(filled) == 1 and isinstance(value := parsed(filled[0]), dict):
-            holds_list = any(isinstance(inner, list) for inner in value.values())
-            form = "json" if holds_list else "jsonl"  # a single record
+        if form == "json" and len(filled) == 1 and isinstance(parsed(filled[0]), dict) and not is_value(filled):
+            form = "jsonl"  # a single record
     return form, form == "lines" or (form == "jsonl" and not is_export(lines))
 
 

@@ -28,7 +28,7 @@ __all__ = [
 _LOADING = ("model_type", "load_default_dict", "load_multi_dict", "integrate_allomorph")
 _CALLING = ("split_complex", "z_coda", "typos")
 _FIT = re.compile(f"[ -~ㄱ-ㅣ가-힣]{{1,{MAX_RUN}}}")  # a line that neither `cut` nor `repair` would change
-_WORD = re.compile(r"\S+")
+_WORD, _SPACE = re.compile(r"\S+"), re.compile(r"\s")
 
 
 @dataclass(slots=True)
@@ -145,11 +145,15 @@ def analyze(text: str, kiwi: Any, calling: Mapping[str, Any]) -> Analysis:
 
 def without_torn_spaces(text: str, units: list[Unit]) -> str:
     """The text with other characters for spaces that tear words apart, by which eojeols are counted."""
-    for unit in units:
-        if unit.torn and unit.repaired is not None:
-            end = unit.offset + unit.repaired.ends[-1]
-            text = text[: unit.offset] + re.sub(r"\s", "_", text[unit.offset : end]) + text[end:]
-    return text
+    parts, end = [], 0
+    for number, unit in enumerate(units, 1):
+        if unit.torn and unit.repaired is not None and unit.repaired.ends:
+            begin, inside = unit.offset, unit.offset + unit.repaired.ends[-1]
+            if number < len(units) and units[number].continues:
+                inside = units[number].offset
+            parts += [text[end:begin], _SPACE.sub("_", text[begin:inside])]
+            end = inside
+    return "".join([*parts, text[end:]]) if parts else text
 
 
 def eojeols_after(text: str) -> list[int]:

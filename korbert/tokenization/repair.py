@@ -81,6 +81,7 @@ def is_torn(line: str) -> bool:
     So do those of 1 in 200 of NSMC's test reviews, and of 1 in 1,200 lines of Wikipedia; with a space between all
     letters of 97 % of the reviews, with 20 % of the places changed of 37 % (benchmarks/RESULTS.md, "Spacing").
     """
+    line = line if line.isascii() or unicodedata.is_normalized("NFC", line) else unicodedata.normalize("NFC", line)
     torn = len(_TORN.findall(line))
     return torn >= _LEAST_TORN and torn >= _SHARE_TORN * len(line.split())
 

@@ -236,8 +236,8 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     if output:
         write_whole(output, b"".join(line_of(line) + b"\n" for line in found.lines))
     if as_json:
-        scores = {**found.scores, "noise": found.noise} if noise else found.scores
-        click.echo(json.dumps(scores, ensure_ascii=False, indent=2))
+        disturbed = {"noise": found.noise} if noise else {}
+        click.echo(json.dumps(found.scores | disturbed, ensure_ascii=False, indent=2))
         return
     for metric, score in found.scores.items():
         value, low, high = score["score"], score["low"], score["high"]
@@ -245,8 +245,8 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
         interval = "" if low is None else f"{low:.4f} to {high:.4f}"
         say(f"{metric:<24} {shown}   {interval:<16}   {len(found.lines):,} rows")
     for name, scores in found.noise.items():
-        metric, score = next(iter(scores.items()))
-        say(f"{metric:<24} {'undefined' if score is None else f'{score:.4f}'}   {name}")
+        metric, first = next(iter(scores.items()))
+        say(f"{metric:<24} {'undefined' if first is None else f'{first:.4f}'}   {name}")
 
 
 COMMANDS = [finetune, evaluate, layers]

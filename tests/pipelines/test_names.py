@@ -105,3 +105,11 @@ def test_a_path_that_is_there_is_taken_as_it_is(tmp_path: Path) -> None:
     assert (on_disk(composed), on_disk(decomposed)) == (composed, decomposed)
     assert on_disk(tmp_path / "산.txt") == tmp_path / "산.txt"
     assert on_disk(Path("없는 폴더/산.txt")) == Path("없는 폴더/산.txt")
+
+
+def test_a_pattern_may_lead_through_the_folder_above(tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    (tmp_path / "자료").mkdir()
+    (tmp_path / "자료" / "글.txt").touch()
+    (found,) = find_files("../자료/*.txt", tmp_path / "base")
+    assert found.name == "글.txt"

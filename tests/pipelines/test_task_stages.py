@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 import korbert
 from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import EncoderConfig, PretrainingModel, save_model
 from korbert.tasks import korquad
-from korbert.tasks.kinds.settings import KorquadSection, NsmcSection, TaskSection
+from korbert.tasks.kinds.settings import KorquadSection, NsmcSection, ReadingSection, TaskSection
 from korbert.tasks.metrics import confusion, measures
 from korbert.tasks.reading import Reader
 from korbert.tokenization import Tokenizer
@@ -318,10 +319,24 @@ def test_one_file_split_by_article(root: Path, tmp_path: Path) -> None:
         make(root, settings, tmp_path / "one", train="one.json")
 
 
+def test_answers_to_questions_without_ids_are_numbered(root: Path, tmp_path: Path) -> None:
+    rows = [
+        {"context": context, "question": question, "answer": answer}
+        for _, context, *asked in ARTICLES
+        for question, answer in asked
+    ]
+    (root / "plain.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    section = ReadingSection.model_validate({**QUESTIONS, "epochs": 1, "train": "plain.jsonl", "submission": True})
+    make(root, section, tmp_path, train="plain.jsonl", test="plain.jsonl")
+    assert list(load(tmp_path / "predictions.json")) == [str(number) for number in range(len(rows))]
+
+
 def test_settings_that_do_not_fit_are_refused(root: Path, tmp_path: Path) -> None:
     long = NsmcSection.model_validate({**REVIEWS, "max_length": 128})
     with pytest.raises(SettingsError, match=r"max_length 128 is more than the 64 positions of .*pretrain"):
         make(root, long, tmp_path)
+    with pytest.raises(ValidationError, match=r"set 'korquad' has its own files: .* split_by_article out"):
+        ReadingSection.model_validate({"set": "korquad", "split_by_article": True})
     (root / "reviews.json").write_text('{"rows": []}', encoding="utf-8")
     with pytest.raises(CorpusError, match=r"reviews\.json"):
         make(root, KorquadSection.model_validate(QUESTIONS), tmp_path, train="reviews.json", test="test.json")

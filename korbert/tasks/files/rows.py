@@ -151,7 +151,8 @@ def read_rows(
     asked = {role: (names,) if isinstance(names, str) else tuple(names) for role, names in (columns or {}).items()}
     taken = {column for names in asked.values() for column in names}
     before = {column for names in (trained or {}).values() for column in names}
-    for path, files in tables_of(map(Path, [paths] if isinstance(paths, str | Path) else paths)).items():
+    given: Any = [paths] if isinstance(paths, str) or hasattr(paths, "suffix") else paths  # an address is no Path
+    for path, files in tables_of(Path(path) if isinstance(path, str) else path for path in given).items():
         table = open_table(path, form, (taken | before).issubset, files)
         free = set(table.columns) - taken
         known = {role: names for role, names in (trained or {}).items() if role in own and free.issuperset(names)}

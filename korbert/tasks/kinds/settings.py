@@ -102,8 +102,12 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
             what = "both are given" if self.set else "neither is given"
             raise ValueError(f"set or train: {what}: name a known data set, or a training file")
         own = self.valid or self.test or self.columns or self.form != "auto" or getattr(self, "several", False)
+        own = own or getattr(self, "split_by_article", False)
         if self.set and own:
-            raise ValueError(f"set {self.set!r} has its own files: leave valid, test, columns, form and several out")
+            raise ValueError(
+                f"set {self.set!r} has its own files: leave valid, test, columns, form, several and split_by_article "
+                "out"
+            )
         return self
 
     def patterns(self) -> dict[str, str]:

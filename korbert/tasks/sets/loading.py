@@ -29,12 +29,13 @@ _NOT_COMPARABLE = "not comparable with published scores"
 
 @dataclass(frozen=True)
 class KnownParts:
-    """The rows of a known set. notes: caveats to report with scores on them."""
+    """The rows of a known set. notes: caveats to report with scores on them. labels: names of labels of its files."""
 
     train: Rows
     valid: Rows | None
     test: Rows
     notes: tuple[str, ...]
+    labels: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -70,13 +71,13 @@ def load(name: str, data: Path) -> KnownParts:
     if "test" in rows:
         if absent := found.absent("valid"):
             notes.append(f"without {' and '.join(absent)}, choices are made on a share of train")
-        return KnownParts(rows["train"], rows.get("valid"), rows["test"], tuple(notes))
+        return KnownParts(rows["train"], rows.get("valid"), rows["test"], tuple(notes), found.files.labels)
     dev = " and ".join(found.files.parts["valid"])
     if absent := found.absent("test"):
         notes.append(f"without {' and '.join(absent)}, {dev} is the test set: {_NOT_COMPARABLE}")
     else:
         notes.append(f"no labelled test set is published: {dev} is the test set, choices are made on a share of train")
-    return KnownParts(rows["train"], None, rows["valid"], tuple(notes))
+    return KnownParts(rows["train"], None, rows["valid"], tuple(notes), found.files.labels)
 
 
 def files_at_hand(known: KnownSet, data: Path) -> dict[Part, tuple[Path, ...]]:
@@ -116,7 +117,9 @@ def _cut(known: KnownSet, found: _Found, rows: Mapping[Part, Rows], notes: Seque
     cut["train"].dropped = dev.dropped
     absent = " and ".join(found.absent("train"))
     note = f"without {absent}, {names} is cut by hash ({sizes}): {_NOT_COMPARABLE}"
-    return KnownParts(cut["train"], cut["valid"], cut["test"] if test is None else test, (*notes, note))
+    return KnownParts(
+        cut["train"], cut["valid"], cut["test"] if test is None else test, (*notes, note), found.files.labels
+    )
 
 
 def _read(files: Files, paths: Sequence[Path]) -> Rows:

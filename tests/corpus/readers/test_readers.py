@@ -36,6 +36,8 @@ def test_jsonl(tmp_path):
         '[\n  {\n    "id": "a",\n    "text": "가"\n  },\n  3,\n  {"id": "b", "text": "나"}\n]\n',
         '{\n  "id": "a", "text": "가"\n}\n3\n{"id": "b", "text": "나"}',
         '{\n"data": [{"id": "a", "text": "가"}, 3, {"id": "b", "text": "나"}]}',
+        '{"data": [{"id": "a", "text": "가"}, 3, {"id": "b", "text": "나"}]}',
+        '{"id": "a",\n "text": "가"}\n3\n{"id": "b",\n "text": "나"}\n',
     ],
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp949"])

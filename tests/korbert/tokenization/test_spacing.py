@@ -1,6 +1,7 @@
 """Text whose spaces tear words apart is analysed without them, with spans in the text as given."""
 
 import random
+import unicodedata
 from itertools import pairwise
 
 import pytest
@@ -62,6 +63,20 @@ def test_other_lines_are_analysed_by_themselves(analyzer: Analyzer) -> None:
 @pytest.mark.parametrize("text", NATURAL)
 def test_natural_spaces_stay(text: str) -> None:
     assert not is_torn(text)
+
+
+def test_characters_that_nobody_sees_and_other_normal_forms_change_nothing(analyzer: Analyzer) -> None:
+    assert analyzer.analyze("배 우 연 기 짱 " + "\u200b" * 600).forms == analyzer.analyze("배 우 연 기 짱").forms
+    decomposed = unicodedata.normalize("NFD", spaced(REVIEWS[0]))
+    assert analyzer.analyze(decomposed).forms == analyzer.analyze(spaced(REVIEWS[0])).forms
+
+
+def test_a_long_torn_line_is_one_eojeol(analyzer: Analyzer) -> None:
+    text = f"앞 줄\n{'갑 을 ' * 400}\n뒤 줄"
+    found = analyzer.analyze(text)
+    assert max(found.eojeols) == 4  # two, the long line, two
+    (batch,) = analyzer.analyze_many([text])
+    assert batch == found
 
 
 def test_random_spaces_are_found_by_their_lone_syllables() -> None:

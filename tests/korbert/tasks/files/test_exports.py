@@ -206,6 +206,14 @@ def test_prodigy_counts_what_was_not_accepted(tmp_path: Path) -> None:
     assert {reason: dropped.count for reason, dropped in rows.dropped.items()} == {"rejected": 2, "ignored": 1}
 
 
+def test_a_line_that_is_no_object_is_dropped(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.jsonl", [PRODIGY | {"spans": [[0, 2, "PS"]]}])
+    path.write_text(path.read_text("utf-8") + "null\n[1, 2]\n", encoding="utf-8")
+    _, rows = read(path)
+    assert len(rows) == 1
+    assert rows.dropped["bad_json"].count == 2
+
+
 ANN = "T1\tPS 0 2\t하늘\nT2\tLC 4 6\t서울\nR1\tvisit Arg1:T1 Arg2:T2\n#1\tAnnotatorNotes T1\t확인\n"
 
 
@@ -224,6 +232,13 @@ def test_standoff_of_brat(tmp_path: Path) -> None:
     roles = roles_of(KINDS["tagging"].kind_class, part="train")
     some = read_rows([path for path in sorted(folder.iterdir()) if path.stem != "b"], roles)
     assert [row["id"] for row in some] == ["a"]
+    (folder / "b.ann").write_text("\n", encoding="utf-8")
+    (folder / "c.txt").write_text("", encoding="utf-8")
+    (folder / "c.ann").write_text("", encoding="utf-8")
+    found = [row for row in read(folder)[1] if row["text"]]
+    assert found == rows.rows  # of an empty text and of annotations that are a line end, nothing is lost
+    with pytest.raises(CorpusError, match=r"no\.ann: no such file"):
+        read(folder / "no.ann")
     assert len(some.sources) == 1
     (folder / "a.txt").unlink()
     with pytest.raises(CorpusError, match=r"a.ann: no a.txt beside it, the text that it is about: put it there"):
