@@ -1,4 +1,3 @@
-from .analyze import analyze as analyze
 from .cleaning.clean import clean as clean
 from .counts import count as count
 from .counts import coverage as coverage
