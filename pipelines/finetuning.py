@@ -237,7 +237,7 @@ def _warmed(ready: Ready, build: Build, settings: TaskSection, output: Path, ano
     folder, seed = output / "work" / "warm_up", settings.seeds[0]
     way = Way(settings.learning_rates[0], settings.batch_size[0], settings.warm_up_epochs)
     finetune(
-        build(seed), ready.parts["warm_up"].examples, ready.task.loss, _measure(ready), settings, way, seed=seed,
+        build(seed), ready.parts["warm_up"].examples, ready.task.loss, None, settings, way, seed=seed,
         work=folder, metrics=output / "metrics" / "warm_up.jsonl", device=ready.device, description="warm up",
         anomaly=anomaly,
     )  # fmt: skip

@@ -39,18 +39,19 @@ class BestKeeper:
     """
 
     def __init__(
-        self, work: Path, steps_per_epoch: int, measure: Callable[[nn.Module], tuple[float, dict[str, float]]]
+        self, work: Path, steps_per_epoch: int, measure: Callable[[nn.Module], tuple[float, dict[str, float]]] | None
     ) -> None:
-        """measure: model -> its score, higher is better, and figures for the log."""
+        """measure: model -> its score, higher is better, and figures for the log; None: the last epoch is the best."""
         self._work = work
         self._steps_per_epoch = steps_per_epoch
         self._measure = measure
         self.best: Best | None = None  # as of the last call
 
     def __call__(self, model: nn.Module, step: int) -> dict[str, float]:
-        score, figures = self._measure(model)
-        self.best = from_first(lambda: self._keep(model, Best(step // self._steps_per_epoch, score)))
-        return {"epoch": step // self._steps_per_epoch, **figures}
+        epoch = step // self._steps_per_epoch
+        score, figures = (float(epoch), {}) if self._measure is None else self._measure(model)
+        self.best = from_first(lambda: self._keep(model, Best(epoch, score)))
+        return {"epoch": epoch, **figures}
 
     def _keep(self, model: nn.Module, now: Best) -> Best:
         """The best epoch so far."""

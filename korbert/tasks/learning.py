@@ -47,7 +47,7 @@ def finetune(
     model: nn.Module,
     examples: Learnable,
     loss: Loss,
-    measure: Measure,
+    measure: Measure | None,
     settings: How,
     way: Way,
     *,
@@ -60,6 +60,7 @@ def finetune(
 ) -> Best:
     """Trains `model` and returns its best epoch, whose weights it then has, in eval mode.
 
+    measure: None: the last epoch is taken for the best.
     work: folder for checkpoints, `best.safetensors` and `timing.jsonl`; with the same folder, an interrupted run
     resumes and ends in the same bytes. metrics: log file of `fit`, with "heldout" at the end of each epoch.
     anomaly: as in `fit`. With several connected processes all train, and rank 0 writes.

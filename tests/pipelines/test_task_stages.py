@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from pydantic import ValidationError
 
 import korbert
@@ -99,7 +100,8 @@ def root(tmp_path_factory: pytest.TempPathFactory, task_artifacts: dict[str, Pat
         vocab_size=tiny_tokenizer.vocab_size, hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
         intermediate_size=64, max_position_embeddings=64,
     )  # fmt: skip
-    save_model(root / "pretrain" / "model", PretrainingModel(config), tiny_tokenizer)
+    model = PretrainingModel(config, torch.Generator().manual_seed(0))
+    save_model(root / "pretrain" / "model", model, tiny_tokenizer)
     shutil.copytree(task_artifacts["clean"], root / "clean")
     train = reviews(150, 1)
     test = [(train[0][0].replace(" ", "  "), train[0][1]), ("말뭉치의 한 줄", 0), *reviews(57, 2)]

@@ -77,7 +77,7 @@ def test_a_set_is_of_its_own_kind(tmp_path: Path) -> None:
     section = KINDS["choice"].section_class(set="klue-sts")
     with pytest.raises(SettingsError, match="kind choice: klue-sts is a set of kind regression: leave kind out"):
         read_parts(section, Inputs({}, {}), tmp_path)
-    with pytest.raises(ValueError, match="leave valid, test, columns, form and several out"):
+    with pytest.raises(ValueError, match="leave valid, test, columns, form, several and split_by_article out"):
         KINDS["regression"].section_class(set="klue-sts", form="csv")
 
 
