@@ -23,8 +23,7 @@ __all__ = [
 MIB = 1 << 20
 LONGEST_RECORD = 64 * MIB  # a longer record is dropped unread, however little of it is text
 
-Kind = Literal[
-    "auto",
+FileKind = Literal[
     "jsonl",
     "json",
     "text",
@@ -38,6 +37,7 @@ Kind = Literal[
     "wikipedia",
     "korquad",
 ]
+Kind = Literal["auto", FileKind]
 Encoding = Literal["auto", "utf-8", "cp949", "euc-kr", "utf-16"]
 _LARGEST = 1 << 31
 _NAME = r"^[a-z0-9][a-z0-9_-]*$"

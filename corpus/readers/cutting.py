@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from corpus.readers import wikipedia
 from corpus.readers.files import check_name
-from corpus.readers.records import SHOWN_BYTES, Cells, Chunk, File, Kind, Segment, needed_columns, too_long
-from corpus.settings import LONGEST_RECORD, SourceSettings
+from corpus.readers.records import SHOWN_BYTES, Cells, Chunk, File, Segment, needed_columns, too_long
+from corpus.settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.errors import CorpusError
 from korbert.names import nfc
 from korbert.records.arrow import rows_in, stream_of
@@ -25,7 +25,7 @@ from korbert.records.table import Fault, Table, beginning
 
 __all__ = ["chunks"]
 
-_OTHERS: dict[str, Kind] = {
+_OTHERS: dict[str, FileKind] = {
     ".txt": "text",
     ".text": "text",
     ".md": "markdown",
@@ -82,7 +82,7 @@ def _names(files: Sequence[File]) -> list[str]:
     return list(map(nfc, named))
 
 
-def _kind(source: SourceSettings, path: File) -> Kind:
+def _kind(source: SourceSettings, path: File) -> FileKind:
     kind: str = source.kind
     if kind == "auto":
         name = path.with_suffix("") if path.suffix.lower() in PACKED else path
@@ -95,11 +95,11 @@ def _kind(source: SourceSettings, path: File) -> Kind:
         with open_bytes(path) as file:
             *_, lines = beginning(file.read(_HEAD_BYTES))
         kind = "json" if is_json(lines) or (kind == "json" and is_value(lines)) else "jsonl"
-    return cast(Kind, kind)
+    return cast(FileKind, kind)
 
 
 def _segments(
-    source: SourceSettings, kind: Kind, path: File, name: str, part_bytes: int, longest: int
+    source: SourceSettings, kind: FileKind, path: File, name: str, part_bytes: int, longest: int
 ) -> Iterator[Segment]:
     """The segments of one file, by its kind, without its byte order mark."""
     is_table = kind in FORMS and kind != "jsonl"

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
-from corpus.settings import LONGEST_RECORD, SourceSettings
+from corpus.settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.errors import CorpusError
 from korbert.names import nfc
 from korbert.records.delimited import Delimited
@@ -18,7 +18,6 @@ __all__ = [
     "Cells",
     "Chunk",
     "File",
-    "Kind",
     "Segment",
     "SourceRow",
     "checked_row",
@@ -29,20 +28,6 @@ __all__ = [
     "undecodable_row",
 ]
 
-Kind = Literal[
-    "jsonl",
-    "json",
-    "text",
-    "csv",
-    "tsv",
-    "tsv-plain",
-    "tsv-quoted",
-    "parquet",
-    "arrow",
-    "wikipedia",
-    "korquad",
-    "markdown",
-]
 Cells: TypeAlias = Sequence[Any] | Fault
 """Id and text of a record of a table, or its fault."""
 
@@ -84,7 +69,7 @@ class Chunk:
     """
 
     source: SourceSettings
-    kind: Kind
+    kind: FileKind
     segments: tuple[Segment, ...]
     numbered_by_file: bool
     longest: int = LONGEST_RECORD

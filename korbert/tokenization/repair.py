@@ -75,14 +75,12 @@ def repair(text: str) -> Repaired | None:
 
 
 def is_torn(line: str) -> bool:
-    """Whether spaces tear words apart: two or more syllables that are no usual words stand alone, and are a fifth of
-    the eojeols.
+    """Whether spaces tear words apart: at least two lone syllables that are no usual words, and a fifth of the eojeols.
 
-    So do those of 1 in 200 of NSMC's test reviews, and of 1 in 1,200 lines of Wikipedia; with a space between all
-    letters of 97 % of the reviews, with 20 % of the places changed of 37 % (benchmarks/RESULTS.md, "Spacing").
+    True for 1 in 200 of NSMC's test reviews and 1 in 1,200 lines of Wikipedia; for 97 % of the reviews with a space
+    between all letters, and 37 % with a fifth of the places changed (benchmarks/RESULTS.md, "Spacing").
     """
-    line = line if line.isascii() or unicodedata.is_normalized("NFC", line) else unicodedata.normalize("NFC", line)
-    torn = len(_TORN.findall(line))
+    torn = len(_TORN.findall(unicodedata.normalize("NFC", line)))
     return torn >= _LEAST_TORN and torn >= _SHARE_TORN * len(line.split())
 
 
@@ -90,10 +88,12 @@ def unspaced(line: str, repaired: Repaired | None) -> Repaired:
     """The line without its white space. repaired: its repair, if it needs one."""
     text = line if repaired is None else repaired.text
     places = [place for place, char in enumerate(text) if not char.isspace()]
-    kept = "".join(text[place] for place in places)
-    if repaired is None:
-        return Repaired(kept, places, [place + 1 for place in places])
-    return Repaired(kept, [repaired.starts[place] for place in places], [repaired.ends[place] for place in places])
+    starts, ends = (range(len(line)), range(1, len(line) + 1)) if repaired is None else (repaired.starts, repaired.ends)
+    return Repaired(
+        "".join(text[place] for place in places),
+        [starts[place] for place in places],
+        [ends[place] for place in places],
+    )
 
 
 def _clusters(chars: list[str]) -> Iterator[tuple[int, int]]:

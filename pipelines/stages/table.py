@@ -113,8 +113,9 @@ def task_stage(
         return {} if settings.init in ("pretrain", "scratch") else {"init": (settings.init, model_folder)}
 
     def unread(settings: Any) -> tuple[str, ...]:
-        own = ("pretrain", "vocab") if folders(settings) else ()
-        return own if settings.unseen and not own else ("clean", *own)
+        if folders(settings):
+            return "clean", "pretrain", "vocab"
+        return () if settings.unseen else ("clean",)
 
     return Stage(
         name,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
+from korbert.names import same_name
 from korbert.records.table import Cells
 from korbert.tasks.files.cells import is_flag
 from korbert.tasks.files.roles import Role
@@ -108,7 +109,7 @@ def _plain(name: str) -> str:
 
 def _found(column: str, role: str, present: Sequence[str], file: str) -> str:
     """The column of that name, which may be spelled in another normal form (macOS writes NFD)."""
-    alike = [name for name in present if unicodedata.normalize("NFC", name) == unicodedata.normalize("NFC", column)]
+    alike = [name for name in present if same_name(name, column)]
     if len(alike) == 1:
         return alike[0]
     if alike:
