@@ -20,8 +20,8 @@ from nsmc_files import read_reviews
 import korbert
 from korbert.folders import model_folder
 from korbert.tasks import korquad
-from korbert.tasks.metrics.reading import KORQUAD, answer_scores
-from korbert.tasks.parts import split_by_article
+from korbert.tasks.metrics.question_answering import KORQUAD, answer_scores
+from korbert.tasks.splits import split_by_article
 
 PAIRS = {"korbert-mini": "pretrain", "korbert-mini-nsmc": "tasks.reviews", "korbert-mini-korquad": "tasks.reader"}
 LOAD = (

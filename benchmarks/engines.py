@@ -24,8 +24,8 @@ import torch
 from nsmc_files import read_reviews
 
 import korbert
-from korbert.tasks.examples import Examples
-from korbert.tasks.learning import model_inputs, outputs
+from korbert.tasks.finetuning.examples import Examples
+from korbert.tasks.finetuning.learning import model_inputs, outputs
 from korbert.tasks.metrics.regression import spearman
 from korbert.tasks.sets.loading import load
 from korbert.vectors.encoder import unit

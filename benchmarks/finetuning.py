@@ -33,8 +33,8 @@ from typing import Any
 import torch
 
 from korbert.modeling import ClassificationModel, load_model
-from korbert.tasks.examples import Batches, Examples
-from korbert.tasks.seen import learning_seen
+from korbert.tasks.finetuning.examples import Batches, Examples
+from korbert.tasks.finetuning.seen import learning_seen
 from korbert.training import OptimizerSettings, choose_device
 from korbert.training.devices import memory_kept
 from korbert.training.plan import TrainingPlan
@@ -162,8 +162,8 @@ def predict(options: argparse.Namespace) -> None:
     import korbert
     from korbert.tasks.passages import encode_passages
     from korbert.tasks.predicting import Predictor
-    from pipelines.lines import as_json
-    from pipelines.predicting import predict_lines
+    from pipelines.inference.lines import as_json
+    from pipelines.inference.predicting import predict_lines
 
     model = korbert.load(options.model, options.device)
     assert isinstance(model, Predictor)
@@ -190,7 +190,7 @@ def predict(options: argparse.Namespace) -> None:
 def embed(options: argparse.Namespace) -> None:
     """Seconds of `embed --output` for --count lines, of Kiwi alone, of the encoder alone."""
     import korbert
-    from pipelines.embedding import Embedding, text_records, write_vectors
+    from pipelines.inference.embedding import Embedding, text_records, write_vectors
 
     model = korbert.load(options.model, options.device)
     given, _ = texts(options.rows, options.count)

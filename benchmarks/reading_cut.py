@@ -18,7 +18,7 @@ from pathlib import Path
 from korbert.tasks.files import Row, Rows
 from korbert.tasks.korquad.data import read
 from korbert.tasks.korquad.metrics import exact_match
-from korbert.tasks.question_rows import right_answers
+from korbert.tasks.question_answering.rows import right_answers
 from korbert.tokenization import Pieces, Tokenizer
 from korbert.tokenization.encoding import Span, is_slice, span_of, span_to_pieces
 

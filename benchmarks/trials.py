@@ -19,7 +19,7 @@ single one:
 4. table. trials.md and trials.svg, over all times below ROOT: scores times 100 with their standard deviation over all
    runs (pretraining seeds x fine-tuning seeds), and the gain over the untrained encoder. The last column names the
    tasks with a significant difference from the base of the same time, considering both seeds and test rows
-   (korbert/tasks/comparison.py).
+   (korbert/tasks/metrics/comparison.py).
 
 --shards reuses the stages clean to shard of an earlier run of the recipe (its folder, such as artifacts/small).
 --threads 1 lets two of these commands, each with its own ways, share two cores after the calibration: the number of
@@ -55,7 +55,7 @@ from korbert.processes import die_with
 from korbert.processor import processor_name
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.vocabulary import FIRST_PIECE
-from pipelines import recipes
+from pipelines.recipes import loading
 from pipelines.stages.pretrain import evaluation_batches, piece_counts
 from pipelines.stages.settings import PretrainStage
 
@@ -101,7 +101,7 @@ class Trials(BaseModel, frozen=True, extra="forbid"):
         return [*self.set, *self.ways[way].set]
 
     def settings(self, way: str) -> PretrainStage:
-        return recipes.load(self.recipe, self.changes(way)).section("pretrain")
+        return loading.load(self.recipe, self.changes(way)).section("pretrain")
 
     def first_like(self, way: str) -> str:
         """The first way with the same encoder, whose untrained scores are shared."""

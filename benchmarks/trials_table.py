@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 from korbert.durable import read_json
 from korbert.tasks.kinds import kind_of_task
-from pipelines.scores import compared
-from pipelines.task_predictions import PREDICTIONS, read_lines, read_predictions
+from pipelines.experiments.predictions import PREDICTIONS, read_lines, read_predictions
+from pipelines.experiments.scores import compared
 
 if TYPE_CHECKING:
     from trials import Bench

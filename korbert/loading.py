@@ -8,8 +8,8 @@ from korbert.modeling.storage import read_config
 from korbert.tasks.embedding import Embedder
 from korbert.tasks.filling import Filler
 from korbert.tasks.predicting import Predictor
-from korbert.tasks.reading import Reader
-from korbert.tasks.tagging.tagger import Tagger
+from korbert.tasks.question_answering.reading import Reader
+from korbert.tasks.token_classification.tagger import Tagger
 from korbert.training.devices import choose_precision
 from korbert.training.settings import PrecisionName
 from korbert.vectors.encoder import TextEncoder

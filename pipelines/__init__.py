@@ -2,14 +2,13 @@
 
 What `korbert run RECIPE` does:
 
-1. `cli.py` and `commands/` read the command line; `recipes.py` reads the recipe, `runtime.py` holds the other options.
-2. `pipeline.py` compares the recipe with existing artifacts; `sources.py` finds and hashes source files.
-3. `runner.py` runs the stages that are not fresh, in the order of `stages/table.py`; `artifacts.py` handles
-   records.
-4. Each stage is a module of `stages/`, or a task of `tasks.py`, run by `classification.py` or `reading.py`.
-   `experiments.py` searches learning rates and seeds.
-5. `reports/` writes the HTML pages, `summary.py` prints tables.
+1. cli.py and commands/ read the command line; recipes/ reads the recipe, artifacts/runtime.py holds the other options.
+2. artifacts/: pipeline.py compares the recipe with what exists, sources.py finds and hashes source files, store.py
+   handles records.
+3. artifacts/runner.py runs the stages that are not fresh, in the order of stages/table.py.
+4. Each stage is a module of stages/; all tasks have one, stages/finetuning.py. experiments/ searches rates and seeds
+   and compares what came out.
+5. reports/ writes the HTML pages and prints tables.
 
-Other commands: `template.py` (new), `previewing.py` (clean --preview), `predicting.py` with `lines.py` and `records.py`
-(predict), `tokenizing.py` (tokenize), `submission.py` (submit, score).
+Other commands: inference/ (predict, embed, tokenize, questions), planning/ (plan), service/ (serve), submission/.
 """

@@ -31,8 +31,8 @@ bound_spinning()  # tests run beside each other
 # Background jobs of a shell ignore SIGINT, and so do their child processes. Some tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A shared machine may pause at any example: no deadlines, as no test measures time. In CI a commit gets the same verdict
-# each time; elsewhere each run tries other examples.
+# A shared machine may pause at any example: no deadlines, as no test measures time. In CI a commit gets the same
+# verdict each time; elsewhere each run tries other examples.
 hypothesis.settings.register_profile("korbert", deadline=None, derandomize="CI" in os.environ)
 hypothesis.settings.load_profile("korbert")
 

@@ -12,8 +12,8 @@ import pytest
 from pydantic import BaseModel
 
 from korbert.tasks.kinds import KINDS
-from pipelines import artifacts
-from pipelines.recipes import model_in
+from pipelines.artifacts import store
+from pipelines.recipes.loading import model_in
 from pipelines.stages.table import STAGES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -96,11 +96,11 @@ def test_every_stage_has_a_section() -> None:
 
 
 def test_the_record_is_there() -> None:
-    plan = artifacts.Plan("clean", 1, {}, {}).as_json()
+    plan = store.Plan("clean", 1, {}, {}).as_json()
     around = named("Around all artifacts")
     assert {*plan, "files", "counts", "versions", "numerics", "digest"} <= around
-    assert {artifacts.RECORD, artifacts.RUN, artifacts.PLAN} <= around
-    assert {name.removesuffix("/") for name in artifacts.BESIDE} <= {name.removesuffix("/") for name in around}
+    assert {store.RECORD, store.RUN, store.PLAN} <= around
+    assert {name.removesuffix("/") for name in store.BESIDE} <= {name.removesuffix("/") for name in around}
 
 
 def test_the_columns_are_there() -> None:
@@ -125,7 +125,7 @@ def test_every_reason_to_drop_is_there() -> None:
 def test_every_cause_of_a_miss_is_there() -> None:
     from typing import get_args
 
-    from korbert.tasks.misses import Cause
+    from korbert.tasks.metrics.misses import Cause
 
     assert set(get_args(Cause)) <= named("tasks")
 
@@ -135,7 +135,7 @@ def test_every_cause_of_a_miss_is_there() -> None:
 
 def demo(stage: str) -> Path:
     folder = DEMO / stage
-    if artifacts.read_json(folder / artifacts.RECORD) is None:
+    if store.read_json(folder / store.RECORD) is None:
         pytest.skip(f"{folder} is absent: `make demo` makes it")
     return folder
 
@@ -155,7 +155,7 @@ def _where(stage: str, name: str) -> tuple[str, str]:
     """The section that has to name a file, and how."""
     if name == "timing.jsonl":
         return stage, name
-    if name in artifacts.BESIDE or name.startswith("tensorboard/"):
+    if name in store.BESIDE or name.startswith("tensorboard/"):
         return "Around all artifacts", "tensorboard/" if "/" in name else name
     *outer, last = name.split("/")
     if outer[:2] == ["submission", "korbert"]:
@@ -205,7 +205,7 @@ def _keys(value: dict[str, Any], name: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_counts_of_the_demo_are_named(stage: str) -> None:
-    record = artifacts.read_json(demo(stage) / artifacts.RECORD)
+    record = store.read_json(demo(stage) / store.RECORD)
     assert record is not None
     shown = [re.sub(r"^(kept|dropped|masked)\..+", r"\1.", key) for key in record["counts"]]
     known = named(stage) | {"kept.", "dropped.", "masked."} if stage == "clean" else named(stage)
@@ -214,6 +214,6 @@ def test_the_counts_of_the_demo_are_named(stage: str) -> None:
 
 @pytest.mark.parametrize("stage", [name for name, spec in STAGES.items() if spec.trains])
 def test_the_numerics_of_the_demo_are_named(stage: str) -> None:
-    record = artifacts.read_json(demo(stage) / artifacts.RECORD)
+    record = store.read_json(demo(stage) / store.RECORD)
     assert record is not None
     assert set(record["numerics"]) <= named("Around all artifacts")

@@ -41,7 +41,7 @@ def test_tokenization_never_imports_torch() -> None:
         "import korbert",
         "from pipelines.cli import run_command; run_command(['--help'])",
         "from pipelines.cli import run_command; assert run_command(['status', 'demo', '--root', 'nowhere']) == 0",
-        "from pipelines.looking import page; page(None)",
+        "from pipelines.reports.look.page import page; page(None)",
         "import korbert.modeling.config, korbert.training.settings, korbert.pretraining.settings, corpus.settings",
     ],
 )

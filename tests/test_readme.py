@@ -16,8 +16,8 @@ import pytest
 from corpus.readers import Chunk, chunks, rows
 from corpus.settings import SourceSettings
 from korbert.durable import sha256_of
-from pipelines import recipes
 from pipelines.cli import cli, run_command
+from pipelines.recipes import loading
 from pipelines.stages.table import STAGES
 from tests.pipelines.service.started import started
 
@@ -90,12 +90,12 @@ def test_the_new_recipe_of_the_readme_is_one(
     assert f"korbert run {path}" in capsys.readouterr().out
     assert f"korbert run {path}" in shell_lines(page)
 
-    recipe = recipes.load(str(path))
+    recipe = loading.load(str(path))
     assert recipe.name == path.stem
     assert {stage for stage in STAGES if recipe.section(stage) is None} == {"nsmc", "korquad"}
     text = path.read_text(encoding="utf-8")
     path.write_text(re.sub(r"^# (?=\[|\w+ = )", "", text, flags=re.MULTILINE), encoding="utf-8")  # the rest of it
-    recipe = recipes.load(str(path))
+    recipe = loading.load(str(path))
     assert all(recipe.section(stage) is not None for stage in STAGES)
 
     mine = path.read_bytes()
@@ -259,8 +259,8 @@ def test_recipes_of_the_data_page_are_recipes() -> None:
     import tomllib
 
     from corpus.settings import CleanSettings
-    from korbert.tasks.kinds.settings import KorquadSection
-    from pipelines.recipes import load
+    from korbert.tasks.kinds.sections import KorquadSection
+    from pipelines.recipes.loading import load
 
     korquad, evaluation = (tomllib.loads(toml) for toml in blocks("docs/data.md", "toml"))
     assert KorquadSection.model_validate(korquad["korquad"]).test == "korquad1/KorQuAD_v1.0_dev.json"

@@ -26,7 +26,8 @@ class FeatureModel(nn.Module):
     4. The head scores the result.
 
     num_outputs: scores per row or piece. pooling: None scores pieces. layers, head, width: see FeatureSettings.
-    encoder: an encoder with weights or its stand-in (korbert/tasks/vectors.py); None: a new one, to load weights into.
+    encoder: an encoder with weights or its stand-in (korbert/tasks/finetuning/vectors.py); None: a new one, to load
+    weights into.
     """
 
     kind: ClassVar[str] = "features"

@@ -10,9 +10,9 @@ from korbert.errors import ModelError, SettingsError
 from korbert.modeling import Model, load_model, read_config
 from korbert.processor import cores
 from korbert.tasks.files import Row
+from korbert.tasks.finetuning.learning import ROWS_AT_ONCE
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.base import Encoded, Kind, Prediction
-from korbert.tasks.learning import ROWS_AT_ONCE
 from korbert.tasks.passages import encode_passages
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import choose_device

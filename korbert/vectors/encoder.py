@@ -18,8 +18,8 @@ from korbert.errors import ModelError, SettingsError
 from korbert.modeling import Model, load_model
 from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.processor import cores
-from korbert.tasks.examples import Examples
-from korbert.tasks.learning import Scoring, model_inputs, outputs
+from korbert.tasks.finetuning.examples import Examples
+from korbert.tasks.finetuning.learning import Scoring, model_inputs, outputs
 from korbert.tasks.passages import MANY_TEXTS
 from korbert.tasks.texts import as_texts
 from korbert.tokenization import AnyTokenizer, Encoding

@@ -72,7 +72,7 @@ def questions(
     """
     from corpus.questions.generate import QuestionSettings
     from corpus.settings import SourceSettings
-    from pipelines.questions import described, write_questions
+    from pipelines.inference.questions import described, write_questions
 
     options.show_progress()
     if not corpus:

@@ -50,8 +50,8 @@ def tokenize(
     """
     from korbert.durable import check_output
     from korbert.tokenization import Tokenizer, load_tokenizer
-    from pipelines import tokenizing
-    from pipelines.outputs import is_page
+    from pipelines.inference import tokenizing
+    from pipelines.inference.outputs import is_page
 
     if check:
         say(tokenizing.describe_change(Tokenizer.load(tokenizer, accept_kiwi=True)))
@@ -89,8 +89,8 @@ def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None
     from korbert.tasks import korquad
     from korbert.tasks.korquad.oracle import oracle as measure
     from korbert.tokenization import Tokenizer
-    from pipelines.outputs import is_oracle
-    from pipelines.summary import show_oracle
+    from pipelines.inference.outputs import is_oracle
+    from pipelines.reports.summary import show_oracle
 
     if everything:
         check_output(everything, dataset, tokenizer, is_ours=is_oracle)
@@ -126,8 +126,8 @@ def predict(
     import korbert
     from korbert.errors import CorpusError
     from korbert.progress import track
-    from pipelines.lines import as_json
-    from pipelines.predicting import predict_lines
+    from pipelines.inference.lines import as_json
+    from pipelines.inference.predicting import predict_lines
 
     options.show_progress()
     lines = failed = 0
@@ -164,7 +164,7 @@ def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: boo
     """
     import korbert
     from korbert.tasks.filling import Filler
-    from pipelines import lines
+    from pipelines.inference import lines
 
     source = options.texts_of(texts, input)
     loaded = korbert.load(model, device=device)
@@ -216,7 +216,7 @@ def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None,
     if bits:
         raise click.UsageError("--bits needs --onnx")
     from korbert.huggingface import export as write
-    from pipelines.cards import CARD, write_card
+    from pipelines.reports.cards import CARD, write_card
 
     for name, difference in write(model, folder, check=check).items():
         say(f"{name}: largest difference {difference:.2e}")

@@ -106,7 +106,7 @@ class InputType(click.ParamType[Input]):
 
 def texts_of(arguments: tuple[str, ...], given: Input | None) -> Iterable[tuple[str, str]]:
     """(place, text) of each argument; without arguments, of each record of the input, or line of standard input."""
-    from pipelines import lines
+    from pipelines.inference import lines
 
     if arguments:
         return lines.checked(arguments)

@@ -37,15 +37,15 @@ def plan(recipe: str, seconds: int, hours: float | None, as_json: bool, **common
       korbert plan base --seconds 0 --set vocab.size=30522
     """
     pipeline = pipeline_of(recipe, **common)
-    from pipelines import plan_tables, planning
+    from pipelines.planning import plan, tables
 
-    planned = planning.plan(pipeline, seconds, hours)
+    planned = plan.plan(pipeline, seconds, hours)
     if as_json:
         import json
 
-        click.echo(json.dumps(plan_tables.as_json(planned), ensure_ascii=False, allow_nan=False))
+        click.echo(json.dumps(tables.as_json(planned), ensure_ascii=False, allow_nan=False))
         return
-    for line in plan_tables.lines(planned):
+    for line in tables.lines(planned):
         say(line)
 
 

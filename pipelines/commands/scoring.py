@@ -40,13 +40,13 @@ def submit(
     --check BUNDLE replaces all three: it runs submission/ of a korquad artifact in a fresh folder without network,
     validates the answers, and prints time, memory, scores, and the commands of a CodaLab worksheet.
     """
-    from pipelines.submission import submit as answer
+    from pipelines.submission.writing import submit as answer
 
     if bundle is not None:
         if model is not None:
             raise click.UsageError(f"--check takes BUNDLE alone: leave {model} out")
-        from pipelines.submission_check import check
-        from pipelines.summary import show_check
+        from pipelines.reports.summary import show_check
+        from pipelines.submission.check import check
 
         show_check(bundle, check(bundle, dataset, limit_seconds=60 * time_limit))
         return
@@ -66,7 +66,7 @@ def score(dataset: Path, predictions: Path, debug: bool) -> None:
     """Print official exact match and F1 of PREDICTIONS on DATASET."""
     import json
 
-    from pipelines.submission import score as official
+    from pipelines.submission.writing import score as official
 
     click.echo(json.dumps(official(dataset, predictions)))
 
@@ -87,10 +87,10 @@ def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | Non
     section; the first is compared with each of the others on the same rows, with a significance test.
     """
     from korbert.durable import check_output
-    from pipelines.comparing import open_runs
-    from pipelines.lines import as_json as line_of
-    from pipelines.outputs import is_page
-    from pipelines.task_predictions import is_task
+    from pipelines.experiments.compare_pretraining import open_runs
+    from pipelines.experiments.predictions import is_task
+    from pipelines.inference.lines import as_json as line_of
+    from pipelines.inference.outputs import is_page
 
     if page:
         check_output(page, *folders, is_ours=is_page)
@@ -100,9 +100,9 @@ def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | Non
         raise SettingsError(f"{one} is an artifact of a task and {other} is none: compare tasks, or pretraining runs")
     if not any(tasks) and (models or as_json):
         raise click.UsageError("--model and --json are for artifacts of tasks")
+    from pipelines.experiments.compare_tasks import compare_tasks
     from pipelines.reports.compare import of_runs, of_tasks, write_page
-    from pipelines.summary import show_comparison
-    from pipelines.task_comparing import compare_tasks
+    from pipelines.reports.summary import show_comparison
 
     if any(tasks):
         found = compare_tasks(folders, models)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from korbert.records import Form
     from korbert.records.form import Format
     from korbert.vectors.occurrences import Occurrence
-    from pipelines.looking_layers import Way
+    from pipelines.reports.look.layers import Way
 
 __all__ = ["COMMANDS"]
 
@@ -69,9 +69,9 @@ def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Pa
     """
     import korbert
     from korbert.durable import check_output, write_whole
-    from pipelines.look_data import look_data
-    from pipelines.looking import page
-    from pipelines.outputs import is_page
+    from pipelines.inference.outputs import is_page
+    from pipelines.reports.look.data import look_data
+    from pipelines.reports.look.page import page
 
     if (text is None) == (layers is None):
         raise click.UsageError("give either TEXT or --layers FILE")
@@ -79,8 +79,8 @@ def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Pa
     options.show_progress()
     loaded = korbert.load(model, device)
     if layers:
-        from pipelines.looking_layers import layer_points
         from pipelines.reports.layers import write_pictures
+        from pipelines.reports.look.layers import layer_points
 
         columns = {role: [name] for role, name in (("text", text_column), ("label", label)) if name}
         write_pictures(html, str(model), layer_points(loaded, layers, columns, form, way=way, most=most))
@@ -123,10 +123,10 @@ def words(
     """
     import korbert
     from korbert.durable import check_output, write_whole
-    from pipelines.embedding import text_records
-    from pipelines.look_data import about, words_data
-    from pipelines.looking import page
-    from pipelines.outputs import is_page
+    from pipelines.inference.embedding import text_records
+    from pipelines.inference.outputs import is_page
+    from pipelines.reports.look.data import about, words_data
+    from pipelines.reports.look.page import page
 
     if html is not None:
         check_output(html, model, *([input.path] if input.path else []), is_ours=is_page)
@@ -155,7 +155,7 @@ def words(
 def _print_occurrences(found: "Sequence[Occurrence]", lines: "Sequence[int]", top: int, as_json: bool) -> None:
     """found: occurrences with vectors. lines: the line number of each in the file."""
     from korbert.vectors.occurrences import distances
-    from pipelines.lines import as_json as line_of
+    from pipelines.inference.lines import as_json as line_of
 
     apart = distances(found)
     for number, (one, line) in enumerate(zip(found, lines, strict=True)):

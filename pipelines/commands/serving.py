@@ -94,7 +94,7 @@ def serve(
     """
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         raise SettingsError(f"serve needs {', '.join(missing)}: pip install 'korbert[serve]'")
-    from pipelines.looking import page
+    from pipelines.reports.look.page import page
     from pipelines.service.analysis import analysis_process
     from pipelines.service.limits import Limits
     from pipelines.service.running import is_loopback, run

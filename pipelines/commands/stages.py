@@ -19,7 +19,7 @@ from pipelines.stages import Stage, imported
 from pipelines.stages.table import STAGES, TASK, is_task
 
 if TYPE_CHECKING:
-    from pipelines.pipeline import Pipeline
+    from pipelines.artifacts.pipeline import Pipeline
 
 __all__ = ["COMMANDS", "logged", "pipeline_of", "run_stages"]
 
@@ -48,13 +48,13 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
            workers: int | None = None, runner: Literal["native", "ray"] = "native", address: str | None = None,
            device: str = "auto", row_workers: int | None = None, anomaly: bool = False) -> "Pipeline":  # fmt: skip
     """The pipeline of a recipe, from the options of a command."""
-    from pipelines import recipes
-    from pipelines.pipeline import Pipeline
-    from pipelines.runtime import Runtime
+    from pipelines.artifacts.pipeline import Pipeline
+    from pipelines.artifacts.runtime import Runtime
+    from pipelines.recipes import loading
 
     logged(debug)
-    loaded = recipes.load(recipe, changes)
-    folder = data or recipes.find(recipe).parent
+    loaded = loading.load(recipe, changes)
+    folder = data or loading.find(recipe).parent
     number = {"workers": workers} if workers else {}
     if address is not None and runner != "ray":
         raise click.UsageError("--address names a Ray cluster: add --runner ray")
@@ -91,7 +91,7 @@ def run_stages(pipeline: "Pipeline", stages: Sequence[Stage], rebuild: bool, dry
     if dry_run:
         _show_plan(pipeline, [stage.name for stage in stages], rebuild)
         return
-    from pipelines.runner import make, mark_for_rebuild
+    from pipelines.artifacts.runner import make, mark_for_rebuild
 
     def prepared() -> frozenset[str]:
         pipeline.require_fresh_before(stages)
@@ -116,7 +116,7 @@ def _joined(pipeline: "Pipeline") -> AbstractContextManager[object]:
 
 def _show_plan(pipeline: "Pipeline", names: Sequence[str], rebuild: bool) -> None:
     """Print the status of these stages. What a run would refuse at the start is refused here, too."""
-    from pipelines.summary import show_status
+    from pipelines.reports.summary import show_status
 
     statuses = [status for status in pipeline.statuses(rebuild=names if rebuild else ()) if status.stage in names]
     for status in statuses:
@@ -157,7 +157,7 @@ def run(recipe: str, first: str | None, last: str | None, rebuild: bool, dry_run
     pipeline = pipeline_of(recipe, **common)
     run_stages(pipeline, pipeline.stages(first, last), rebuild, dry_run)
     if not dry_run and not is_silent():
-        from pipelines.summary import show
+        from pipelines.reports.summary import show
 
         show(pipeline)
 
@@ -209,7 +209,7 @@ def tasks(recipe: str | None, names: tuple[str, ...], rebuild: bool, dry_run: bo
       korbert tasks mine.toml mood
     """
     if recipe is None:
-        from pipelines.summary import show_sets
+        from pipelines.reports.summary import show_sets
 
         show_sets()
         return
@@ -222,7 +222,7 @@ def tasks(recipe: str | None, names: tuple[str, ...], rebuild: bool, dry_run: bo
     stages = [stage for name, stage in known.items() if name in names or not names]
     run_stages(pipeline, stages, rebuild, dry_run)
     if not dry_run and not is_silent():
-        from pipelines.summary import show
+        from pipelines.reports.summary import show
 
         show(pipeline, [stage.name for stage in stages])
 
@@ -236,7 +236,7 @@ def status(recipe: str, verify: bool, **common: Any) -> None:
 
     States are fresh, stale, partial (interrupted) and absent.
     """
-    from pipelines.summary import show_status
+    from pipelines.reports.summary import show_status
 
     pipeline = pipeline_of(recipe, **common)
     show_status(pipeline, pipeline.statuses(verify=verify))
@@ -271,8 +271,8 @@ def report(recipe: str, **common: Any) -> None:
 def new(name: Path, every_key: bool, begin: str) -> None:
     """Create NAME.toml, a recipe to start from."""
     from korbert.durable import check_output, write_whole
-    from pipelines.recipes import check_name
-    from pipelines.template import full_recipe, short_recipe
+    from pipelines.recipes.loading import check_name
+    from pipelines.recipes.template import full_recipe, short_recipe
 
     path = name if name.suffix == ".toml" else Path(f"{name}.toml")
     check_name(path)

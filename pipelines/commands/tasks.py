@@ -22,7 +22,7 @@ from pipelines.commands import options
 from pipelines.commands.stages import logged, run_stages
 
 if TYPE_CHECKING:
-    from pipelines.pipeline import Pipeline
+    from pipelines.artifacts.pipeline import Pipeline
 
 __all__ = ["COMMANDS"]
 
@@ -93,7 +93,7 @@ def finetune(rebuild: bool, dry_run: bool, **given: Any) -> None:
     pipeline = _pipeline(**given)
     run_stages(pipeline, list(pipeline.recipe.stages.values()), rebuild, dry_run)
     if not dry_run and not is_silent():
-        from pipelines.summary import show
+        from pipelines.reports.summary import show
 
         show(pipeline)
         output = str(given["output"])
@@ -114,9 +114,9 @@ def layers(**given: Any) -> None:
     from korbert.durable import check_output
     from korbert.errors import SettingsError
     from korbert.scratch import claim, remove
-    from pipelines.artifacts import RECORD
-    from pipelines.layers import layer_table
-    from pipelines.outputs import is_layer_table, is_page
+    from pipelines.artifacts.store import RECORD
+    from pipelines.experiments.layers import layer_table
+    from pipelines.inference.outputs import is_layer_table, is_page
 
     if is_silent():
         return
@@ -146,9 +146,9 @@ def _pipeline(
 
     is_artifact: whether `output` becomes an artifact. plain: options named like settings.
     """
-    from pipelines import recipes
-    from pipelines.pipeline import Pipeline
-    from pipelines.runtime import Runtime
+    from pipelines.artifacts.pipeline import Pipeline
+    from pipelines.artifacts.runtime import Runtime
+    from pipelines.recipes import loading
 
     logged(debug)
     model_folder(model)  # raises for a misspelt name
@@ -169,7 +169,7 @@ def _pipeline(
     section |= {key: value for key, value in found.items() if value}
     name = re.sub(r"[^a-z0-9_-]+", "-", output.name.lower()).strip("-") or "task"
     changes = tuple(f"tasks.{name}.{change}" for change in changes)
-    recipe = recipes.of_tables({"tasks": {name: section}}, Path("finetune"), "korbert finetune", changes)
+    recipe = loading.of_tables({"tasks": {name: section}}, Path("finetune"), "korbert finetune", changes)
     typed = tuple(word for word in sys.argv[1:] if word != "--rebuild")
     place, number = (data or Path()).resolve(), workers or cores()
     runtime = Runtime(output.parent, place, number, device=device, anomaly=anomaly, debug=debug, given=typed)
@@ -222,9 +222,9 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     """
     from korbert.durable import check_output, write_whole
     from korbert.tasks.predicting import Predictor
-    from pipelines.evaluating import evaluated
-    from pipelines.lines import as_json as line_of
-    from pipelines.outputs import is_evaluation
+    from pipelines.experiments.evaluating import evaluated
+    from pipelines.inference.lines import as_json as line_of
+    from pipelines.inference.outputs import is_evaluation
 
     logged(debug)
     if output:

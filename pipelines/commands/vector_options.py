@@ -14,7 +14,7 @@ from pipelines.commands import options
 if TYPE_CHECKING:
     from korbert.records.form import Format
     from korbert.vectors.settings import Asked
-    from pipelines.embedding import Embedding
+    from pipelines.inference.embedding import Embedding
 
 __all__ = ["Failed", "asked_for", "embedding_of", "layers", "records", "vectors"]
 
@@ -88,7 +88,7 @@ def embedding_of(
     import korbert
     from korbert.vectors import POOLINGS, PieceCounts
     from korbert.vectors.index import search_settings
-    from pipelines.embedding import Embedding, fit_correction
+    from pipelines.inference.embedding import Embedding, fit_correction
 
     loaded = korbert.load(model, device, given["precision"])
     asked, way, fit_on = asked_for(given), given["correct"], given["fit_on"]

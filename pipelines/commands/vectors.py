@@ -19,7 +19,7 @@ from pipelines.commands.vector_options import Failed
 
 if TYPE_CHECKING:
     from korbert.records.form import Format
-    from pipelines.embedding import Embedding
+    from pipelines.inference.embedding import Embedding
 
 __all__ = ["COMMANDS"]
 
@@ -53,8 +53,8 @@ def embed(
     """
     from korbert.durable import check_output
     from korbert.progress import track
-    from pipelines import embedding as files
-    from pipelines.outputs import is_vectors
+    from pipelines.inference import embedding as files
+    from pipelines.inference.outputs import is_vectors
 
     options.show_progress()
     if output is not None:
@@ -93,7 +93,7 @@ def _print_vectors(
     failed: Failed,
     advance: Callable[[int], None],
 ) -> None:
-    from pipelines.lines import as_json
+    from pipelines.inference.lines import as_json
 
     for some in filter(None, records):
         good = [one for one in some if not failed(one)]
@@ -113,7 +113,7 @@ def _pairs(
     corpus: Path, form: "Format", text: str | None, failed: Failed, advance: Callable[[int], None] = lambda count: None
 ) -> Iterator[tuple[str, str]]:
     """(id, text) of each record of a file; errors and repeated ids are reported."""
-    from pipelines.embedding import text_records
+    from pipelines.inference.embedding import text_records
 
     seen: dict[str, int] = {}
     line = number = 0  # the number of a record on its line: a list of JSON may be one line
@@ -153,7 +153,7 @@ def index(
     from korbert.vectors import Index
     from korbert.vectors.index import Added
     from korbert.vectors.storage import check_place
-    from pipelines import lines
+    from pipelines.inference import lines
 
     options.show_progress()
     if corpus is None and remove is None:
@@ -220,7 +220,7 @@ def similar(
     import korbert
     from korbert.records.forms import holds_records
     from korbert.vectors import Index
-    from pipelines.lines import as_json as line_of
+    from pipelines.inference.lines import as_json as line_of
 
     given_texts = options.texts_of(texts, input)
     failed = Failed(str(corpus))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.artifacts import Json
+from pipelines.artifacts.store import Json
 
 __all__ = ["Course", "time_axis"]
 

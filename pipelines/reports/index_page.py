@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from korbert.errors import ArtifactError
-from pipelines.artifacts import PAGE, RECORD
+from pipelines.artifacts.store import PAGE, RECORD
 from pipelines.reports import formatting
 from pipelines.reports.elements import Headline, Table
 from pipelines.reports.modules import page_of

@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 from korbert.durable import check_output, write_whole
 from korbert.terminal import printable
-from pipelines.artifacts import PAGE
-from pipelines.outputs import is_page
+from pipelines.artifacts.store import PAGE
+from pipelines.inference.outputs import is_page
 from pipelines.reports import details
 from pipelines.reports.modules import page_of
 from pipelines.reports.record import Artifact, drawing

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines.artifacts import Json
+from pipelines.artifacts.store import Json
 from pipelines.reports import formatting
 from pipelines.reports.course import Course, time_axis
 from pipelines.reports.elements import Element, Gap, Gapped, Guess, Headline, Section, Story, Table

@@ -13,7 +13,7 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from korbert.errors import ArtifactError
-from pipelines.artifacts import RECORD, RUN, Json, read_json
+from pipelines.artifacts.store import RECORD, RUN, Json, read_json
 from pipelines.reports import formatting
 
 __all__ = ["Artifact", "batches", "drawing", "num_rows", "parts_note", "sampled", "stream"]

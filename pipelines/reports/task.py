@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from korbert.tasks.finetuning.settings import training_name
 from korbert.tasks.kinds import KINDS, kind_of_task
-from korbert.tasks.learning_settings import training_name
-from pipelines.artifacts import Json
+from pipelines.artifacts.store import Json
 from pipelines.reports import formatting
 from pipelines.reports.elements import Element, Headline, Section, Story, Table
 from pipelines.reports.evaluation import (

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from korbert.tokenization.vocabulary import FIRST_PIECE, unmarked
-from pipelines.artifacts import Json
+from pipelines.artifacts.store import Json
 from pipelines.reports import formatting
 from pipelines.reports.elements import Bar, Bars, Element, Headline, Section, Story, Table
 from pipelines.reports.pictures import Line, columns, curves

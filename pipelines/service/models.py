@@ -6,12 +6,12 @@ from typing import Any
 
 import korbert
 from korbert.errors import SettingsError
-from korbert.tasks.reading import Reader
+from korbert.tasks.question_answering.reading import Reader
 from korbert.tokenization import Tokenizer
 from korbert.training.settings import PrecisionName
 from korbert.vectors import Index
 from korbert.vectors.words import has_bm25s
-from pipelines.look_data import look_data
+from pipelines.reports.look.data import look_data
 from pipelines.service.analysis import AnalysisProcess, RemoteAnalyzer
 from pipelines.service.batching import Row
 from pipelines.service.limits import Limits

@@ -12,15 +12,15 @@ from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.tasks.filling import Filler
 from korbert.tasks.passages import Passage, encode_passages
 from korbert.tasks.predicting import Predictor
-from korbert.tasks.reading import Reader
-from korbert.tasks.tagging import Tagger
+from korbert.tasks.question_answering.reading import Reader
+from korbert.tasks.token_classification import Tagger
 from korbert.tokenization import AnyTokenizer, Encoding
 from korbert.tokenization.beginnings import encode_beginnings, first_pieces
 from korbert.vectors.settings import VectorSettings
+from pipelines.inference.tokenizing import token_rows
 from pipelines.service.batching import Operation, Row
 from pipelines.service.limits import CHARS_A_PIECE, Limits
 from pipelines.service.refusals import Refusal
-from pipelines.tokenizing import token_rows
 
 __all__ = ["LookData", "operations_of"]
 
@@ -28,7 +28,7 @@ _MOST_CANDIDATES = 1_000  # of a text: each is written out with the whole text
 _MOST_SEEN = 1_024  # pieces whose attention is computed, between each two of them
 
 LookData = Callable[[Any, str, str | None], dict[str, Any]]
-"""(model, text, pair) -> data of the page as JSON values: pipelines.look_data."""
+"""(model, text, pair) -> data of the page as JSON values: pipelines.reports.look.data."""
 
 
 def operations_of(model: Loaded, limits: Limits, look_data: LookData | None = None) -> dict[str, Operation]:

@@ -9,8 +9,8 @@ from corpus.settings import AnalyzeSettings
 from korbert.errors import ArtifactError, SettingsError
 from korbert.tokenization.settings import AnalyzerOptions
 from korbert.tokenization.user_words import read_user_words
-from pipelines.artifacts import Json
-from pipelines.runtime import Runtime
+from pipelines.artifacts.runtime import Runtime
+from pipelines.artifacts.store import Json
 from pipelines.stages import Counts, Inputs
 
 USER_WORDS = "user_words.tsv"  # in the artifact, for later stages

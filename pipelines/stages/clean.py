@@ -4,7 +4,7 @@ from pathlib import Path
 
 from corpus.cleaning.clean import clean
 from corpus.settings import CleanSettings
-from pipelines.runtime import Runtime
+from pipelines.artifacts.runtime import Runtime
 from pipelines.stages import Counts, Inputs
 
 

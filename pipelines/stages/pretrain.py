@@ -39,9 +39,9 @@ from korbert.training import Batch, TrainingOutput, TrainingPlan, choose_device,
 from korbert.training.checkpoints import load_newest
 from korbert.training.devices import autocast
 from korbert.world import connected, from_first, require_rows
-from pipelines import artifacts
-from pipelines.pipeline import Pipeline
-from pipelines.runtime import Runtime
+from pipelines.artifacts import store
+from pipelines.artifacts.pipeline import Pipeline
+from pipelines.artifacts.runtime import Runtime
 from pipelines.stages import Counts, Inputs
 from pipelines.stages.settings import PretrainStage
 
@@ -115,7 +115,7 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     kept.pop("unigram_loss", None)
     figures = {**result.heldout, **{f"init_{name}": figure for name, figure in kept.items()}}
     finite = {name: value if math.isfinite(value) else None for name, value in figures.items()}
-    artifacts.write_json(output / "scores.json", {**finite, **counts})
+    store.write_json(output / "scores.json", {**finite, **counts})
     return counts
 
 

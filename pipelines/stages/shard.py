@@ -4,8 +4,8 @@ from pathlib import Path
 
 from corpus.shards import shard
 from korbert.tokenization import Tokenizer
-from pipelines import artifacts
-from pipelines.runtime import Runtime
+from pipelines.artifacts import store
+from pipelines.artifacts.runtime import Runtime
 from pipelines.stages import Counts, Inputs
 from pipelines.stages.analyze import check_versions
 from pipelines.stages.settings import ShardStage
@@ -14,7 +14,7 @@ from pipelines.stages.settings import ShardStage
 def run(settings: ShardStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
     """Writes train/part-*.arrow, heldout/part-*.arrow and pieces.parquet."""
     analyzed, tokenizer = inputs.artifacts["analyze"], inputs.artifacts["vocab"] / "tokenizer"
-    record = artifacts.read_json(analyzed / artifacts.RECORD) or {}
+    record = store.read_json(analyzed / store.RECORD) or {}
     check_versions(analyzed, record, Tokenizer.load(tokenizer).versions, f"is what {tokenizer} was made with")
     return dict(
         shard(

@@ -19,7 +19,7 @@ TASK = "tasks."  # prefix of the stage names of sections [tasks.NAME]
 
 # Settings class, run function and report page of such sections. The first is imported with every recipe.
 TASK_SECTION = "korbert.tasks.kinds:section_class"
-TASK_RUN = "pipelines.finetuning:run"
+TASK_RUN = "pipelines.stages.finetuning:run"
 TASK_PAGE = "pipelines.reports.task"
 
 
@@ -170,7 +170,7 @@ STAGES: dict[str, Stage] = {
             patterns=lambda settings: dict(settings.patterns),
             remote=True,
             page="pipelines.reports.clean",
-            preview="pipelines.previewing:preview_stage",
+            preview="pipelines.reports.preview:preview_stage",
         ),
         Stage(
             "analyze",
@@ -258,10 +258,10 @@ STAGES: dict[str, Stage] = {
             page="pipelines.reports.pretrain",
             result="nats, held-out MLM loss",
         ),
-        task_stage("nsmc", "korbert.tasks.kinds.settings:NsmcSection", title="NSMC", asks="Sentiment of movie reviews"),
+        task_stage("nsmc", "korbert.tasks.kinds.sections:NsmcSection", title="NSMC", asks="Sentiment of movie reviews"),
         task_stage(
             "korquad",
-            "korbert.tasks.kinds.settings:KorquadSection",
+            "korbert.tasks.kinds.sections:KorquadSection",
             title="KorQuAD",
             asks="Extractive question answering",
             products={"KorQuAD predictions": "predictions.json", "KorQuAD submission": "submission/"},

@@ -18,9 +18,9 @@ from korbert.tokenization.folder import RECORD
 from korbert.tokenization.learning import learn
 from korbert.tokenization.settings import AnalyzerOptions
 from korbert.tokenization.user_words import read_user_words
-from pipelines import artifacts
-from pipelines.pipeline import Pipeline
-from pipelines.runtime import Runtime
+from pipelines.artifacts import store
+from pipelines.artifacts.pipeline import Pipeline
+from pipelines.artifacts.runtime import Runtime
 from pipelines.stages import Counts, Inputs
 from pipelines.stages.analyze import USER_WORDS, check_versions, options_of
 from pipelines.stages.settings import VocabStage
@@ -31,7 +31,7 @@ def _analyzer(analyzed: Path) -> Analyzer:
 
     Raises ArtifactError if another version of Kiwi is installed.
     """
-    record = artifacts.read_json(analyzed / artifacts.RECORD) or {}
+    record = store.read_json(analyzed / store.RECORD) or {}
     settings = AnalyzeSettings.model_validate(record["settings"])
     options = settings.options
     if settings.user_words:

@@ -150,12 +150,12 @@ def recipe_is_there(name: str) -> Oracle:
     """`new`: a recipe that can be read."""
 
     def check(folder: Path, outcome: Outcome) -> Iterator[str]:
-        from pipelines import recipes
+        from pipelines.recipes import loading
 
         if not (folder / name).is_file():
             yield f"{name!r} was not written"
         else:
-            recipes.load(str(folder / name))
+            loading.load(str(folder / name))
 
     return check
 

@@ -9,21 +9,21 @@ import pytest
 
 from korbert.durable import sha256_of
 from korbert.errors import ArtifactError
-from pipelines import artifacts
-from pipelines.artifacts import Plan
+from pipelines.artifacts import store
+from pipelines.artifacts.store import Plan
 
 
 def _plan(**settings: object) -> Plan:
     return Plan("vocab", 1, dict(settings), {"artifacts": {"analyze": "abc"}, "files": {}}, {"duckdb": "2.0.0"})
 
 
-def _make(folder: Path, plan: Plan, text: str = "하늘\n") -> artifacts.Json:
+def _make(folder: Path, plan: Plan, text: str = "하늘\n") -> store.Json:
     partial = folder / "vocab.partial"
     (partial / "tokenizer").mkdir(parents=True)
     (partial / "work").mkdir()
     (partial / "work" / "scratch").write_text("x")
     (partial / "tokenizer" / "pieces.txt").write_text(text)
-    return artifacts.finish(partial, folder / "vocab", plan, {"counts": {}, "numerics": {}}, {"seconds": 1})
+    return store.finish(partial, folder / "vocab", plan, {"counts": {}, "numerics": {}}, {"seconds": 1})
 
 
 def test_finish_renames_records_and_leaves_no_scratch(tmp_path: Path) -> None:
@@ -31,14 +31,14 @@ def test_finish_renames_records_and_leaves_no_scratch(tmp_path: Path) -> None:
     assert not (tmp_path / "vocab.partial").exists()
     assert sorted(path.name for path in (tmp_path / "vocab").iterdir()) == ["run.json", "stage.json", "tokenizer"]
     assert list(record["files"]) == ["tokenizer/pieces.txt"]
-    assert artifacts.read_json(tmp_path / "vocab" / "stage.json") == record
-    assert artifacts.damage(tmp_path / "vocab", record, hashes=True) is None
+    assert store.read_json(tmp_path / "vocab" / "stage.json") == record
+    assert store.damage(tmp_path / "vocab", record, hashes=True) is None
 
 
 def test_digest_is_over_settings_inputs_and_files_alone(tmp_path: Path) -> None:
     first = _make(tmp_path / "a", _plan(size=8))
     (tmp_path / "a" / "vocab" / "report.html").write_text("pages are remade")
-    assert artifacts.damage(tmp_path / "a" / "vocab", first) is None
+    assert store.damage(tmp_path / "a" / "vocab", first) is None
     assert _make(tmp_path / "b", _plan(size=8))["digest"] == first["digest"]
     assert _make(tmp_path / "c", _plan(size=9))["digest"] != first["digest"]
     assert _make(tmp_path / "d", _plan(size=8), text="바다\n")["digest"] != first["digest"]
@@ -46,8 +46,8 @@ def test_digest_is_over_settings_inputs_and_files_alone(tmp_path: Path) -> None:
 
 def test_differences_name_each_field(tmp_path: Path) -> None:
     record = _make(tmp_path, _plan(size=16_000, encoder={"layers": 2}))
-    assert artifacts.differences(_plan(size=16_000, encoder={"layers": 2}), record) == []
-    assert artifacts.differences(_plan(size=102_400, encoder={"layers": 4}, mark="none"), record) == [
+    assert store.differences(_plan(size=16_000, encoder={"layers": 2}), record) == []
+    assert store.differences(_plan(size=102_400, encoder={"layers": 4}, mark="none"), record) == [
         "encoder.layers: 4 here, 2 in the artifact",
         'mark: "none" here, nothing in the artifact',
         "size: 102400 here, 16000 in the artifact",
@@ -68,7 +68,7 @@ _LONG = "나" * 80
     ],
 )
 def test_a_difference_is_shown_where_it_is(here: object, there: object, expected: str) -> None:
-    assert artifacts.differences(_plan(phases=here), _plan(phases=there).as_json()) == [expected]
+    assert store.differences(_plan(phases=here), _plan(phases=there).as_json()) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -83,22 +83,22 @@ def test_a_difference_is_shown_where_it_is(here: object, there: object, expected
 def test_damage_is_found(tmp_path: Path, harm: object, said: str) -> None:
     record = _make(tmp_path, _plan())
     harm(tmp_path / "vocab" / "tokenizer" / "pieces.txt")  # type: ignore[operator]
-    assert said in (artifacts.damage(tmp_path / "vocab", record, hashes=True) or "")
+    assert said in (store.damage(tmp_path / "vocab", record, hashes=True) or "")
 
 
 def test_an_older_artifact_gives_way_only_to_a_whole_one(tmp_path: Path) -> None:
     _make(tmp_path, _plan(size=8))
     record = _make(tmp_path, _plan(size=9), text="바다\n")
     assert (tmp_path / "vocab" / "tokenizer" / "pieces.txt").read_text() == "바다\n"
-    assert artifacts.read_json(tmp_path / "vocab" / "stage.json") == record
+    assert store.read_json(tmp_path / "vocab" / "stage.json") == record
     assert [path.name for path in tmp_path.iterdir()] == ["vocab"]
 
 
 _HOLD = """
 import sys
 from pathlib import Path
-from pipelines import artifacts
-with artifacts.locked(Path(sys.argv[1])):
+from pipelines.artifacts import store
+with store.locked(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -110,52 +110,52 @@ def test_two_runs_on_one_artifact(tmp_path: Path) -> None:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
         said = rf"is being written by process {other.pid}: wait for it"
-        with pytest.raises(ArtifactError, match=said), artifacts.locked(tmp_path / "vocab"):
+        with pytest.raises(ArtifactError, match=said), store.locked(tmp_path / "vocab"):
             pass
         other.kill()
-    with artifacts.locked(tmp_path / "vocab"):
+    with store.locked(tmp_path / "vocab"):
         assert (tmp_path / "vocab.lock").read_text() == f"process {os.getpid()}"
 
 
 def test_progress_counts_parts_and_finds_whole_checkpoints(tmp_path: Path) -> None:
-    assert artifacts.progress(tmp_path) is None
+    assert store.progress(tmp_path) is None
     step = tmp_path / "work" / "read"
     step.mkdir(parents=True)
     (step / "parts").write_text("")  # as it is for a moment
-    assert artifacts.progress(tmp_path) is None
+    assert store.progress(tmp_path) is None
     (step / "parts").write_text("12\n")
     (step / "part-00000.json").write_text("{}")
-    assert artifacts.progress(tmp_path) == "read: 1 of 12 parts done"
+    assert store.progress(tmp_path) == "read: 1 of 12 parts done"
 
     training = tmp_path / "pretrain.partial"
     (training / "checkpoints" / "step-00000400").mkdir(parents=True)
     (training / "checkpoints" / "step-00000500.partial").mkdir()
-    assert artifacts.progress(training) == "step 400 is saved"
+    assert store.progress(training) == "step 400 is saved"
 
 
 def test_a_lock_that_nobody_holds_has_no_owner(tmp_path: Path) -> None:
-    assert artifacts.owner(tmp_path / "vocab") is None
-    with artifacts.locked(tmp_path / "vocab"):
-        assert artifacts.owner(tmp_path / "vocab") == f"process {os.getpid()}"
-    assert artifacts.owner(tmp_path / "vocab") is None
+    assert store.owner(tmp_path / "vocab") is None
+    with store.locked(tmp_path / "vocab"):
+        assert store.owner(tmp_path / "vocab") == f"process {os.getpid()}"
+    assert store.owner(tmp_path / "vocab") is None
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         pass
     (tmp_path / "vocab.lock").write_text(f"process {gone.pid}")  # as a killed run leaves it
-    assert artifacts.owner(tmp_path / "vocab") is None
+    assert store.owner(tmp_path / "vocab") is None
 
 
 def test_a_broken_record_is_an_error_with_a_way_out(tmp_path: Path) -> None:
     (tmp_path / "stage.json").write_text("{")
     with pytest.raises(ArtifactError, match=r"stage\.json: cannot be read .*--rebuild"):
-        artifacts.read_json(tmp_path / "stage.json")
+        store.read_json(tmp_path / "stage.json")
 
 
 @pytest.mark.parametrize("name", ["report.html", "report.html.tmp", ".report.html.tmp"])
 def test_a_page_decides_nothing_however_much_of_it_is_written(tmp_path: Path, name: str) -> None:
     record = _make(tmp_path, _plan())
     (tmp_path / "vocab" / name).write_text("<html", encoding="utf-8")
-    assert artifacts.damage(tmp_path / "vocab", record, hashes=True) is None
-    artifacts.tidy(tmp_path / "vocab.partial", tmp_path / "vocab")
+    assert store.damage(tmp_path / "vocab", record, hashes=True) is None
+    store.tidy(tmp_path / "vocab.partial", tmp_path / "vocab")
     assert (tmp_path / "vocab" / name).exists() == (name == "report.html")
 
 
@@ -170,11 +170,11 @@ def test_a_page_decides_nothing_however_much_of_it_is_written(tmp_path: Path, na
         ({"settings": {"size": 9}}, "its digest does not match its content"),
     ],
 )
-def test_a_record_that_is_none_is_said_with_its_place(tmp_path: Path, change: artifacts.Json, said: str) -> None:
+def test_a_record_that_is_none_is_said_with_its_place(tmp_path: Path, change: store.Json, said: str) -> None:
     record = _make(tmp_path, _plan(size=8))
-    artifacts.write_json(tmp_path / "vocab" / "stage.json", {**record, **change})
+    store.write_json(tmp_path / "vocab" / "stage.json", {**record, **change})
     with pytest.raises(ArtifactError, match=rf"vocab/stage\.json: {said}.*--rebuild"):
-        artifacts.read_record(tmp_path / "vocab")
+        store.read_record(tmp_path / "vocab")
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "null", '{"digest": ' * 3, "[" * 100_000, "\x00", '"' + "1" * 5000])
@@ -182,65 +182,65 @@ def test_a_record_of_another_shape(tmp_path: Path, content: str) -> None:
     _make(tmp_path, _plan())
     (tmp_path / "vocab" / "stage.json").write_text(content, encoding="utf-8")
     with pytest.raises(ArtifactError, match=r"vocab/stage\.json: .*--rebuild"):
-        artifacts.read_record(tmp_path / "vocab")
+        store.read_record(tmp_path / "vocab")
 
 
 def test_a_changed_file_is_found_and_each_is_hashed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = _make(tmp_path, _plan())
     folder, path = tmp_path / "vocab", tmp_path / "vocab" / "tokenizer" / "pieces.txt"
     hashed: list[Path] = []
-    monkeypatch.setattr(artifacts, "sha256_of", lambda path: hashed.append(path) or sha256_of(path))
-    assert artifacts.changed_file(folder, record) is None
+    monkeypatch.setattr(store, "sha256_of", lambda path: hashed.append(path) or sha256_of(path))
+    assert store.changed_file(folder, record) is None
     assert hashed == []  # `finish` had hashed it, and remembered size and time
     os.utime(path, ns=(1, 1))
-    assert artifacts.changed_file(folder, record) is None
-    assert artifacts.changed_file(folder, record) is None
+    assert store.changed_file(folder, record) is None
+    assert store.changed_file(folder, record) is None
     assert hashed == [path]
     content = bytearray(path.read_bytes())
     content[0] ^= 1
     path.write_bytes(content)
-    assert artifacts.changed_file(folder, record) == path
+    assert store.changed_file(folder, record) == path
 
 
 def test_half_an_artifact_belongs_to_its_library_versions(tmp_path: Path) -> None:
     plan = _plan(size=8)
-    artifacts.begin(tmp_path / "vocab.partial", plan)
-    begun = artifacts.read_plan(tmp_path / "vocab.partial")
+    store.begin(tmp_path / "vocab.partial", plan)
+    begun = store.read_plan(tmp_path / "vocab.partial")
     assert begun is not None
-    assert artifacts.obstacles(plan, begun) == []
+    assert store.obstacles(plan, begun) == []
     newer = Plan(plan.stage, plan.version, plan.settings, plan.inputs, {"duckdb": "2.1.0"})
-    assert artifacts.obstacles(newer, begun) == ['versions.duckdb: "2.1.0" here, "2.0.0" when it was begun']
-    assert artifacts.differences(newer, begun) == []  # a finished artifact of another version stays
+    assert store.obstacles(newer, begun) == ['versions.duckdb: "2.1.0" here, "2.0.0" when it was begun']
+    assert store.differences(newer, begun) == []  # a finished artifact of another version stays
 
 
 def test_nothing_but_a_folder_gives_way_to_an_artifact(tmp_path: Path) -> None:
     final, partial = tmp_path / "vocab", tmp_path / "vocab.partial"
-    artifacts.check_place(final, partial)
+    store.check_place(final, partial)
     (tmp_path / "elsewhere").mkdir()
     final.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ArtifactError, match=r"vocab: is a symbolic link, .* choose another --root"):
-        artifacts.check_place(final, partial)
+        store.check_place(final, partial)
     final.unlink()
     partial.write_text("mine")
     with pytest.raises(ArtifactError, match=r"vocab\.partial: is not a folder"):
-        artifacts.check_place(final, partial)
+        store.check_place(final, partial)
 
 
 def test_what_holds_work(tmp_path: Path) -> None:
-    artifacts.begin(tmp_path / "a.partial", _plan())
-    assert not artifacts.holds_work(tmp_path / "a.partial")
+    store.begin(tmp_path / "a.partial", _plan())
+    assert not store.holds_work(tmp_path / "a.partial")
     step = tmp_path / "a.partial" / "work" / "read"
     step.mkdir(parents=True)
     (step / "parts").write_text("12\n")
-    assert not artifacts.holds_work(tmp_path / "a.partial")
+    assert not store.holds_work(tmp_path / "a.partial")
     (step / "part-00000.json").write_text("{}")
-    assert artifacts.holds_work(tmp_path / "a.partial")
-    artifacts.begin(tmp_path / "a.partial", _plan(), keep="work")
-    assert artifacts.holds_work(tmp_path / "a.partial")
-    artifacts.begin(tmp_path / "a.partial", _plan())
-    assert not artifacts.holds_work(tmp_path / "a.partial")
+    assert store.holds_work(tmp_path / "a.partial")
+    store.begin(tmp_path / "a.partial", _plan(), keep="work")
+    assert store.holds_work(tmp_path / "a.partial")
+    store.begin(tmp_path / "a.partial", _plan())
+    assert not store.holds_work(tmp_path / "a.partial")
     (tmp_path / "a.partial" / "checkpoints" / "step-00000400").mkdir(parents=True)
-    assert artifacts.holds_work(tmp_path / "a.partial")
+    assert store.holds_work(tmp_path / "a.partial")
 
 
 def _strangers(made: Path) -> dict[str, Path]:
@@ -262,14 +262,14 @@ def test_a_folder_with_a_file_of_somebody_else_is_neither_removed_nor_moved(tmp_
     path.parent.mkdir(exist_ok=True)
     path.write_text('{"stage": "of a rocket"}')
     with pytest.raises(ArtifactError, match="holds files that the run would remove: move them away, or choose another"):
-        artifacts.check_place(tmp_path / "vocab", tmp_path / "vocab.partial")
+        store.check_place(tmp_path / "vocab", tmp_path / "vocab.partial")
     if "partial" in str(path):
         with pytest.raises(ArtifactError, match="holds files that the run would remove"):
-            artifacts.begin(tmp_path / "vocab.partial", _plan(size=9))
+            store.begin(tmp_path / "vocab.partial", _plan(size=9))
     else:
         with pytest.raises(ArtifactError, match="holds files that the run would remove"):
             _make(tmp_path, _plan(size=9))
-    artifacts.tidy(tmp_path / "vocab.partial", tmp_path / "vocab")
+    store.tidy(tmp_path / "vocab.partial", tmp_path / "vocab")
     assert path.read_text() == '{"stage": "of a rocket"}'
 
 
@@ -277,6 +277,6 @@ def test_a_folder_with_a_file_of_somebody_else_is_neither_removed_nor_moved(tmp_
 def test_a_lock_of_another_program_is_left_as_it_is(tmp_path: Path, content: str) -> None:
     (tmp_path / "vocab.lock").write_text(content)
     said = r"vocab\.lock: is not a lock of korbert"
-    with pytest.raises(ArtifactError, match=said), artifacts.locked(tmp_path / "vocab"):
+    with pytest.raises(ArtifactError, match=said), store.locked(tmp_path / "vocab"):
         pass
     assert (tmp_path / "vocab.lock").read_text() == content

@@ -11,8 +11,8 @@ from huggingface_hub import ModelCard
 from korbert.errors import ArtifactError
 from korbert.modeling import ClassificationModel, EncoderConfig, save_model
 from korbert.tokenization import Tokenizer
-from pipelines.cards import model_card
 from pipelines.cli import run_command
+from pipelines.reports.cards import model_card
 from tests.pipelines.reports.conftest import make, write_json
 from tests.pipelines.reports.task_artifacts import labelled, numbered, write_task
 

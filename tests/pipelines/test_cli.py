@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from pipelines import cli
+from pipelines.artifacts.runtime import Runtime
 from pipelines.commands import stages
-from pipelines.runtime import Runtime
 
 
 def _fail_with(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("pipelines.recipes.load", fail)
+    monkeypatch.setattr("pipelines.recipes.loading.load", fail)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
@@ -76,7 +76,7 @@ def test_a_signal_gives_its_code_whatever_a_library_makes_of_it(
                 raise RuntimeError("Query interrupted") from error
             raise
 
-    monkeypatch.setattr("pipelines.recipes.load", ended)
+    monkeypatch.setattr("pipelines.recipes.loading.load", ended)
     before = signal.signal(signal.SIGINT, signal.default_int_handler), signal.getsignal(signal.SIGTERM)
     try:
         assert cli.run_command([command, "demo"]) == code
@@ -103,11 +103,11 @@ def test_more_workers_than_any_machine_could_bear(stage: str, option: str, capsy
 
 
 def test_a_gpu_is_fed_by_processes_and_a_processor_by_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.runtime.cores", lambda: 3)
+    monkeypatch.setattr("pipelines.artifacts.runtime.cores", lambda: 3)
     places = {"root": Path(), "data": Path()}
     assert [Runtime(**places).rows_by(device) for device in ("cpu", "cuda")] == [0, 2]
     assert [Runtime(**places, row_workers=7).rows_by(device) for device in ("cpu", "cuda")] == [7, 7]
-    monkeypatch.setattr("pipelines.runtime.cores", lambda: 96)
+    monkeypatch.setattr("pipelines.artifacts.runtime.cores", lambda: 96)
     assert Runtime(**places).rows_by("cuda") == 4
 
 
@@ -127,7 +127,7 @@ def test_a_gpu_is_fed_by_processes_and_a_processor_by_a_thread(monkeypatch: pyte
 def test_the_ranks_of_a_machine_share_its_row_workers(
     cores: int, ranks: int, asked: int | None, each: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipelines.runtime.cores", lambda: cores)
+    monkeypatch.setattr("pipelines.artifacts.runtime.cores", lambda: cores)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", str(ranks))
     assert Runtime(root=Path(), data=Path(), row_workers=asked).rows_by("cuda") == each
 

@@ -9,7 +9,7 @@ import pytest
 
 from korbert.errors import ArtifactError, SettingsError
 from pipelines import cli
-from pipelines.comparing import difference, open_runs
+from pipelines.experiments.compare_pretraining import difference, open_runs
 from pipelines.reports.compare import of_runs, write_page
 
 

@@ -19,10 +19,10 @@ from korbert.modeling import Encoder, EncoderConfig, FeatureModel, PretrainingMo
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.predicting import Predictor
 from korbert.tokenization import Tokenizer
-from pipelines.finetuning import prepare, run
-from pipelines.layers import combinations, layer_table
-from pipelines.runtime import Runtime
+from pipelines.artifacts.runtime import Runtime
+from pipelines.experiments.layers import combinations, layer_table
 from pipelines.stages import Inputs
+from pipelines.stages.finetuning import prepare, run
 from tests.pipelines.test_finetuning import MOODS, TEXTS
 
 BASE = {"learning_rates": 3e-2, "batch_size": 5, "epochs": 40, "max_length": 32, "threads": 1, "baselines": False}

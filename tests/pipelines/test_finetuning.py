@@ -16,11 +16,11 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import EncoderConfig, PretrainingModel, load_model, save_model
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.predicting import Predictor
-from korbert.tasks.tagging import Tagger
+from korbert.tasks.token_classification import Tagger
 from korbert.tokenization import Tokenizer
-from pipelines.finetuning import run
-from pipelines.runtime import Runtime
+from pipelines.artifacts.runtime import Runtime
 from pipelines.stages import Inputs
+from pipelines.stages.finetuning import run
 
 TEXTS = [
     "정말 재미있는 영화였다", "시간이 아깝다", "최고의 연기였다", "이야기가 지루했다", "다시 보고 싶다",

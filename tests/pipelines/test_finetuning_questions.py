@@ -16,13 +16,13 @@ from korbert.modeling import EncoderConfig, PretrainingModel, read_config, save_
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.detecting import detect
 from korbert.tasks.predicting import Predictor
-from korbert.tasks.reading import Reader
+from korbert.tasks.question_answering.reading import Reader
 from korbert.tokenization import Tokenizer
-from pipelines.finetuning import run
-from pipelines.runtime import Runtime
+from pipelines.artifacts.runtime import Runtime
+from pipelines.experiments.compare_tasks import compare_tasks
 from pipelines.stages import Inputs
-from pipelines.submission import submit
-from pipelines.task_comparing import compare_tasks
+from pipelines.stages.finetuning import run
+from pipelines.submission.writing import submit
 
 RIVER = (
     "한강은 태백산맥에서 시작해 서울을 지나 황해로 흐른다. 길이는 494킬로미터이고, 예전에는 아리수라고도 불렸다."

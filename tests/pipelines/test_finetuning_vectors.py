@@ -20,9 +20,9 @@ from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.predicting import Predictor
 from korbert.tokenization import Tokenizer
-from pipelines.finetuning import run
-from pipelines.runtime import Runtime
+from pipelines.artifacts.runtime import Runtime
 from pipelines.stages import Inputs
+from pipelines.stages.finetuning import run
 
 TEXTS = [
     "정말 재미있는 영화였다", "시간이 아깝다", "최고의 연기였다", "이야기가 지루했다", "다시 보고 싶다",

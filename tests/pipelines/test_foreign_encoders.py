@@ -16,9 +16,9 @@ from korbert.huggingface.importing import import_folder
 from korbert.modeling import load_model
 from korbert.modeling.foreign import CLASSES
 from korbert.tasks.kinds import KINDS
-from pipelines.finetuning import run
-from pipelines.runtime import Runtime
+from pipelines.artifacts.runtime import Runtime
 from pipelines.stages import Inputs
+from pipelines.stages.finetuning import run
 
 # Of pieces that the small tokenizers know.
 TEXTS = [

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from korbert.errors import CorpusError, SettingsError
-from pipelines import lines
+from pipelines.inference import lines
 
 
 def test_a_byte_order_mark_is_no_text() -> None:

@@ -9,10 +9,10 @@ from corpus.readers import chunks, rows
 from corpus.readers.files import find_files
 from corpus.settings import SourceSettings
 from korbert.names import on_disk
-from pipelines.artifacts import Json
+from pipelines.artifacts.sources import Sources
+from pipelines.artifacts.store import Json
 from pipelines.cli import run_command
-from pipelines.recipes import load
-from pipelines.sources import Sources
+from pipelines.recipes.loading import load
 
 RECIPE = """
 [[clean.sources]]

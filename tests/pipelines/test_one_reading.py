@@ -21,12 +21,12 @@ from corpus.readers import chunks
 from corpus.readers import rows as corpus_rows
 from corpus.settings import SourceSettings
 from korbert.tasks.files import ROLES, read_rows
-from korbert.tasks.reading import Reader
-from korbert.tasks.tagging import Tagger
+from korbert.tasks.question_answering.reading import Reader
+from korbert.tasks.token_classification import Tagger
 from pipelines.commands.vector_options import Failed
 from pipelines.commands.vectors import _pairs
-from pipelines.embedding import text_records
-from pipelines.predicting import predict_lines
+from pipelines.inference.embedding import text_records
+from pipelines.inference.predicting import predict_lines
 from tests.korbert.tasks.files.test_exports import ARTICLES, ENTITIES, LABELS, PRODIGY, TEXT, written
 
 PACK = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard.compress}

@@ -15,10 +15,11 @@ import torch
 
 from korbert.errors import SettingsError
 from korbert.pretraining import MaskingSettings, PairSettings, Phase, PretrainingRows, SpecialIds
-from pipelines import plan_tables, planning, recipes
+from pipelines.artifacts.pipeline import Pipeline
+from pipelines.artifacts.runtime import Runtime
 from pipelines.cli import run_command
-from pipelines.pipeline import Pipeline
-from pipelines.runtime import Runtime
+from pipelines.planning import plan, tables
+from pipelines.recipes import loading
 
 RECIPE = """
 seed = 1
@@ -77,7 +78,7 @@ def made(recipe: Path) -> Path:
 
 def _pipeline(recipe: Path, root: Path, *changes: str, given: tuple[str, ...] = ()) -> Pipeline:
     runtime = Runtime(root=root, data=recipe.parent, device="cpu", given=given)
-    return Pipeline(recipes.load(str(recipe), changes), runtime)
+    return Pipeline(loading.load(str(recipe), changes), runtime)
 
 
 def _said(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, str]:
@@ -107,7 +108,7 @@ def test_the_papers_sizes_are_said_without_any_data(
 
 
 def test_without_shards_rows_are_full_and_ids_made_up(recipe: Path, tmp_path: Path) -> None:
-    found = planning.plan(_pipeline(recipe, tmp_path), 0.1)
+    found = plan.plan(_pipeline(recipe, tmp_path), 0.1)
     assert found.notes == (
         "vocab is absent: using the 1,600 entries of vocab.size",
         "shard is absent: rows are assumed to be full, epochs are unknown, the trial uses random ids",
@@ -119,9 +120,9 @@ def test_without_shards_rows_are_full_and_ids_made_up(recipe: Path, tmp_path: Pa
 
 def test_with_shards_it_says_what_a_run_would_see(recipe: Path, made: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in made.rglob("*")}
-    found = planning.plan(_pipeline(recipe, made), 1)
+    found = plan.plan(_pipeline(recipe, made), 1)
     assert found.notes == ()
-    for phase, settings in zip(found.phases, recipes.load(str(recipe)).section("pretrain").phases, strict=True):
+    for phase, settings in zip(found.phases, loading.load(str(recipe)).section("pretrain").phases, strict=True):
         rows = PretrainingRows(
             sorted((made / "tiny" / "shard" / "train").glob("*.arrow")),
             IDS,
@@ -153,10 +154,10 @@ def test_steps_that_take_long_are_timed_with_fewer_rows(
         steps.append((phase.batch_size, n))
         return 1 + 0.1 * phase.batch_size
 
-    monkeypatch.setattr(planning, "_timed", timed)
+    monkeypatch.setattr(plan, "_timed", timed)
     more = _pipeline(recipe, tmp_path, "pretrain.phases=[{length = 64, batch_size = 80, micro_batches = 2, steps = 9}]")
     for seconds, rows in ((10_000, 80), (100, 30), (9, 8), (1, 8)):
-        (phase,) = planning.plan(more, seconds).phases
+        (phase,) = plan.plan(more, seconds).phases
         assert (phase.tried_rows, phase.step_seconds) == (rows, pytest.approx(9))
     assert [one for one in steps if one[0] > 1] == [(8, 1), (80, 20), (8, 1), (30, 20), (8, 1), (8, 4), (8, 1)]
 
@@ -180,7 +181,7 @@ def test_an_interrupted_trial_leaves_nothing_to_resume(
     recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     presses = [signal.SIGINT]  # one: a second one would not wait for the step's end
-    monkeypatch.setattr(planning, "training_plan", lambda settings: presses and signal.raise_signal(presses.pop()))
+    monkeypatch.setattr(plan, "training_plan", lambda settings: presses and signal.raise_signal(presses.pop()))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     try:
         assert run_command(["plan", str(recipe), "--root", str(tmp_path)]) == 130
@@ -197,7 +198,7 @@ def test_the_steps_that_fit_do_and_no_more_would(hours: float) -> None:
     def seconds(steps: Sequence[int]) -> float:
         return steps[0] * 2 + steps[1] * 5 + math.ceil(sum(steps) / 100) * 30
 
-    found = planning.steps_within(3600 * hours, (1450, 400), 1450 * 2 + 400 * 5, 30, 100)
+    found = plan.steps_within(3600 * hours, (1450, 400), 1450 * 2 + 400 * 5, 30, 100)
     assert seconds(found) <= 3600 * hours
     assert seconds((found[0] + 24, found[1] + 8)) > 3600 * hours
     assert found[0] / found[1] == pytest.approx(1450 / 400, rel=0.1 if hours < 1 else 0.01)
@@ -205,7 +206,7 @@ def test_the_steps_that_fit_do_and_no_more_would(hours: float) -> None:
 
 def test_too_few_hours_are_refused() -> None:
     with pytest.raises(SettingsError, match=r"--hours 0\.001: one step of each phase .* take 0\.013 hours: give more"):
-        planning.steps_within(3.6, (100, 20), 300, 30, 100)
+        plan.steps_within(3.6, (100, 20), 300, 30, 100)
 
 
 def test_hours_make_a_command_that_runs_so_many_steps(
@@ -217,7 +218,7 @@ def test_hours_make_a_command_that_runs_so_many_steps(
     command = shlex.split(capsys.readouterr().out.split("\nkorbert ")[1])
     assert command[:6] == ["run", str(recipe), *options]
     changes = [command[place + 1] for place, word in enumerate(command) if word == "--set"]
-    section = recipes.load(str(recipe), changes).section("pretrain")
+    section = loading.load(str(recipe), changes).section("pretrain")
     assert section.phases[0].steps > 7
     assert run_command(["plan", str(recipe), "--seconds", "1", "--hours", "1", "--json", *options]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -253,22 +254,22 @@ def test_a_recipe_that_does_not_pretrain_is_refused(recipe: Path, tmp_path: Path
     with pytest.raises(
         SettingsError, match=r"text\.toml: has no section \[pretrain\], and only pretraining is planned"
     ):
-        planning.plan(_pipeline(path, tmp_path), 0)
+        plan.plan(_pipeline(path, tmp_path), 0)
 
 
 def test_what_does_not_fit_into_memory_is_not_tried(
     recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "memory_of", lambda device: (2**19, 2**19))
-    found = planning.plan(_pipeline(recipe, tmp_path), 0)
+    monkeypatch.setattr(plan, "memory_of", lambda device: (2**19, 2**19))
+    found = plan.plan(_pipeline(recipe, tmp_path), 0)
     assert found.device_memory == (2**19, 2**19)
     assert found.memory["weights"] == found.memory["optimizer"] / 2 == 4 * sum(found.parameters.values())
     with pytest.raises(SettingsError, match=r"tiny\.toml: weights, gradients and optimizer need .* --seconds 0 plans"):
-        planning.plan(_pipeline(recipe, tmp_path), 0.1)
+        plan.plan(_pipeline(recipe, tmp_path), 0.1)
 
 
 @pytest.mark.parametrize(
     ("seconds", "said"), [(42, "42.0 s"), (600, "10.0 min"), (3 * 3600, "3.0 h"), (20 * 86_400, "20.0 days")]
 )
 def test_durations_are_in_the_unit_that_people_take(seconds: float, said: str) -> None:
-    assert plan_tables.duration(seconds) == said
+    assert tables.duration(seconds) == said

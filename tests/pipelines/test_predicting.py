@@ -19,7 +19,7 @@ from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.predicting import Predictor
 from korbert.tokenization import Tokenizer
 from pipelines.cli import run_command
-from pipelines.predicting import MAX_CHARS, predict_lines
+from pipelines.inference.predicting import MAX_CHARS, predict_lines
 
 CONTEXT = "서울은 한국의 수도이다."
 

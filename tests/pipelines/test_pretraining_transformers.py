@@ -13,9 +13,9 @@ from korbert.modeling import PretrainingModel, load_model
 from korbert.modeling.foreign import CLASSES, class_of, their_config
 from korbert.tokenization import Tokenizer
 from korbert.versions import installed_version
+from pipelines.artifacts.runtime import Runtime
 from pipelines.cli import run_command
-from pipelines.planning import write_made_up
-from pipelines.runtime import Runtime
+from pipelines.planning.plan import write_made_up
 from pipelines.stages import Inputs, pretrain
 from pipelines.stages.settings import PretrainStage
 

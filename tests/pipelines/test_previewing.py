@@ -8,9 +8,9 @@ import pytest
 
 from corpus.cleaning.preview import Preview, Shown
 from pipelines import cli
-from pipelines.previewing import print_preview, write_page
-from pipelines.recipes import SHIPPED
+from pipelines.recipes.loading import SHIPPED
 from pipelines.reports import index
+from pipelines.reports.preview import print_preview, write_page
 
 
 def test_a_preview_of_the_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

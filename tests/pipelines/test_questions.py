@@ -8,7 +8,7 @@ import pytest
 from corpus.questions.generate import generate
 from korbert.tasks import korquad
 from korbert.tasks.files.rows import read_rows
-from korbert.tasks.kinds.reading import Reading
+from korbert.tasks.kinds.question_answering import Reading
 from pipelines.cli import run_command
 
 LINES = [
@@ -127,12 +127,12 @@ def test_an_interrupted_run_is_resumed(here, capsys, monkeypatch):
 
         return questions
 
-    monkeypatch.setattr("pipelines.questions.generate", interrupted(2))
+    monkeypatch.setattr("pipelines.inference.questions.generate", interrupted(2))
     assert _run("poets.txt", "--output", "made.json") == 130
     assert not (here / "made.json").exists()
     left = {path.name: path.stat().st_mtime_ns for path in (here / "made.json.partial").glob("*.part")}
     assert left
-    monkeypatch.setattr("pipelines.questions.generate", interrupted(-1))
+    monkeypatch.setattr("pipelines.inference.questions.generate", interrupted(-1))
     removed = {}
     monkeypatch.setattr(
         "shutil.rmtree",

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from korbert.errors import SettingsError
 from korbert.folders import bundled, model_folder
 from korbert.modeling.growing import check_encoder
-from pipelines import recipes
 from pipelines.cli import run_command
+from pipelines.recipes import loading
 from pipelines.stages.table import STAGES
 
 MINIMAL = """
@@ -54,14 +54,14 @@ def _write(folder: Path, text: str) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in Path(recipes.__file__).parent.glob("recipes/*.toml")))
+@pytest.mark.parametrize("name", sorted(path.stem for path in Path(loading.__file__).parent.glob("recipes/*.toml")))
 def test_shipped_recipes_load(name: str) -> None:
-    recipe = recipes.load(name)
+    recipe = loading.load(name)
     assert recipe.name == name
     for stage in recipe.stages:
         for folder, _ in recipe.folders(stage).values():  # in the box, or DATA/RECIPE/STAGE
             other, _, made = folder.partition("/")
-            assert bundled(folder) or made in recipes.load(other).stages, folder
+            assert bundled(folder) or made in loading.load(other).stages, folder
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_recipes_of_papers_have_their_settings(
     name: str, rate: float, warmup: int, beta2: float, rows: int, steps: int, share_at_512: float
 ) -> None:
     """Devlin et al. 2018, A.2; Liu et al. 2019, table 9; Clark et al. 2020, table 6; Lan et al. 2020, 4.1."""
-    section = recipes.load(name).section("pretrain")
+    section = loading.load(name).section("pretrain")
     optimizer = section.optimizer
     assert sum(phase.steps for phase in section.phases) == steps
     assert {phase.batch_size for phase in section.phases} == {rows}
@@ -98,10 +98,10 @@ def _new(folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> Path:
 
 
 def test_the_long_recipe_is_the_short_one_with_every_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    short = recipes.load(str(_new(tmp_path, monkeypatch)))
+    short = loading.load(str(_new(tmp_path, monkeypatch)))
     (tmp_path / "mine.toml").unlink()
     path = _new(tmp_path, monkeypatch, "--all")
-    assert recipes.load(str(path)).sections == short.sections
+    assert loading.load(str(path)).sections == short.sections
 
     text = path.read_text(encoding="utf-8")
     defaults = re.sub(r"^# (\w+ = .+)$", r"\1", text, flags=re.MULTILINE)  # every one of them, set
@@ -111,7 +111,7 @@ def test_the_long_recipe_is_the_short_one_with_every_key(tmp_path: Path, monkeyp
         table for table in re.split(r"^(?=# \[|\[)", defaults, flags=re.MULTILINE) if not table.startswith("# [")
     )
     path.write_text(kept, encoding="utf-8")
-    assert recipes.load(str(path)).sections == short.sections
+    assert loading.load(str(path)).sections == short.sections
     for stage in STAGES.values():
         assert [
             key for key in _keys(stage.settings_class) if not re.search(rf"^(# )?{key} =", text, re.MULTILINE)
@@ -120,7 +120,7 @@ def test_the_long_recipe_is_the_short_one_with_every_key(tmp_path: Path, monkeyp
 
 def _keys(model: type[BaseModel]) -> Iterator[str]:
     for name, field in model.model_fields.items():
-        inner = recipes.model_in(field.annotation)
+        inner = loading.model_in(field.annotation)
         if inner is not None:
             yield from _keys(inner)
         elif not field.exclude:
@@ -135,12 +135,12 @@ def test_the_short_recipe_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_recipe_that_continues_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = _new(tmp_path, monkeypatch, "--from", "korbert-mini")
-    short = recipes.load(str(path))
+    short = loading.load(str(path))
     vocab, pretrain = short.section("vocab"), short.section("pretrain")
     assert (vocab.tokenizer, pretrain.init) == ("korbert-mini", "korbert-mini")
     check_encoder(pretrain.encoder.config(vocab_size=1), model_folder("korbert-mini"))
     path.unlink()
-    assert recipes.load(str(_new(tmp_path, monkeypatch, "--from", "korbert-mini", "--all"))).sections == short.sections
+    assert loading.load(str(_new(tmp_path, monkeypatch, "--from", "korbert-mini", "--all"))).sections == short.sections
 
 
 def test_a_model_is_named_as_the_recipe_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,30 +175,30 @@ CLEAN = '[[clean.sources]]\nname = "mine"\npath = "*.jsonl"\n'
 
 
 def test_sections_are_asked_for_when_they_are_needed(tmp_path: Path) -> None:
-    recipe = recipes.load(_write(tmp_path, CLEAN))
+    recipe = loading.load(_write(tmp_path, CLEAN))
     assert [stage for stage, section in recipe.sections.items() if section is None] == ["pretrain", "nsmc", "korquad"]
-    assert recipe.settings("vocab") == recipes.load(_write(tmp_path, MINIMAL), ["seed=0"]).settings("vocab")
+    assert recipe.settings("vocab") == loading.load(_write(tmp_path, MINIMAL), ["seed=0"]).settings("vocab")
     with pytest.raises(SettingsError, match=r"pretrain: is missing, and nsmc reads it: add a section \[pretrain\]"):
-        recipes.load(_write(tmp_path, CLEAN + "[nsmc]\n"))
+        loading.load(_write(tmp_path, CLEAN + "[nsmc]\n"))
     with pytest.raises(SettingsError, match=r"clean\.sources: is missing"):
-        recipes.load(_write(tmp_path, "[vocab]\nsize = 2000\n"))
+        loading.load(_write(tmp_path, "[vocab]\nsize = 2000\n"))
 
 
 def test_an_encoder_of_transformers_is_recorded_as_it_is_said(tmp_path: Path) -> None:
-    recipe = recipes.load(_write(tmp_path, FOREIGN))
+    recipe = loading.load(_write(tmp_path, FOREIGN))
     given = {"model_type": "roberta", "hidden_size": 32, "num_attention_heads": 2, "max_position_embeddings": 65}
     assert recipe.settings("pretrain")["encoder"] == {"architecture": "transformers", "transformers": given}
     config = recipe.section("pretrain").encoder.config(500)
     assert (config.vocab_size, config.hidden_size, config.num_hidden_layers) == (500, 32, 12)
     assert recipe.stages["pretrain"].more_libraries(recipe.section("pretrain")) == ("transformers",)
-    own = recipes.load(_write(tmp_path, MINIMAL))
+    own = loading.load(_write(tmp_path, MINIMAL))
     assert "transformers" not in own.settings("pretrain")["encoder"]
     assert own.stages["pretrain"].more_libraries(own.section("pretrain")) == ()
 
 
 def test_shared_settings_reach_the_stages_and_can_be_overruled(tmp_path: Path) -> None:
     given = _write(tmp_path, MINIMAL + '[vocab]\nseed = 4\n[shard]\nseed = 4\n[nsmc]\ntrain = "a"\ntest = "b"\n')
-    recipe = recipes.load(given, ["threads=1"])
+    recipe = loading.load(given, ["threads=1"])
     assert (recipe.section("shard").seed, recipe.section("vocab").seed, recipe.section("pretrain").seed) == (4, 4, 3)
     assert recipe.section("nsmc") is not None
     assert recipe.section("nsmc").threads == recipe.section("pretrain").threads == 1
@@ -207,10 +207,10 @@ def test_shared_settings_reach_the_stages_and_can_be_overruled(tmp_path: Path) -
 
 def test_a_source_without_documents_makes_no_pairs(tmp_path: Path) -> None:
     single = '\n[[clean.sources]]\nname = "comments"\npath = "c.txt"\npairs = false\n'
-    assert recipes.load(_write(tmp_path, MINIMAL + single)).section("pretrain").pairs.without == ("comments",)
-    assert recipes.load(_write(tmp_path, MINIMAL)).section("pretrain").pairs.without == ()
+    assert loading.load(_write(tmp_path, MINIMAL + single)).section("pretrain").pairs.without == ("comments",)
+    assert loading.load(_write(tmp_path, MINIMAL)).section("pretrain").pairs.without == ()
     given = _write(tmp_path, MINIMAL + single + "[pretrain.pairs]\nwithout = []\n")
-    assert recipes.load(given).section("pretrain").pairs.without == ()
+    assert loading.load(given).section("pretrain").pairs.without == ()
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_source_without_documents_makes_no_pairs(tmp_path: Path) -> None:
     [("vocab.size=8000", 8000), ("vocab.mark=eojeol", "eojeol"), ("vocab.words=['카카오톡']", ("카카오톡",))],
 )
 def test_set_changes_one_value(tmp_path: Path, change: str, read: object) -> None:
-    recipe = recipes.load(_write(tmp_path, MINIMAL), [change])
+    recipe = loading.load(_write(tmp_path, MINIMAL), [change])
     assert getattr(recipe.section("vocab"), change.split("=")[0].split(".")[1]) == read
 
 
@@ -292,7 +292,7 @@ def test_set_changes_one_value(tmp_path: Path, change: str, read: object) -> Non
 )
 def test_what_is_wrong_is_said(tmp_path: Path, text: str, changes: list[str], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
-        recipes.load(_write(tmp_path, text), changes)
+        loading.load(_write(tmp_path, text), changes)
 
 
 def test_the_record_of_vocab_has_the_settings_that_are_used(tmp_path: Path) -> None:
@@ -300,23 +300,23 @@ def test_the_record_of_vocab_has_the_settings_that_are_used(tmp_path: Path) -> N
     given = _write(tmp_path, MINIMAL)
     learning = {"size", "mark", "character_coverage", "max_piece_chars", "foreign_share"}
     choosing, always = {"min_count", "min_documents"}, {"words", "seed", "heldout_share"}
-    assert recipes.load(given).settings("vocab").keys() == learning | choosing | always
-    taken = recipes.load(given, ["vocab.tokenizer=x"])
+    assert loading.load(given).settings("vocab").keys() == learning | choosing | always
+    taken = loading.load(given, ["vocab.tokenizer=x"])
     assert taken.settings("vocab").keys() == always | {"tokenizer", "add"}
-    chosen = recipes.load(given, ["vocab.tokenizer=x", "vocab.add=5", "vocab.min_count=3"])
+    chosen = loading.load(given, ["vocab.tokenizer=x", "vocab.add=5", "vocab.min_count=3"])
     assert chosen.settings("vocab").keys() == always | choosing | {"tokenizer", "add"}
 
 
 def test_a_folder_of_the_same_name_hides_no_shipped_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "demo").mkdir()
-    assert recipes.load("demo").name == "demo"
+    assert loading.load("demo").name == "demo"
 
 
 @pytest.mark.parametrize(("given", "said"), [("dmo", r"did you mean demo\?"), ("nowhere.toml", "no such file")])
 def test_a_recipe_that_is_not_there(given: str, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
-        recipes.load(given)
+        loading.load(given)
 
 
 @pytest.mark.parametrize("given", ["...toml", ".hidden.toml", "..toml", "a\nb.toml", "\x1b[31m.toml"])
@@ -326,19 +326,19 @@ def test_a_name_that_no_folder_of_artifacts_can_have(
     monkeypatch.chdir(tmp_path)
     (tmp_path / given).write_text(MINIMAL, encoding="utf-8")
     with pytest.raises(SettingsError, match="the artifact folder is named after the recipe"):
-        recipes.load(given)
+        loading.load(given)
 
 
 def test_a_recipe_is_found_by_its_name_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     _write(tmp_path, MINIMAL)
-    assert recipes.load("mine").name == "mine"
+    assert loading.load("mine").name == "mine"
     with pytest.raises(SettingsError, match=r"mime: no such recipe: .* \(did you mean mine\?\)"):
-        recipes.load("mime")
+        loading.load("mime")
     (tmp_path / "demo.toml").write_text(MINIMAL, encoding="utf-8")
     with pytest.raises(SettingsError, match=r"demo: is a shipped recipe, and demo\.toml exists, too: name demo\.toml"):
-        recipes.load("demo")
-    assert recipes.find("demo.toml") == Path("demo.toml")
+        loading.load("demo")
+    assert loading.find("demo.toml") == Path("demo.toml")
 
 
 EXTENDING = """
@@ -354,11 +354,11 @@ set = "klue-ner"
 
 
 def test_a_recipe_that_extends_another(tmp_path: Path) -> None:
-    base = recipes.load(_write(tmp_path, MINIMAL))
+    base = loading.load(_write(tmp_path, MINIMAL))
     (tmp_path / "further").mkdir()
     own = tmp_path / "further" / "own.toml"
     own.write_text(EXTENDING.format(base="../mine.toml"), encoding="utf-8")
-    recipe = recipes.load(str(own), ["pretrain.encoder.hidden_size=64"])
+    recipe = loading.load(str(own), ["pretrain.encoder.hidden_size=64"])
     assert recipe.name == "own"
     assert {*recipe.stages} - {*base.stages} == {"tasks.ner"}
     phase, encoder = recipe.section("pretrain").phases, recipe.settings("pretrain")["encoder"]
@@ -370,7 +370,7 @@ def test_a_recipe_that_extends_another(tmp_path: Path) -> None:
 
 def test_a_recipe_may_extend_one_that_extends_another(tmp_path: Path) -> None:
     _write(tmp_path, 'extends = "mini"\nwithout = ["tasks", "nsmc"]\n[pretrain.masking]\nrate = 0.4')
-    recipe, mini, small = recipes.load(str(tmp_path / "mine.toml")), recipes.load("mini"), recipes.load("small")
+    recipe, mini, small = loading.load(str(tmp_path / "mine.toml")), loading.load("mini"), loading.load("small")
     assert recipe.settings("pretrain") == mini.settings("pretrain") | {
         "masking": mini.settings("pretrain")["masking"] | {"rate": 0.4}
     }
@@ -396,23 +396,23 @@ def test_a_recipe_may_extend_one_that_extends_another(tmp_path: Path) -> None:
 def test_what_a_recipe_cannot_extend(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "other.toml").write_text('extends = "mine.toml"', encoding="utf-8")
     with pytest.raises(SettingsError, match=said):
-        recipes.load(_write(tmp_path, text))
+        loading.load(_write(tmp_path, text))
 
 
 def test_an_entry_of_a_list_is_changed_by_its_number(tmp_path: Path) -> None:
     path = _write(tmp_path, MINIMAL)
-    assert recipes.load(path, ["pretrain.phases.0.steps=7"]).section("pretrain").phases[0].steps == 7
+    assert loading.load(path, ["pretrain.phases.0.steps=7"]).section("pretrain").phases[0].steps == 7
     with pytest.raises(SettingsError, match=r"pretrain\.phases has no '9' in the recipe"):
-        recipes.load(path, ["pretrain.phases.9.steps=7"])
+        loading.load(path, ["pretrain.phases.9.steps=7"])
 
 
 def test_groups_of_parameters_are_a_list_of_tables(tmp_path: Path) -> None:
     group = '[[pretrain.optimizer.groups]]\npattern = "encoder.embeddings.token.*"\n'
     path = _write(tmp_path, MINIMAL + group + "rate_factor = 5\n")
-    (found,) = recipes.load(path).section("pretrain").optimizer.groups
+    (found,) = loading.load(path).section("pretrain").optimizer.groups
     assert (found.pattern, found.rate_factor, found.kind) == ("encoder.embeddings.token.*", 5.0, None)
     with pytest.raises(SettingsError, match=r"pretrain\.optimizer\.groups\.0\.rate_facter: no such key"):
-        recipes.load(_write(tmp_path, MINIMAL + group + "rate_facter = 5\n"))
+        loading.load(_write(tmp_path, MINIMAL + group + "rate_facter = 5\n"))
 
 
 @pytest.mark.parametrize(
@@ -421,7 +421,7 @@ def test_groups_of_parameters_are_a_list_of_tables(tmp_path: Path) -> None:
 )
 def test_a_key_one_level_too_high_is_pointed_to(tmp_path: Path, change: str, meant: str) -> None:
     with pytest.raises(SettingsError, match=re.escape(f"no such key (did you mean {meant}?)")):
-        recipes.load(_write(tmp_path, MINIMAL), [change])
+        loading.load(_write(tmp_path, MINIMAL), [change])
 
 
 @pytest.mark.parametrize(
@@ -436,11 +436,11 @@ def test_a_key_one_level_too_high_is_pointed_to(tmp_path: Path, change: str, mea
 )
 def test_numbers_without_bounds_are_refused_by_name(tmp_path: Path, change: str, said: str) -> None:
     with pytest.raises(SettingsError, match=re.escape(said)) as caught:
-        recipes.load(_write(tmp_path, MINIMAL), [change])
+        loading.load(_write(tmp_path, MINIMAL), [change])
     assert len(str(caught.value)) < 1000
 
 
 @pytest.mark.parametrize("text", ["seed = " + "1" * 5000, "seed = " + "[" * 50_000, "seed = inf\n" + MINIMAL])
 def test_a_file_with_such_numbers_is_named(tmp_path: Path, text: str) -> None:
     with pytest.raises(SettingsError, match=r"mine\.toml: "):
-        recipes.load(_write(tmp_path, text))
+        loading.load(_write(tmp_path, text))

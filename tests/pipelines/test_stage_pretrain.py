@@ -14,8 +14,8 @@ from korbert.errors import SettingsError
 from korbert.modeling import load_model
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
 from korbert.tokenization import Tokenizer
-from pipelines.planning import write_made_up
-from pipelines.runtime import Runtime
+from pipelines.artifacts.runtime import Runtime
+from pipelines.planning.plan import write_made_up
 from pipelines.stages import Inputs, pretrain
 from pipelines.stages.pretrain import _negatives, model_and_loss, training_plan
 from pipelines.stages.settings import PretrainStage

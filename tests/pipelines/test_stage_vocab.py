@@ -9,7 +9,7 @@ import pytest
 from corpus.counts import frequent_cut_forms
 from korbert.errors import ArtifactError, SettingsError
 from korbert.tokenization import Analyzer, Tokenizer
-from pipelines.runtime import Runtime
+from pipelines.artifacts.runtime import Runtime
 from pipelines.stages import Inputs, shard, vocab
 from pipelines.stages.settings import ShardStage, VocabStage
 from tests.corpus import made_up

@@ -8,8 +8,8 @@ import torch
 
 from korbert.errors import CorpusError, ModelError, SettingsError
 from korbert.modeling import ClassificationModel, EncoderConfig, ReadingModel, save_model
-from korbert.tasks.reading_settings import ReadingSettings
-from pipelines.submission import score, submit, write_submission
+from korbert.tasks.question_answering.settings import ReadingSettings
+from pipelines.submission.writing import score, submit, write_submission
 
 CONTEXT = "한강은 강원도에서 시작해 서울을 지나 황해로 흐른다.\r\n예전에는 아리수(阿利水)라고도 불렸다 🙂"
 QUESTIONS = {"6548850-0-0": "한강은 어디에서 시작하는가?", "가": "예전 이름은?", "빈 질문": ""}
@@ -157,7 +157,7 @@ def test_predict_runs_elsewhere_without_network_on_the_code_beside_it(model, ask
     assert done.stdout.strip() == str(folder / "korbert" / "__init__.py")
     assert load(tmp_path / "predictions.json") == load(answered)
     names = {path.relative_to(folder / "korbert").as_posix() for path in (folder / "korbert").rglob("*")}
-    assert "tasks/reading.py" in names
+    assert "tasks/question_answering/reading.py" in names
     assert not [name for name in names if name.startswith("box") or "__pycache__" in name]
 
 

@@ -10,11 +10,11 @@ import torch
 
 from korbert.errors import ArtifactError, CorpusError, ModelError
 from korbert.modeling import EncoderConfig, ReadingModel, save_model
-from korbert.tasks.reading_settings import ReadingSettings
+from korbert.tasks.question_answering.settings import ReadingSettings
 from korbert.tokenization import Tokenizer
-from pipelines import cli, submission_check
-from pipelines.submission import score, submit, write_submission
-from pipelines.submission_check import check, worksheet
+from pipelines import cli
+from pipelines.submission.check import check, worksheet
+from pipelines.submission.writing import score, submit, write_submission
 
 CONTEXT = "한강은 강원도에서 시작해 서울을 지나 황해로 흐른다."
 QUESTIONS = {"6548850-0-0": ("한강은 어디에서 시작하는가?", "강원도"), "가": ("어디를 지나는가?", "서울")}
@@ -120,7 +120,7 @@ def test_the_network_is_refused_even_if_nobody_notices(
     cut: bool,
 ) -> None:
     if not cut:
-        monkeypatch.setattr(submission_check, "_without_network", list)
+        monkeypatch.setattr("pipelines.submission.check._without_network", list)
     quiet = f"try:\n    {code.format(port=listening)}\n    answers = {{}}\nexcept OSError: pass\n"
     with pytest.raises(
         ModelError, match=rf"predict\.py: used the network \({event} .*: put what it needs into"

@@ -16,11 +16,11 @@ from korbert.modeling import EncoderConfig, PretrainingModel, save_model
 from korbert.tasks.kinds import KINDS
 from korbert.tokenization import Tokenizer
 from pipelines import cli
-from pipelines.finetuning import run
+from pipelines.artifacts.runtime import Runtime
+from pipelines.experiments.compare_tasks import compare_tasks, merits
 from pipelines.reports.compare import of_tasks, write_page
-from pipelines.runtime import Runtime
 from pipelines.stages import Inputs
-from pipelines.task_comparing import compare_tasks, merits
+from pipelines.stages.finetuning import run
 
 WORDS = ("영화", "시간", "연기", "음악")
 TEXTS = [f"{word} {number}편이 {end}" for number in range(3) for word in WORDS for end in ("좋다", "아깝다")]

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from korbert.errors import ArtifactError, SettingsError
-from pipelines import artifacts, recipes
+from pipelines.artifacts import store
+from pipelines.artifacts.pipeline import Pipeline
+from pipelines.artifacts.runner import make
+from pipelines.artifacts.runtime import Runtime
 from pipelines.cli import run_command
-from pipelines.pipeline import Pipeline
-from pipelines.recipes import Recipe
+from pipelines.recipes import loading
+from pipelines.recipes.loading import Recipe
 from pipelines.reports import index
-from pipelines.runner import make
-from pipelines.runtime import Runtime
 from pipelines.stages import imported, table
 from pipelines.stages.table import STAGES, task_stage
 from tests.pipelines.test_recipes import MINIMAL
@@ -49,7 +50,7 @@ def _write(folder: Path, text: str) -> str:
 
 def test_sections_of_tasks_are_the_last_stages_with_settings_by_kind(folder: Path) -> None:
     given = _write(folder, MINIMAL.replace("seed = 3", "seed = 3\nthreads = 2") + MOOD + LENGTHS)
-    recipe = recipes.load(given, ["tasks.mood.epochs=2", "tasks.my-lengths.threads=1", "tasks.my-lengths.unit=eojeol"])
+    recipe = loading.load(given, ["tasks.mood.epochs=2", "tasks.my-lengths.threads=1", "tasks.my-lengths.unit=eojeol"])
     assert list(recipe.stages) == [*STAGES, "tasks.mood", "tasks.my-lengths"]
     mood, lengths = (recipe.section(name) for name in ("tasks.mood", "tasks.my-lengths"))
     assert (mood.epochs, mood.seeds, mood.threads) == (2, (3,), 2)
@@ -72,7 +73,7 @@ def test_sections_of_tasks_are_the_last_stages_with_settings_by_kind(folder: Pat
     ],
 )
 def test_what_a_task_goes_on_from(folder: Path, init: str, reads: tuple[str, ...], found: tuple[str, ...]) -> None:
-    recipe = recipes.load(_write(folder, MINIMAL + MOOD + init))
+    recipe = loading.load(_write(folder, MINIMAL + MOOD + init))
     stage = recipe.stages["tasks.mood"]
     assert stage.reads_under(recipe.section("tasks.mood")) == reads
     assert tuple(given for given, _ in recipe.folders("tasks.mood").values()) == found
@@ -82,14 +83,14 @@ def test_what_a_task_goes_on_from(folder: Path, init: str, reads: tuple[str, ...
 
 
 def test_a_recipe_of_tasks_alone_has_no_other_stage(folder: Path) -> None:
-    recipe = recipes.load(_write(folder, "threads = 2\n" + OWN + LENGTHS))
+    recipe = loading.load(_write(folder, "threads = 2\n" + OWN + LENGTHS))
     assert list(recipe.stages) == ["tasks.mood", "tasks.my-lengths"]
     assert recipe.section("tasks.mood").threads == 2
     assert recipe.section("clean") is None
     with pytest.raises(SettingsError, match=r"pretrain: is missing, and tasks\.mood reads it: add a section"):
-        recipes.load(_write(folder, MOOD))
+        loading.load(_write(folder, MOOD))
     with pytest.raises(SettingsError, match=r"clean\.sources: is missing"):
-        recipes.load(_write(folder, OWN + "[vocab]\nsize = 2000\n"))
+        loading.load(_write(folder, OWN + "[vocab]\nsize = 2000\n"))
 
 
 @pytest.mark.parametrize(
@@ -119,11 +120,11 @@ def test_a_recipe_of_tasks_alone_has_no_other_stage(folder: Path) -> None:
 )
 def test_what_is_wrong_is_said(folder: Path, text: str, changes: list[str], said: str) -> None:
     with pytest.raises(SettingsError, match=re.escape(said)):
-        recipes.load(_write(folder, text), changes)
+        loading.load(_write(folder, text), changes)
 
 
 def test_the_positions_of_pretrain_do_not_bound_a_task_that_does_not_read_it(folder: Path) -> None:
-    assert recipes.load(_write(folder, MINIMAL + OWN + "max_length = 600\n")).section("tasks.mood").max_length == 600
+    assert loading.load(_write(folder, MINIMAL + OWN + "max_length = 600\n")).section("tasks.mood").max_length == 600
 
 
 def test_run_status_report_and_pages_know_tasks(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,7 +134,7 @@ def test_run_status_report_and_pages_know_tasks(folder: Path, capsys: pytest.Cap
     said = capsys.readouterr()
     for name in ("mood", "my-lengths"):
         assert re.search(rf"tasks\.{name}\W+81\.2\s% accuracy", said.out)
-    record = artifacts.read_record(made / "tasks.mood") or {}
+    record = store.read_record(made / "tasks.mood") or {}
     assert (record["stage"], record["counts"]) == ("tasks.mood", {"train": 3})
     assert [file["name"] for file in record["inputs"]["files"]["init"]] == ["model/config.json"]
     assert json.loads((made / "tasks.mood" / "scores.json").read_text(encoding="utf-8"))["encoded"] == str(
@@ -183,7 +184,7 @@ def test_tasks_run_by_name(folder: Path, capsys: pytest.CaptureFixture[str], cap
     (again,) = re.findall(r"`korbert (.+)`", said)
     assert again == f"run {given} --from tasks.mood --to tasks.mood --rebuild --set tasks.mood.epochs=2"
     assert run_command(again.split()) == 0
-    assert (artifacts.read_record(made / "tasks.mood") or {})["settings"]["epochs"] == 2
+    assert (store.read_record(made / "tasks.mood") or {})["settings"]["epochs"] == 2
 
 
 @pytest.mark.parametrize(
@@ -217,13 +218,13 @@ def test_a_task_reads_what_pretrain_and_vocab_have_made(folder: Path, capsys: py
     assert "clean: is absent, and tasks.mood builds on it: run `korbert run mine.toml --from clean`" in said
     assert run_command(["tasks", given, "my-lengths"]) == 0  # builds on a folder alone
 
-    pipeline = Pipeline(recipes.load(given), Runtime(root=Path("artifacts"), data=folder))
+    pipeline = Pipeline(loading.load(given), Runtime(root=Path("artifacts"), data=folder))
     for stage in pipeline.stages(last="pretrain"):  # empty, but fresh
-        artifacts.begin(pipeline.partial(stage.name), pipeline.plan(stage))
+        store.begin(pipeline.partial(stage.name), pipeline.plan(stage))
         facts = {"counts": {}, "numerics": {}}
-        artifacts.finish(pipeline.partial(stage.name), pipeline.artifact(stage.name), pipeline.plan(stage), facts, {})
+        store.finish(pipeline.partial(stage.name), pipeline.artifact(stage.name), pipeline.plan(stage), facts, {})
     assert run_command(["tasks", given, "mood"]) == 0
-    record = artifacts.read_record(pipeline.artifact("tasks.mood")) or {}
+    record = store.read_record(pipeline.artifact("tasks.mood")) or {}
     assert record["inputs"]["artifacts"].keys() == {"pretrain", "vocab"}
     assert json.loads((pipeline.artifact("tasks.mood") / "scores.json").read_text(encoding="utf-8"))["read"] == [
         "pretrain",
@@ -276,7 +277,7 @@ def test_its_sources_are_hashed_once(folder: Path, monkeypatch: pytest.MonkeyPat
     def refuse(path: Path) -> str:
         raise AssertionError(path)
 
-    monkeypatch.setattr("pipelines.sources.sha256_of", refuse)
+    monkeypatch.setattr("pipelines.artifacts.sources.sha256_of", refuse)
     assert not _make(_alone(Path("mine")))
     (folder / "moods.tsv").write_text("다른 글\n", encoding="utf-8")
     with pytest.raises(AssertionError, match=r"moods\.tsv"):
@@ -294,7 +295,7 @@ def test_drift_is_refused_with_the_command_that_was_typed(folder: Path) -> None:
     with pytest.raises(ArtifactError, match=re.escape(said)):
         _make(_alone(place, epochs=2))
     assert _make(_alone(place, epochs=2), rebuild=True)
-    assert (artifacts.read_record(place) or {})["settings"]["epochs"] == 2
+    assert (store.read_record(place) or {})["settings"]["epochs"] == 2
 
 
 @pytest.mark.parametrize("name", ["mine", "mine.partial", ".korbert-mine.old"])

@@ -19,14 +19,14 @@ import korbert
 from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import EncoderConfig, PretrainingModel, save_model
 from korbert.tasks import korquad
-from korbert.tasks.kinds.settings import KorquadSection, NsmcSection, ReadingSection, TaskSection
+from korbert.tasks.kinds.sections import KorquadSection, NsmcSection, ReadingSection, TaskSection
 from korbert.tasks.metrics import confusion, measures
-from korbert.tasks.reading import Reader
+from korbert.tasks.question_answering.reading import Reader
 from korbert.tokenization import Tokenizer
-from pipelines import artifacts
-from pipelines.finetuning import run
-from pipelines.runtime import Runtime
+from pipelines.artifacts import store
+from pipelines.artifacts.runtime import Runtime
 from pipelines.stages import Counts, Inputs
+from pipelines.stages.finetuning import run
 
 REVIEWS: dict[str, Any] = {
     "validation_share": 0.25, "max_length": 24, "batch_size": 8, "epochs": 2, "learning_rates": [5e-3, 1e-3],
@@ -123,7 +123,7 @@ def make(root: Path, settings: TaskSection, output: Path, **files: str) -> Count
 
 
 def digests(folder: Path) -> dict[str, str]:
-    files = artifacts.data_files(folder)
+    files = store.data_files(folder)
     return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 

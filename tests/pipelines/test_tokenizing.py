@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from korbert.tokenization import Pieces, Tokenizer, folder
-from pipelines import cli, tokenizing
+from pipelines import cli
 from pipelines.commands import options
+from pipelines.inference import tokenizing
 
 _ALPHABET = "가나다했걸써ᄒㅋ a1.\n\t👍🏻學𠀀\u200d"
 

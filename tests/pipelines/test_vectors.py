@@ -20,8 +20,8 @@ from korbert.modeling import EncoderConfig, PretrainingModel, save_model
 from korbert.scratch import claim
 from korbert.tokenization import Tokenizer
 from korbert.vectors import Index
-from pipelines import embedding
 from pipelines.cli import run_command
+from pipelines.inference import embedding
 
 TEXTS = ["대출을 신청하고 싶어요", "영화가 정말 재미있다", "카드를 잃어버렸어요", "내일 비가 온다", ""]
 

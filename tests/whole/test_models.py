@@ -13,7 +13,7 @@ import korbert
 from corpus.counts import form_counts
 from korbert.tasks.filling import Filler
 from korbert.tasks.predicting import Predictor
-from korbert.tasks.reading import Reader
+from korbert.tasks.question_answering.reading import Reader
 from korbert.tokenization import Analyzer, AnalyzerOptions, Tokenizer, VocabularySettings, learn
 from pipelines.cli import run_command
 from tests.whole.conftest import Whole

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipelines import artifacts
+from pipelines.artifacts import store
 from pipelines.cli import run_command
 from tests.whole.conftest import Whole
 
@@ -47,7 +47,7 @@ def _cut_off(made: Whole, step: str, *options: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Path, "rename", guarded)
         if step == "settle":
-            patch.setattr(artifacts, "settle", settle)
+            patch.setattr(store, "settle", settle)
         assert _clean(made, *options) == 130
 
 

@@ -16,8 +16,8 @@ from types import ModuleType
 import pytest
 import torch
 
-from pipelines import recipes
 from pipelines.cli import run_command
+from pipelines.recipes import loading
 from tests.whole.conftest import Whole, _environment
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
@@ -67,7 +67,7 @@ def test_every_way_of_the_file_loads(trials: ModuleType) -> None:
         "mini": "mini", "muon": "mini", "6x256": "6x256", "narrow": "narrow",
     }  # fmt: skip
     changes = [f"tasks.{task}.init=/m" for task in listed.task_names()]
-    assert recipes.load(listed.tasks, changes).section("tasks.nsmc").train_rows == 20_000
+    assert loading.load(listed.tasks, changes).section("tasks.nsmc").train_rows == 20_000
 
 
 def test_steps_of_all_phases_are_scaled_to_the_time(trials: ModuleType) -> None:

@@ -2,7 +2,8 @@
 
 1. base.py: the interface of a kind: roles of a row, examples, model, loss, predictions, scores.
 2. texts.py: one text or two as a row of pieces.
-3. classification.py, regression.py, choice.py, tagging.py, reading.py, slots.py, embedding.py: the kinds.
+3. classification.py, regression.py, multiple_choice.py, token_classification.py,
+   question_answering.py, slots.py, embedding.py: the kinds.
 4. detecting.py: the kind of a labelled file.
 """
 
@@ -16,7 +17,7 @@ from korbert.errors import SettingsError
 
 if TYPE_CHECKING:
     from korbert.tasks.kinds.base import Kind
-    from korbert.tasks.kinds.settings import TaskSection
+    from korbert.tasks.kinds.sections import TaskSection
 
 __all__ = ["KINDS", "Entry", "kind_of_task", "section_class"]
 
@@ -38,12 +39,12 @@ class Entry:
 
     @property
     def section_class(self) -> "type[TaskSection]":
-        found: type[TaskSection] = getattr(importlib.import_module("korbert.tasks.kinds.settings"), self.section)
+        found: type[TaskSection] = getattr(importlib.import_module("korbert.tasks.kinds.sections"), self.section)
         return found
 
 
-def _entry(name: str, about: str) -> Entry:
-    return Entry(name, f"korbert.tasks.kinds.{name}", name.capitalize(), f"{name.capitalize()}Section", about)
+def _entry(name: str, about: str, module: str | None = None) -> Entry:
+    return Entry(name, f"korbert.tasks.kinds.{module or name}", name.capitalize(), f"{name.capitalize()}Section", about)
 
 
 KINDS: Mapping[str, Entry] = {
@@ -51,9 +52,9 @@ KINDS: Mapping[str, Entry] = {
     for entry in (
         _entry("classification", "labels of a text or a pair of texts"),
         _entry("regression", "a number for a text or a pair of texts"),
-        _entry("choice", "the right one of several continuations or answers"),
-        _entry("tagging", "labels of spans or words"),
-        _entry("reading", "answers to questions, cut out of texts"),
+        _entry("choice", "the right one of several continuations or answers", "multiple_choice"),
+        _entry("tagging", "labels of spans or words", "token_classification"),
+        _entry("reading", "answers to questions, cut out of texts", "question_answering"),
         _entry("slots", "values of described slots, cut out of texts"),
         _entry("embedding", "vectors of texts, near where the texts are alike"),
     )

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from korbert.errors import SettingsError
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.models import Model, Pooling
-from korbert.tasks.examples import Learnable
 from korbert.tasks.files import Role, Row, Rows
-from korbert.tasks.learning import Scoring
+from korbert.tasks.finetuning.examples import Learnable
+from korbert.tasks.finetuning.learning import Scoring
+from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.passages import Passage
-from korbert.tasks.statistics import Score
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 
@@ -162,7 +162,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
     @abstractmethod
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
-        """The data that scores need per row, (N, ...): a run as in korbert.tasks.statistics."""
+        """The data that scores need per row, (N, ...): a run as in korbert.tasks.metrics.statistics."""
 
     @abstractmethod
     def score(self, metric: str) -> Score:

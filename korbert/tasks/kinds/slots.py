@@ -14,13 +14,13 @@ from korbert.errors import CorpusError, ModelError
 from korbert.modeling import SlotsModel
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
+from korbert.tasks.finetuning.learning import Scoring, model_inputs, outputs
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
-from korbert.tasks.kinds.settings import SlotsSection
-from korbert.tasks.learning import Scoring, model_inputs, outputs
-from korbert.tasks.reading import found_in
-from korbert.tasks.reading_settings import ReadingSettings, WindowSettings
-from korbert.tasks.statistics import Score
-from korbert.tasks.windows import Window, WindowExamples, among_choices, cut_windows
+from korbert.tasks.kinds.sections import SlotsSection
+from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.question_answering.reading import found_in
+from korbert.tasks.question_answering.settings import ReadingSettings, WindowSettings
+from korbert.tasks.question_answering.windows import Window, WindowExamples, among_choices, cut_windows
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from korbert.progress import Advance, track
 from korbert.tasks.baselines.features import Pairs, Texts
-from korbert.tasks.examples import Examples
 from korbert.tasks.files import Row
+from korbert.tasks.finetuning.examples import Examples
 from korbert.tasks.kinds.base import Encoded
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import fitted

@@ -13,7 +13,7 @@ from typing import Literal, TypedDict
 from korbert.errors import CorpusError
 from korbert.tasks.files import Answer, Place, Row, Rows
 from korbert.tasks.korquad.metrics import exact_match, f1
-from korbert.tasks.question_rows import right_answers
+from korbert.tasks.question_answering.rows import right_answers
 from korbert.tokenization import Pieces, Tokenizer
 from korbert.tokenization.encoding import Span, cut_within, is_slice, span_of, span_to_pieces
 

@@ -4,7 +4,7 @@
 2. multilabel.py: several labels per text.
 3. regression.py: numbers, such as the similarity of two texts.
 4. tagging.py: entities and tags of characters or words.
-5. reading.py: KLUE-MRC's scores of answers, and questions without an answer as in SQuAD 2.0.
+5. question_answering.py: KLUE-MRC's scores of answers, and questions without an answer as in SQuAD 2.0.
 6. ranking.py: documents ordered by a score.
 
 Undefined cases (no entity at all, constant predictions) follow scikit-learn, scipy or seqeval, without their warnings;

@@ -18,8 +18,8 @@ from typing import Any
 
 from korbert.errors import CorpusError
 from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows
-from korbert.tasks.parts import taken
 from korbert.tasks.sets import PARTS, Files, KnownSet, Part, known_set
+from korbert.tasks.splits import taken
 
 __all__ = ["KnownParts", "files_at_hand", "load", "part_of"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from pipelines.artifacts import Json
+from pipelines.artifacts.store import Json
 from pipelines.reports.elements import Section
 from pipelines.reports.kinds import choice, classification, reading, regression, several, tagging
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pipelines.artifacts import Json
+from pipelines.artifacts.store import Json
 from pipelines.reports import formatting
 from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Table
 from pipelines.reports.evaluation import marked

@@ -21,7 +21,7 @@ from korbert.modeling.models import ClassificationModel, EncoderModel, ReadingMo
 from korbert.modeling.storage import load_model, read_config, save_model
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.predicting import Predictor
-from korbert.tasks.reading import Reader
+from korbert.tasks.question_answering.reading import Reader
 from korbert.tokenization import TransformersTokenizer, pad_batch
 from pipelines import cli
 

@@ -15,7 +15,7 @@ import zstandard
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.records import open_table
-from pipelines.records import Record, records
+from pipelines.inference.records import Record, records
 
 KEYS = {"text": ("text", "문장")}
 PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard.compress}

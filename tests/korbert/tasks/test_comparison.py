@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from korbert.tasks.comparison import Comparison, compare
 from korbert.tasks.metrics import confusion, macro_f1
+from korbert.tasks.metrics.comparison import Comparison, compare
 from korbert.tasks.metrics.regression import pearson
-from korbert.tasks.statistics import repeated
+from korbert.tasks.metrics.statistics import repeated
 
 
 def _rng() -> np.random.Generator:

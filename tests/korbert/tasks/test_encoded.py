@@ -9,7 +9,7 @@ import pytest
 
 from korbert.errors import ArtifactError
 from korbert.tasks import encoded, passages
-from korbert.tasks.encoded import EncodedTexts
+from korbert.tasks.finetuning.encoded import EncodedTexts
 from korbert.tasks.passages import Passage, encode_passages
 
 TEXTS = [f"{number}번째 영화는 정말 재미있었다." for number in range(40)]
@@ -139,4 +139,4 @@ def test_a_part_that_went_while_it_was_needed_is_named(tiny_tokenizer: Any, tmp_
 
 def test_passages_know_nothing_of_what_keeps_them() -> None:
     """Otherwise the two import each other, and a submission, which has no pyarrow, depends on the order."""
-    assert "korbert.tasks.encoded" not in Path(passages.__file__).read_text(encoding="utf-8")
+    assert "korbert.tasks.finetuning.encoded" not in Path(passages.__file__).read_text(encoding="utf-8")

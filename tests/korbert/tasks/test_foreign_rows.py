@@ -12,10 +12,10 @@ import torch
 from korbert.modeling.foreign import CLASSES
 from korbert.tasks.kinds.texts import examples_of
 from korbert.tasks.passages import encode_passages
-from korbert.tasks.reading import Reader, found_in
-from korbert.tasks.reading_settings import ReadingSettings
-from korbert.tasks.tagging import make_examples
-from korbert.tasks.windows import WindowExamples, collate, cut_windows
+from korbert.tasks.question_answering.reading import Reader, found_in
+from korbert.tasks.question_answering.settings import ReadingSettings
+from korbert.tasks.question_answering.windows import WindowExamples, collate, cut_windows
+from korbert.tasks.token_classification import make_examples
 from korbert.tokenization import TransformersTokenizer
 
 QUESTION, CONTEXT = "친구를 만난다", "대한민국의 수도는 서울이다. 인구는 약 940만 명이다."

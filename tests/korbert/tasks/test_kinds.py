@@ -9,8 +9,8 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.detecting import detect
-from pipelines.finetuning import read_parts, roles_of
 from pipelines.stages import Inputs
+from pipelines.stages.finetuning import read_parts, roles_of
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import pytest
 
 from korbert.errors import SettingsError
 from korbert.modeling import ClassificationModel, EncoderConfig
-from korbert.tasks.layerwise import decayed, freeze
-from korbert.tasks.lora import add_adapters
+from korbert.tasks.finetuning.layerwise import decayed, freeze
+from korbert.tasks.finetuning.lora import add_adapters
 
 SIZES = {"hidden_size": 8, "num_hidden_layers": 4, "num_attention_heads": 2, "intermediate_size": 8}
 

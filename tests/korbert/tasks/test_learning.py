@@ -8,11 +8,11 @@ import torch
 
 from korbert.modeling import ClassificationModel, EncoderConfig
 from korbert.tasks import learning
-from korbert.tasks.examples import Examples
+from korbert.tasks.finetuning.examples import Examples
+from korbert.tasks.finetuning.learning import finetune, outputs
+from korbert.tasks.finetuning.settings import LearningSettings, Way
 from korbert.tasks.kinds.base import Prepared
 from korbert.tasks.kinds.classification import Classification
-from korbert.tasks.learning import finetune, outputs
-from korbert.tasks.learning_settings import LearningSettings, Way
 from korbert.training.optimizers.table import OPTIMIZERS, Optimizer
 from tests.korbert.tasks import second_device
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from korbert.tasks.files import Answer
-from korbert.tasks.misses import explained, miss_cause, snippets
+from korbert.tasks.metrics.misses import explained, miss_cause, snippets
 from korbert.tasks.passages import Passage
 
 CONTEXT = "세종은 1443년에 한글을 만들었다.\r\n🙂 그것은 훈민정음이다."

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from korbert.tasks.files import ROLES, Row, Rows, read_rows
-from korbert.tasks.parts import at_most, cut, usable
+from korbert.tasks.splits import at_most, cut, usable
 
 TEXTS = [f"문장 {number}" for number in range(50)]
 

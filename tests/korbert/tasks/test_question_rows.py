@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from korbert.tasks.files import Answer
-from korbert.tasks.question_rows import right_answers
+from korbert.tasks.question_answering.rows import right_answers
 
 CONTEXT = "세종은 1443년에 한글을 만들었다. 세종은 왕이다."
 

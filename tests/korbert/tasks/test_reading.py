@@ -8,13 +8,13 @@ from korbert.errors import ModelError, SettingsError
 from korbert.modeling import EncoderConfig, ReadingModel, save_model
 from korbert.tasks import korquad
 from korbert.tasks.korquad.metrics import exact_match
-from korbert.tasks.misses import explained
-from korbert.tasks.parts import split_by_article
+from korbert.tasks.metrics.misses import explained
 from korbert.tasks.passages import Passage, encode_passages, span_of_pieces
-from korbert.tasks.question_rows import right_answers
-from korbert.tasks.reading import Reader
-from korbert.tasks.reading_settings import ReadingSettings
-from korbert.tasks.windows import cut_windows
+from korbert.tasks.question_answering.reading import Reader
+from korbert.tasks.question_answering.rows import right_answers
+from korbert.tasks.question_answering.settings import ReadingSettings
+from korbert.tasks.question_answering.windows import cut_windows
+from korbert.tasks.splits import split_by_article
 from korbert.tokenization.encoding import Frame
 
 TOKENIZER = SimpleNamespace(pad_id=0, frame=Frame(2, 3))

@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from korbert.tasks.reading_settings import ReadingSettings
+from korbert.tasks.question_answering.settings import ReadingSettings
 
 
 def test_the_stride_must_leave_windows_room_to_advance():

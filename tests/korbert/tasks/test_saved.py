@@ -7,7 +7,7 @@ import pytest
 
 from korbert.errors import ModelError
 from korbert.tasks.kinds import kind_of_task
-from korbert.tasks.reading_settings import ReadingSettings
+from korbert.tasks.question_answering.settings import ReadingSettings
 from korbert.tasks.saved import Lengths, of_config
 
 LABELS = {"kind": "classification", "metrics": ["accuracy"], "max_length": 64, "labels": ["나쁨", "좋음"]}

@@ -8,7 +8,7 @@ from scipy import stats
 
 from korbert.tasks.metrics import confusion, macro_f1
 from korbert.tasks.metrics.regression import pearson
-from korbert.tasks.statistics import bootstrap_interval, over_seeds, permutation_p_value, repeated
+from korbert.tasks.metrics.statistics import bootstrap_interval, over_seeds, permutation_p_value, repeated
 
 RIGHT = np.random.default_rng(0).random(60) < 0.85
 SKEWED = np.random.default_rng(1).exponential(size=40)

@@ -14,9 +14,9 @@ from korbert.errors import ModelError
 from korbert.huggingface.importing import load_encoder, read_folder
 from korbert.modeling import Encoder, EncoderConfig
 from korbert.modeling.heads import mean_of_pieces
-from korbert.tasks.examples import Examples
-from korbert.tasks.learning import model_inputs
-from korbert.tasks.vectors import Keeping, keep_vectors
+from korbert.tasks.finetuning.examples import Examples
+from korbert.tasks.finetuning.learning import model_inputs
+from korbert.tasks.finetuning.vectors import Keeping, keep_vectors
 
 CPU = torch.device("cpu")
 
@@ -114,8 +114,8 @@ def test_they_are_found_again_and_a_changed_weight_is_noticed(tmp_path: Path) ->
 
 
 def test_parts_are_finished_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("korbert.tasks.vectors._PART_ROWS", 16)
-    monkeypatch.setattr("korbert.tasks.vectors._BATCH_PIECES", 64)
+    monkeypatch.setattr("korbert.tasks.finetuning.vectors._PART_ROWS", 16)
+    monkeypatch.setattr("korbert.tasks.finetuning.vectors._BATCH_PIECES", 64)
     whole = _examples()
     encoder = _encoder()
 
@@ -128,7 +128,7 @@ def test_parts_are_finished_one_by_one(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(KeyboardInterrupt):
         keep_vectors(encoder, [whole], _keeping(tmp_path))
     monkeypatch.undo()
-    monkeypatch.setattr("korbert.tasks.vectors._PART_ROWS", 16)
+    monkeypatch.setattr("korbert.tasks.finetuning.vectors._PART_ROWS", 16)
     encoder.rows = 0
     kept = keep_vectors(encoder, [whole], _keeping(tmp_path, numbers="float16"))
     assert encoder.rows == 24  # without the 16 of the first part

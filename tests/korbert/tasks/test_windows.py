@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korbert.modeling import EncoderConfig, ReadingModel
-from korbert.tasks.examples import Batches
+from korbert.tasks.finetuning.examples import Batches
 from korbert.tasks.passages import Passage
-from korbert.tasks.reading_settings import ReadingSettings
-from korbert.tasks.windows import WindowExamples, collate, cut_windows, reading_loss
+from korbert.tasks.question_answering.settings import ReadingSettings
+from korbert.tasks.question_answering.windows import WindowExamples, collate, cut_windows, reading_loss
 from korbert.tokenization.encoding import Frame
 
 TOKENIZER = SimpleNamespace(pad_id=0, frame=Frame(2, 3))

@@ -31,7 +31,7 @@ from korbert.modeling.storage import load_model
 from korbert.tasks import Embedder, Filler, Reader
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.predicting import Predictor
-from korbert.tasks.tagging import Tagger
+from korbert.tasks.token_classification import Tagger
 from korbert.tokenization import Tokenizer
 from korbert.vectors import POOLINGS, PieceCounts, TextEncoder
 from korbert.vectors import encoder as module

@@ -35,9 +35,9 @@ from korbert.vectors.attention import attention
 from korbert.vectors.attribution import attribute
 from korbert.vectors.encoder import TextEncoder
 from pipelines import cli
-from pipelines.look_data import look_data, words_data
-from pipelines.looking import page
-from pipelines.looking_layers import layer_points, vectors_by_layer
+from pipelines.reports.look.data import look_data, words_data
+from pipelines.reports.look.layers import layer_points, vectors_by_layer
+from pipelines.reports.look.page import page
 
 TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"
 Stirred = Callable[[Any], Any]

@@ -16,8 +16,8 @@ from korbert.tasks.predicting import Predictor
 from korbert.tokenization import Tokenizer
 from korbert.vectors.attention import Attention, attention
 from pipelines.cli import run_command
-from pipelines.look_data import about, look_data, words_data
-from pipelines.looking import page
+from pipelines.reports.look.data import about, look_data, words_data
+from pipelines.reports.look.page import page
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"

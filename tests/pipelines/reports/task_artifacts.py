@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from korbert.tasks.kinds.choice import Choice
 from korbert.tasks.kinds.classification import Classification
+from korbert.tasks.kinds.multiple_choice import Choice
 from korbert.tasks.kinds.regression import Regression
-from korbert.tasks.kinds.tagging import Tagging
-from pipelines import scores
-from pipelines.experiments import ModelResult
+from korbert.tasks.kinds.token_classification import Tagging
+from pipelines.experiments import scores
+from pipelines.experiments.search import ModelResult
 from tests.pipelines.reports.conftest import RUN, write_json, write_lines
 
 __all__ = ["KINDS", "Kit", "label_of", "labelled", "write_task"]

@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 import pytest
 
 from korbert.errors import ArtifactError, SettingsError
-from pipelines import artifacts
+from pipelines.artifacts import store
 from pipelines.reports import index, render
 
 STAGES = ("clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad")
@@ -127,7 +127,7 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one_and_nothing_else(maker
     before = set(maker.recipe.rglob("*"))
 
     def full(_handle):
-        assert artifacts.damage(folder, record) is None  # while the page is half written, too
+        assert store.damage(folder, record) is None  # while the page is half written, too
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
@@ -145,7 +145,7 @@ def test_a_killed_writer_leaves_its_half_page_outside_the_artifact(maker):
     )
     killed = subprocess.run([sys.executable, "-c", code, str(folder)], timeout=60)
     assert killed.returncode == 9
-    assert artifacts.damage(folder, json.loads((folder / "stage.json").read_text())) is None
+    assert store.damage(folder, json.loads((folder / "stage.json").read_text())) is None
     assert [path.name for path in maker.recipe.iterdir() if path.is_file()] == [".korbert-korquad.report.html.tmp"]
     render(folder)
     assert [path.name for path in maker.recipe.iterdir()] == ["korquad"]

@@ -12,7 +12,7 @@ import pytest
 from sklearn.metrics import f1_score, precision_recall_fscore_support
 
 from korbert.errors import ArtifactError
-from korbert.tasks.metrics.tagging import entity_table
+from korbert.tasks.metrics.token_classification import entity_table
 from pipelines.reports import index, render, task
 from pipelines.reports.record import Artifact
 from tests.pipelines.reports.task_artifacts import KINDS, labelled, several, tagged, write_task

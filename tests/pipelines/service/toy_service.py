@@ -30,7 +30,7 @@ class Searcher:
 
 
 def with_attention(models, limits):
-    """The models with what pipelines.look_data stands for."""
+    """The models with what pipelines.reports.look.data stands for."""
     from pipelines.service.operations import operations_of
 
     def look_data(model, text, pair):

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, Field
 
 from korbert.durable import write_json
-from pipelines.artifacts import read_json
+from pipelines.artifacts.store import read_json
 from pipelines.reports.elements import Headline, Story
 
 

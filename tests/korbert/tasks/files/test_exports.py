@@ -14,7 +14,7 @@ from korbert.errors import CorpusError
 from korbert.tasks.files import Rows, Span, read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.detecting import detect
-from pipelines.finetuning import roles_of
+from pipelines.stages.finetuning import roles_of
 
 TEXT = "하늘은 서울에 갔다"
 PS, LC = (

@@ -11,7 +11,7 @@ import pytest
 from korbert.errors import CorpusError
 from korbert.tasks.files import ROLES, Answer, Role, Rows, Span, read_rows
 from korbert.tasks.kinds import KINDS
-from pipelines.finetuning import roles_of
+from pipelines.stages.finetuning import roles_of
 
 TEXT = ROLES["text"]
 TAGGING = roles_of(KINDS["tagging"].kind_class, part="train")

@@ -9,7 +9,7 @@ from korbert.durable import write_json
 from korbert.errors import CorpusError
 from korbert.tasks import korquad
 from korbert.tasks.files import Answer
-from korbert.tasks.parts import split_by_article
+from korbert.tasks.splits import split_by_article
 
 CONTEXT = "세종은 1443년에 한글을 만들었다.\r\n🙂 그것은 훈민정음이다."
 

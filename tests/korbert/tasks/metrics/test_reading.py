@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.tasks.metrics.reading import (
+from korbert.tasks.metrics.question_answering import (
     KLUE_MRC,
     KORQUAD,
     AnswerMetrics,

@@ -13,7 +13,7 @@ from seqeval.metrics.sequence_labeling import get_entities
 from seqeval.scheme import IOB2, IOBES, Tokens
 from sklearn.metrics import f1_score
 
-from korbert.tasks.metrics.tagging import (
+from korbert.tasks.metrics.token_classification import (
     Entity,
     character_f1,
     entities,

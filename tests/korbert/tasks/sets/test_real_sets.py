@@ -11,7 +11,7 @@ import pytest
 from korbert.tasks.files import Rows
 from korbert.tasks.sets import SETS
 from korbert.tasks.sets.loading import KnownParts, load
-from korbert.tasks.tagging.bio import read_bio
+from korbert.tasks.token_classification.bio import read_bio
 
 LABELS = {  # of the test part, or of all rows where the dev set is cut without one
     "klue-nli": {"contradiction": 1_000, "entailment": 1_000, "neutral": 1_000},

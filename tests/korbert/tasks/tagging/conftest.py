@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from korbert.tasks.passages import Passage
-from korbert.tasks.tagging import LabelledSpan
+from korbert.tasks.token_classification import LabelledSpan
 
 
 def _passage(text: str, spans: list[tuple[int, int]]) -> Passage:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from korbert.tasks.passages import encode_passages
-from korbert.tasks.tagging import (
+from korbert.tasks.token_classification import (
     join_words,
     piece_tags,
     read_bio,
@@ -15,7 +15,7 @@ from korbert.tasks.tagging import (
     unreachable_spans,
     unreachable_words,
 )
-from korbert.tasks.tagging.labels import first_pieces
+from korbert.tasks.token_classification.labels import first_pieces
 from korbert.tokenization import Tokenizer
 
 

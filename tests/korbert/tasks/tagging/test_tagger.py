@@ -11,9 +11,9 @@ import korbert
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling import EncoderConfig, ReadingModel, TaggingModel, save_model
 from korbert.tasks import Tagger
-from korbert.tasks.examples import Batches
+from korbert.tasks.finetuning.examples import Batches
 from korbert.tasks.passages import encode_passages
-from korbert.tasks.tagging import (
+from korbert.tasks.token_classification import (
     LabelledSpan,
     bio_labels,
     encode_tags,
@@ -24,7 +24,7 @@ from korbert.tasks.tagging import (
     tagging_loss,
     word_tags,
 )
-from korbert.tasks.tagging.examples import IGNORED, by_text
+from korbert.tasks.token_classification.examples import IGNORED, by_text
 from korbert.tokenization import Tokenizer
 from korbert.training.loop import fit
 from korbert.training.plan import TrainingPlan
@@ -199,12 +199,12 @@ def test_processes_share_the_rows(tiny_tokenizer: Tokenizer, marked: Callable, m
     """What each of three scores, added up, is what one scores."""
     examples, _ = _examples(tiny_tokenizer, marked)
     model = _model(tiny_tokenizer.vocab_size)
-    monkeypatch.setattr("korbert.tasks.tagging.tagger._SCORING_BATCH_SIZE", 3)
+    monkeypatch.setattr("korbert.tasks.token_classification.tagger._SCORING_BATCH_SIZE", 3)
     whole = log_probabilities(model, examples, device=CPU)
-    monkeypatch.setattr("korbert.tasks.tagging.tagger.add_over_world", lambda tensor, here: None)
+    monkeypatch.setattr("korbert.tasks.token_classification.tagger.add_over_world", lambda tensor, here: None)
     parts = []
     for rank in range(3):
-        for module in ("korbert.tasks.learning", "korbert.tasks.tagging.tagger"):
+        for module in ("korbert.tasks.finetuning.learning", "korbert.tasks.token_classification.tagger"):
             monkeypatch.setattr(f"{module}.connected", lambda rank=rank: World(rank, 3))
         parts.append(log_probabilities(model, examples, device=CPU))
     assert not any((part == whole).all() for part in parts)

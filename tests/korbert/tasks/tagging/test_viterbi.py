@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.tasks.tagging import Transitions, best_path, repaired
+from korbert.tasks.token_classification import Transitions, best_path, repaired
 
 LABEL_SETS = [
     ["O", "B-PS", "I-PS"],

@@ -1,0 +1,89 @@
+"""Fine-tuning only the embeddings of pieces that occur in the training examples.
+
+20,000 reviews contain a fifth of 102,400 entries. The others get no gradient, but the optimizer would still visit them
+in every step, which takes longer than the layers of a small encoder. They keep their vectors, without weight decay.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from korbert.modeling.encoder import Encoder
+from korbert.tasks.finetuning.examples import Learnable
+
+__all__ = ["SeenEmbedding", "learning_seen", "seen_pieces"]
+
+_ROWS_AT_ONCE = 256
+
+
+def seen_pieces(examples: Learnable) -> Tensor:
+    """Distinct ids in the batches of these examples, ascending, (U,) int64."""
+    seen = torch.zeros(0, dtype=torch.int64)
+    for rows in examples.by_length(_ROWS_AT_ONCE):
+        seen = torch.unique(torch.cat([seen, examples.batch(rows)["input_ids"].flatten()]))
+    return seen
+
+
+class SeenEmbedding(nn.Module):
+    """An embedding of V pieces of which U are trained (`weight`) and the others frozen. ids -> (..., E)."""
+
+    def __init__(self, whole: nn.Embedding, seen: Tensor) -> None:
+        super().__init__()
+        others, seen = whole.weight.detach(), seen.to(whole.weight.device)
+        places = torch.full((len(others),), -1, device=others.device)
+        places[seen] = torch.arange(len(seen), device=others.device)
+        self.weight = nn.Parameter(others[seen])
+        self.register_buffer("others", others.clone(), persistent=False)  # (V, E)
+        self.register_buffer("places", places, persistent=False)  # (V,), -1 for the others
+        self.register_buffer("seen", seen, persistent=False)  # (U,)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        places = self.places[ids]  # type: ignore[index]
+        if self.training:
+            return F.embedding(places, self.weight)
+        known = F.embedding(places.clamp(min=0), self.weight)
+        return torch.where((places < 0)[..., None], F.embedding(ids, self.others), known)  # type: ignore[arg-type]
+
+    @torch.no_grad()
+    def whole(self) -> nn.Embedding:
+        """The full embedding, as a plain nn.Embedding."""
+        weight = self._all()
+        return nn.Embedding(len(weight), weight.shape[1], _weight=weight)
+
+    @torch.no_grad()
+    def _all(self) -> Tensor:
+        others: Any = self.others
+        weight: Tensor = others.index_copy(0, self.seen, self.weight)
+        return weight
+
+    # State dicts hold the full embedding, so that a model has one format inside and outside learning_seen.
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        destination[f"{prefix}weight"] = self._all()
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *given: Any) -> None:
+        with torch.no_grad():
+            self.others.copy_(state_dict[f"{prefix}weight"])  # type: ignore[operator]
+            self.weight.copy_(self.others[self.seen])  # type: ignore[index]  # the given one may be on another device
+
+
+@contextmanager
+def learning_seen(model: Any, examples: Learnable) -> Iterator[None]:
+    """Restricts training to the embeddings of the pieces in these examples; restores the full matrix afterwards.
+
+    An encoder of `transformers`, or one whose embedding does not learn, stays as it is.
+    """
+    encoder = model.encoder
+    if not isinstance(encoder, Encoder) or not encoder.token_weight.requires_grad:
+        yield
+        return
+    embeddings = encoder.embeddings
+    embeddings.token = SeenEmbedding(embeddings.token, seen_pieces(examples))  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        embeddings.token = embeddings.token.whole()  # type: ignore[operator]

@@ -1,0 +1,275 @@
+"""Caches vectors of a frozen encoder for rows of pieces, in files that later runs reuse.
+
+A file holds one layer for a part of the rows: `vectors-<made from>-layer-<place>-<content>.npy`, (P, D), the pieces
+of all rows concatenated, or one pooled vector per row. The first digest covers the encoder's config and weights, the
+rows, the number format and the hardware (CPU, device, precision); the second is that of the file's bytes, to detect
+damage. Files are memory-mapped: memory holds only what a batch needs.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from korbert.durable import sha256_of, write_aside
+from korbert.errors import ModelError
+from korbert.modeling.config import AnyConfig
+from korbert.modeling.heads import mean_of_pieces
+from korbert.progress import track
+from korbert.tasks.finetuning.examples import Examples
+from korbert.tasks.finetuning.learning import model_inputs
+from korbert.training.devices import autocast, moved, numerics
+from korbert.training.settings import PrecisionName
+from korbert.world import from_first
+
+__all__ = ["Keeping", "KeptVectors", "keep_vectors"]
+
+_PART_ROWS = 20_000  # most that an interrupted run computes again
+_BATCH_PIECES = 8_192
+_ROWS_AT_ONCE = 128  # for their mean and deviation
+
+_Place = tuple[int, int, int]
+"""The part of a row, and the range of its vectors in the files of that part."""
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """Where and how vectors are cached.
+
+    layers: indices, 0 being the embeddings. pooling: keep one vector per row; None: one per piece.
+    """
+
+    folder: Path
+    layers: Sequence[int]
+    pooling: Literal["mean", "first"] | None
+    device: torch.device
+    precision: PrecisionName = "fp32"
+    numbers: Literal["float16", "float32"] = "float16"
+
+
+class KeptVectors(nn.Module):
+    """Stand-in for an encoder with cached vectors: all_layers looks a row up by its pieces. It has no weights.
+
+    config: that of the encoder. origin: the encoder.
+    """
+
+    def __init__(
+        self, origin: nn.Module, places: dict[bytes, _Place], parts: Sequence[dict[int, NDArray[Any]]], *, pooled: bool
+    ) -> None:
+        super().__init__()
+        self.config: AnyConfig = origin.config  # type: ignore[assignment]
+        self._origin = (origin,)  # in a tuple, so that its weights are not registered here
+        self._places, self._parts, self._pooled = places, parts, pooled
+
+    @property
+    def origin(self) -> nn.Module:
+        return self._origin[0]
+
+    def all_layers(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        boundaries: Tensor | None = None,
+        *,
+        lengths: Sequence[int],
+        only: Sequence[int],
+    ) -> Tensor:
+        """As Encoder.all_layers; (K, B, 1, D) for pooled vectors. ModelError for a row or layer that is not cached."""
+        ids = input_ids.cpu().numpy()
+        levels = np.zeros_like(ids) if boundaries is None else boundaries.cpu().numpy()
+        types = np.zeros_like(ids) if token_type_ids is None else token_type_ids.cpu().numpy()
+        keys = [
+            _key(own[:length], level[:length], length - int(kind[:length].sum()))
+            for own, level, kind, length in zip(ids, levels, types, lengths, strict=True)
+        ]
+        width = 1 if self._pooled else ids.shape[1]
+        found = np.zeros((len(only), len(keys), width, self.config.hidden_size), dtype=np.float32)
+        for row, key in enumerate(keys):
+            for number, vectors in enumerate(self._of_row(key, only)):
+                found[number, row, : len(vectors)] = vectors
+        return torch.from_numpy(found).to(input_ids.device)
+
+    def spread(self, examples: Examples, only: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of each dimension over the cached vectors of the rows: (K, D) both."""
+        sums = np.zeros((2, len(only), self.config.hidden_size))
+        count = 0
+        keys = _keys(examples)
+        for start in range(0, len(keys), _ROWS_AT_ONCE):
+            rows = [list(self._of_row(key, only)) for key in keys[start : start + _ROWS_AT_ONCE]]
+            for number, layer in enumerate(zip(*rows, strict=True)):
+                vectors = np.concatenate(layer).astype(np.float64)
+                sums[:, number] += vectors.sum(axis=0), np.square(vectors).sum(axis=0)
+            count += len(vectors)
+        mean, square = sums / max(count, 1)
+        deviation = np.sqrt(np.maximum(square - mean**2, 0))
+        return torch.from_numpy(mean).float(), torch.from_numpy(deviation).float()
+
+    def _of_row(self, key: bytes, only: Sequence[int]) -> Iterator[NDArray[Any]]:
+        """(P, D) of each layer."""
+        if key not in self._places:
+            raise ModelError("the vectors of a row are not kept: keep those of all rows that are learned or scored")
+        part, start, end = self._places[key]
+        for layer in only:
+            if layer not in self._parts[part]:
+                raise ModelError(f"the vectors of layer {layer} are not kept: keep them with the others")
+            yield self._parts[part][layer][start:end]
+
+
+def keep_vectors(
+    encoder: nn.Module, examples: Sequence[Examples], keeping: Keeping, description: str = "vectors"
+) -> KeptVectors:
+    """Caches the vectors of all distinct rows; missing or damaged ones are computed.
+
+    With several connected processes, one computes. ModelError if a vector is not finite in the format of `keeping`.
+    """
+    rows, keys = _distinct(examples)
+    made_from = _digest(encoder, keeping)
+    bounds = [(start, min(start + _PART_ROWS, len(keys))) for start in range(0, len(keys), _PART_ROWS)]
+    names = []
+    for start, end in bounds:
+        digest = made_from.copy()
+        digest.update(b"".join(keys[start:end]))
+        names.append(f"vectors-{digest.hexdigest()[:32]}")
+
+    def make() -> None:
+        was_training = encoder.training
+        encoder.eval()
+        with track(description, len(keys), "rows") as advance:
+            for name, bound in zip(names, bounds, strict=True):
+                missing = [layer for layer in keeping.layers if _find(keeping.folder, name, layer) is None]
+                _compute(encoder, rows, bound, missing, name, keeping)
+                advance(bound[1] - bound[0])
+        encoder.train(was_training)
+
+    from_first(make)
+    parts = [{layer: _mapped(keeping.folder, name, layer) for layer in keeping.layers} for name in names]
+    places: dict[bytes, _Place] = {}
+    for part, (start, end) in enumerate(bounds):
+        ends = np.cumsum([0, *_vectors(rows, keeping)[start:end]]).tolist()
+        places |= {key: (part, *own) for key, own in zip(keys[start:end], pairwise(ends), strict=True)}
+    return KeptVectors(encoder, places, parts, pooled=keeping.pooling is not None)
+
+
+def _compute(
+    encoder: Any, rows: Examples, bound: tuple[int, int], layers: Sequence[int], name: str, keeping: Keeping
+) -> None:
+    """Writes the files of some layers of a part. Rows of similar length are computed together."""
+    if not layers:
+        return
+    keeping.folder.mkdir(parents=True, exist_ok=True)
+    offsets = np.cumsum([0, *_vectors(rows, keeping)[slice(*bound)]])
+    asides = [keeping.folder / f".{name}-layer-{layer}.tmp" for layer in layers]
+    shape = (int(offsets[-1]), encoder.config.hidden_size)
+    maps = [np.lib.format.open_memmap(path, "w+", keeping.numbers, shape) for path in asides]
+    with torch.inference_mode(), autocast(keeping.device, keeping.precision):
+        for numbers in _alike(rows.lengths[slice(*bound)]):
+            batch = moved(rows.batch(numbers + bound[0]), keeping.device)
+            found = encoder.all_layers(**model_inputs(batch), only=layers)
+            for vectors, kept in zip(found.float(), maps, strict=True):
+                for number, own in zip(numbers, _flat(vectors, batch, keeping), strict=True):
+                    kept[offsets[number] : offsets[number + 1]] = own
+    for layer, kept, aside in zip(layers, maps, asides, strict=True):
+        kept.flush()
+        path = keeping.folder / f"{name}-layer-{layer}-{sha256_of(aside)[:16]}.npy"
+        write_aside(path, lambda aside: None, aside)
+
+
+def _flat(hidden: Tensor, batch: Any, keeping: Keeping) -> Iterator[NDArray[Any]]:
+    """Vectors to keep per row: (P, D), or (1, D). hidden: (B, T, D)."""
+    lengths = batch["lengths"]
+    if keeping.pooling is not None:
+        pooled = hidden[:, 0] if keeping.pooling == "first" else mean_of_pieces(hidden, batch["attention_mask"])
+        hidden, lengths = pooled[:, None], [1] * len(hidden)
+    with np.errstate(over="ignore"):
+        numbers = hidden.cpu().numpy().astype(keeping.numbers)
+    if not np.isfinite(numbers).all():
+        raise ModelError(f'the encoder gives vectors that {keeping.numbers} cannot hold: features.keep = "float32"')
+    return (row[:length] for row, length in zip(numbers, lengths, strict=True))
+
+
+def _alike(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Row numbers in batches of up to _BATCH_PIECES pieces, padding included, shortest first."""
+    order = np.argsort(lengths, kind="stable")
+    start = 0
+    for end in range(1, len(order) + 1):
+        if end == len(order) or (end + 1 - start) * lengths[order[end]] > _BATCH_PIECES:
+            yield order[start:end]
+            start = end
+
+
+def _vectors(rows: Examples, keeping: Keeping) -> NDArray[np.int64]:
+    """Number of vectors kept per row."""
+    return rows.lengths if keeping.pooling is None else np.ones_like(rows.lengths)
+
+
+def _distinct(examples: Sequence[Examples]) -> tuple[Examples, list[bytes]]:
+    """The distinct rows of all examples, with their keys."""
+    first: dict[bytes, tuple[Examples, int]] = {}
+    for own in examples:
+        for row, key in enumerate(_keys(own)):
+            first.setdefault(key, (own, row))
+    places = [(own, slice(*own.offsets[row : row + 2])) for own, row in first.values()]
+    flat = ((own.input_ids[place], own.boundaries[place]) for own, place in places)
+    pairs = any(own.seconds is not None for own in examples)
+    seconds = np.array([_second(own, row) for own, row in first.values()], dtype=np.int64) if pairs else None
+    pad_id = examples[0].pad_id if examples else 0
+    return Examples.of_rows(flat, np.zeros(len(first)), pad_id, seconds), list(first)
+
+
+def _keys(examples: Examples) -> list[bytes]:
+    ends = zip(examples.offsets[:-1], examples.offsets[1:], strict=True)
+    return [
+        _key(examples.input_ids[start:end], examples.boundaries[start:end], _second(examples, row))
+        for row, (start, end) in enumerate(ends)
+    ]
+
+
+def _second(examples: Examples, row: int) -> int:
+    """Position where the second text begins; the row's length without one."""
+    length = int(examples.offsets[row + 1] - examples.offsets[row])
+    return length if examples.seconds is None else int(examples.seconds[row])
+
+
+def _key(ids: NDArray[Any], levels: NDArray[Any], second: int) -> bytes:
+    """Digest of everything the encoder sees of a row."""
+    digest = hashlib.blake2b(second.to_bytes(4, "little"), digest_size=16)
+    digest.update(ids.astype("<i4").tobytes())
+    digest.update(levels.astype(np.uint8).tobytes())
+    return digest.digest()
+
+
+def _digest(encoder: Any, keeping: Keeping) -> "hashlib._Hash":
+    """Digest of everything that determines the vectors, except the rows."""
+    computed = numerics(keeping.device, keeping.precision, torch.get_num_threads())
+    facts = [encoder.config.model_dump(mode="json"), computed, keeping.pooling, keeping.numbers]
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    for name, tensor in sorted(encoder.state_dict().items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest
+
+
+def _find(folder: Path, name: str, layer: int) -> Path | None:
+    """The file of a layer of a part, or None; a damaged file is removed."""
+    for path in folder.glob(f"{name}-layer-{layer}-*.npy"):
+        if path.stem.endswith(sha256_of(path)[:16]):
+            return path
+        path.unlink()
+    return None
+
+
+def _mapped(folder: Path, name: str, layer: int) -> NDArray[Any]:
+    path = next(folder.glob(f"{name}-layer-{layer}-*.npy"), None)
+    if path is None:
+        raise ModelError(f"{folder}: the vectors of layer {layer} are missing: run this again")
+    mapped: NDArray[Any] = np.load(path, mmap_mode="r")
+    return mapped

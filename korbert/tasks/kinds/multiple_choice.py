@@ -1,0 +1,147 @@
+"""Multiple choice: the correct continuation or answer of several (SWAG, COPA, HellaSwag)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self, Unpack
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from korbert.errors import CorpusError
+from korbert.modeling import ChoiceModel, Pooling
+from korbert.modeling.config import AnyConfig
+from korbert.tasks.files import ROLES, Role, Row, Rows
+from korbert.tasks.finetuning.learning import Scoring, model_inputs, outputs
+from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
+from korbert.tasks.kinds.sections import ChoiceSection
+from korbert.tasks.kinds.texts import VALUES, Groups, examples_of, progress
+from korbert.tasks.metrics import METRICS, confusion
+from korbert.tasks.metrics.statistics import Score
+from korbert.tokenization import AnyTokenizer
+from korbert.training.devices import Batch
+
+__all__ = ["Choice"]
+
+
+class Choice(Kind, frozen=True):
+    """One of several choices. most: the largest number of them in training.
+
+    A target is the index of the correct choice; a prediction is {"choice": index, "probabilities": of each}.
+    """
+
+    name: ClassVar[str] = "choice"
+
+    most: int
+    pooling: Pooling = "mean"
+
+    @staticmethod
+    def roles() -> tuple[Role, ...]:
+        return ROLES["text"], ROLES["choices"], ROLES["label"]
+
+    @classmethod
+    def learned_from(cls, rows: Rows, settings: ChoiceSection) -> Self:
+        most = max(len(row["choices"]) for row in rows)
+        from_one = all(row["label"] != "0" for row in rows)
+        for number, row in enumerate(rows):
+            if from_one and row["label"] == str(len(row["choices"])) and row["label"] not in row["choices"]:
+                raise CorpusError(
+                    f"{rows.places[number]}: label {row['label']!r} of {len(row['choices'])} choices: labels count from"
+                    " 0: subtract one from each, or give the texts of the choices"
+                )
+        metrics = settings.metrics or ("accuracy",)
+        return cls(metrics=metrics, max_length=settings.max_length, most=most, pooling=settings.pooling)
+
+    def about(self) -> str:
+        return f"one of up to {self.most} choices"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return "text", "choices"
+
+    @property
+    def reads_pairs(self) -> bool:
+        return True
+
+    def texts(self, row: Row) -> list[str]:
+        if not isinstance(row["choices"], list | tuple) or not row["choices"]:
+            raise ValueError("choices is no list of texts")
+        return [row["text"], *row["choices"]]
+
+    def target(self, row: Row) -> int:
+        """The label is the index of the correct choice, from 0, or its exact text."""
+        label, choices = row["label"], row["choices"]
+        if label in choices:
+            return int(choices.index(label))
+        place = int(label) if isinstance(label, int) or label.isdecimal() else -1
+        if not 0 <= place < len(choices):
+            raise ValueError(
+                f"label {label!r} is neither one of the {len(choices)} choices nor the place of one, from 0"
+            )
+        return place
+
+    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
+        labels = np.array([0 if row.get("label") is None else self.target(row) for row in rows], dtype=np.int64)
+        texts = [(row["text"], choice) for row in rows for choice in row["choices"]]
+        found = examples_of(texts, np.zeros(len(texts)), encoded, tokenizer, self.max_length)
+        return Prepared(rows, Groups.of(found, [len(row["choices"]) for row in rows], labels))
+
+    def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ChoiceModel:
+        return ChoiceModel(config, self.pooling, generator)
+
+    def head(self) -> Head:
+        return Head(1, self.pooling)
+
+    def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """Cross-entropy over the choices, in nats per row."""
+        return {"loss": F.cross_entropy(_scores(model, batch), batch["labels"])}
+
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
+        def shares(model: nn.Module, batch: Batch) -> Tensor:
+            return _scores(model, batch).softmax(dim=-1)
+
+        found = outputs(model, prepared.examples, shares, batch_size=64, **how)
+        return self._predictions(found, prepared.rows)
+
+    def baselines(
+        self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
+    ) -> Iterator[Baseline]:
+        from korbert.tasks import baselines
+
+        places = [np.array([self.target(row) for row in rows], dtype=np.int64) for rows in (train, valid)]
+        found = baselines.majority_place(places[0], [], [len(row["choices"]) for row in test])
+        yield Baseline("majority", {}, self._predictions(found.test, test))
+        texts = [
+            baselines.Choices(
+                [morphemes[row["text"]] for row in rows],
+                [[morphemes[choice] for choice in row["choices"]] for row in rows],
+            )
+            for rows in (train, valid, test)
+        ]
+        by: Any = self.metrics[0]
+        with progress() as advance:
+            found = baselines.fit_choices(
+                (texts[0], places[0]), (texts[1], places[1]), texts[2], VALUES, choose_by=by, advance=advance
+            )
+        yield Baseline("tfidf", {"c": found.chosen}, self._predictions(found.test, test))
+
+    def _predictions(self, shares: NDArray[Any], rows: Sequence[Row]) -> list[Prediction]:
+        """shares: (N, K) probabilities, K the maximum number of choices."""
+        own = (share[: len(row["choices"])] for share, row in zip(shares, rows, strict=True))
+        return [{"choice": int(one.argmax()), "probabilities": one.astype(np.float64).tolist()} for one in own]
+
+    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+        """(N, 2) indices of the correct and the predicted choice."""
+        choices = [prediction["choice"] for prediction in predictions]
+        return np.array([list(map(self.target, rows)), choices], dtype=np.int64).T
+
+    def score(self, metric: str) -> Score:
+        of = among(dict(METRICS.items()), metric)
+        return lambda run, counts: of(confusion(run[:, 0], run[:, 1], int(run.max()) + 1, counts))
+
+
+def _scores(model: nn.Module, batch: Batch) -> Tensor:
+    """(B, K) float32, K the maximum number of choices in the batch; rows with fewer are padded with -inf."""
+    flat = model(**model_inputs(batch)).float()[:, 0]
+    return torch.nn.utils.rnn.pad_sequence(flat.split(batch["sizes"]), batch_first=True, padding_value=float("-inf"))

@@ -1,0 +1,214 @@
+"""Extractive question answering on texts of any length; a question may have no answer."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self, Unpack
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from korbert.errors import CorpusError, ModelError
+from korbert.modeling import ReadingModel
+from korbert.modeling.config import AnyConfig
+from korbert.tasks.files import ROLES, Role, Row, Rows
+from korbert.tasks.finetuning.learning import Scoring, outputs
+from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
+from korbert.tasks.kinds.sections import ReadingSection
+from korbert.tasks.metrics.misses import explained
+from korbert.tasks.metrics.question_answering import KLUE_MRC, KORQUAD, answer_scores, best_threshold
+from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.question_answering.reading import found_in
+from korbert.tasks.question_answering.rows import right_answers
+from korbert.tasks.question_answering.settings import ReadingSettings
+from korbert.tasks.question_answering.windows import WindowExamples, choice_logits, cut_windows, reading_loss
+from korbert.tokenization import AnyTokenizer
+from korbert.training.devices import Batch
+
+__all__ = ["Reading"]
+
+_NOT_CHOSEN = 1e30  # a threshold by which every question is answered
+
+
+class Reading(ReadingSettings, Kind, frozen=True):
+    """Questions on contexts.
+
+    A target is the list of gold answers, {"text", "start"}, empty for none. A prediction is {"answer", "start", "end",
+    "score"}, with "no_answer_score" if questions may have no answer, as in a Reader. Fields are
+    those of the Reader's settings. Until a threshold is chosen from validation predictions, every question is answered.
+    """
+
+    name: ClassVar[str] = "reading"
+    reads_all: ClassVar[bool] = True
+
+    @staticmethod
+    def roles() -> tuple[Role, ...]:
+        return ROLES["context"], ROLES["question"], ROLES["answers"], ROLES["starts"], ROLES["impossible"]
+
+    @classmethod
+    def learned_from(cls, rows: Rows, settings: ReadingSection) -> Self:
+        given = [row["answers"] or () for row in rows if not row.get("impossible")]
+        if not any(given):
+            raise CorpusError(f"{rows.sources[0].file if rows.sources else 'training rows'}: no question has an answer")
+        repeated = sum(
+            one.start is None and row["context"].count(one.text.strip()) > 1
+            for row in rows
+            for one in (() if row.get("impossible") else row["answers"] or ())
+        )
+        if repeated:
+            rows.notes.append(
+                f"{repeated:,} answers without a place stand at several of their context: taken at the first"
+            )
+        unanswerable = settings.unanswerable
+        if unanswerable is None:
+            unanswerable = len(given) < len(rows) or not all(given)
+        metrics = ("f1", "exact_match", *(("has_answer_f1", "no_answer_accuracy") if unanswerable else ()))
+        windows = {name: getattr(settings, name) for name in ReadingSettings.model_fields if hasattr(settings, name)}
+        return cls(
+            **{**windows, "unanswerable": unanswerable},
+            metrics=settings.metrics or metrics,
+            threshold=_NOT_CHOSEN if unanswerable else 0.0,
+        )
+
+    def about(self) -> str:
+        return f"answers to questions, cut out of texts{', or none' if self.unanswerable else ''}"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return "context", "question"
+
+    @property
+    def reads_pairs(self) -> bool:
+        return True
+
+    def texts(self, row: Row) -> list[str]:
+        return [row["question"], row["context"]]
+
+    def together(self, row: Row) -> list[str]:
+        return [row["context"]]
+
+    def target(self, row: Row) -> list[dict[str, Any]]:
+        return [{"text": answer.text, "start": answer.start} for answer in right_answers(row)]
+
+    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
+        """The target is the first gold answer. A question without an answer has none in any window."""
+        windows = []
+        for index, row in enumerate(rows):
+            question, context = (encoded[text] for text in self.texts(row))
+            answer = next((answer.span for answer in right_answers(row)), None) if row.get("answers") else None
+            windows += cut_windows(question, context, self, index=index, answer=answer, special=tokenizer.frame.special)
+        return Prepared(rows, WindowExamples(windows, tokenizer, self))
+
+    def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ReadingModel:
+        return ReadingModel(config, generator)
+
+    def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        return reading_loss(model, batch)
+
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
+        """ModelError if the model's scores are NaN."""
+        examples: Any = prepared.examples
+        scores = outputs(model, examples, _ends, batch_size=64, **how)
+        if np.isnan(scores).any():
+            raise ModelError("the model's scores are not finite: train it again with a lower learning_rate")
+        predictions: list[Prediction] = []  # the best answers, whatever the threshold
+        for found in found_in(examples.scored(scores), len(prepared.rows), self):
+            best = next(iter(found.candidates), found.none)
+            more = {"no_answer_score": found.no_answer} if self.unanswerable else {}
+            predictions.append(
+                {"answer": best["text"], **{name: best[name] for name in ("start", "end", "score")}, **more}
+            )
+        return self._decided(predictions)
+
+    def _decided(self, predictions: Sequence[Prediction]) -> list[Prediction]:
+        """Applies the threshold: answers below it become empty, with the probability of none as score."""
+        found = []
+        for one in predictions:
+            if one["answer"] and self.unanswerable and one["no_answer_score"] > self.threshold:
+                score = min(one["score"] * float(np.exp(min(one["no_answer_score"], 700.0))), 1.0)
+                one = {**one, "answer": "", "start": 0, "end": 0, "score": score}
+            found.append(one)
+        return found
+
+    @property
+    def is_settled(self) -> bool:
+        return not self.unanswerable or self.threshold != _NOT_CHOSEN
+
+    def settled(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> tuple[Self, list[Prediction]]:
+        """Chooses the threshold that maximizes the first metric (F1 if that covers only one half).
+
+        It lies midway between two questions, so that rounding does not move any across.
+        """
+        if self.is_settled:
+            return self, list(predictions)
+        run = self.run(rows, predictions)
+        no_answer = np.array([one["no_answer_score"] for one in predictions])
+        column, half = _METRICS[self.metrics[0]]
+        scores = run[:, _METRICS["f1"][0] if half is not None else column]
+        value = best_threshold(scores, run[:, -1] > 0, no_answer).value
+        above = no_answer[no_answer > value]
+        middle = (value + above.min()) / 2 if len(above) else value
+        own = self.model_copy(update={"threshold": float(middle)})
+        return own, own._decided(predictions)
+
+    def baselines(
+        self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
+    ) -> Iterator[Baseline]:
+        """The sentence nearest to the question; and if questions may have no answer, always none."""
+        from korbert.tasks.baselines.sentences import nearest_sentences
+
+        if self.unanswerable:
+            nothing = {"answer": "", "start": 0, "end": 0, "score": 1.0, "no_answer_score": 0.0}
+            yield Baseline("no_answer", {}, [nothing] * len(test))
+        asked = [(row["question"], row["context"]) for row in (*valid, *test)]
+        nearest = nearest_sentences(dict.fromkeys(text for row in train for text in self.texts(row)), asked)
+        predictions: list[Prediction] = [
+            {"answer": context[start:end], "start": start, "end": end, "score": cosine}
+            | ({"no_answer_score": -cosine} if self.unanswerable else {})
+            for (_, context), (start, end, cosine) in zip(asked, nearest, strict=True)
+        ]
+        anew = self.model_copy(update={"threshold": _NOT_CHOSEN})
+        own, _ = anew.settled(valid, predictions[: len(valid)])
+        facts = {"threshold": own.threshold} if self.unanswerable else {}
+        yield Baseline("sentence", facts, own._decided(predictions[len(valid) :]))
+
+    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+        """(N, 5): KorQuAD exact match and F1, KLUE-MRC exact match and ROUGE-W, whether there is an answer."""
+        right = [[answer["text"] for answer in self.target(row)] for row in rows]
+        given = [one["answer"] for one in predictions]
+        columns = [*answer_scores(given, right, KORQUAD), *answer_scores(given, right, KLUE_MRC)]
+        return np.stack([*columns, np.array([bool(answers) for answers in right], dtype=np.float64)], axis=1)
+
+    def details(self, prepared: Prepared, predictions: Sequence[Prediction]) -> dict[str, Any]:
+        """`windows`, `questions_cut` (longer than max_query_pieces), and what korbert.tasks.metrics.misses finds."""
+        windows = prepared.examples.windows  # type: ignore[attr-defined]
+        pairs = {window.index: (window.question, window.context) for window in windows}
+        cut = sum(len(question.ids) > self.max_query_pieces for question, _ in pairs.values())
+        contexts = [pairs[index][1] for index in range(len(prepared.rows))]
+        return {"windows": len(windows), "questions_cut": cut, **explained(prepared.rows, contexts, predictions)}
+
+    def score(self, metric: str) -> Score:
+        column, half = among(_METRICS, metric)
+
+        def mean(run: NDArray[Any], counts: NDArray[np.int64]) -> float | None:
+            weights = counts if half is None else counts * (run[:, -1] == half)
+            return float(weights @ run[:, column] / weights.sum()) if weights.any() else None
+
+        return mean
+
+
+_METRICS: dict[
+    str, tuple[int, bool | None]
+] = {  # column of a run; True or False: only questions with or without an answer
+    "exact_match": (0, None),
+    "f1": (1, None),
+    "klue_exact_match": (2, None),
+    "rouge_w": (3, None),
+    "has_answer_f1": (1, True),
+    "no_answer_accuracy": (0, False),
+}
+
+
+def _ends(model: nn.Module, batch: Batch) -> Tensor:
+    """(B, 2 T): log probabilities of each piece as start and end, interleaved."""
+    return torch.stack([part.log_softmax(dim=-1) for part in choice_logits(model, batch)], dim=-1).flatten(1)

@@ -1,0 +1,247 @@
+"""Task sections of a recipe, one class per kind: data, training, and settings of the kind. Imports no torch."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from korbert.modeling.feature_settings import FeatureSettings
+from korbert.records.form import Form
+from korbert.tasks.finetuning.settings import LearningSettings, Numbers, Rates
+from korbert.tasks.question_answering.settings import WindowSettings
+
+__all__ = [
+    "ChoiceSection",
+    "ClassificationSection",
+    "EmbeddingSection",
+    "KorquadSection",
+    "NsmcSection",
+    "ReadingSection",
+    "RegressionSection",
+    "SlotsSection",
+    "TaggingSection",
+    "TaskSection",
+]
+
+_Columns = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
+
+
+class TaskSection(LearningSettings, frozen=True, extra="forbid"):
+    """A task of any kind: its files, initial weights, and training."""
+
+    set: str = Field("", description="a known data set (`korbert tasks` lists them) with its files below --data")
+    train: str = Field("", description="training file, relative to the data folder; a glob may match several")
+    valid: str = Field("", description='validation file; "": a share of the training rows')
+    test: str = Field("", description='test file, scored once per seed; "": only validation scores are reported')
+    form: Form = Field("auto", description="file format; auto: by extension, else by content")
+    columns: Mapping[str, _Columns] = Field(
+        {}, description='column names by role, as in { text = "문장", label = "감정" }'
+    )
+    validation_share: float = Field(
+        0.1,
+        gt=0,
+        lt=1,
+        description="without `valid`: share of training rows used for validation, by hash of their text",
+    )
+    train_rows: int | None = Field(
+        None,
+        ge=2,
+        description="maximum training rows, including validation rows, chosen by hash of their text; none: all",
+    )
+    metrics: tuple[str, ...] = Field(
+        (), description="metrics; the first selects epoch and learning rate; []: those of the kind"
+    )
+    init: str = Field(
+        "pretrain", description='initial weights: "pretrain" (of this recipe), "scratch", or a model folder'
+    )
+    scratch: bool = Field(False, description="also train the same encoder from random weights, as a separate row")
+    warm_up: str = Field(
+        "",
+        description='rows to train on first, such as those of `korbert questions`, without texts of test; "": none',
+    )
+    warm_up_epochs: int = Field(1, ge=1, description="epochs over the rows of warm_up")
+    unseen: bool = Field(
+        False,
+        description="also score apart the rows whose texts are neither in the training rows nor in the recipe's corpus",
+    )
+    epochs: Numbers = Field(
+        (),
+        description="training epochs, one number or a list; the best is kept; []: 3, or up to 20 to reach 200 steps",
+    )
+    overlap: bool = Field(
+        True,
+        description="add an embedding to pieces that occur in both texts; transformers needs trust_remote_code then",
+    )
+    features: FeatureSettings | None = Field(
+        None, description="freeze the encoder and train a head on the vectors of some layers; none: train all weights"
+    )
+    baselines: bool = Field(True, description="also score baselines without an encoder: majority, TF-IDF, dictionary")
+    note: str = Field("", description="remark saved with the scores")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _heads_learn_faster(cls, values: Any) -> Any:
+        """Defaults for a head on a frozen encoder, which needs a higher learning rate and more epochs."""
+        if isinstance(values, Mapping) and values.get("features") is not None:
+            return {"learning_rates": 3e-3, "epochs": 20, **values}
+        return values
+
+    @model_validator(mode="after")
+    def _features_stay(self) -> Self:
+        of_encoder = self.layer_decay < 1 or self.frozen_layers or self.frozen_embeddings or self.piece_dropout
+        if self.features is not None and (of_encoder or self.lora):
+            raise ValueError(
+                "features: the whole encoder is frozen then: leave layer_decay, frozen_layers, frozen_embeddings, "
+                "piece_dropout and lora out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _files_are_named(self) -> Self:
+        if bool(self.set) == bool(self.train):
+            what = "both are given" if self.set else "neither is given"
+            raise ValueError(f"set or train: {what}: name a known data set, or a training file")
+        own = self.valid or self.test or self.columns or self.form != "auto" or getattr(self, "several", False)
+        own = own or getattr(self, "split_by_article", False)
+        if self.set and own:
+            raise ValueError(
+                f"set {self.set!r} has its own files: leave valid, test, columns, form, several and split_by_article "
+                "out"
+            )
+        return self
+
+    def patterns(self) -> dict[str, str]:
+        """Role -> pattern of the files that the task reads, relative to the data folder."""
+        names = ("warm_up", "train", "valid", "test")
+        return {name: value for name in names if (value := getattr(self, name))}
+
+
+class ClassificationSection(TaskSection, frozen=True, extra="forbid"):
+    """Labels of a text or a pair of texts."""
+
+    kind: Literal["classification"] = "classification"
+    pooling: Literal["mean", "first"] = Field(
+        "mean", description="text vector: mean over pieces, or that of the first piece"
+    )
+    class_weights: Literal["none", "balanced"] = Field(
+        "none", description="balanced: weight each label in the loss inversely to its frequency"
+    )
+    uncounted: str = Field("", description="label excluded from micro_f1, such as no_relation in KLUE-RE")
+    several: bool = Field(
+        False, description="multi-label: any number of labels per text, as a list or separated by bars or commas"
+    )
+    label_names: Mapping[str, str] = Field(
+        {}, description='names for the labels of the files, in the order of the model, as in { 0 = "부정", 1 = "긍정" }'
+    )
+
+
+class RegressionSection(TaskSection, frozen=True, extra="forbid"):
+    """A number for a text or a pair of texts."""
+
+    kind: Literal["regression"] = "regression"
+    pooling: Literal["mean", "first"] = Field(
+        "mean", description="text vector: mean over pieces, or that of the first piece"
+    )
+
+
+class ChoiceSection(TaskSection, frozen=True, extra="forbid"):
+    """The correct one of several continuations or answers."""
+
+    kind: Literal["choice"] = "choice"
+    pooling: Literal["mean", "first"] = Field(
+        "mean", description="text vector: mean over pieces, or that of the first piece"
+    )
+
+
+class TaggingSection(TaskSection, frozen=True, extra="forbid"):
+    """Labels of spans or words."""
+
+    kind: Literal["tagging"] = "tagging"
+    stride: int | None = Field(
+        None, ge=0, description="pieces shared by adjacent windows; none: a quarter of max_length"
+    )
+
+
+class ReadingSection(WindowSettings, TaskSection, frozen=True, extra="forbid"):
+    """Answers to questions, extracted from texts."""
+
+    kind: Literal["reading"] = "reading"
+    unanswerable: bool | None = Field(
+        None, description="whether questions may have no answer; none: true if a training question has none"
+    )
+    split_by_article: bool = Field(
+        False,
+        description="score on some articles of the training file, by hash of the title, instead of on `test`",
+    )
+    submission: bool = Field(
+        False, description="also write predictions.json and submission/, a folder that answers such files elsewhere"
+    )
+
+    def patterns(self) -> dict[str, str]:
+        return {role: name for role, name in super().patterns().items() if role != "test" or not self.split_by_article}
+
+
+class SlotsSection(WindowSettings, TaskSection, frozen=True, extra="forbid"):
+    """Values of described slots, extracted from texts; the description takes the place of a question."""
+
+    kind: Literal["slots"] = "slots"
+
+
+class EmbeddingSection(TaskSection, frozen=True, extra="forbid"):
+    """Text embeddings: similar texts get nearby vectors."""
+
+    kind: Literal["embedding"] = "embedding"
+    pooling: Literal["mean", "first"] = Field(
+        "mean", description="text vector: mean over pieces, or that of the first piece"
+    )
+    normalize: bool = Field(False, description="scale vectors to unit length")
+    near: _Columns = Field(("entailment",), description="labels of positive pairs, as in NLI")
+    far: _Columns = Field(
+        ("contradiction",), description="labels of negative pairs; rows with other labels are left out"
+    )
+    temperature: float = Field(
+        0.05,
+        gt=0,
+        description="temperature of cosines, in the softmax over a batch (Gao et al. 2021) and in ranking scores",
+    )
+    dropout: float = Field(
+        0.1,
+        ge=0,
+        lt=1,
+        description="minimum dropout of the encoder; training on single texts compares two dropout masks",
+    )
+
+
+class NsmcSection(ClassificationSection, frozen=True, extra="forbid"):
+    """The stage nsmc: the Naver sentiment movie corpus (github.com/e9t/nsmc)."""
+
+    train: str = Field("nsmc/ratings_train.txt", description="official training file, relative to the data folder")
+    test: str = Field("nsmc/ratings_test.txt", description="official test file, scored once per seed")
+    form: Form = Field("tsv-plain", description="file format")
+    columns: Mapping[str, _Columns] = Field(
+        {"text": ("document",), "label": ("label",), "id": ("id",)}, description="column names by role"
+    )
+    label_names: Mapping[str, str] = Field({"0": "부정", "1": "긍정"}, description="names for the labels of the files")
+    validation_share: float = Field(
+        0.05, gt=0, lt=1, description="share of training rows used for validation, by hash of their text"
+    )
+    scratch: bool = Field(True, description="also train the same encoder from random weights, as a separate row")
+    unseen: bool = Field(
+        True, description="also score the reviews that are neither in the training file nor in the recipe's corpus"
+    )
+
+
+class KorquadSection(ReadingSection, frozen=True, extra="forbid"):
+    """The stage korquad: KorQuAD 1.0 (korquad.github.io)."""
+
+    train: str = Field("korquad1/KorQuAD_v1.0_train.json", description="official training file")
+    test: str = Field("korquad1/KorQuAD_v1.0_dev.json", description="official evaluation file, scored once per seed")
+    validation_share: float = Field(
+        0.05, gt=0, lt=1, description="share of training questions used for validation, by hash of their context"
+    )
+    learning_rates: Rates = Field(
+        (3e-4,), min_length=1, description="peak learning rates to try, one or a list; selected on validation"
+    )
+    submission: bool = Field(
+        True, description="also write predictions.json and submission/, a folder that answers such files elsewhere"
+    )

@@ -1,0 +1,275 @@
+"""Labels of spans or words: named entities, parts of speech."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, NamedTuple, Self, Unpack
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from korbert.errors import CorpusError
+from korbert.modeling import TaggingModel
+from korbert.modeling.config import AnyConfig
+from korbert.tasks.files import ROLES, Role, Row, Rows
+from korbert.tasks.finetuning.learning import Scoring
+from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
+from korbert.tasks.kinds.sections import TaggingSection
+from korbert.tasks.metrics import token_classification as metrics
+from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.token_classification import (
+    Transitions,
+    best_labels,
+    best_spans,
+    bio_labels,
+    encode_tags,
+    is_bio,
+    join_words,
+    learn_dictionary,
+    log_probabilities,
+    look_up,
+    make_examples,
+    piece_tags,
+    spans_of_words,
+    tagging_loss,
+    word_tags,
+    write_bio,
+)
+from korbert.tasks.token_classification.examples import IGNORED, by_text
+from korbert.tasks.token_classification.labels import eojeols
+from korbert.tokenization import AnyTokenizer
+from korbert.tokenization.pieces import Span
+from korbert.training.devices import Batch
+
+__all__ = ["Tagging"]
+
+
+class _Units(NamedTuple):
+    """A row's text and its labelled units. words: the span of each word; None: spans of characters are labelled."""
+
+    text: str
+    words: list[Span] | None
+
+
+class Tagging(Kind, frozen=True):
+    """Labels of spans of characters, or of words.
+
+    tags: of pieces; BIO tags for spans. units: what is labelled. For characters, targets and predictions are lists of
+    [start, end, label], half-open, in characters. For words, they are lists with one label per word.
+    """
+
+    name: ClassVar[str] = "tagging"
+    reads_all: ClassVar[bool] = True
+
+    tags: tuple[str, ...]
+    units: Literal["characters", "words"]
+    stride: int
+
+    @staticmethod
+    def roles() -> tuple[Role, ...]:
+        names = ("text", "spans", "tokens", "tags")
+        return tuple(replace(ROLES[name], required=False) for name in names)
+
+    @classmethod
+    def learned_from(cls, rows: Rows, settings: TaggingSection) -> Self:
+        if not any(row.get("spans") is not None or row.get("tags") is not None for row in rows):
+            raise CorpusError(
+                f"{rows.sources[0].file if rows.sources else 'training rows'}: has neither spans with a text nor tags "
+                "with tokens: name their columns"
+            )
+        tokens = [token for row in rows for token in row.get("tokens") or ()]
+        units: Literal["characters", "words"]
+        units = "words" if any(len(token) > 1 for token in tokens) else "characters"
+        given = {tag for row in rows for tag in row.get("tags") or ()}
+        if given and all(tag.isdecimal() for tag in given):
+            rows.notes.append(
+                f"the tags are numbers ({', '.join(sorted(given, key=int)[:5])}, ..), which no file names: entities"
+                " need their names, as B-PS and I-PS"
+            )
+        odd = sorted(tag for tag in given if not is_bio([tag]))
+        if odd and (units == "characters" or any(is_bio([tag]) for tag in given - {"O"})):
+            number = next(number for number, row in enumerate(rows) if odd[0] in (row.get("tags") or ()))
+            raise CorpusError(
+                f"{rows.places[number]}: tag {odd[0]!r} is none of O, B-LABEL and I-LABEL, which"
+                f" {'tags of characters have to be' if units == 'characters' else 'other tags are'}: correct it"
+            )
+        stride = settings.max_length // 4 if settings.stride is None else settings.stride
+        kind = cls(metrics=("accuracy",), max_length=settings.max_length, tags=("O",), units=units, stride=stride)
+        scores: tuple[str, ...]
+        if units == "words" and not is_bio(given):
+            tags, scores = tuple(sorted(given)), ("accuracy", "macro_f1")
+        else:
+            spans = [spans_of_words(row["tags"], [(0, 1)] * len(row["tags"])) for row in rows if row.get("tags")]
+            labels = {label for found in spans for _, _, label in found}
+            labels |= {label for row in rows for *_, label in row.get("spans") or ()}
+            tags = tuple(bio_labels(labels))
+            scores = ("entity_f1", "entity_macro_f1")
+            if units == "characters":
+                scores += ("character_f1", "character_f1_without_o")
+        if len(tags) < 2:
+            raise CorpusError("no training row has a label: give rows with some")
+        return kind.model_copy(update={"tags": tags, "metrics": settings.metrics or scores})
+
+    def _units(self, row: Row) -> _Units:
+        """ValueError if the tokens of a row are not in its text."""
+        tokens, text = row.get("tokens"), row.get("text")
+        if self.units == "characters":
+            return _Units("".join(tokens) if text is None and tokens else text or "", None)
+        if tokens is None:
+            return _Units(text or "", eojeols(text or ""))
+        if text is None:
+            return _Units(*join_words(tokens))
+        words: list[Span] = []
+        for token in tokens:
+            start = text.find(token, words[-1][1] if words else 0)
+            if start < 0:
+                raise ValueError(f"token {token!r} does not follow in its text {text[:40]!r}")
+            words.append((start, start + len(token)))
+        return _Units(text, words)
+
+    def about(self) -> str:
+        if is_bio(self.tags):
+            labels = sorted({tag[2:] for tag in self.tags if tag != "O"})
+            return f"spans of {self.units} with {len(labels)} labels ({', '.join(labels[:10])})"
+        return f"{len(self.tags)} labels of words ({', '.join(self.tags[:10])})"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("text",) if self.units == "characters" else ("tokens",)
+
+    def texts(self, row: Row) -> list[str]:
+        return [self._units(row).text]
+
+    def target(self, row: Row) -> list[Any]:
+        units = self._units(row)
+        if units.words is not None:
+            tags = list(row.get("tags") or ())
+            if len(tags) != len(units.words):
+                raise ValueError(f"{len(tags)} tags for {len(units.words)} words")
+            self._refuse_unknown(tags)
+            return tags
+        if row.get("spans") is not None:
+            spans = [[int(start), int(end), label] for start, end, label in row["spans"]]
+        else:
+            tags = list(row.get("tags") or ())
+            if len(tags) != len(units.text):
+                raise ValueError(f"{len(tags)} tags for {len(units.text)} characters")
+            spans = [[*span] for span in spans_of_words(tags, [(at, at + 1) for at in range(len(tags))])]
+        self._refuse_unknown(write_bio([(start, end, label) for start, end, label in spans], len(units.text)))
+        return spans
+
+    def _refuse_unknown(self, tags: Sequence[str]) -> None:
+        if unknown := [tag for tag in tags if tag not in self.tags]:
+            raise ValueError(f"label {unknown[0]!r} is none of training: {', '.join(self.tags)}")
+
+    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
+        units = [self._units(row) for row in rows]
+        passages = [encoded[one.text] for one in units]
+        targets: list[NDArray[np.int64]] = []
+        for row, one, passage in zip(rows, units, passages, strict=True):
+            if row.get("spans") is None and row.get("tags") is None:
+                targets.append(np.full(len(passage.ids), IGNORED))
+                continue
+            target = self.target(row)
+            tags = piece_tags(target, passage) if one.words is None else word_tags(target, one.words, passage)
+            targets.append(encode_tags(tags, self.tags))
+        examples, windows = make_examples(passages, targets, tokenizer, max_length=self.max_length, stride=self.stride)
+        return Prepared(rows, examples, (units, passages, windows))
+
+    def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> TaggingModel:
+        return TaggingModel(config, self.tags, generator)
+
+    def head(self) -> Head:
+        return Head(len(self.tags), None)
+
+    def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        return tagging_loss(model, batch)
+
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
+        examples: Any = prepared.examples
+        units, passages, windows = prepared.more
+        scores = log_probabilities(model, examples, **how)
+        transitions = Transitions(self.tags)
+        found: list[Prediction] = []
+        for one, passage, own in zip(units, passages, by_text(scores, examples, windows), strict=True):
+            if one.words is None:
+                spans = best_spans(passage, own, self.tags, transitions)
+                found.append([[start, end, label] for start, end, label, _ in spans])
+                continue
+            labels = best_labels(one.words, passage, own, transitions)
+            common = "O" if "O" in self.tags else self.tags[0]  # of a word without pieces
+            found.append([self.tags[label] if label >= 0 else common for label, _ in labels])
+        return found
+
+    def baselines(
+        self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
+    ) -> Iterator[Baseline]:
+        """The most frequent tag of each word, or the spans of training looked up."""
+        if self.units == "characters":
+            dictionary = learn_dictionary((self._units(row).text, self.target(row)) for row in train)
+            found = [[[*span] for span in look_up(self._units(row).text, dictionary)] for row in test]
+            yield Baseline("dictionary", {}, found)
+            return
+        counts: dict[str, Counter[str]] = {}
+        for row in train:
+            for word, tag in zip(self._words(row), self.target(row), strict=True):
+                counts.setdefault(word, Counter())[tag] += 1
+        common = sum(counts.values(), Counter()).most_common(1)[0][0]
+        best = {word: max(sorted(own), key=own.__getitem__) for word, own in counts.items()}
+        tagged = [[best.get(word, common) for word in self._words(row)] for row in test]
+        yield Baseline("dictionary", {}, tagged)
+
+    def _words(self, row: Row) -> list[str]:
+        text, words = self._units(row)
+        return [text[start:end] for start, end in words or ()]
+
+    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+        """(N, types + tags, 3): right, predicted and gold counts, of entities by label, then of units by tag."""
+        lengths = [len(self._units(row).text) for row in rows]
+        gold = [self._sequence(self.target(row), length) for row, length in zip(rows, lengths, strict=True)]
+        given = [self._sequence(one, length) for one, length in zip(predictions, lengths, strict=True)]
+        types = sorted({tag[2:] for tag in self.tags if tag != "O"}) if is_bio(self.tags) else []
+        counts = np.zeros((len(gold), len(types) + len(self.tags), 3), dtype=np.int64)
+        if types:
+            found, entities = metrics.entity_counts(gold, given)
+            counts[:, [types.index(name) for name in found]] = entities
+        places = {tag: len(types) + place for place, tag in enumerate(self.tags)}
+        for row, true, other in zip(counts, gold, given, strict=True):
+            for one, two in zip(true, other, strict=True):
+                row[places[two], 1] += 1
+                row[places[one], 2] += 1
+                row[places[one], 0] += one == two
+        return counts
+
+    def _sequence(self, value: Sequence[Any], length: int) -> list[str]:
+        """One tag per unit. length: of the text in characters."""
+        if self.units == "words":
+            return list(value)
+        return write_bio([(start, end, label) for start, end, label in value], length)
+
+    def score(self, metric: str) -> Score:
+        types = len({tag[2:] for tag in self.tags if tag != "O"}) if is_bio(self.tags) else 0
+        outside = self.tags.index("O") if "O" in self.tags else None
+        of = among(_METRICS, metric)
+        return lambda run, counts: of(np.tensordot(counts, run, 1), types, outside)
+
+
+def _tag_f1(totals: NDArray[np.int64], left_out: int | None) -> float | None:
+    """Mean F1 of the tags that occur."""
+    kept = [row for place, row in enumerate(totals.tolist()) if place != left_out]
+    f1s = [2 * right / (given + true) for right, given, true in kept if given + true]
+    return sum(f1s) / len(f1s) if f1s else None
+
+
+_METRICS: dict[str, Callable[[NDArray[np.int64], int, int | None], float | None]] = {
+    "entity_f1": lambda totals, types, outside: metrics.f1_from_counts(totals[:types]),
+    "entity_macro_f1": lambda totals, types, outside: metrics.f1_from_counts(totals[:types], "macro"),
+    "character_f1": lambda totals, types, outside: _tag_f1(totals[types:], None),
+    "character_f1_without_o": lambda totals, types, outside: _tag_f1(totals[types:], outside),
+    "macro_f1": lambda totals, types, outside: _tag_f1(totals[types:], None),
+    "accuracy": lambda totals, types, outside: (
+        float(totals[types:, 0].sum() / totals[types:, 2].sum()) if totals[types:, 2].any() else None
+    ),
+}

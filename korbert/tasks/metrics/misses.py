@@ -1,0 +1,129 @@
+"""Why extracted answers are wrong."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, TypedDict, get_args
+
+from korbert.tasks.files import Answer, Row
+from korbert.tasks.metrics.question_answering import KORQUAD, answer_scores
+from korbert.tasks.passages import Passage, pieces_of_span, span_of_pieces
+from korbert.tasks.question_answering.rows import right_answers
+
+__all__ = ["Cause", "NoAnswerCause", "Snippet", "explained", "miss_cause", "snippets"]
+
+Cause = Literal["unreachable", "boundary", "overlap", "elsewhere"]
+"""Why an answer is wrong: see miss_cause."""
+
+NoAnswerCause = Literal["invented", "unanswered"]
+"""Only if some questions have no answer: one is invented, or an existing one is not given."""
+
+_FEW_CHARS = 3  # off at both ends together: a particle (조사), a unit, a quote
+_MISSES_SHOWN = 200
+_AROUND_CHARS = 60  # of context on each side of an answer
+
+
+class Snippet(TypedDict):
+    """`text` begins at `start` of the context, in code points."""
+
+    start: int
+    text: str
+
+
+def explained(
+    rows: Sequence[Row], contexts: Sequence[Passage], predictions: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Causes of wrong answers, by KorQuAD's exact match, and the first 200 misses, in the order of the rows.
+
+    contexts: of each row, as pieces. predictions: as in korbert.tasks.kinds.question_answering.
+    A miss has the spans of the first gold answer and of the prediction (None if there is none), and the context around
+    them. answer_chars, prediction_chars: entry i counts the (first) gold answers and the predictions of i characters.
+    """
+    golds = [right_answers(row) for row in rows]
+    given = [prediction["answer"] for prediction in predictions]
+    exact, _ = answer_scores(given, [[answer.text for answer in answers] for answers in golds], KORQUAD)
+    reachable = [
+        not answers or any(_is_reachable(answer, context) for answer in answers)
+        for answers, context in zip(golds, contexts, strict=True)
+    ]
+    halves = not all(golds)
+    misses = [
+        _miss(row, answers, prediction, reachable=can_be_given, halves=halves)
+        for row, answers, prediction, matches, can_be_given in zip(
+            rows, golds, predictions, exact, reachable, strict=True
+        )
+        if not matches
+    ]
+    causes = Counter(miss["cause"] for miss in misses)
+    return {
+        "gold_unreachable": reachable.count(False),
+        "by_cause": {
+            cause: causes[cause] for cause in (*get_args(Cause), *(get_args(NoAnswerCause) if halves else ()))
+        },
+        "misses": misses[:_MISSES_SHOWN],
+        "answer_chars": _histogram(Counter(len(answers[0].text) if answers else 0 for answers in golds)),
+        "prediction_chars": _histogram(Counter(map(len, given))),
+    }
+
+
+def _miss(
+    row: Row, answers: Sequence[Answer], prediction: Mapping[str, Any], *, reachable: bool, halves: bool
+) -> dict[str, Any]:
+    """Record of a wrong answer. halves: whether some questions have no answer."""
+    span = (prediction["start"], prediction["end"]) if prediction["answer"] else None
+    right = answers[0].span if answers else None
+    cause: Cause | NoAnswerCause = miss_cause(span, answers, reachable=reachable)
+    if right is None:
+        cause = "invented"
+    elif span is None and halves and reachable:
+        cause = "unanswered"
+    return {
+        "id": row.get("id"),
+        "question": row["question"],
+        "prediction": prediction["answer"],
+        "answers": [answer.text for answer in answers],
+        "answer_span": right,
+        "prediction_span": span,
+        "snippets": snippets(row["context"], filter(None, (right, span))),
+        "cause": cause,
+    }
+
+
+def snippets(context: str, spans: Iterable[tuple[int, int]]) -> list[Snippet]:
+    """Context around half-open spans, 60 characters on each side, in order; touching snippets are merged."""
+    ranges: list[tuple[int, int]] = []
+    for start, end in sorted((max(0, start - _AROUND_CHARS), end + _AROUND_CHARS) for start, end in spans):
+        if ranges and start <= ranges[-1][1]:
+            start, end = ranges[-1][0], max(ranges.pop()[1], end)
+        ranges.append((start, end))
+    return [{"start": start, "text": context[start:end]} for start, end in ranges]
+
+
+def miss_cause(predicted: tuple[int, int] | None, answers: Sequence[Answer], *, reachable: bool) -> Cause:
+    """Why a wrong answer is wrong; spans are half-open, in code points of the context.
+
+    unreachable: no gold answer can be extracted exactly along piece boundaries, so the model could not have given it;
+    boundary: it overlaps a gold answer, off by at most three characters in total (학교에 for 학교);
+    overlap: it shares at least one character with a gold answer; elsewhere: it does not.
+    """
+    if not reachable:
+        return "unreachable"
+    if predicted is None:
+        return "elsewhere"
+    start, end = predicted
+    overlapping = [answer.span for answer in answers if start < answer.span[1] and answer.span[0] < end]
+    if any(abs(start - a) + abs(end - b) <= _FEW_CHARS for a, b in overlapping):
+        return "boundary"
+    return "overlap" if overlapping else "elsewhere"
+
+
+def _is_reachable(answer: Answer, context: Passage) -> bool:
+    """Whether the pieces over the answer extract exactly that, by KorQuAD's metric."""
+    pieces = pieces_of_span(context, *answer.span)
+    if pieces is None:
+        return False
+    start, end = span_of_pieces(context.spans, *pieces)
+    return KORQUAD.exact_match(context.text[start:end], [answer.text])
+
+
+def _histogram(counts: Counter[int]) -> list[int]:
+    return [counts[length] for length in range(max(counts, default=-1) + 1)]

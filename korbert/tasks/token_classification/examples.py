@@ -1,0 +1,149 @@
+"""Converts texts of any length to rows of labelled pieces, and scores of rows back to texts.
+
+A long text is cut into overlapping windows. Each piece is trained on and labelled in one of them: the one in which its
+shorter side of context is longest, near the middle of the window and not its edge. The ends of the text lack no
+context.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from korbert.errors import SettingsError
+from korbert.tasks.finetuning.examples import Examples
+from korbert.tasks.passages import Passage
+from korbert.tokenization import AnyTokenizer
+from korbert.training.padding import padded
+
+__all__ = ["IGNORED", "TaggedExamples", "Window", "by_text", "cut_windows", "encode_tags", "make_examples"]
+
+IGNORED = -100  # target without loss, as in PyTorch's cross_entropy
+
+_SPECIAL_TOKENS = 2
+
+
+class Window(NamedTuple):
+    """The pieces [first, last) of a text; those in [low, high) are labelled here, the others in a neighbour.
+
+    text: its number.
+    """
+
+    text: int
+    first: int
+    last: int
+    low: int
+    high: int
+
+
+def cut_windows(count: int, *, max_length: int, stride: int, text: int = 0) -> list[Window]:
+    """Windows over a text of `count` pieces, at least one; neighbours share `stride` pieces.
+
+    max_length: in pieces, special tokens included. SettingsError for a stride of a whole window or more.
+    """
+    room = max_length - _SPECIAL_TOKENS
+    if not 0 <= stride < room:
+        raise SettingsError(
+            f"stride {stride} is not below the window of {room} pieces (max_length {max_length} without special"
+            " tokens): lower stride or raise max_length"
+        )
+    firsts = range(0, max(count - stride, 1), room - stride)
+    lasts = [min(first + room, count) for first in firsts]
+    # Where two windows overlap, the first half is closer to the middle of the earlier one.
+    turns = [(last - 1 + first) // 2 + 1 for last, first in zip(lasts, firsts[1:], strict=False)]
+    bounds = pairwise([0, *turns, count])
+    return [Window(text, *ends, *own) for ends, own in zip(zip(firsts, lasts, strict=True), bounds, strict=True)]
+
+
+@dataclass(frozen=True)
+class TaggedExamples(Examples):
+    """Examples with one label per piece: `labels` is (offsets[-1],) int64, like input_ids; IGNORED for no loss."""
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @cached_property
+    def targets_per_row(self) -> float:
+        """Mean number of pieces with a target."""
+        return float((self.labels != IGNORED).sum()) / max(len(self), 1)
+
+    def select(self, rows: NDArray[np.int64]) -> "TaggedExamples":
+        """The given rows, in that order."""
+        places = [slice(*self.offsets[row : row + 2]) for row in rows]
+        parts = [(self.input_ids[place], self.boundaries[place], self.labels[place]) for place in places]
+        return _flat(parts, self.pad_id)
+
+    def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
+        """The given rows, padded: input_ids, attention_mask, boundaries, labels (B, T) int64; IGNORED at padding.
+
+        lengths: as in Examples.batch. targets_per_row: (), over all examples, for tagging_loss.
+        """
+        places = [slice(*self.offsets[row : row + 2]) for row in rows]
+        columns: list[dict[str, NDArray[Any]]] = [
+            {name: getattr(self, name)[place] for name in ("input_ids", "boundaries", "labels")} for place in places
+        ]
+        batch = padded(columns, {"input_ids": self.pad_id, "boundaries": 0, "labels": IGNORED})
+        return {**batch, "targets_per_row": torch.tensor(self.targets_per_row)}
+
+
+def encode_tags(tags: Iterable[str | None], labels: Sequence[str]) -> NDArray[np.int64]:
+    """The id of each tag, IGNORED for None. ValueError for an unknown tag."""
+    numbers: dict[str | None, int] = {label: number for number, label in enumerate(labels)} | {None: IGNORED}
+    try:
+        return np.array([numbers[tag] for tag in tags], dtype=np.int64)
+    except KeyError as error:
+        raise ValueError(f"label {error.args[0]!r} is none of {', '.join(labels)}") from None
+
+
+def make_examples(
+    passages: Sequence[Passage],
+    targets: Sequence[NDArray[np.int64]] | None,
+    tokenizer: AnyTokenizer,
+    *,
+    max_length: int,
+    stride: int,
+) -> tuple[TaggedExamples, list[Window]]:
+    """One row per window, [CLS] pieces [SEP], text by text; and the windows.
+
+    targets: (P,) for each text, from encode_tags; None: no targets.
+    """
+    windows = [
+        window
+        for number, passage in enumerate(passages)
+        for window in cut_windows(len(passage.ids), max_length=max_length, stride=stride, text=number)
+    ]
+    parts = []
+    for text, first, last, low, high in windows:
+        passage = passages[text]
+        labels = np.full(last - first + _SPECIAL_TOKENS, IGNORED)
+        if targets is not None:
+            labels[low - first + 1 : high - first + 1] = targets[text][low:high]
+        ids = np.concatenate([[tokenizer.cls_id], passage.ids[first:last], [tokenizer.sep_id]])
+        parts.append((ids, np.concatenate([[0], passage.boundaries[first:last], [0]]), labels))
+    return _flat(parts, tokenizer.pad_id), windows
+
+
+def by_text(
+    scores: NDArray[np.float32], examples: TaggedExamples, windows: Sequence[Window]
+) -> Iterator[NDArray[np.float32]]:
+    """Collects the scores of each text's P pieces, (P, C), from those of all rows, (offsets[-1], C)."""
+    for _, group in groupby(zip(examples.offsets.tolist(), windows, strict=False), lambda pair: pair[1].text):
+        yield np.concatenate(
+            [scores[offset + 1 + low - first : offset + 1 + high - first] for offset, (_, first, _, low, high) in group]
+        )
+
+
+def _flat(parts: Sequence[tuple[NDArray[Any], ...]], pad_id: int) -> TaggedExamples:
+    ids, levels, labels = zip(*parts, strict=True) if parts else ((), (), ())
+    return TaggedExamples(
+        np.concatenate([np.empty(0), *ids]).astype(np.int32),
+        np.concatenate([np.empty(0), *levels]).astype(np.uint8),
+        np.cumsum([0, *map(len, ids)], dtype=np.int64),
+        np.concatenate([np.empty(0), *labels]).astype(np.int64),
+        pad_id,
+    )

@@ -1,0 +1,165 @@
+"""Converts labels of characters and words to labels of pieces, and back.
+
+Every visible character has one owner: of the pieces that cover it, the one that begins first. A piece that owns no
+character is not used (ᆯ of 이걸, where 이거 owns both characters; the second byte of a rare character).
+
+Spans: one BIO tag per piece. A piece has the label of the span that contains most of the characters it owns, the
+earlier one among ties; O only if none of them is in a span. Back: from the first character that the first piece owns
+to the last one that the last piece owns. So a span is reproduced exactly if it begins and ends at ownership
+boundaries; otherwise it grows to the ends of its pieces, or is lost to a neighbour that shares a piece with it.
+
+Words: the label of a word is trained and read at its first piece only (Devlin et al. 2019, 5.3).
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from korbert.tasks.passages import Passage
+from korbert.tasks.token_classification.bio import OUTSIDE, LabelledSpan, read_bio, split_tag, write_bio
+from korbert.tokenization.pieces import Span
+
+__all__ = [
+    "Owners",
+    "eojeols",
+    "first_pieces",
+    "join_words",
+    "owners",
+    "piece_tags",
+    "spans_of_pieces",
+    "spans_of_words",
+    "unreachable_spans",
+    "unreachable_words",
+    "word_tags",
+]
+
+
+class Owners(NamedTuple):
+    """The K pieces of a text that own characters, in text order.
+
+    places: (K,) int64, their indices among all pieces. runs: (K, 2) int64, half-open spans of the characters they own.
+    """
+
+    places: NDArray[np.int64]
+    runs: NDArray[np.int64]
+
+
+def owners(spans: NDArray[np.integer]) -> Owners:
+    """Finds the owner of each character. spans: (P, 2), of all pieces. Of pieces that begin together, the first owns.
+
+    방문한다, 방문 [0, 2), 하 [2, 3), ᆫ다 [2, 4): ᆫ다 owns [3, 4).
+    """
+    order = np.argsort(spans[:, 0], kind="stable")
+    starts, ends = spans[order].astype(np.int64).T
+    reached = np.maximum.accumulate(np.concatenate([[0], ends]))[:-1]  # by pieces that begin earlier
+    runs = np.stack([np.maximum(starts, reached), ends], axis=1)
+    owning = runs[:, 0] < runs[:, 1]
+    return Owners(order[owning], runs[owning])
+
+
+def piece_tags(labelled: Iterable[tuple[int, int, str]], passage: Passage) -> list[str]:
+    """One BIO tag per piece, from spans in characters of the text.
+
+    A piece that owns nothing continues the previous one: I-X after B-X and I-X, O after O. ValueError as write_bio.
+    """
+    spans = sorted(labelled)
+    write_bio(spans, len(passage.text))  # raises for invalid spans
+    span_of_char = np.full(len(passage.text), -1)
+    for number, (start, end, _) in enumerate(spans):
+        span_of_char[start:end] = number
+    own = owners(passage.spans)
+    chosen: list[int] = []  # span of each owner, -1 if none
+    for start, end in own.runs.tolist():
+        numbers = span_of_char[start:end]
+        numbers = numbers[numbers >= 0]
+        chosen.append(int(np.bincount(numbers).argmax()) if len(numbers) else -1)
+    units: list[LabelledSpan] = []  # the same spans, counted in owners
+    for number, group in groupby(range(len(chosen)), chosen.__getitem__):
+        if number >= 0:
+            first, *others = group
+            units.append(LabelledSpan(first, first + len(others) + 1, spans[number][2]))
+    tag_of = dict(zip(own.places.tolist(), write_bio(units, len(chosen)), strict=True))
+    tags: list[str] = []
+    for place in range(len(passage.ids)):
+        before = tags[-1] if tags else OUTSIDE
+        tags.append(tag_of.get(place) or (before if before == OUTSIDE else f"I-{split_tag(before)[1]}"))
+    return tags
+
+
+def spans_of_pieces(tags: Sequence[str], passage: Passage) -> list[LabelledSpan]:
+    """The spans, in characters of the text, encoded by the tags of its P pieces, in order; any tags are accepted.
+
+    Tags of pieces that own nothing are ignored.
+    """
+    own = owners(passage.spans)
+    found = read_bio([tags[place] for place in own.places])
+    return [LabelledSpan(int(own.runs[first, 0]), int(own.runs[last - 1, 1]), label) for first, last, label in found]
+
+
+def unreachable_spans(labelled: Iterable[tuple[int, int, str]], passage: Passage) -> list[LabelledSpan]:
+    """The spans that no tags of these pieces can express, in order: an upper bound on any model."""
+    gold = [LabelledSpan(*span) for span in sorted(labelled)]
+    kept = set(spans_of_pieces(piece_tags(gold, passage), passage))
+    return [span for span in gold if span not in kept]
+
+
+def eojeols(text: str) -> list[Span]:
+    """Spans of eojeol, separated by white space."""
+    return [word.span() for word in re.finditer(r"\S+", text)]
+
+
+def join_words(words: Sequence[str], spaces: bool | Sequence[bool] = True) -> tuple[str, list[Span]]:
+    """Joins words into a text, with the span of each. spaces: whether a space follows each word (CoNLL-U SpaceAfter).
+
+    ValueError if the numbers of words and spaces differ.
+    """
+    follows = [spaces] * len(words) if isinstance(spaces, bool) else list(spaces)
+    text, spans = "", []
+    for word, follow in zip(words, follows, strict=True):
+        spans.append((len(text), len(text) + len(word)))
+        text += word + " " * follow
+    end = spans[-1][1] if spans else 0
+    return text[:end], spans  # no space after the last word
+
+
+def spans_of_words(tags: Sequence[str], words: Sequence[Span]) -> list[LabelledSpan]:
+    """Converts BIO tags of words to spans in characters of their text. words: span of each, from join_words."""
+    return [LabelledSpan(words[first][0], words[last - 1][1], label) for first, last, label in read_bio(tags)]
+
+
+def first_pieces(words: Sequence[Span], passage: Passage) -> list[int]:
+    """Index of each word's first piece: the owner of its first owned character; -1 if it has none.
+
+    Words that share a piece share their first piece.
+    """
+    own = owners(passage.spans)
+    found: list[int] = []
+    for start, end in words:
+        unit = int(np.searchsorted(own.runs[:, 1], start, side="right"))  # the first that ends after the start
+        holds = unit < len(own.places) and own.runs[unit, 0] < end and start < end
+        found.append(int(own.places[unit]) if holds else -1)
+    return found
+
+
+def word_tags(labels: Sequence[str], words: Sequence[Span], passage: Passage) -> list[str | None]:
+    """The label of each of the P pieces: that of the first word it begins, or None."""
+    tags: list[str | None] = [None] * len(passage.ids)
+    for label, piece in zip(labels, first_pieces(words, passage), strict=True):
+        if piece >= 0 and tags[piece] is None:
+            tags[piece] = label
+    return tags
+
+
+def unreachable_words(labels: Sequence[str], words: Sequence[Span], passage: Passage) -> list[int]:
+    """Indices of words that do not get their own label back: without a piece, or sharing one with another label."""
+    tags = word_tags(labels, words, passage)
+    pieces = first_pieces(words, passage)
+    return [
+        number
+        for number, (label, piece) in enumerate(zip(labels, pieces, strict=True))
+        if piece < 0 or tags[piece] != label
+    ]

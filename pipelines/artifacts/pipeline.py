@@ -1,0 +1,257 @@
+"""The artifacts of one recipe below one root: their state, and what a run would do."""
+
+import dataclasses
+import shlex
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from corpus.readers.records import File
+from korbert.errors import ArtifactError, CorpusError, SettingsError
+from korbert.processor import processor_name
+from korbert.versions import installed_version
+from pipelines.artifacts import store
+from pipelines.artifacts.store import Json, Plan
+from pipelines.recipes.loading import Recipe
+from pipelines.artifacts.runtime import Runtime
+from pipelines.artifacts.sources import Sources
+from pipelines.stages import Inputs, Stage, imported
+
+__all__ = ["Pipeline", "Status"]
+
+_ACTIONS = {
+    "fresh": "would be skipped",
+    "absent": "would be made",
+    "partial": "would be resumed",
+    "stale": "would be refused",
+    "unused": "not in the recipe",
+}
+
+
+@dataclass(frozen=True)
+class Status:
+    """The state of one stage's artifact, and the reasons.
+
+    state: "fresh", "stale", "partial", "absent" or "unused" (the recipe leaves the stage out). reasons: what differs,
+    one line each. notes: harmless differences (versions, numerics). action: what a run would do, if the state alone
+    does not tell.
+    """
+
+    stage: str
+    state: str
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    digest: str | None = None
+    action: str = ""
+
+    @property
+    def doing(self) -> str:
+        """What a run would do with the stage."""
+        return self.action or _ACTIONS[self.state]
+
+
+class Pipeline:
+    """A recipe, a runtime, and the folder of their artifacts."""
+
+    def __init__(self, recipe: Recipe, runtime: Runtime, place: Path | None = None) -> None:
+        """place: artifact folder for a recipe of a single stage that reads no other, instead of one below the root;
+        `runtime.given` is then the whole command line after `korbert`.
+
+        Raises ArtifactError if that folder holds anything but an artifact.
+        """
+        assert place is None or len(recipe.stages) == 1
+        self.recipe = recipe
+        self.runtime = runtime
+        self.place = None if place is None else _free(place)
+        self.folder = self.place or runtime.root / recipe.name
+        self._sources = Sources(recipe, runtime.data, self.folder, map(self.artifact, recipe.stages))
+
+    def artifact(self, stage: str) -> Path:
+        """The folder of a stage's finished artifact."""
+        return self.place or self.folder / stage
+
+    def partial(self, stage: str) -> Path:
+        """The folder of a stage in progress."""
+        return store.partial_of(self.artifact(stage))
+
+    def command(self, *options: str, verb: str = "run") -> str:
+        """A command line for this recipe, with the options of the current one, for errors to suggest."""
+        if self.place is not None:
+            return f"`{shlex.join(['korbert', *self.runtime.given, *options])}`"
+        return f"`{shlex.join(['korbert', verb, self.recipe.given, *options, *self.runtime.given])}`"
+
+    def stages(self, first: str | None = None, last: str | None = None) -> list[Stage]:
+        """The recipe's stages from `first` to `last`."""
+        names = list(self.recipe.stages)
+        for option, name in (("--from", first), ("--to", last)):
+            if name is not None and name not in names:
+                raise SettingsError(f"{option} {name}: {self.recipe.given} has the stages {' '.join(names)}: name one")
+        start, stop = names.index(first or names[0]), names.index(last or names[-1])
+        if start > stop:
+            raise SettingsError(f"--from {first} comes after --to {last}: the order is {' '.join(names)}")
+        return [self.recipe.stages[name] for name in names[start : stop + 1] if self.recipe.section(name) is not None]
+
+    def sources(self, stage: str) -> dict[str, tuple[File, ...]]:
+        """Role -> source files of a stage. Raises CorpusError if a pattern matches nothing."""
+        return self._sources.files(stage)
+
+    def hashed_sources(self) -> list[tuple[str, int, int, str]]:
+        """(name, size, modification time, SHA-256) of all source files hashed so far, for `run.json` to remember."""
+        return self._sources.remembered()
+
+    def reads(self, stage: Stage) -> tuple[str, ...]:
+        """The stages whose artifacts the stage reads in this recipe."""
+        return stage.reads_under(self.recipe.section(stage.name))
+
+    def inputs(self, stage: Stage) -> Inputs:
+        """The folders and files that the stage reads."""
+        folders = {name: self.artifact(name) for name in self.reads(stage)}
+        work = self.folder if self.place is None else self.partial(stage.name) / "work"
+        return Inputs(folders, self.sources(stage.name), work / "encoded")
+
+    def plan(self, stage: Stage, files: Json | None = None) -> Plan:
+        """The plan of the stage as of now. Raises ArtifactError if an artifact that it reads is absent.
+
+        files: the description of its source files, instead of looking at them.
+        """
+        digests = {}
+        for name in self.reads(stage):
+            record = store.read_record(self.artifact(name))
+            if record is None:
+                raise ArtifactError(
+                    f"{self.artifact(name)}: is absent, and {stage.name} reads it: "
+                    f"make it with {self.command('--to', name)}"
+                )
+            digests[name] = record["digest"]
+        inputs = {"artifacts": digests, "files": self._sources.describe(stage.name) if files is None else files}
+        versions = _versions((*stage.libraries, *stage.more_libraries(self.recipe.section(stage.name))))
+        return Plan(stage.name, stage.version, self.recipe.settings(stage.name), inputs, versions)
+
+    def status(self, stage: Stage, *, verify: bool = False) -> Status:
+        """The status of one stage, from its record, the records of its inputs, and its files.
+
+        verify: hash the files instead of comparing their sizes.
+        """
+        if self.recipe.section(stage.name) is None:
+            return Status(stage.name, "unused")
+        folder = self.artifact(stage.name)
+        try:
+            record = store.read_record(folder)
+            if record is None:
+                return self._unfinished(stage) if self.partial(stage.name).is_dir() else Status(stage.name, "absent")
+        except ArtifactError as error:
+            return Status(stage.name, "stale", (str(error),))
+        reasons, notes = self._drift(stage, record)
+        if damage := store.damage(folder, record, hashes=verify):
+            reasons.append(damage)
+
+        # Other versions, another processor, or several processes are noted; they do not make an artifact stale.
+        made, now = dict(record["versions"]), _versions(record["versions"])
+        if "processor" in record["numerics"]:
+            made["processor"], now["processor"] = record["numerics"]["processor"], processor_name()
+        sittings = [*record["numerics"].get("earlier", []), record["numerics"]]
+        processes = list(dict.fromkeys(str(sitting.get("processes", 1)) for sitting in sittings))
+        if processes != ["1"]:
+            notes.append(f"trained by {', then by '.join(processes)} processes: another number gives other bits")
+        notes += [f"{name}: {now[name]} here, {made[name]} in the artifact" for name in made if now[name] != made[name]]
+        return Status(stage.name, "stale" if reasons else "fresh", tuple(reasons), tuple(notes), record["digest"])
+
+    def _unfinished(self, stage: Stage) -> Status:
+        """The status of a stage that has a partial folder but no artifact."""
+        partial = self.partial(stage.name)
+        begun = store.read_plan(partial) or {}
+        owner = store.owner(self.artifact(stage.name))
+        failure = f"the last run failed: {begun['failed']}" if begun.get("failed") else None
+        if not owner and not store.holds_work(partial):
+            return Status(stage.name, "absent", (failure or "a run was interrupted before anything was finished",))
+        reasons = self._drift(stage, begun)[0] if begun else []
+        if reasons and not failure:
+            return Status(stage.name, "stale", tuple(reasons))
+        state = f"is being made by {owner}" if owner else "a run was interrupted; the next one resumes it"
+        progress = store.progress(partial)
+        return Status(stage.name, "partial", (failure or state, *([progress] if progress else [])))
+
+    def _drift(self, stage: Stage, record: Json) -> tuple[list[str], list[str]]:
+        """Differences between the record and the current plan, and notes on what could not be compared.
+
+        A plan without files is that of a partial folder, which is tied to its library versions; an artifact is not.
+        """
+        compare = store.differences if "files" in record else store.obstacles
+        try:
+            try:
+                return compare(self.plan(stage), record), []
+            except CorpusError as error:  # source files may be deleted once they have been read
+                plan = self.plan(stage, files=record["inputs"]["files"])
+                return compare(plan, record), [f"not compared with its source files: {error}"]
+        except ArtifactError as error:
+            return [str(error)], []
+
+    def statuses(self, *, verify: bool = False, rebuild: Collection[str] = ()) -> list[Status]:
+        """The status of every stage, in order. rebuild: names of the stages to rebuild."""
+        statuses: dict[str, Status] = {}
+        for stage in self.recipe.stages.values():
+            status = self.status(stage, verify=verify)
+            waiting = [name for name in self.reads(stage) if statuses[name].state not in ("fresh", "unused")]
+            if stage.name in rebuild:
+                status = dataclasses.replace(status, action="would be rebuilt (--rebuild)")
+            elif waiting and (self.artifact(stage.name) / store.RECORD).exists() and not self._own_drift(stage):
+                status = dataclasses.replace(
+                    status,
+                    state="stale",
+                    reasons=(f"{waiting[0]} is {statuses[waiting[0]].state}",),
+                    action=f"would be compared again once {waiting[0]} is fresh",
+                )
+            statuses[stage.name] = status
+        return list(statuses.values())
+
+    def _own_drift(self, stage: Stage) -> bool:
+        """Whether a finished artifact differs in more than the digests of its inputs."""
+        folder = self.artifact(stage.name)
+        try:
+            record = store.read_record(folder) or {}
+            plan = Plan(stage.name, stage.version, self.recipe.settings(stage.name), record["inputs"])
+            return bool(store.differences(plan, record)) or bool(store.damage(folder, record))
+        except ArtifactError:
+            return True
+
+    def require_sources(self, stages: Sequence[Stage]) -> None:
+        """Checks the inputs of the stages that are not fresh, before any work starts.
+
+        Raises CorpusError if a source file is missing, ModelError or SettingsError if a model or tokenizer that a stage
+        starts from does not fit the recipe.
+        """
+        for stage in stages:
+            if self.status(stage).state != "fresh":
+                self.sources(stage.name)
+                if stage.inspect and self.recipe.folders(stage.name):
+                    imported(stage.inspect)(self)
+
+    def require_fresh_before(self, stages: Sequence[Stage]) -> None:
+        """Raises ArtifactError unless all artifacts that these stages build on, and do not make, are fresh."""
+        for earlier in (stage for stage in self.stages() if stage not in stages):
+            builder = next((stage for stage in stages if self._builds_on(stage, earlier)), None)
+            status = None if builder is None else self.status(earlier)
+            if builder is not None and status is not None and status.state != "fresh":
+                why = f" ({status.reasons[0]})" if status.reasons else ""
+                raise ArtifactError(
+                    f"{self.artifact(earlier.name)}: is {status.state}{why}, and {builder.name} builds on it: "
+                    f"run {self.command('--from', earlier.name)}"
+                )
+
+    def _builds_on(self, stage: Stage, earlier: Stage) -> bool:
+        known = self.recipe.stages
+        return any(name == earlier.name or self._builds_on(known[name], earlier) for name in self.reads(stage))
+
+
+def _free(place: Path) -> Path:
+    """Returns the place if an artifact can be written there: absent, empty, or from an earlier run.
+
+    Raises ArtifactError if it or its partial folder is not a folder, or holds other files, which the run would remove.
+    """
+    place = place if place.name and place.name != ".." else place.resolve()
+    store.check_place(place, store.partial_of(place), "--output")
+    return place
+
+
+def _versions(libraries: Iterable[str]) -> dict[str, str]:
+    return {name: installed_version(name) for name in libraries}

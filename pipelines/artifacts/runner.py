@@ -1,0 +1,241 @@
+"""Runs stages: fresh artifacts are skipped, drifted ones refused, interrupted ones resumed (docs/architecture.md)."""
+
+import datetime
+import logging
+import platform
+import re
+import resource
+import shlex
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, Literal
+
+from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
+from korbert.processor import processor_name
+from korbert.scratch import remove
+from korbert.world import connected, from_first
+from pipelines.artifacts import store
+from pipelines.artifacts.store import Json, Plan
+from pipelines.artifacts.pipeline import Pipeline
+from pipelines.stages import Stage, imported
+
+__all__ = ["make", "mark_for_rebuild"]
+
+_logger = logging.getLogger(__name__)
+
+_REBUILD = "korbert --rebuild has not yet remade this stage\n"
+_SUMS_SHOWN, _REASONS_SHOWN = 6, 4  # in the line that ends a stage
+_LENGTH = re.compile(r"([\w.]+\.)?(steps|epochs): ")  # a difference in how long to train
+
+
+def mark_for_rebuild(pipeline: Pipeline, stages: Sequence[Stage]) -> frozenset[str]:
+    """The stages for `--rebuild` to run: all of them, or those that an interrupted rebuild has left.
+
+    A file marks each stage until it is rebuilt, so that the same command continues after an interruption.
+    """
+    left = [stage for stage in stages if _is_marked(pipeline, stage)]
+    if not left or any(pipeline.status(stage).state != "fresh" for stage in stages if stage not in left):
+        left = list(stages)
+        for stage in stages:
+            final, partial = pipeline.artifact(stage.name), pipeline.partial(stage.name)
+            with store.locked(final):
+                store.check_place(final, partial)
+                remove(partial, store.is_ours)
+                _marker(pipeline, stage).write_text(_REBUILD, encoding="utf-8")
+    return frozenset(stage.name for stage in left)
+
+
+def _marker(pipeline: Pipeline, stage: Stage) -> Path:
+    final = pipeline.artifact(stage.name)
+    return final.with_name(f"{final.name}.rebuild")
+
+
+def _is_marked(pipeline: Pipeline, stage: Stage) -> bool:
+    """Whether the stage is still to be rebuilt. ArtifactError for a file of that name that korbert did not write."""
+    path = _marker(pipeline, stage)
+    if not path.is_symlink() and not path.exists():
+        return False
+    if path.is_symlink() or not path.is_file() or path.read_bytes() not in (b"", _REBUILD.encode()):
+        raise ArtifactError(f"{path}: is not a mark of --rebuild, which would be there: move it away")
+    return path.stat().st_size > 0
+
+
+def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False) -> bool:
+    """Runs the stage unless its artifact is fresh. Returns whether work was done.
+
+    rebuild: run it even if fresh or drifted. Raises ArtifactError on drift, or while another run is writing it.
+    With several processes (korbert.world), rank 0 decides, holds the lock and writes. The others take part in training,
+    and wait during stages that do not train.
+    """
+    final, writes = pipeline.artifact(stage.name), connected().writes
+    with store.locked(final) if writes else nullcontext():
+        decision = from_first(lambda: _begin(pipeline, stage, rebuild=rebuild))
+        if decision == "work" and writes:
+            _work(pipeline, stage)
+        elif decision == "work" and stage.trains:
+            _run(pipeline, stage)
+        if writes:
+            if _is_marked(pipeline, stage):
+                _marker(pipeline, stage).unlink()
+            if not (final / store.PAGE).exists():
+                _draw_pages(pipeline, stage)
+        from_first(lambda: None)  # the next stage reads the artifact
+    return decision != "skip"
+
+
+def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip", "settle", "work"]:
+    """Decides what to do, and prepares the folders. settle: a finished artifact only had to be renamed.
+
+    Raises ArtifactError on drift, and if a file of an input artifact has other bytes than recorded.
+    """
+    final, partial = pipeline.artifact(stage.name), pipeline.partial(stage.name)
+    status = None if rebuild else pipeline.status(stage)
+    if status is not None and status.state == "stale":
+        raise ArtifactError(_refusal(pipeline, final, stage, status.reasons))
+    if status is not None and status.state == "fresh":
+        _logger.info("%s: fresh, skipped", stage.name)
+        store.tidy(partial, final)
+        return "skip"
+    store.check_place(final, partial)
+    plan = pipeline.plan(stage)
+    for name in pipeline.reads(stage):
+        folder = pipeline.artifact(name)
+        changed = store.changed_file(folder, store.read_record(folder) or {"files": {}})
+        if changed is not None:
+            raise ArtifactError(
+                f"{changed}: has other bytes than recorded, and {stage.name} reads it: "
+                f"rebuild it with {pipeline.command('--from', name, '--to', name, '--rebuild')}"
+            )
+    _prepare(pipeline, stage, plan, rebuild=rebuild)
+    if (partial / store.RECORD).exists():  # killed between the record and the rename
+        store.settle(partial, final)
+        return "settle"
+    return "work"
+
+
+def _refusal(pipeline: Pipeline, folder: Path, stage: Stage, reasons: Sequence[str]) -> str:
+    shown = "; ".join(reasons[:5]) + (f"; and {len(reasons) - 5} more" if len(reasons) > 5 else "")
+    text = f"{folder}: is not what {pipeline.recipe.given} would make: {shown}: rebuild it with "
+    longer = ""
+    if hasattr(pipeline.recipe.section(stage.name), "init") and all(map(_LENGTH.match, reasons)):
+        way = "as MODEL of another run" if pipeline.place else "as init in another recipe"
+        longer = (
+            "; a run cannot be made longer, since its learning rates depend on its length: to train on, finish it as "
+            f"it was, and name its model {way}"
+        )
+    if pipeline.place is not None:
+        return f"{text}{pipeline.command('--rebuild')}, or choose another --output{longer}"
+    is_read = any(stage.name in other.reads for other in pipeline.recipe.stages.values())
+    last = () if is_read else ("--to", stage.name)
+    return (
+        f"{text}{pipeline.command('--from', stage.name, *last, '--rebuild')}, or give the recipe another name{longer}"
+    )
+
+
+def _prepare(pipeline: Pipeline, stage: Stage, plan: Plan, *, rebuild: bool) -> None:
+    """Prepares the partial folder for the plan, keeping finished work that belongs to it.
+
+    Raises ArtifactError if the folder holds finished work of another plan, unless that run failed: then the settings
+    had to be changed. Its parts are kept in that case, as each records what it was made from.
+    """
+    partial = pipeline.partial(stage.name)
+    try:
+        begun = store.read_plan(partial)
+    except ArtifactError:
+        if not rebuild:
+            raise
+        begun = None
+    reasons = [] if begun is None else store.obstacles(plan, begun)
+    if begun is not None and not reasons:
+        if begun.pop("failed", None):
+            store.write_json(partial / store.PLAN, begun)
+        return
+    failed = begun is not None and bool(begun.get("failed"))
+    if reasons and not rebuild and not failed and store.holds_work(partial):
+        raise ArtifactError(_refusal(pipeline, partial, stage, reasons))
+    store.begin(partial, plan, keep="work" if failed and not rebuild and not stage.trains else None)
+
+
+def _work(pipeline: Pipeline, stage: Stage) -> None:
+    """Runs the stage in its partial folder and turns that into the artifact."""
+    partial, final, plan = pipeline.partial(stage.name), pipeline.artifact(stage.name), pipeline.plan(stage)
+    _logger.info("%s: %s", stage.name, "resuming" if store.holds_work(partial) else "starting")
+    resumed = any(path.name != store.PLAN for path in partial.iterdir())
+    started, clock = datetime.datetime.now(datetime.UTC), time.monotonic()
+    numerics = _numerics(pipeline, stage)
+    try:
+        counts = _run(pipeline, stage)
+    except (CorpusError, ModelError, SettingsError) as error:  # caused by the recipe or the text
+        begun = store.read_json(partial / store.PLAN) or {}
+        store.write_json(partial / store.PLAN, {**begun, "failed": str(error)})
+        raise
+    seconds = time.monotonic() - clock
+    usage = [resource.getrusage(who).ru_maxrss * 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    about = {
+        "started": started.isoformat(timespec="seconds"),
+        "seconds": round(seconds, 3),
+        "resumed": resumed,  # then the seconds cover only the last run
+        "machine": f"{platform.system()} {platform.machine()}, {processor_name()}",
+        "memory_peak_bytes": max(usage),
+        "workers": pipeline.runtime.workers,
+        "runner": pipeline.runtime.runner,
+        "command": shlex.join(["korbert", *sys.argv[1:]]),
+        "sources": pipeline.hashed_sources(),
+    }
+    store.finish(partial, final, plan, {"counts": counts, "numerics": numerics}, about)
+    _logger.info("%s: done in %.1f s: %s", stage.name, seconds, _in_words(counts))
+
+
+def _run(pipeline: Pipeline, stage: Stage) -> Mapping[str, Any]:
+    run = imported(stage.run) if isinstance(stage.run, str) else stage.run
+    settings, partial = pipeline.recipe.section(stage.name), pipeline.partial(stage.name)
+    counts: Mapping[str, Any] = run(settings, pipeline.inputs(stage), partial, pipeline.runtime)
+    return counts
+
+
+def _numerics(pipeline: Pipeline, stage: Stage) -> Json:
+    """What the bytes of a trained model depend on; `earlier`: the same for interrupted runs, where it differs."""
+    if not stage.trains:
+        return {}
+    from korbert.training.devices import choose_device, numerics
+
+    section, path = pipeline.recipe.section(stage.name), pipeline.partial(stage.name) / store.PLAN
+    now: Json = dict(numerics(choose_device(pipeline.runtime.device), section.precision, section.threads))
+    now["processes"] = connected().size
+    plan = store.read_json(path) or {}
+    earlier = [sitting for sitting in plan.get("sittings", []) if sitting != now]
+    store.write_json(path, {**plan, "sittings": [*earlier, now]})
+    return {**now, "earlier": earlier} if earlier else now
+
+
+def _in_words(counts: Mapping[str, Any]) -> str:
+    """The first totals; after `dropped`, its most frequent reasons (`dropped.too_short`)."""
+    totals = {key: value for key, value in counts.items() if isinstance(value, int)}
+    reasons = {key.partition(".")[2]: value for key, value in totals.items() if key.startswith("dropped.")}
+    largest = sorted(reasons.items(), key=lambda reason: -reason[1])[:_REASONS_SHOWN]
+    named = [f"{value:,} {name.replace('_', ' ')}" for name, value in largest]
+    if rest := sum(reasons.values()) - sum(value for _, value in largest):
+        named.append(f"{rest:,} for other reasons")
+    shown = []
+    for key, value in [(key, value) for key, value in totals.items() if "." not in key][:_SUMS_SHOWN]:
+        why = f" ({', '.join(named)})" if key == "dropped" and named else ""
+        shown.append(f"{key.replace('_', ' ')} {value:,}{why}")
+    return ", ".join(shown)
+
+
+def _draw_pages(pipeline: Pipeline, stage: Stage) -> None:
+    """Writes the report page and the index. If a page cannot be drawn, the stage still counts as finished."""
+    from pipelines.reports import index, render
+
+    try:
+        render(pipeline.artifact(stage.name))
+        if pipeline.place is None:
+            index(pipeline.folder, [stage.name for stage in pipeline.stages()])
+    except Exception as error:
+        again = pipeline.command(verb="report")
+        _logger.warning("%s: its page could not be drawn (%r): %s tries again", stage.name, error, again)
+        if pipeline.runtime.debug:
+            raise

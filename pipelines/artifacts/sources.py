@@ -1,0 +1,122 @@
+"""The source files of a recipe: finds, names and hashes them, again only when size or modification time change."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import corpus
+from corpus.readers.files import find_files, is_address, remote_version
+from corpus.readers.records import File
+from korbert.durable import sha256_of
+from korbert.errors import ArtifactError, CorpusError, ModelError
+from korbert.folders import bundled
+from korbert.names import nfc, on_disk
+from pipelines.artifacts import store
+from pipelines.artifacts.store import Json
+from pipelines.recipes.loading import Recipe
+from pipelines.stages import Finder
+
+SAMPLE = "sample:"
+
+
+def sample_folder() -> Path:
+    """The folder of the small real corpus that ships with korbert."""
+    return Path(corpus.__file__).parent / "sample"
+
+
+class Sources:
+    """The source files of one recipe below one data folder.
+
+    folder: the recipe's artifact folder, where no source may lie. made: the artifacts; their run.json files hold
+    (name, size, mtime) -> SHA-256.
+    """
+
+    def __init__(self, recipe: Recipe, data: Path, folder: Path, made: Iterable[Path]) -> None:
+        self._recipe = recipe
+        self._data = data
+        self._folder = folder
+        self._known: dict[tuple[str, int, int], str] = {}
+        for artifact in made:
+            try:
+                run = store.read_json(artifact / store.RUN) or {}
+                known = {(name, size, mtime): digest for name, size, mtime, digest in run.get("sources", [])}
+                if all(isinstance(digest, str) for digest in known.values()):
+                    self._known.update(known)
+            except (ArtifactError, TypeError, ValueError):  # the files are hashed again
+                continue
+
+    def files(self, stage: str) -> dict[str, tuple[File, ...]]:
+        """Role -> files, sorted by name. Raises CorpusError if a pattern matches nothing."""
+        folders = self._recipe.folders(stage).items()
+        section = self._recipe.section(stage)
+        return {
+            **({} if section is None else self._recipe.stages[stage].found(section, self._data)),
+            **{role: self._find(stage, role, pattern) for role, pattern in self._recipe.patterns(stage).items()},
+            **{role: self._below(stage, role, given, find) for role, (given, find) in folders},
+        }
+
+    def describe(self, stage: str) -> Json:
+        """Role -> [{name, size, sha256}]; names are relative to the data folder, so that it may be moved, and in NFC.
+
+        A remote file is not read: instead of `sha256` it has a `version`, from the headers of its server.
+        """
+        return {role: [self._describe(path) for path in paths] for role, paths in self.files(stage).items()}
+
+    def remembered(self) -> list[tuple[str, int, int, str]]:
+        """Entries for run.json: (name, size, mtime in ns, SHA-256) of every file hashed so far."""
+        return sorted((*key, digest) for key, digest in self._known.items())
+
+    def _find(self, stage: str, role: str, pattern: str) -> tuple[File, ...]:
+        base, relative = self._data, pattern
+        if pattern.startswith(SAMPLE):
+            base, relative = sample_folder(), pattern.removeprefix(SAMPLE)
+        if is_address(relative) and not self._recipe.stages[stage].remote:
+            raise CorpusError(
+                f"{self._recipe.given}: {stage}.{role}: {pattern}: only files of clean and of tasks may be remote: "
+                "download the file and give its path"
+            )
+        try:
+            found = find_files(relative, base)
+        except CorpusError as error:
+            raise CorpusError(f"{self._recipe.given}: {stage}.{role}: {error}") from error
+        if not found and is_address(relative):
+            raise CorpusError(
+                f"{self._recipe.given}: {stage}.{role}: no file {relative}: change the path in the recipe"
+            )
+        if not found:
+            raise CorpusError(
+                f"{self._recipe.given}: {stage}.{role}: no file {relative} in {base}: "
+                "name the folder that holds it with --data (docs/data.md says where to get each data set), "
+                "or change the path in the recipe"
+            )
+        return found
+
+    def _below(self, stage: str, role: str, given: str, find: Finder) -> tuple[File, ...]:
+        """The files in the folder of a model or tokenizer. Raises CorpusError if there are none."""
+        place = f"{self._recipe.given}: {stage}.{role}"
+        try:
+            below = on_disk(self._data / given)
+            folder = find(below if below.exists() else bundled(given) or below)
+        except ModelError as error:
+            raise CorpusError(f"{place}: {error}") from error
+        if folder.resolve().is_relative_to(self._folder.resolve()):
+            raise CorpusError(
+                f"{place}: {folder}: is an artifact of this recipe itself: name another folder, or rename the recipe"
+            )
+        files = find_files("", folder)
+        if not files:
+            raise CorpusError(
+                f"{place}: no folder {given} in {self._data}, or nothing in it: name the folder of a model, or an "
+                "artifact that holds one, relative to --data"
+            )
+        return files
+
+    def _describe(self, path: File) -> Json:
+        if not isinstance(path, Path):
+            size, version = remote_version(path)
+            return {"name": str(path), "size": size, "version": version}
+        stat, bases = path.stat(), ((sample_folder(), SAMPLE), (self._data, ""))
+        names = (prefix + path.relative_to(base).as_posix() for base, prefix in bases if path.is_relative_to(base))
+        key = (str(path.absolute()), stat.st_size, stat.st_mtime_ns)
+        if key not in self._known:
+            self._known[key] = sha256_of(path)
+        return {"name": nfc(next(names, path.name)), "size": stat.st_size, "sha256": self._known[key]}

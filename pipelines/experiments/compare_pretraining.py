@@ -1,0 +1,171 @@
+"""Comparison of pretraining runs, finished or still running."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from korbert.errors import ArtifactError, SettingsError
+from pipelines.artifacts.store import RECORD, Json, read_json
+from pipelines.reports.course import Course
+
+__all__ = ["Run", "difference", "distinct_names", "in_bits", "open_runs"]
+
+_STAGE = "pretrain"
+_TOKENIZER = Path("tokenizer", "korbert_tokenizer.json")
+_BITS_PER_NAT = np.log2(np.e)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A pretraining run. pieces, seconds: the x coordinates of its held-out figures; None if not measured.
+
+    parameters: None until the run is finished. vocab_size, tokenizer: size and digest of the tokenizer; None if not
+    found. chars_per_piece: over the corpus; None if no record beside the run has it.
+    """
+
+    name: str
+    folder: Path
+    course: Course
+    pieces: NDArray[np.float64] | None
+    seconds: NDArray[np.float64] | None
+    parameters: int | None
+    vocab_size: int | None
+    tokenizer: str | None
+    chars_per_piece: float | None
+
+    @property
+    def heldout(self) -> list[Json]:
+        """Its held-out evaluations, at least one."""
+        return self.course.heldout
+
+    def at(self, key: str, place: float, axis: NDArray[np.float64]) -> float | None:
+        """A held-out figure at a position on `pieces` or `seconds`, interpolated linearly between evaluations.
+
+        None before the first evaluation and after the last.
+        """
+        points = [(x, line[key]) for x, line in zip(axis, self.heldout, strict=True) if line.get(key) is not None]
+        if not points or not points[0][0] <= place <= points[-1][0]:
+            return None
+        return float(np.interp(place, [x for x, _ in points], [value for _, value in points]))
+
+    def bits_per_char(self, loss: float | None) -> float | None:
+        """Converts a loss in nats per piece into bits per character, by the corpus average of chars_per_piece."""
+        return None if loss is None or self.chars_per_piece is None else loss * _BITS_PER_NAT / self.chars_per_piece
+
+
+def open_runs(folders: Sequence[Path]) -> list[Run]:
+    """Opens the runs in these folders: pretrain artifacts, finished or partial, their model/, or recipe folders.
+
+    Raises SettingsError for fewer than two runs or a duplicate, ArtifactError if a folder is not a pretraining run, has
+    no held-out figures yet, or is damaged.
+    """
+    if len(folders) < 2:
+        raise SettingsError(f"{len(folders)} run{'' if len(folders) == 1 else 's'} to compare: name at least two")
+    artifacts = [_artifact(folder) for folder in folders]
+    for number, folder in enumerate(artifacts):
+        if folder.resolve() in [other.resolve() for other in artifacts[:number]]:
+            raise SettingsError(f"{folders[number]}: is named twice: name different runs")
+    # Names leave out "pretrain" and "pretrain.partial", unless nothing else differs.
+    outer = [folder.resolve().parent for folder in artifacts]
+    names = distinct_names(outer if len(set(outer)) == len(outer) else [folder.resolve() for folder in artifacts])
+    return [_open_run(folder, name) for folder, name in zip(artifacts, names, strict=True)]
+
+
+def _artifact(folder: Path) -> Path:
+    """The folder that holds the metrics of the run."""
+    places = [folder, folder / _STAGE, folder / f"{_STAGE}.partial", folder.with_name(f"{folder.name}.partial")]
+    if folder.name == "model":
+        places.append(folder.parent)
+    for place in places:
+        if (place / "metrics.jsonl").is_file() and place.name in (_STAGE, f"{_STAGE}.partial"):
+            return place
+    record = read_json(folder / RECORD)
+    what = f"an artifact of {record.get('stage')}" if record else "no pretraining run" if folder.exists() else "absent"
+    raise ArtifactError(f"{folder}: is {what}: name a folder such as artifacts/RECIPE/pretrain, or pretrain.partial")
+
+
+def distinct_names(folders: Sequence[Path]) -> list[str]:
+    """The parts in which two or more paths differ, compared from the end: a/tiny, b/tiny -> a, b."""
+    parts = [folder.parts[::-1] for folder in folders]
+    longest = max(map(len, parts))
+    padded = [(*names, *[""] * (longest - len(names))) for names in parts]
+    differing = [place for place, names in enumerate(zip(*padded, strict=True)) if len(set(names)) > 1]
+
+    # Use as few parts as make all names distinct, starting from the end.
+    for number in range(1, len(differing) + 1):
+        names = ["/".join(filter(None, (path[place] for place in differing[number - 1 :: -1]))) for path in padded]
+        if len(set(names)) == len(names):
+            return names
+    return [str(folder) for folder in folders]
+
+
+def _open_run(folder: Path, name: str) -> Run:
+    metrics = folder / "metrics.jsonl"
+    course = Course.of(_lines(metrics), _lines(folder / "timing.jsonl"))
+    if not course.heldout:
+        raise ArtifactError(f"{metrics}: no held-out figures yet: wait for the first evaluation of this run")
+    beside = folder.parent
+    tokenizer = read_json(folder / "model" / _TOKENIZER) or read_json(beside / "vocab" / _TOKENIZER) or {}
+    counts = [(read_json(beside / stage / RECORD) or {}).get("counts", {}) for stage in ("clean", "shard")]
+    chars, pieces = counts[0].get("chars"), counts[1].get("pieces")
+    return Run(
+        name=name,
+        folder=folder,
+        course=course,
+        pieces=course.pieces(course.heldout),
+        seconds=course.seconds(course.heldout),
+        parameters=(read_json(folder / "scores.json") or {}).get("parameters"),
+        vocab_size=tokenizer.get("vocab_size"),
+        tokenizer=tokenizer.get("digest"),
+        chars_per_piece=chars / pieces if chars and pieces else None,
+    )
+
+
+_NEEDED = {
+    "metrics.jsonl": {
+        "train": ("step",),
+        "left_out": ("step",),
+        "heldout": ("step", "unigram_loss"),
+    },
+    "timing.jsonl": {"train": ("step", "seconds", "pieces_per_second"), "start": ("step",)},
+}
+
+
+def _lines(path: Path) -> list[Json]:
+    """The JSON lines of a file; none if there is no file. An unfinished last line is being written and is left out."""
+    lines: list[Json] = []
+    needed = _NEEDED[path.name]
+    for number, line in enumerate(path.read_bytes().splitlines(keepends=True) if path.is_file() else [], 1):
+        if not line.endswith(b"\n"):
+            break
+        try:
+            value = json.loads(line)
+            for key in needed[value["kind"]]:
+                float(value[key] if path.name == "timing.jsonl" else value[key] or 0)  # JSON has no NaN: null
+        except (ValueError, LookupError, TypeError, RecursionError):
+            raise ArtifactError(
+                f"{path}: line {number} is damaged: rebuild this artifact with --rebuild, or leave this run out"
+            ) from None
+        lines.append(value)
+    return lines
+
+
+def in_bits(runs: Sequence[Run]) -> bool:
+    """Whether the runs have different tokenizers, and bits per character are known for all to compare them by."""
+    return len({run.tokenizer for run in runs}) > 1 and all(run.chars_per_piece for run in runs)
+
+
+def difference(runs: Sequence[Run]) -> str:
+    """Why the losses of the runs are not comparable; "" if they are."""
+    if len({run.tokenizer for run in runs}) > 1:
+        sizes = {run.vocab_size for run in runs}
+        what = "vocabularies of different sizes" if len(sizes) > 1 else "different tokenizers"
+        instead = "; compare bits/character" if in_bits(runs) else ""
+        return f"These runs have {what}: losses and accuracies are not comparable{instead}."
+    if len({(run.heldout[-1]["unigram_loss"], run.heldout[-1].get("mlm_count")) for run in runs}) > 1:
+        return "These runs were evaluated on different held-out rows: losses and accuracies are not comparable."
+    return ""

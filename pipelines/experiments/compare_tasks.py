@@ -1,0 +1,194 @@
+"""Compares the models of several artifacts on the rows of one task, with significance tests."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from korbert.errors import ArtifactError, ModelError, SettingsError
+from korbert.tasks.files import Row
+from korbert.tasks.kinds import kind_of_task
+from korbert.tasks.kinds.base import Kind, Prediction
+from pipelines.artifacts.store import Json, read_json
+from pipelines.experiments.compare_pretraining import distinct_names
+from pipelines.experiments.predictions import PREDICTIONS, Line, artifact_of, matched, read_predictions
+from pipelines.experiments.scores import score_table
+from pipelines.experiments.search import ModelResult
+
+__all__ = ["Side", "TaskComparison", "compare_tasks", "merits"]
+
+
+@dataclass(frozen=True)
+class Side:
+    """A model of an artifact. scored_on: "test" or "valid". facts: of each seed, from scores.json.
+
+    predictions: of each seed, in the order of the compared rows.
+    """
+
+    name: str
+    folder: Path
+    model: str
+    scored_on: str
+    facts: list[Json]
+    predictions: list[list[Prediction]]
+
+
+@dataclass(frozen=True)
+class TaskComparison:
+    """Two or more sides on the same rows. scores: as score_table; comparisons: the first with each."""
+
+    task: Kind
+    rows: list[Row]
+    sides: list[Side]
+    scores: Json
+
+    def notes(self) -> list[str]:
+        """Reasons why the comparison may be unfair."""
+        reason = "scored on validation rows, which also chose its epoch: its score is optimistic"
+        return [f"{side.name}: {reason}" for side in self.sides if side.scored_on != "test"]
+
+    def as_json(self) -> Json:
+        sides = [
+            {**model, "folder": str(side.folder), "model": side.model, "scored_on": side.scored_on}
+            for side, model in zip(self.sides, self.scores["models"], strict=True)
+        ]
+        return {
+            "kind": self.task.name,
+            "rows": len(self.rows),
+            "metrics": self.scores["metrics"],
+            "sides": sides,
+            "comparisons": self.scores["comparisons"],
+            "notes": self.notes(),
+        }
+
+
+def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskComparison:
+    """Compares the first artifact with each other one, row by row.
+
+    models: names of the models to compare, one for all folders or one per folder; none: the first of each, the encoder.
+    Raises SettingsError for fewer than two sides, a duplicate, or different tasks; ArtifactError for predictions of
+    different rows, and for damaged files.
+    """
+    if len(folders) < 2:
+        raise SettingsError(f"{len(folders)} artifact to compare: name at least two")
+    if len(models) > 1 and len(models) != len(folders):
+        raise SettingsError(f"--model: {len(models)} names for {len(folders)} folders: give one, or one per folder")
+    artifacts = [artifact_of(folder) for folder in folders]
+    wanted = list(models) * len(folders) if len(models) == 1 else list(models) or [""] * len(folders)
+    lines = [read_predictions(folder / PREDICTIONS) for folder in artifacts]
+    sides = [_side(*one) for one in zip(artifacts, wanted, lines, strict=True)]
+    for number, side in enumerate(sides):
+        if any((side.folder.resolve(), side.model) == (one.folder.resolve(), one.model) for one in sides[:number]):
+            raise SettingsError(f"{folders[number]}: {side.model} is named twice: name different ones")
+    task = _common_task(sides)
+    paths = [folder / PREDICTIONS for folder in artifacts]
+    same = [matched(lines[0], other, paths[0], path) for path, other in zip(paths, lines, strict=True)]
+    for number, (name, own) in enumerate(zip(_names(sides), same, strict=True)):
+        side = sides[number]
+        by_seed = [[line.predictions[side.model][seed] for line in own] for seed in range(len(side.facts))]
+        sides[number] = replace(side, name=name, predictions=by_seed)
+    return _compared(task, [line.row for line in lines[0]], sides)
+
+
+def _compared(task: Kind, rows: list[Row], sides: list[Side]) -> TaskComparison:
+    results = []
+    for side in sides:
+        for facts, predictions in zip(side.facts, side.predictions, strict=True):
+            try:
+                task.run(rows, predictions)
+            except (ValueError, LookupError, TypeError) as error:
+                raise ArtifactError(
+                    f"{side.folder / PREDICTIONS}: {side.model}: not predictions of a {task.name} ({error}): "
+                    "rebuild this artifact with --rebuild"
+                ) from None
+            results.append(ModelResult({**facts, "name": side.name}, predictions, side.folder))
+    return TaskComparison(task, rows, sides, score_table(task, rows, results))
+
+
+def _side(folder: Path, model: str, lines: Sequence[Line]) -> Side:
+    """One side, without name and predictions yet."""
+    known = list(lines[0].predictions)
+    if model and model not in known:
+        raise SettingsError(f"--model {model}: {folder} has predictions of {', '.join(known)}: name one of these")
+    model = model or known[0]
+    scores = read_json(folder / "scores.json") or {}
+    facts = [row for row in scores.get("rows", ()) if row.get("name") == model]
+    if len(facts) != len(lines[0].predictions[model]):
+        raise ArtifactError(
+            f"{folder / 'scores.json'}: has {len(facts)} runs of {model}, {PREDICTIONS} has "
+            f"{len(lines[0].predictions[model])}: rebuild this artifact with --rebuild"
+        )
+    return Side("", folder, model, str(scores.get("scored_on")), facts, [])
+
+
+def _common_task(sides: Sequence[Side]) -> Kind:
+    """The task to score all sides by: that of the first side, with the labels of all."""
+    tasks = []
+    for side in sides:
+        path = side.folder / "scores.json"
+        try:
+            tasks.append(kind_of_task((read_json(path) or {}).get("task") or {}, str(path)))
+        except ModelError as error:
+            raise ArtifactError(str(error)) from None
+    first = tasks[0]
+    for side, task in zip(sides[1:], tasks[1:], strict=True):
+        for what, here, there in (
+            ("kind", first.name, task.name),
+            ("first metric", first.metrics[0], task.metrics[0]),
+            *((name, getattr(first, name, None), getattr(task, name, None)) for name in ("several", "units")),
+        ):
+            if here != there:
+                raise SettingsError(
+                    f"{sides[0].folder}, {side.folder}: have different tasks: {what} is {here} and {there}: compare "
+                    "artifacts of the same task"
+                )
+    labels = {
+        name: tuple(dict.fromkeys(label for task in tasks for label in getattr(task, name)))
+        for name in ("labels", "tags")
+        if hasattr(first, name)
+    }
+    return first.model_copy(update=labels)
+
+
+def _names(sides: Sequence[Side]) -> list[str]:
+    """Distinct names of the sides: parts of their paths, and the model if models differ."""
+    folders = list(dict.fromkeys(side.folder.resolve() for side in sides))
+    names = dict(zip(folders, distinct_names(folders) if len(folders) > 1 else [""], strict=True))
+    differ = len({side.model for side in sides}) > 1
+    return [" ".join(filter(None, (names[side.folder.resolve()], side.model if differ else ""))) for side in sides]
+
+
+def merits(task: Kind, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[np.float64]:
+    """The merit of each prediction, (N,): 1 right, 0 wrong; the negative error for numbers; nan for other kinds."""
+    merit: Callable[..., NDArray[Any]] = _MERITS.get(task.name, lambda task, rows, _: np.full(len(rows), np.nan))
+    return merit(task, rows, predictions).astype(np.float64)
+
+
+def _equal(task: Kind, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[np.bool_]:
+    run = task.run(rows, predictions)
+    same: NDArray[np.bool_] = (run[:, 0] == run[:, 1]).reshape(len(run), -1).all(axis=1)
+    return same
+
+
+def _whole(task: Kind, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[np.bool_]:
+    """Compares spans in any order, labels of words in order."""
+    ordered = sorted if getattr(task, "units", None) == "characters" else list
+    pairs = zip(rows, predictions, strict=True)
+    return np.array([ordered(task.target(row)) == ordered(one) for row, one in pairs], dtype=bool)
+
+
+def _nearness(task: Kind, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[np.float64]:
+    run = task.run(rows, predictions)
+    distance: NDArray[np.float64] = np.abs(run[:, 0] - run[:, 1])
+    return -distance
+
+
+_MERITS: dict[str, Callable[..., NDArray[Any]]] = {
+    "classification": _equal,
+    "choice": _equal,
+    "tagging": _whole,
+    "regression": _nearness,
+}

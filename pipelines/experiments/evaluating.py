@@ -1,0 +1,87 @@
+"""Scores of a model on a labelled file, for `korbert evaluate`."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from korbert.errors import SettingsError
+from korbert.records.form import Form
+from korbert.tasks.files import Row, read_rows, refuse_unseen_labels
+from korbert.tasks.metrics.statistics import bootstrap_interval
+from korbert.tasks.noise import NOISE
+from korbert.tasks.predicting import Predictor
+from korbert.tasks.splits import usable
+from pipelines.experiments.scores import few_rows
+from pipelines.stages.finetuning import roles_of
+
+__all__ = ["Evaluated", "evaluated"]
+
+_RESAMPLES = 1_000
+_DISTURBED = ("classification", "regression")  # kinds whose targets have no places in the text
+
+
+class Evaluated(NamedTuple):
+    """said: lines about the rows read and dropped. scores: metric -> score, low, high. lines: rows with predictions.
+
+    noise: kind of noise -> metric -> score; empty if it was not asked for.
+    """
+
+    said: list[str]
+    scores: dict[str, dict[str, float | None]]
+    lines: list[dict[str, Any]]
+    noise: dict[str, dict[str, float | None]]
+
+
+def evaluated(
+    predictor: Predictor,
+    file: Path,
+    columns: Mapping[str, Sequence[str]],
+    form: Form = "auto",
+    *,
+    noise: bool = False,
+) -> Evaluated:
+    """Scores on a file, each with its 95 % bootstrap interval over rows (None if undefined).
+
+    columns: role -> its columns; for others, those of the training file if this file has them, else usual names. noise:
+    also scores the same rows with disturbed texts (korbert.tasks.noise).
+    Raises CorpusError for a file that cannot be read, and for labels that were not in the training data; SettingsError
+    for noise with a kind whose targets are places in a text.
+    """
+    kind = predictor.kind
+    if noise and kind.name not in _DISTURBED:
+        raise SettingsError(
+            f"--noise: targets of kind {kind.name} have places in the text: it is for {' and '.join(_DISTURBED)}"
+        )
+    if kind.name == "regression":  # --label names the number, too
+        columns = {"score" if role == "label" else role: names for role, names in columns.items()}
+    rows = read_rows([file], roles_of(kind), form=form, columns=columns, trained=kind.columns)
+    if hasattr(kind, "labels"):
+        refuse_unseen_labels(rows, kind.labels)
+    rows = usable(rows, kind.target)
+    predictions = predictor.predict_rows(rows.rows)
+    run = kind.run(rows.rows, predictions)
+    scores: dict[str, dict[str, float | None]] = {}
+    for metric, score in kind.scores(rows.rows, predictions).items():
+        interval = None
+        if len(rows) > 1:
+            rng = np.random.default_rng(0)
+            interval = bootstrap_interval(run, kind.score(metric), rng=rng, resamples=_RESAMPLES)
+        low, high = (None, None) if interval is None else (interval.low, interval.high)
+        scores[metric] = {"score": score, "low": low, "high": high}
+    lines = [{**row, "prediction": one} for row, one in zip(rows.rows, predictions, strict=True)]
+    disturbed = {name: _under(change, predictor, rows.rows) for name, change in NOISE.items()} if noise else {}
+    said = [f"{kind.name}: {kind.about()}", *rows.said(), *few_rows(len(rows))]
+    return Evaluated(said, scores, lines, disturbed)
+
+
+def _under(
+    change: Callable[[str, random.Random], str], predictor: Predictor, rows: Sequence[Row]
+) -> dict[str, float | None]:
+    """Scores of the rows with changed texts, drawn by the same generator in every run."""
+    rng = random.Random(0)
+    texts = predictor.kind.needs
+    changed = [{**row, **{role: change(row[role], rng) for role in texts}} for row in rows]
+    return predictor.kind.scores(rows, predictor.predict_rows(changed))

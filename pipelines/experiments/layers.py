@@ -1,0 +1,92 @@
+"""Layer probing: heads on each frozen layer of an encoder, and on combinations of layers.
+
+The vectors of all layers are computed once. The table extends table 7 of Devlin et al. 2019 to every layer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from korbert.durable import write_json
+from korbert.modeling.feature_settings import FeatureSettings
+from korbert.tasks.kinds.sections import TaskSection
+from korbert.world import connected
+from pipelines.artifacts.runtime import Runtime
+from pipelines.experiments.features import feature_builds, kept_vectors
+from pipelines.experiments.scores import score_table
+from pipelines.experiments.search import ModelResult
+from pipelines.reports.layers import write_page
+from pipelines.stages import Counts, Inputs
+from pipelines.stages.finetuning import Ready, baselines, learn, prepare
+
+__all__ = ["combinations", "layer_table"]
+
+_SEEDS = 3  # if the settings have none
+
+
+def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime, work: Path) -> Counts:
+    """Writes layers.json and layers.html to `output` (docs/formats.md); finished trainings are kept in `work`.
+
+    Uses the head and width of settings.features and ignores its `layers`. Without seeds there are three.
+    """
+    features = settings.features or FeatureSettings()
+    seeds = settings.seeds if "seeds" in settings.model_fields_set else tuple(range(_SEEDS))
+    changed = {"features": features.model_copy(update={"layers": "last"}), "seeds": seeds, "scratch": False}
+    settings = type(settings).model_validate(settings.model_dump(exclude_unset=True) | changed)
+    ready = prepare(settings, inputs, work, runtime)
+    task, count = ready.task, ready.start.config.num_hidden_layers
+    places = range(count + 1)
+    if settings.init != "scratch":  # all layers in one pass
+        kept_vectors(task, settings, ready.start.encoder, ready.parts, ready.vectors, ready.device, places)
+
+    results: list[ModelResult] = []
+    for layers in [*map(str, places), *combinations(count)]:
+        own = settings.model_copy(update={"features": features.model_copy(update={"layers": layers})})
+        builds = feature_builds(task, own, ready.start, ready.parts, ready.vectors, ready.device)
+        folder = work / layers.replace(" ", "-")
+        trained = learn(ready, builds, own, folder, anomaly=runtime.anomaly)
+        results += [replace(result, facts={**result.facts, "name": layers}) for result in trained]
+    if not connected().writes:
+        return {}
+    without = list(baselines(ready, work)) if settings.baselines else []
+    record = {
+        **ready.facts,
+        "features": features.model_dump(exclude={"layers"}),
+        "num_layers": count,
+        **_table(ready, results, without),
+        "said": ready.said,
+        "note": settings.note,
+    }
+    write_json(output / "layers.json", record)
+    write_page(output / "layers.html", task.about(), record)
+    return {name: len(part.rows) for name, part in ready.parts.items()}
+
+
+def combinations(count: int) -> list[str]:
+    """The combinations of table 7 for an encoder with `count` layers; "last four" is all of them if there are fewer."""
+    if count == 1:
+        return []
+    last = "last four" if count >= 4 else f"last {count}"
+    more = [] if count <= 4 else ["sum of all", "weighted sum of all"]
+    return [f"sum of {last}", f"weighted sum of {last}", f"concat of {last}", *more]
+
+
+def _table(ready: Ready, results: Sequence[ModelResult], without: Sequence[ModelResult]) -> dict[str, Any]:
+    """metrics, rows and models as in scores.json, each model with its mean validation score.
+
+    best: the layer or combination with the best validation score. baselines: their names.
+    """
+    metric = f"validation_{ready.task.metrics[0]}"
+    by_name: dict[str, list[float]] = {}
+    for result in results:
+        by_name.setdefault(result.facts["name"], []).append(result.facts[metric])
+    means = {name: sum(scores) / len(scores) for name, scores in by_name.items()}
+    table = score_table(ready.task, ready.scored.rows, [*results, *without])
+    return {
+        "metrics": table["metrics"],
+        "rows": table["rows"],
+        "models": [{**model, "validation": means.get(model["name"])} for model in table["models"]],
+        "best": max(means, key=means.__getitem__),
+        "baselines": [result.facts["name"] for result in without],
+    }

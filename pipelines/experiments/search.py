@@ -1,0 +1,151 @@
+"""Hyperparameter search over ways to train, and seeds. Results are kept, so an interrupted run resumes.
+
+1. Train every way (learning rate, batch size, epochs) with the first seed, and keep the best epoch of each.
+2. Choose the way with the best validation score, and remove the weights of the others.
+3. Train that way with every other seed.
+4. Predict the test examples once with the model of each seed.
+
+Each training has a folder `work/rows/NAME-rate-RATE-..-seed-SEED`: `best.safetensors` after its best epoch,
+`result.json` (epoch and score) when it is finished, `predictions.json` when it is tested. Damaged files are logged and
+written again.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from korbert.durable import checksummed, verified, write_whole
+from korbert.tasks.finetuning.best_epoch import WEIGHTS, Best, read_best
+from korbert.tasks.finetuning.settings import WORDS, Way, training_name
+from korbert.training.checkpoints import remove_all
+from korbert.world import connected, from_first
+
+__all__ = ["Experiment", "ModelResult", "search"]
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A model to train in several ways and with several seeds, for any task.
+
+    train: (way, seed, folder, metrics) -> the best epoch; saves its weights in `folder`, resumes from there, and writes
+    its curve to the file `metrics`. predict: (seed, folder) -> predictions of those weights, one JSON value per test
+    example. metric: name of the validation score that chooses the epoch.
+    """
+
+    name: str
+    metric: str
+    train: Callable[[Way, int, Path, Path], Best]
+    predict: Callable[[int, Path], list[Any]]
+
+
+@dataclass(frozen=True)
+class ModelResult:
+    """A model chosen on validation examples and tested: an encoder trained with one seed, or a baseline.
+
+    facts: name, seed, and how it was trained and chosen. predictions: one JSON value per test example. folder: of the
+    training.
+    """
+
+    facts: Mapping[str, Any]
+    predictions: list[Any]
+    folder: Path
+
+
+def search(experiment: Experiment, ways: Sequence[Way], seeds: Sequence[int], output: Path) -> list[ModelResult]:
+    """One result per seed, all trained in the way chosen with the first seed. Curves are written to `output/metrics`.
+
+    With several connected processes, all train and predict; rank 0 looks up finished work and writes.
+    """
+    first, varied = seeds[0], _varied(ways)
+
+    def varied_values(way: Way) -> dict[str, Any]:
+        return {key: value for key, word, value in zip(Way._fields, WORDS, way, strict=True) if word in varied}
+
+    def folder_of(way: Way, seed: int) -> Path:
+        return output / "work" / "rows" / training_name({"name": experiment.name, "seed": seed, **varied_values(way)})
+
+    trials = {way: _train(experiment, way, first, folder_of(way, first), output) for way in ways}
+    chosen = max(trials, key=lambda way: trials[way].score)  # the first one if scores are equal
+
+    def remove_other_weights() -> None:
+        for way in trials.keys() - {chosen}:  # large, and no longer needed
+            (folder_of(way, first) / WEIGHTS).unlink(missing_ok=True)
+
+    from_first(remove_other_weights)
+
+    def facts_of(way: Way, best: Best) -> dict[str, Any]:
+        return {**varied_values(way), "epoch": best.epoch, f"validation_{experiment.metric}": best.score}
+
+    tried = [facts_of(way, best) for way, best in trials.items()]
+    results = []
+    for seed in seeds:
+        folder = folder_of(chosen, seed)
+        best = _train(experiment, chosen, seed, folder, output, with_weights=True)
+        path = folder / "predictions.json"
+        predictions = from_first(partial(_load, path))
+        if predictions is None:
+            predictions = experiment.predict(seed, folder)
+            if connected().writes:
+                _save(path, predictions)
+        facts = {"name": experiment.name, "seed": seed, **facts_of(chosen, best), "trials": tried}
+        results.append(ModelResult(facts, predictions, folder))
+    return results
+
+
+def _varied(ways: Sequence[Way]) -> set[str]:
+    """The words to use in names: always the rate, the others only if several values are tried."""
+    return {
+        word
+        for word, values in zip(WORDS, zip(*ways, strict=True), strict=True)
+        if word == "rate" or len(set(values)) > 1
+    }
+
+
+def _train(
+    experiment: Experiment, way: Way, seed: int, folder: Path, output: Path, *, with_weights: bool = False
+) -> Best:
+    """The result of one training, looked up if finished, else trained. with_weights: make sure its weights exist."""
+    record = folder / "result.json"
+    finished, kept = from_first(lambda: _look_up(folder, record, with_weights))
+    if finished and kept is not None:
+        return kept
+    if kept is None:
+        kept = experiment.train(way, seed, folder, output / "metrics" / f"{folder.name}.jsonl")
+    if connected().writes:
+        write_whole(record, checksummed(asdict(kept)))
+        remove_all(folder / "checkpoints")
+    return kept
+
+
+def _look_up(folder: Path, record: Path, with_weights: bool) -> tuple[bool, Best | None]:
+    """Whether the training is finished, and its result if it can be known without training."""
+    known = _read_record(record)
+    kept = read_best(folder) if with_weights or known is None else None
+    if known is not None and (not with_weights or kept is not None):
+        return True, Best(**known)
+    return False, kept if record.exists() else None  # a damaged record is rewritten from the weights
+
+
+def _read_record(path: Path) -> dict[str, Any] | None:
+    """The record in a file; None if there is no file, or, with a warning in the log, if it is damaged."""
+    try:
+        return verified(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        _logger.warning("%s: damaged (%s): made again", path, error)
+        return None
+
+
+def _save(path: Path, predictions: list[Any]) -> None:
+    write_whole(path, checksummed({"predictions": predictions}))
+
+
+def _load(path: Path) -> list[Any] | None:
+    record = _read_record(path)
+    return None if record is None else list(record["predictions"])

@@ -1,0 +1,1 @@
+"""Files of texts in, files of results out: predict, embed, tokenize, questions."""

@@ -1,0 +1,211 @@
+"""Vectors for the texts of a file (`korbert embed`), written in parts so that an interrupted run can resume.
+
+A part is `part-NUMBER-<made from>-<content>.parquet` in OUTPUT.partial/. The first digest covers the model, its
+settings and the records of the part, so a part is reused whichever run made it. The second digest covers the bytes of
+the file and detects damage. Once all parts exist, the output is written in one step.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from korbert.durable import aside_of, write_aside, write_whole
+from korbert.errors import SettingsError
+from korbert.records.inputs import Source
+from korbert.scratch import claim, remove
+from korbert.vectors import Correction, PieceCounts, TextEncoder
+from korbert.vectors.index import is_utf8
+from korbert.vectors.names import CorrectionName
+from korbert.vectors.settings import Asked
+from pipelines.inference.predicting import Result, result_of
+from pipelines.inference.records import TEXT_NAMES, Format, Keys, records
+
+__all__ = ["Embedding", "Written", "check_ending", "fit_correction", "text_records", "write_vectors"]
+
+PART_ROWS = 4_096  # an interrupted run loses at most one part
+_FIT_TEXTS = 10_000
+
+Advance = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """A model and the settings of its vectors, as in TextEncoder.embed."""
+
+    model: TextEncoder[Any]
+    asked: Asked
+    counts: PieceCounts | None = None
+    correction: Correction | None = None
+
+    def __call__(self, texts: list[str]) -> NDArray[np.float32]:
+        return self.model.embed(texts, counts=self.counts, correction=self.correction, **self.asked)
+
+    def digest(self) -> "hashlib._Hash":
+        """Digest of everything that determines the vectors, except the texts."""
+        settings = self.model.vector_settings(**self.asked).model_dump_json()
+        digest = hashlib.sha256(f"{self.model.digest} {settings} {self.model.precision}".encode())
+        if self.counts is not None:
+            digest.update(self.counts.frequencies.tobytes())
+            digest.update(f"{self.counts.documents} {self.counts.mean_length}".encode())
+        if self.correction is not None:
+            digest.update(self.correction.mean.tobytes() + self.correction.matrix.tobytes())
+        return digest
+
+
+@dataclass
+class Written:
+    """Counts of output rows: all, those without a vector, and those reused from an earlier run."""
+
+    rows: int = 0
+    failed: int = 0
+    resumed: int = 0
+
+
+def text_records(
+    file: Source,
+    name: str,
+    form: Format = "auto",
+    text: str | None = None,
+    *,
+    usual: bool = False,
+    utf8: bool = False,
+) -> Iterator[list[Result]]:
+    """Yields {"line", "id" if any, "text"} or {"line", "error"} for each record of a file; "cut" marks truncated texts.
+
+    Yields batches; from a pipe, the records that have arrived. text: column or key of the text; None: the first usual
+    name that is present. usual: these also if `text` is absent. utf8: treat a lone surrogate as an error.
+    """
+    keys: Keys = {"text": (*((text,) if text else ()), *(TEXT_NAMES if usual or not text else ()))}
+    for part in records(file, name, form, keys):
+        results = [result_of(record, keys, {}) for record in part]
+        for place, one in enumerate(results):
+            if utf8 and not is_utf8(f"{one.get('id', '')}{one.get('text', '')}"):
+                results[place] = {"line": one["line"], "error": "has a lone surrogate, which no file can hold"}
+        yield results
+
+
+def fit_correction(
+    embedding: Embedding,
+    way: CorrectionName,
+    path: Path,
+    form: Format = "auto",
+    text: str | None = None,
+    *,
+    usual: bool = False,
+) -> Correction:
+    """Fits a correction on the first 10,000 texts of a file, with the settings of the vectors.
+
+    form, text, usual: as for text_records.
+    """
+    found = chain.from_iterable(text_records(path, path.name, form, text, usual=usual))
+    texts = [one["text"] for one in islice(found, _FIT_TEXTS) if "text" in one]
+    plain: Asked = {**embedding.asked, "size": None, "normalize": False}
+    return Correction.fit(way, Embedding(embedding.model, plain, embedding.counts)(texts))
+
+
+def check_ending(output: Path) -> None:
+    """Raises SettingsError if the extension of the output is not a known format."""
+    if output.suffix not in _FORMATS:
+        raise SettingsError(f"{output}: the extension chooses the format: use {' or '.join(_FORMATS)}")
+
+
+def write_vectors(
+    embedding: Embedding, rows: Iterable[Result], output: Path, failed: Callable[[Result], bool], advance: Advance
+) -> Written:
+    """Writes the vectors of records to a file, in order: one row per record, errors included.
+
+    failed: called with each record; returns whether it has an error.
+    """
+    partial_folder = claim(output.with_name(f"{output.name}.partial"), _is_part)
+    width = embedding([]).shape[1]
+    schema = pa.schema(
+        [("line", pa.int64()), ("id", pa.string()), ("error", pa.string()), ("vector", pa.list_(pa.float32(), width))]
+    )
+    written, parts, left = Written(), list[Path](), iter(rows)
+    while some := list(islice(left, PART_ROWS)):
+        written.failed += sum(map(failed, some))
+        digest = embedding.digest()
+        for row in some:
+            digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
+        name = f"part-{len(parts):06}-{digest.hexdigest()[:32]}"
+        intact = (path for path in partial_folder.glob(f"{name}-*") if path.stem.endswith(_content(path.read_bytes())))
+        path = next(intact, None)
+        if path is None:
+            data = _table(embedding, some, schema)
+            path = partial_folder / f"{name}-{_content(data)}.parquet"
+            write_whole(path, data)
+        else:
+            written.resumed += len(some)
+        parts.append(path)
+        written.rows += len(some)
+        advance(len(some))
+    write_aside(output, partial(_FORMATS[output.suffix], parts, schema, written.rows), aside_of(output))
+    remove(partial_folder)
+    return written
+
+
+def _is_part(name: str) -> bool:
+    return re.fullmatch(r"(\.korbert-)?part-\d{6,}-[0-9a-f]{32}-[0-9a-f]{16}\.parquet(\.tmp)?", name) is not None
+
+
+def _content(data: bytes | memoryview) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def _table(embedding: Embedding, rows: list[Result], schema: pa.Schema) -> memoryview:
+    """The bytes of a part."""
+    there = np.array(["text" in row for row in rows])
+    vectors = np.zeros((len(rows), schema.field("vector").type.list_size), np.float32)
+    vectors[there] = embedding([row["text"] for row in rows if "text" in row])
+    flat = pa.array(vectors.reshape(-1))  # several hundred times faster than from a list of rows
+    columns: dict[str, Any] = {
+        "line": [row["line"] for row in rows],
+        "id": [str(row["id"]) if "id" in row else None for row in rows],
+        "error": [row.get("error") for row in rows],
+        "vector": pa.FixedSizeListArray.from_arrays(flat, type=schema.field("vector").type, mask=pa.array(~there)),
+    }
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns, schema=schema), sink, compression="zstd")
+    return memoryview(sink.getvalue())
+
+
+def _write_parquet(parts: list[Path], schema: pa.Schema, count: int, path: Path) -> None:
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for part in parts:
+            writer.write_table(pq.read_table(part, schema=schema))
+
+
+def _write_npy(parts: list[Path], schema: pa.Schema, count: int, path: Path) -> None:
+    """(N, D) float32; NaN for records with an error."""
+    width = schema.field("vector").type.list_size
+    if not count:
+        with path.open("wb") as file:
+            np.save(file, np.zeros((0, width), np.float32))
+        return
+    array = np.lib.format.open_memmap(path, "w+", np.float32, (count, width))
+    start = 0
+    for part in parts:
+        column = pq.read_table(part, schema=schema)["vector"].combine_chunks()
+        rows = np.full((len(column), width), np.nan, np.float32)
+        there = column.is_valid().to_numpy(zero_copy_only=False)
+        rows[there] = column.flatten().to_numpy().reshape(-1, width)  # `flatten` skips nulls
+        array[start : start + len(rows)] = rows
+        start += len(rows)
+    array.flush()
+
+
+_FORMATS: Mapping[str, Callable[[list[Path], pa.Schema, int, Path], None]] = {
+    ".npy": _write_npy,
+    ".parquet": _write_parquet,
+}

@@ -1,0 +1,45 @@
+"""Texts of a command: its arguments, or a file of them; and what it writes, JSON lines."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from korbert.errors import CorpusError, SettingsError
+from korbert.records.forms import form_of
+from korbert.records.inputs import Source
+from korbert.records.lines import LONGEST
+from pipelines.inference.records import TEXT_NAMES, Format, column_for, records
+
+__all__ = ["as_json", "checked", "texts"]
+
+
+def texts(file: Source, name: str, form: Format = "lines") -> Iterator[tuple[str, str]]:
+    """Place ("reviews.txt: line 3") and text of each record. Raises CorpusError for a faulty or too long one.
+
+    form: "auto" goes by the ending of the name; text with another one is plain lines.
+    """
+    form = "lines" if form == "auto" and form_of(b"", name) == "auto" else form
+    for batch in records(file, name, form, {"text": TEXT_NAMES}):
+        for record in batch:
+            place = f"{name}: line {record.line}"
+            if record.cut:
+                raise CorpusError(f"{place}: is longer than {LONGEST:,} bytes: put it on several lines")
+            text = record.fields.get(column_for(TEXT_NAMES, tuple(record.fields)) or "")
+            if not isinstance(text, str):
+                raise CorpusError(f"{place}: {record.error or 'has no text'}")
+            yield place, text
+
+
+def checked(arguments: tuple[str, ...]) -> list[tuple[str, str]]:
+    """As `texts`, for command line arguments; lone surrogates show that an argument was not UTF-8."""
+    for number, text in enumerate(arguments, 1):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise SettingsError(f"text {number}: character {error.start + 1} is not UTF-8: {text[:40]!a}") from None
+    return [(f"text {number}", text) for number, text in enumerate(arguments, 1)]
+
+
+def as_json(value: Any) -> bytes:
+    """One line of JSON in UTF-8, whatever the encoding of the terminal. Lone surrogates are escaped."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")

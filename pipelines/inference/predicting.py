@@ -1,0 +1,120 @@
+"""Predictions for the records of a file, for `korbert predict`.
+
+1. The kind of the model determines the fields of a record (text, or question and context).
+2. Records are read in batches (records.py); each becomes a result or an error.
+3. The model predicts for the results without an error. All are returned in file order.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from korbert.errors import ModelError, SettingsError
+from korbert.loading import Loaded
+from korbert.records.inputs import Source
+from korbert.tasks.embedding import Embedder
+from korbert.tasks.files import ROLES
+from korbert.tasks.predicting import Predictor
+from korbert.tasks.question_answering.reading import Reader
+from korbert.tasks.token_classification import Tagger
+from pipelines.inference.records import TEXT_NAMES, Format, Keys, Record, column_for, option_of, records
+
+__all__ = ["MAX_CHARS", "Result", "predict_lines", "result_of"]
+
+MAX_CHARS = 100_000  # of a text; a classifier sees a few hundred pieces
+_KINDS = {type(None): "null", bool: "true or false", list: "a list", dict: "an object"}
+
+Result = dict[str, Any]
+
+
+def predict_lines(
+    model: Loaded,
+    file: Source,
+    name: str = "input",
+    *,
+    form: Format = "auto",
+    columns: Mapping[str, Sequence[str]] | None = None,
+) -> Iterator[list[Result]]:
+    """Yields batches of results, one per record, in order: {"line", "id" if any, "text" or "question", ...}.
+
+    A record that cannot be read gives {"line", "error"}; "cut" marks a truncated text. name, form: as in
+    records.py. columns: role -> its columns or keys; for others, those that the model was trained on, else the
+    first usual name that is present. Raises SettingsError if a table has no such column or the model reads no such
+    role, ModelError if the model's scores are NaN or it is not fine-tuned on a task.
+    """
+    keys, values = _fields_of(model)
+    columns = dict(columns or {})
+    if unread := [role for role in columns if role not in keys]:
+        own = " and ".join(f"`{role}`" for role in sorted(keys))
+        hint = " and ".join(map(option_of, keys))
+        raise SettingsError(f"{option_of(unread[0])}: this model reads {own}: use {hint}")
+    known = {role: tuple(names) for role, names in {**model.columns, **columns}.items() if role in keys}
+    together = {role: names for role, names in known.items() if len(names) > 1}
+    keys = {role: known[role] if role in columns else known.get(role, ()) + names for role, names in keys.items()}
+    for part in records(file, name, form, keys):
+        results = [result_of(record, keys, values, together) for record in part]
+        good = [result for result in results if "error" not in result]
+        for result, prediction in zip(good, _predicted(model, good, keys), strict=True):
+            result.update(prediction)
+        yield results
+
+
+def _fields_of(model: Loaded) -> tuple[Keys, Mapping[str, Callable[[Any], Any]]]:
+    """The fields that a model reads, with their usual names, and the functions that convert them."""
+    if isinstance(model, Reader):
+        return {"question": ("question",), "context": ("context",)}, {}
+    if isinstance(model, Predictor):
+        roles = [ROLES[name] for name in model.kind.needs]
+        return {role.name: role.names for role in roles}, {role.name: role.value for role in roles}
+    if isinstance(model, Tagger | Embedder):
+        return {"text": TEXT_NAMES}, {}
+    raise ModelError("this model is not fine-tuned on a task: use a fine-tuned model, or `korbert fill` to fill gaps")
+
+
+def _predicted(model: Loaded, good: Sequence[Result], keys: Iterable[str]) -> Sequence[Mapping[str, Any]]:
+    """Predictions for results; readers take their contexts out, which may be long."""
+    if isinstance(model, Reader):
+        contexts = [result.pop("context") for result in good]
+        return list(model.answer(contexts, [result["question"] for result in good]))
+    if isinstance(model, Predictor):
+        predictions = model.predict_rows([{name: result[name] for name in keys} for result in good])
+        return [one if isinstance(one, dict) else {"prediction": one} for one in predictions]
+    texts = [result["text"] for result in good]
+    if isinstance(model, Tagger):
+        return [{"spans": spans} for spans in model.tag(texts)]
+    return [{"vector": vector.tolist()} for vector in model.embed(texts)]
+
+
+def result_of(
+    record: Record, keys: Keys, values: Mapping[str, Callable[[Any], Any]], together: Keys | None = None
+) -> Result:
+    """A result without its prediction: line and id of the record, and the values of `keys` or an error.
+
+    values: key -> function that converts its field or raises ValueError; fields of other keys must be strings.
+    together: key -> fields that hold its value as a list, if all are present (보기1, 보기2).
+    """
+    result: Result = {"line": record.line}
+    id = record.fields.get("id")
+    if isinstance(id, str | int) and not isinstance(id, bool):
+        result["id"] = id
+    if record.error:
+        return {**result, "error": record.error}
+    for key, names in keys.items():
+        place = column_for(names, tuple(record.fields))
+        if place is None:
+            there = ", ".join(map(repr, list(record.fields)[:6])) or "nothing"
+            return {**result, "error": f"has no {names[0]!r}, but {there}: name it with {option_of(key)}"}
+        value = record.fields[place]
+        if together and set(together.get(key, [None])) <= record.fields.keys():
+            value = [record.fields[name] for name in together[key]]
+        if key in values:
+            try:
+                result[key] = values[key](value)
+            except ValueError as error:
+                return {**result, "error": f"{place!r} {error}"}
+            continue
+        if not isinstance(value, str):
+            return {**result, "error": f"{place!r} is {_KINDS.get(type(value), 'a number')}, not a string"}
+        result[key] = value
+    if "text" in result and (record.cut or len(result["text"]) > MAX_CHARS):
+        result["text"], result["cut"] = result["text"][:MAX_CHARS], True
+    return result

@@ -1,0 +1,137 @@
+"""Generates questions from text as training data, in KorQuAD format or as JSON lines."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from hashlib import blake2b
+from itertools import groupby
+from pathlib import Path
+
+from corpus.questions.generate import Asked, QuestionSettings, generate, is_part
+from corpus.readers.files import find_files
+from corpus.settings import SourceSettings
+from korbert.durable import aside_of, check_output, write_aside
+from korbert.errors import CorpusError, SettingsError
+from korbert.scratch import claim, remove
+from pipelines.inference.outputs import is_questions
+
+__all__ = ["described", "write_questions"]
+
+_ENDINGS = (".json", ".jsonl")
+_GROUPS = {  # prefix of a count -> what it counts
+    "question_": "questions by question word",
+    "document_": "documents left out",
+    "paragraph_": "paragraphs left out",
+    "sentence_": "sentences without a question",
+    "refused_": "answers without a question (a sentence may have several)",
+}
+
+
+def write_questions(
+    corpus: str, output: Path, settings: QuestionSettings, source: SourceSettings, *, count: int | None, workers: int
+) -> Counter[str]:
+    """Writes questions on the text of a file, folder or glob, in corpus order; returns the counts of `generate`.
+
+    output: KorQuAD format for .json; for .jsonl, rows with id, title, context, question and answers. count: stop after
+    this many questions. The counts have their number as `written`; `questions` may be larger, by the last part. Memory
+    does not grow with the corpus. Raises SettingsError for another extension or an output that cannot be written,
+    CorpusError if there is no file or no question. Finished parts are kept in OUTPUT.partial until the output is
+    complete: after an interruption, the same call resumes.
+    """
+    if output.suffix not in _ENDINGS:
+        raise SettingsError(
+            f"{output}: extension is {output.suffix or 'missing'}: use .json (KorQuAD format) or .jsonl"
+        )
+    files = find_files(corpus, Path())
+    if not files:
+        raise CorpusError(f"{corpus}: no such file, and no file in it: name a file, a folder, or a glob in quotes")
+    check_output(output, *(path for path in files if isinstance(path, Path)), is_ours=is_questions)
+    counts: Counter[str] = Counter()
+    partial = claim(output.with_name(f"{output.name}.partial"), is_part)
+
+    def write(aside: Path) -> None:
+        made = generate(settings, source, files, workers=workers, counts=counts, partial=partial)
+        with closing(made), aside.open("w", encoding="utf-8") as file:
+            chosen = _first(made, count, counts)
+            file.writelines(_squad(chosen) if output.suffix == ".json" else _rows(chosen))
+        if not counts["written"]:
+            remove(partial)
+            raise CorpusError(_why_none(corpus, source, counts))
+
+    write_aside(output, write, aside_of(output))
+    remove(partial)
+    return counts
+
+
+def _first(made: Iterable[Asked], count: int | None, counts: Counter[str]) -> Iterator[Asked]:
+    """The first `count` questions (None: all), counted as written."""
+    for asked in made:
+        left = None if count is None else count - counts["written"]
+        questions = asked.questions[:left]
+        counts["written"] += len(questions)
+        yield replace(asked, questions=questions)
+        if counts["written"] == count:
+            return
+
+
+def _squad(made: Iterable[Asked]) -> Iterator[str]:
+    """The text of a KorQuAD file, with one article (a document) per line."""
+    yield '{"version": "korbert questions", "data": ['
+    for number, (place, of_document) in enumerate(groupby(made, key=lambda asked: asked.place)):
+        paragraphs = [
+            {
+                "context": asked.paragraph,
+                "qas": [
+                    {"id": id, "question": one.question, "answers": [{"text": one.answer, "answer_start": one.start}]}
+                    for id, one in zip(_ids(asked), asked.questions, strict=True)
+                ],
+            }
+            for asked in of_document
+        ]
+        article = json.dumps({"title": place, "paragraphs": paragraphs}, ensure_ascii=False)
+        yield f"{',' if number else ''}\n{article}"
+    yield "\n]}\n"
+
+
+def _rows(made: Iterable[Asked]) -> Iterator[str]:
+    """JSON lines, one per question, with the columns of a reading task."""
+    for asked in made:
+        for id, one in zip(_ids(asked), asked.questions, strict=True):
+            answers = [{"text": one.answer, "answer_start": one.start}]
+            row = {"id": id, "title": asked.place, "context": asked.paragraph, "question": one.question}
+            yield json.dumps({**row, "answers": answers}, ensure_ascii=False) + "\n"
+
+
+def _ids(asked: Asked) -> list[str]:
+    """Question ids that stay unique when files are merged."""
+    digest = blake2b(f"{asked.place}\n{asked.paragraph}".encode(), digest_size=10).hexdigest()
+    return [f"{digest}-{number}" for number in range(len(asked.questions))]
+
+
+def _why_none(corpus: str, source: SourceSettings, counts: Counter[str]) -> str:
+    faults = sum(number for name, number in counts.items() if name.startswith("document_"))
+    if faults and faults == counts["documents"]:
+        return f"{corpus}: none of {faults:,} records has text in the field {source.text!r}: name the field with --text"
+    paragraphs, short = counts["paragraphs"], counts["paragraph_too_short"]
+    return (
+        f"{corpus}: no questions from {paragraphs:,} paragraphs, {short:,} of them too short: give running text; if "
+        "documents of a text file span several lines, add --documents blank or file"
+    )
+
+
+def described(output: Path, counts: Counter[str]) -> Iterator[str]:
+    """Lines for the terminal: questions written, text read, and what was left out and why."""
+    yield f"{counts['written']:,} questions in {output}"
+    read = ", ".join(f"{counts[name]:,} {name}" for name in ("documents", "paragraphs", "sentences"))
+    resumed = (
+        f"; {counts['resumed']:,} of {counts['parts']:,} parts are from an earlier run" if counts["resumed"] else ""
+    )
+    yield f"from {read}{resumed}"
+    if beyond := counts["questions"] - counts["written"]:
+        yield f"{beyond:,} more from the last part were left out because of --count"
+    for beginning, what in _GROUPS.items():
+        of_group = {name: number for name, number in counts.most_common() if name.startswith(beginning)}
+        if of_group:
+            yield f"{what}: " + ", ".join(f"{name[len(beginning) :]} {number:,}" for name, number in of_group.items())

@@ -1,0 +1,1 @@
+"""`korbert plan`: what a recipe's pretraining costs."""

@@ -1,0 +1,131 @@
+"""The recipes that `korbert new` writes: short or with every key, from nothing or from a pretrained model."""
+
+import json
+import textwrap
+import tomllib
+import typing
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from pydantic import BaseModel
+
+from korbert.errors import ModelError
+from korbert.folders import bundled, model_folder
+from korbert.modeling import EncoderConfig
+from pipelines.recipes.loading import SHARED, SHIPPED, model_in
+from pipelines.stages.table import STAGES
+
+__all__ = ["full_recipe", "short_recipe"]
+
+_WIDTH = 110
+_HEAD = """\
+## Every key of a recipe, with its unit. A key behind `#` has the default that is shown: remove the `#` to change it.
+## Run it with `korbert run NAME.toml`. Paths are relative to this file's folder, or to --data.
+## The keys above the first section go to every section that has them, and may be set in a section as well.
+"""
+
+
+def short_recipe(begin: str = "", folder: Path = Path()) -> str:
+    """The settings that most people change, each with a comment.
+
+    begin: folder or name of a pretrained model; the recipe then takes its tokenizer and continues its training. folder:
+    where the recipe will lie. Raises ModelError if that is not a pretrained model with an encoder of korbert.
+    """
+    template = SHIPPED / "template"
+    recipe = (template / "short.toml").read_text(encoding="utf-8")
+    if not begin:
+        return recipe
+    continued = Template((template / "continued.toml").read_text(encoding="utf-8")).substitute(
+        model=_toml(_named(begin, folder)), encoder=_encoder(model_folder(begin))
+    )
+    start, end = recipe.index("[vocab]"), recipe.index("# [nsmc]")
+    return f"{recipe[:start]}{continued}\n{recipe[end:]}"
+
+
+def _named(model: str, folder: Path) -> str:
+    """As the recipe names it: what lies below the recipe's folder may move with it."""
+    if not Path(model).exists() and bundled(model):
+        return model
+    path, folder = Path(model).resolve(), folder.resolve()
+    return (path.relative_to(folder) if path.is_relative_to(folder) else path).as_posix()
+
+
+def _encoder(folder: Path) -> str:
+    """The lines of [pretrain.encoder] for a model's encoder."""
+    from korbert.modeling.growing import pretrained_encoder
+
+    config = pretrained_encoder(folder)
+    if not isinstance(config, EncoderConfig):
+        raise ModelError(f"{folder}: has an encoder of transformers: copy the recipe that pretrained it")
+    values = {"architecture": config.architecture, **config.model_dump(exclude_defaults=True, exclude={"vocab_size"})}
+    return "\n".join(f"{name} = {_toml(value)}" for name, value in values.items())
+
+
+def full_recipe(begin: str = "", folder: Path = Path()) -> str:
+    """All keys: those of the short recipe with their values, the others commented out with their defaults."""
+    recipe = tomllib.loads(short_recipe(begin, folder))
+    lines = [_HEAD]
+    for key in SHARED:
+        about = next(
+            stage.settings_class.model_fields[key]
+            for stage in STAGES.values()
+            if key in stage.settings_class.model_fields
+        )
+        value = recipe.get(key, about.get_default())
+        lines += [*_comment(about.description), f"{'' if key in recipe else '# '}{key} = {_toml(value)}", ""]
+    for stage in STAGES.values():
+        lines += [f"## ---- {stage.name}: {stage.help.summary}", ""]
+        lines += _table(stage.settings_class, stage.name, recipe.get(stage.name), absent=stage.optional)
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _table(
+    model: type[BaseModel], place: str, given: Any, *, absent: bool, many: bool = False, default: Any = None
+) -> Iterator[str]:
+    """A table and its inner tables. given: its values; None if the recipe has none.
+
+    absent: comment out the whole table, with its heading, if it is not given. many: it is an item of a list. default:
+    value of the whole table if it is left out; None: each key has its own default.
+    """
+    hidden = given is None and absent
+    yield f"{'# ' if hidden else ''}{f'[[{place}]]' if many else f'[{place}]'}"
+    inner: list[str] = []
+    for name, about in model.model_fields.items():
+        table, value = model_in(about.annotation), (given or {}).get(name)
+        if about.exclude or (name in SHARED and value is None):
+            continue
+        if table is None:
+            shown = getattr(default, name, about.get_default())
+            yield from _comment(about.description)
+            if value is not None:
+                yield f"{name} = {_toml(value)}"
+            elif about.is_required() or shown is None:  # TOML can express neither
+                yield f"# {name} = ## {'needed' if about.is_required() else 'none'}"
+            else:
+                yield f"# {name} = {_toml(shown)}"
+        elif typing.get_origin(about.annotation) is tuple:
+            for one in value or [None]:
+                inner += _table(table, f"{place}.{name}", one, absent=True, many=True)
+        else:
+            whole = about.get_default()
+            nullable = not about.is_required() and whole is None
+            inner += _table(table, f"{place}.{name}", value, absent=hidden or nullable, default=whole)
+    yield ""
+    yield from inner
+
+
+def _comment(text: str | None) -> list[str]:
+    return textwrap.wrap(text or "", _WIDTH, initial_indent="## ", subsequent_indent="## ")
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"
+    if isinstance(value, BaseModel):
+        return _toml(value.model_dump(exclude_defaults=True))
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,200 @@
+"""Data for the page that shows a text (page.py), as JSON values: attention, neurons, guesses, vectors, answers."""
+
+import base64
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from korbert.errors import ModelError
+from korbert.modeling import ClassificationModel
+from korbert.modeling.adapter import TransformersEncoder
+from korbert.tasks import Filler, Reader
+from korbert.tasks.passages import encode_passages
+from korbert.tokenization import AnyTokenizer
+from korbert.vectors.attention import UNITS, Attention, attention
+from korbert.vectors.attribution import attribute, has_captum
+from pipelines.inference.tokenizing import page_spans
+
+__all__ = ["about", "look_data", "words_data"]
+
+_MOST_NEURONS = 1_200_000  # query and key values on a page, one byte each
+_MOST_LABELS = 3  # with integrated gradients
+_MOST_DISTANCES = 100  # occurrences of a word up to which all distances are shown
+_SHORT = 128  # pieces of a text up to which a service computes integrated gradients
+
+
+def look_data(loaded: Any, text: str, pair: str | None = None, *, whole: bool = False) -> dict[str, Any]:
+    """Data of the page for a text or a pair, as JSON values (docs/formats.md).
+
+    loaded: from korbert.load. whole: include what takes many forward passes: the guesses at every position
+    (one pass each; on a service, the page asks for them one by one), the label attribution of a long text (50 passes),
+    and that of the next likely labels. Raises ModelError for a text that is too long, unless a reader reads it.
+    """
+    model, tokenizer = loaded.model, loaded.tokenizer
+    data: dict[str, Any] = {"model": about(loaded), "texts": [text] if pair is None else [text, pair], "missing": {}}
+    reads = isinstance(loaded, Reader) and pair is not None
+    seen = None
+    try:
+        seen = attention(model, tokenizer, text, pair)
+    except ModelError as error:
+        if not (reads or isinstance(model.encoder, TransformersEncoder)):  # a reader reads texts of any length
+            raise
+        data["missing"]["attention"] = str(error)
+    encoded = [tokenizer.encode_pieces(one, special_tokens=True) for one in data["texts"]]
+    data["stretches"] = [
+        [[span.text, span.pieces] for span in page_spans(one, pieces)]
+        for one, pieces in zip(data["texts"], encoded, strict=True)
+    ]
+    if seen is not None:
+        data |= _pieces(seen)
+        data["weights"] = packed(np.rint(255 * np.sqrt(seen.weights)).astype(np.uint8))
+        data["neurons"] = _neurons(seen, data["missing"])
+    data["vectors"] = _layers(model, tokenizer, data["texts"])
+    if isinstance(loaded, Filler) and whole:
+        data["guesses"] = [
+            None if one is None else {"own": _short(one.own), "best": [[name, _short(p)] for name, p in one.guesses]}
+            for one in loaded.expect(text, pair)
+        ]
+    if isinstance(model, ClassificationModel) and model.kind == "classification":
+        data["label"] = _label(model, tokenizer, data, whole)
+    if isinstance(loaded, Reader) and pair is not None:
+        question, context = encode_passages(tokenizer, [text, pair])
+        (candidates,) = loaded.search([(question, context)])
+        answers = [{**one, "score": _short(one["score"])} for one in loaded.decided(candidates)]
+        data["reading"] = {"question": text, "context": pair, "answers": answers}
+    return data
+
+
+def packed(array: NDArray[Any]) -> dict[str, Any]:
+    """An array of bytes for the page: its shape, and its bytes compressed with zlib, in base64."""
+    return {"shape": list(array.shape), "data": base64.b64encode(zlib.compress(array.tobytes(), 6)).decode()}
+
+
+def words_data(word: str, texts: Sequence[str], spans: Sequence[tuple[int, int]], vectors: Any) -> dict[str, Any]:
+    """Data of the page for one word: its occurrences in two dimensions (PCA).
+
+    For up to 100 occurrences, also their distances, 1 - cosine. texts, spans: the sentence of each occurrence, and the
+    span of the word in it. vectors: (N, D). The result is data["words"], with the data of a text or alone:
+    {"model": about(loaded), "texts": [word], "missing": {}, "words": ..}.
+    """
+    vectors = np.asarray(vectors, dtype=np.float64)
+    centred = vectors - vectors.mean(axis=0)
+    left, lengths, _ = np.linalg.svd(centred, full_matrices=False)
+    places = np.zeros((len(vectors), 2))
+    kept = min(2, left.shape[1])
+    places[:, :kept] = left[:, :kept] * lengths[:kept]
+    total = float((lengths**2).sum())
+    apart = None
+    if len(vectors) <= _MOST_DISTANCES:
+        unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        apart = [[_short(max(0.0, one)) for one in row] for row in (1 - unit @ unit.T).tolist()]
+    return {
+        "word": word,
+        "occurrences": [
+            {"text": text, "start": start, "end": end} for text, (start, end) in zip(texts, spans, strict=True)
+        ],
+        "points": [[_short(x), _short(y)] for x, y in places.tolist()],
+        "explained": [_short(float(one**2) / total) if total else 0.0 for one in lengths[:2].tolist()],
+        "distances": apart,
+    }
+
+
+def about(loaded: Any) -> dict[str, Any]:
+    """Name, kind and sizes of the model. The name is the folder name, as a server does not show paths."""
+    config = loaded.model.config
+    path = Path(loaded.name)
+    return {
+        "name": path.parent.name if path.name == "model" else path.name,
+        "kind": loaded.model.kind,
+        "architecture": getattr(config, "model_type", config.architecture),
+        "layers": config.num_hidden_layers,
+        "width": config.hidden_size,
+    }
+
+
+def _pieces(seen: Attention) -> dict[str, Any]:
+    encoding = seen.encoding
+    units = {
+        unit: {"groups": seen.groups(unit).tolist(), "labels": seen.labels(unit), "spans": seen.spans(unit)}
+        for unit in UNITS
+    }
+    return {
+        "segments": encoding.token_type_ids,
+        "special": encoding.special_tokens_mask,
+        "tags": encoding.tags,
+        "units": units,
+    }
+
+
+def _neurons(seen: Attention, missing: dict[str, str]) -> dict[str, Any] | None:
+    """Queries and keys as signed bytes; None if missing["neurons"] gives a reason."""
+    if seen.queries is None or seen.keys is None:
+        missing["neurons"] = "Encoders of transformers do not expose their queries and keys."
+        return None
+    if seen.queries.size + seen.keys.size > _MOST_NEURONS:
+        missing["neurons"] = "Queries and keys are left out: with so many pieces, the page would be too large."
+        return None
+    return {"queries": _signed(seen.queries), "keys": _signed(seen.keys)}
+
+
+def _signed(array: NDArray[np.float32]) -> dict[str, Any]:
+    """(A, B, ...) as signed bytes; scale: the largest absolute value of each [a, b], encoded as 127."""
+    most = np.maximum(np.abs(array).max(axis=tuple(range(2, array.ndim)), keepdims=True), 1e-9)
+    scale = most.reshape(array.shape[:2])
+    return packed(np.rint(127 * array / most).astype(np.int8)) | {"scale": [[_short(x) for x in row] for row in scale]}
+
+
+def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> dict[str, Any] | None:
+    """Mean vector of each text, encoded alone, in every layer, with the cosines between layers and between texts."""
+    device, found = next(model.parameters()).device, []
+    for text in texts:
+        encoding = tokenizer.encode(text, special_tokens=True)
+        ids, boundaries = (torch.tensor([c], device=device) for c in (encoding.input_ids, encoding.boundaries))
+        try:
+            with torch.inference_mode():
+                layers = model.encoder.all_layers(ids, boundaries=boundaries)
+        except ModelError:  # an encoder with shorter rows in some layers
+            return None
+        found.append(layers[:, 0].float().mean(dim=1).cpu().numpy())
+    vectors = np.stack(found)  # (texts, L + 1, D)
+    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+    return {
+        "vectors": _signed(vectors),
+        "between_layers": [[[_short(x) for x in row] for row in one @ one.T] for one in unit],
+        "between_texts": [_short(x) for x in (unit[0] * unit[1]).sum(axis=-1)] if len(texts) > 1 else None,
+    }
+
+
+def _label(
+    model: ClassificationModel, tokenizer: AnyTokenizer, data: Mapping[str, Any], whole: bool
+) -> dict[str, Any] | None:
+    """Attribution of the most likely label, with `whole` also of the next; None if data["missing"] gives a reason."""
+    pieces = len(data["special"]) if "special" in data else 0
+    if not has_captum():
+        data["missing"]["label"] = "Attribution of a label needs captum: pip install 'korbert[look]'"
+        return None
+    if not whole and pieces > _SHORT:
+        data["missing"]["label"] = f"Attribution of a label over {pieces:,} pieces takes long: use korbert look."
+        return None
+    two = model.num_labels == 2 and model.problem_type == "single_label_classification"
+    most = _MOST_LABELS if whole and not two else 1  # with two labels, the second mirrors the first
+    text, *pair = data["texts"]
+    found = attribute(model, tokenizer, text, pair[0] if pair else None, most)
+    return {
+        "names": found.labels,
+        "number": model.problem_type == "regression",
+        "probabilities": [_short(x) for x in found.probabilities],
+        "scores": [_short(x) for x in found.scores],
+        "masked": [_short(x) for x in found.masked],
+        "shares": [[_short(x) for x in row] for row in found.shares],
+    }
+
+
+def _short(number: Any) -> float | None:
+    """Rounds to four significant digits."""
+    return None if number is None else float(f"{float(number):.4g}")

@@ -1,0 +1,35 @@
+"""The page that shows what a model does with a text: attention, neurons, guesses, pieces, vectors, words, answers.
+
+data.py computes its data. Without data, the page asks the service that it was loaded from. Writing the page needs
+no model, so a service can show it while models are loading.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+from markupsafe import Markup
+
+from pipelines.reports.page import filled
+
+__all__ = ["page"]
+
+# Files of templates/look/, in the order in which they run.
+_SCRIPTS = ("data", "attention", "strips", "matrix", "neurons", "guesses", "texts", "words", "page")
+
+
+def page(data: Mapping[str, Any] | None) -> str:
+    """A self-contained HTML page, without external scripts, fonts or styles. data: None for the page of a service.
+
+    Text never becomes markup: `<` is escaped in the JSON, and only the page's own script may run.
+    """
+    encoded = "null" if data is None else json.dumps(data, separators=(",", ":"))  # ASCII: surrogates are escaped
+    for char in "<>&":
+        encoded = encoded.replace(char, f"\\u{ord(char):04x}")
+    folder = files("pipelines.reports") / "templates" / "look"
+    script = "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return filled("look.html", data=Markup(encoded), script=Markup(script), digest=Markup(digest))

@@ -1,0 +1,166 @@
+"""The output of `korbert clean --preview`: a table in the terminal and a page."""
+
+import difflib
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.markup import escape
+from rich.table import Table
+
+from corpus.cleaning.preview import Preview, Shown, preview
+from korbert.terminal import console, say
+from pipelines.artifacts.pipeline import Pipeline
+from pipelines.reports.labels import label
+
+__all__ = ["preview_stage", "print_preview", "write_page"]
+
+_SHOWN_CHARS = 160  # of a text that is not expanded
+_AROUND_CHARS = 40  # context before the first change; on the page, on both sides of each change
+_COMPARED_CHARS = 5_000  # of a text on the page, from its first change
+_MAX_CHANGES = 5  # per row of the page
+_MAX_PRINTED = 20
+_TOKEN = re.compile(r"\s+|[^\s\w]|\w+")
+
+
+def preview_stage(pipeline: "Pipeline", count: int) -> None:
+    """Previews cleaning on about `count` rows: writes the page and prints the first changes."""
+    from pipelines.reports import index
+
+    sample = preview(pipeline.recipe.section("clean"), pipeline.sources("clean"), count)
+    page = pipeline.folder / "preview.html"
+    write_page(page, pipeline.recipe.name, sample)
+    index(pipeline.folder, [stage.name for stage in pipeline.stages()])
+    print_preview(sample)
+    say(f"page: {page}")
+
+
+def print_preview(sample: Preview) -> None:
+    """Prints the counts, then the first dropped or changed rows, before and after."""
+    out = console(highlight=False)
+    counts = Table(box=None, show_header=False, pad_edge=False)
+    for name, number in _counts(sample):
+        counts.add_row(escape(name), f"{number:,}", f"{number / max(1, len(sample.rows)):.1%}")
+    out.print(counts)
+    table = Table(show_lines=True, header_style="dim")
+    for name in ("row", "before", "after"):
+        table.add_column(name, overflow="fold", ratio=1 if name == "row" else 3)
+    shown = [row for row in sample.rows if row.reason or row.changed][:_MAX_PRINTED]
+    for row in shown:
+        first = 0 if row.reason else _first_change(row)
+        dropped = f"[red]{row.reason}[/red]: {escape(row.detail or '')}"
+        after = dropped if row.reason else _around(row.after, first)
+        table.add_row(escape(row.id or row.place), _around(row.before, first), after)
+    if shown:
+        out.print(table)
+
+
+def _first_change(row: Shown) -> int:
+    places = (place for place, (old, new) in enumerate(zip(row.before, row.after, strict=False)) if old != new)
+    return next(places, min(len(row.before), len(row.after)))
+
+
+def _around(text: str, place: int) -> str:
+    start = max(0, place - _AROUND_CHARS)
+    end = start + _SHOWN_CHARS
+    return escape("…" * (start > 0) + text[start:end] + "…" * (end < len(text)))
+
+
+def _counts(sample: Preview, words: Callable[[str], str] = str) -> Iterator[tuple[str, int]]:
+    """Names and numbers of rows. words: turns reasons and kinds of personal data into words."""
+    read = ", ".join(f"{number:,} of {source}" for source, number in sample.read.items())
+    yield f"rows, sampled from {read}", len(sample.rows)
+    yield "kept", sum(row.reason is None for row in sample.rows)
+    yield "kept and changed", sum(row.reason is None and row.changed for row in sample.rows)
+    for reason, number in sample.reasons.most_common():
+        yield f"dropped: {words(reason)}", number
+    for kind, number in sample.masked.most_common():
+        yield f"masked: {words(kind)}", number
+
+
+@dataclass(frozen=True)
+class _PreviewRow:
+    """A row of the page.
+
+    beginning: of the text, if nothing is compared. stretches: the changes in context, as (text, "" or "del" or "ins").
+    more: number of changes left out. rest: the texts to expand.
+    """
+
+    name: str
+    beginning: str
+    rest: tuple[str, ...]
+    detail: str = ""
+    stretches: tuple[tuple[str, str], ...] = ()
+    more: int = 0
+
+
+def write_page(path: Path, recipe: str, sample: Preview) -> None:
+    """Writes the changed rows as diffs, the dropped rows by reason, and the unchanged rows; texts expand on click."""
+    from pipelines.reports.page import write
+
+    kept = [row for row in sample.rows if row.reason is None]
+    dropped = [
+        (label(reason), number, [_plain_row(row) for row in sample.rows if row.reason == reason])
+        for reason, number in sample.reasons.most_common()
+    ]
+    write(
+        path,
+        "preview.html",
+        recipe=recipe,
+        counts=list(_counts(sample, label)),
+        total=len(sample.rows),
+        changed=[_diff_row(row) for row in kept if row.changed],
+        dropped=dropped,
+        same=[_plain_row(row) for row in kept if not row.changed],
+    )
+
+
+def _plain_row(row: Shown) -> _PreviewRow:
+    """The beginning of the text before cleaning, and more of it to expand."""
+    beginning = _cut(row.before, _SHOWN_CHARS)
+    rest = (_cut(row.before, _COMPARED_CHARS),) if beginning != row.before else ()
+    return _PreviewRow(row.id or row.place, beginning, rest, row.detail or "")
+
+
+def _cut(text: str, size: int) -> str:
+    return text[:size] + "…" * (len(text) > size)
+
+
+def _diff_row(row: Shown) -> _PreviewRow:
+    """The first changes with some context, and the texts before and after to expand."""
+    start = max(0, _first_change(row) - _AROUND_CHARS)
+    before, after = (_TOKEN.findall(text[start : start + _COMPARED_CHARS]) for text in (row.before, row.after))
+    edits = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    if max(len(row.before), len(row.after)) > start + _COMPARED_CHARS and len(edits) > 2 and edits[-1][0] != "equal":
+        edits.pop()  # not a change: the texts were cut off at different positions
+    stretches: list[tuple[str, str]] = [("…", "")] if start else []
+    changes = 0
+    for place, (kind, low, high, first, last) in enumerate(edits):
+        old, new = "".join(before[low:high]), "".join(after[first:last])
+        if kind != "equal":
+            changes += 1
+        if changes > _MAX_CHANGES:
+            continue
+        if kind == "equal":
+            stretches.append((_shorten(old, first=place == 0, last=place == len(edits) - 1), ""))
+        else:
+            stretches += [
+                (_shorten(_visible_spaces(text)), mark) for text, mark in ((old, "del"), (new, "ins")) if text
+            ]
+    texts = tuple(_cut(text, _COMPARED_CHARS) for text in (row.before, row.after))
+    more = max(0, changes - _MAX_CHANGES)
+    return _PreviewRow(row.id or row.place, "", texts, stretches=tuple(stretches), more=more)
+
+
+def _visible_spaces(text: str) -> str:
+    """Changed text with visible white space: ␣ ⏎ ⇥, others as escapes. Spaces between words stay."""
+    signs = {" ": "␣" if text.isspace() else " ", "\n": "⏎", "\t": "⇥"}
+    return "".join(signs.get(char, ascii(char)[1:-1]) if char.isspace() else char for char in text)
+
+
+def _shorten(text: str, *, first: bool = False, last: bool = False) -> str:
+    """Both ends of a stretch, on one line. first, last: it begins or ends the row, and that end is left out."""
+    text = text.replace("\n", "⏎")
+    head, tail = ("" if first else text[:_AROUND_CHARS]), ("" if last else text[-_AROUND_CHARS:])
+    return text if len(text) <= len(head) + len(tail) else f"{head}…{tail}"

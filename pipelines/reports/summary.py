@@ -1,0 +1,132 @@
+"""Tables for the terminal: the state of the pipeline, and the results of a run."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.table import Table
+
+from korbert.tasks.sets import listing
+from korbert.terminal import console
+from pipelines.artifacts import store
+from pipelines.artifacts.pipeline import Pipeline, Status
+from pipelines.reports import formatting
+from pipelines.submission.check import Verdict, worksheet
+
+if TYPE_CHECKING:
+    from korbert.tasks.korquad.oracle import Oracle
+    from pipelines.reports.compare import Shown
+
+_MISSES_SHOWN = 20
+_STYLES = {"fresh": "green", "stale": "red", "partial": "yellow", "absent": "dim", "unused": "dim"}
+
+
+def show_status(pipeline: Pipeline, statuses: Iterable[Status]) -> None:
+    """Prints the state of each artifact, what a run would do, and why, in lines that are never wrapped."""
+    out = console(soft_wrap=True, highlight=False)
+    out.print(str(pipeline.folder), markup=False)
+    statuses = list(statuses)
+    width = max([8, *(len(status.stage) for status in statuses)])
+    for status in statuses:
+        state = f"[{_STYLES[status.state]}]{status.state:<7}[/]"
+        out.print(f"{status.stage:<{width}} {state} {(status.digest or '')[:12]:<12} {status.doing}")
+        for line in (*status.reasons, *(f"note: {note}" for note in status.notes)):
+            out.print(f"         {line}", markup=False)
+
+
+def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
+    """Prints the headlines of the pages of all fresh artifacts, and the paths of pages and predictions.
+
+    only: names of stages; empty: all.
+    """
+    from pipelines.reports.modules import page_of
+    from pipelines.reports.record import Artifact, drawing
+
+    table = Table(title=escape(f"korbert {pipeline.recipe.name}"), title_justify="left", show_header=False)
+    table.add_column("stage")
+    table.add_column("figure", overflow="fold")
+    states = {status.stage: status.state for status in pipeline.statuses() if not only or status.stage in only}
+    for stage in pipeline.stages():
+        if states.get(stage.name) == "fresh":
+            artifact = Artifact.open(pipeline.artifact(stage.name))
+            with drawing(artifact):
+                for number, line in enumerate(page_of(stage.name).headlines(artifact)):
+                    note = f" ({line.note})" if line.note else ""
+                    table.add_row("" if number else stage.name, escape(f"{line.value} {line.label}{note}"))
+    out = console()
+    out.print(table)
+    if stale := [stage for stage, state in states.items() if state == "stale"]:
+        out.print(f"Not shown, as settings or inputs have changed: {', '.join(stale)}.")
+    places = [
+        (what, pipeline.artifact(stage.name) / name)
+        for stage in pipeline.stages()
+        if states.get(stage.name) == "fresh"
+        for what, name in stage.products.items()
+    ]
+    page = ("pages", "index.html") if pipeline.place is None else ("page", store.PAGE)
+    for what, path in (*places, (page[0], pipeline.folder / page[1])):
+        if path.exists():
+            # On one line, so that the path can be copied.
+            out.print(f"{what}: {path!s}", soft_wrap=True, highlight=False, markup=False)
+    if pipeline.recipe.name == "demo":
+        out.print(
+            "The demo shows that the pipeline works; so little text adds nothing to korbert-mini, where it starts."
+        )
+
+
+def show_sets() -> None:
+    """Prints the known data sets: name, kind, rows, metric with the best published score, where to get them."""
+    out = console(highlight=False, soft_wrap=True)
+    for known in listing():
+        out.print(f"[bold]{known['name']}[/]  {escape(known['about'])}")
+        rows = f"{known['rows']} rows (train / valid / test)"
+        out.print(f"    {known['kind']}; {rows}; {known['metric']}, best {escape(known['best'])}")
+        out.print(f"    {known['where']}  {known['licence']}")
+
+
+def show_oracle(found: "Oracle") -> None:
+    """Prints both ceilings, why answers are missed, and the first missed answers."""
+    out = console(soft_wrap=True, highlight=False)
+    out.print(f"{found['count']:,} questions    EM       F1")
+    for name, ceiling in (("pieces", found["pieces"]), ("characters", found["characters"])):
+        out.print(f"{name:<14} {ceiling['exact_match']:7.2f}  {ceiling['f1']:7.2f}", end="")
+        causes = ", ".join(f"{number:,} {cause}" for cause, number in ceiling["causes"].items())
+        out.print(f"   missed: {causes}" if causes else "   none missed")
+    for one in found["unreached"][:_MISSES_SHOWN]:
+        best = ", ".join(f"by {name} {text!r}" for name, text in one["best"].items())
+        line = f"{one['id']}: {one['answer']!r}, {best}: {one['cause']} {' '.join(one['pieces'])}"
+        out.print(line, markup=False)
+    if len(found["unreached"]) > _MISSES_SHOWN:
+        out.print(f"and {len(found['unreached']) - _MISSES_SHOWN:,} more: --all FILE has them")
+
+
+def show_check(bundle: Path, verdict: "Verdict") -> None:
+    """Prints time, memory and scores of a submission, the limits of the check, and the commands to submit it."""
+    out = console(soft_wrap=True, highlight=False)
+    questions, took = formatting.count(verdict.questions), formatting.duration(verdict.seconds)
+    memory = "unknown" if verdict.memory is None else formatting.megabytes(verdict.memory)
+    lines = [
+        f"{questions} questions of {verdict.dataset}, each answered; no network access",
+        f"time: {took}, memory: {memory}",
+    ]
+    if verdict.scores is not None:
+        lines.append("exact match: {exact_match:.2f}, F1: {f1:.2f}".format(**verdict.scores))
+    lines += [f"note: {note}" for note in verdict.notes]
+    lines += ["", "To submit it on a CodaLab worksheet, if the competition is still open:"]
+    for line in (*lines, *worksheet(bundle, verdict.memory)):
+        out.print(line, markup=False)
+
+
+def show_comparison(shown: "Shown") -> None:
+    """Prints the tables of a comparison, and its sentences below them."""
+    out = console(highlight=False)
+    for one in shown.tables:
+        table = Table(title=escape(one.title), title_justify="left")
+        for name, align in zip(one.head, one.align, strict=True):
+            table.add_column(escape(name), justify="right" if align == "r" else "left", overflow="fold")
+        for row in one.rows:
+            table.add_row(*(escape(cell) for cell in row))
+        out.print(table)
+    for line in shown.sentences:
+        out.print(line, markup=False)

@@ -1,0 +1,1 @@
+"""KorQuAD submissions: written, run in isolation, checked."""

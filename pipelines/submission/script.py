@@ -1,0 +1,37 @@
+"""Answers the questions of a KorQuAD 1.0 file.
+
+    python predict.py INPUT.json OUTPUT.json
+
+OUTPUT gets one JSON object, {question id: answer}. The model, its tokenizer and korbert lie beside this file;
+requirements.txt lists the libraries. Nothing is downloaded.
+"""
+
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True  # this folder stays as it is
+
+
+def main() -> int:
+    """Returns the exit code: 0 if every question was answered, else that of the error."""
+    if len(sys.argv) != 3:
+        print(__doc__, file=sys.stderr)
+        return 2
+    from korbert.durable import write_json
+    from korbert.errors import KorbertError
+    from korbert.tasks import korquad
+    from korbert.tasks.question_answering.reading import Reader
+
+    try:
+        rows = korquad.read(Path(sys.argv[1]))
+        reader = Reader.load(Path(__file__).resolve().parent / "model", "auto")
+        found = reader.answer([row["context"] for row in rows], [row["question"] for row in rows])
+        write_json(Path(sys.argv[2]), {row["id"]: one["answer"] for row, one in zip(rows, found, strict=True)})
+    except KorbertError as error:
+        print(f"predict.py: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

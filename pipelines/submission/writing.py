@@ -1,0 +1,62 @@
+"""KorQuAD submissions: answers a file of questions, scores answers, and writes a folder that runs elsewhere."""
+
+import shutil
+from pathlib import Path
+
+import korbert
+from korbert.durable import check_output, read_object, write_json
+from korbert.tasks import korquad
+from korbert.versions import installed_version
+from pipelines.inference.outputs import is_nothing_else
+
+__all__ = ["score", "submit", "write_submission"]
+
+_NEEDS = (
+    "kiwipiepy",
+    "kiwipiepy_model",
+    "lazy_loader",
+    "numpy",
+    "pydantic",
+    "rich",
+    "safetensors",
+    "sentencepiece",
+    "torch",
+)
+_LEFT_OUT = ("__pycache__", ".*", "box")  # box: the models that come with korbert
+
+
+def submit(model: str | Path, input: str | Path, output: str | Path, *, device: str = "auto") -> int:
+    """Answers every question of `input`, an official file with or without answers, and writes {id: answer} to `output`.
+
+    model: a model folder of kind "reading", or an artifact that has one. Returns the number of answers. `output`
+    is written completely or not at all. Raises SettingsError, before any work, if it cannot be written or is one of
+    the inputs, and CorpusError if `input` is not a KorQuAD file.
+    """
+    check_output(Path(output), Path(input), Path(model), is_ours=is_nothing_else)
+    rows = korquad.read(input)
+    from korbert.tasks.question_answering.reading import Reader
+
+    contexts, questions = ([row[role] for row in rows] for role in ("context", "question"))
+    found = Reader.load(model, device).answer(contexts, questions)
+    predictions = {row["id"]: one["answer"] for row, one in zip(rows, found, strict=True)}
+    write_json(Path(output), predictions)
+    return len(predictions)
+
+
+def score(dataset: str | Path, predictions: str | Path) -> dict[str, float]:
+    """Scores as the official script computes them: {"exact_match", "f1"}, in percent."""
+    return korquad.score(korquad.read(dataset), korquad.read_predictions(predictions))
+
+
+def write_submission(model: Path, folder: Path) -> None:
+    """Writes a submission folder: predict.py, korbert/ (the package), model/ with its tokenizer, requirements.txt.
+
+    Equal models, code and library versions give equal bytes. `folder` must not exist.
+    """
+    shutil.copytree(model, folder / "model")
+    shutil.copytree(Path(korbert.__file__).parent, folder / "korbert", ignore=shutil.ignore_patterns(*_LEFT_OUT))
+    shutil.copyfile(Path(__file__).with_name("script.py"), folder / "predict.py")
+    foreign = read_object(model / "config.json")["encoder"].get("architecture") == "transformers"
+    needs = (*_NEEDS, "transformers") if foreign else _NEEDS
+    pins = "".join(f"{name}=={installed_version(name)}\n" for name in needs)
+    (folder / "requirements.txt").write_text(pins, encoding="utf-8")
