@@ -1,6 +1,6 @@
 """Downstream tasks of a pretrained encoder: fill-mask, classification, reading comprehension; and their metrics.
 
-1. files/ and sets/: the rows of a user's files, or of a data set in datasets.toml; splits.py: training, validation, test.
+1. files/ and sets/: rows of a user's files, or of a data set in datasets.toml; splits.py: training, validation, test.
 2. kinds/: what a row is, its head, loss, decoding, metrics and baseline: a file for each kind of task.
 3. finetuning/: training and its settings. Texts are analysed once and cached (encoded.py); vectors.py caches the
    vectors of a frozen encoder, for heads trained on them.

@@ -1,4 +1,4 @@
-"""The kinds of tasks, one file each; KINDS lists them. Settings of all kinds: settings.py.
+"""The kinds of tasks, one file each; KINDS lists them. Settings of all kinds: sections.py.
 
 1. base.py: the interface of a kind: roles of a row, examples, model, loss, predictions, scores.
 2. texts.py: one text or two as a row of pieces.
