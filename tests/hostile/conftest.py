@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.pipeline import READS, Base, look, write_data
-from tests.hostile.running import quick, run_here
+from tests.running import quick, run_here
 
 
 @contextmanager

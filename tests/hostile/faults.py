@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from tests.hostile.running import Outcome
+from tests.running import Outcome
 
 # Names of Python's own errors say nothing to a user; DatasetError and the like of ours would be named otherwise.
 _PYTHON = re.compile(

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from tests.hostile.pipeline import record_of
-from tests.hostile.running import Outcome
+from tests.running import Outcome
 
 Oracle = Callable[[Path, Outcome], Iterator[str]]  # the folder of the case -> what is wrong
 
@@ -156,13 +156,5 @@ def recipe_is_there(name: str) -> Oracle:
             yield f"{name!r} was not written"
         else:
             loading.load(str(folder / name))
-
-    return check
-
-
-def both(*oracles: Oracle) -> Oracle:
-    def check(folder: Path, outcome: Outcome) -> Iterator[str]:
-        for oracle in oracles:
-            yield from oracle(folder, outcome)
 
     return check

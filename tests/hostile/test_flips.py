@@ -17,7 +17,7 @@ from tests.hostile.faults import faults_of, shown
 from tests.hostile.inputs import MODELS, SEED
 from tests.hostile.mutations import flip
 from tests.hostile.pipeline import READS, STAGES, Base, record_of
-from tests.hostile.running import Outcome, run_here, run_outside
+from tests.running import Outcome, run_here, run_outside
 
 COUNT, FAST = 400, 14
 

@@ -13,7 +13,7 @@ import pytest
 from tests.hostile.faults import changes_of, faults_of, leftovers_of, shown
 from tests.hostile.inputs import COUNT, SLOTS, Case, Writers, draw, slot_of
 from tests.hostile.pipeline import Base, look, record_of
-from tests.hostile.running import Outcome, run_here, run_outside
+from tests.running import Outcome, run_here, run_outside
 
 CASES = [
     pytest.param(number, id=f"{number:03d}-{slot_of(number)}", marks=() if number < len(SLOTS) else pytest.mark.slow)

@@ -19,7 +19,7 @@ import pytest
 from tests.hostile.faults import faults_of, leftovers_of, shown
 from tests.hostile.inputs import SEED
 from tests.hostile.pipeline import READS, STAGES, Base, look, record_of
-from tests.hostile.running import Outcome, run_here, start
+from tests.running import Outcome, run_here, start
 
 COUNT, FAST = 60, 6
 SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)

@@ -5,13 +5,16 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.running import Outcome, run_here
+
+STAGES = ("clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad")
 RECIPE = """
 seed = 1
 heldout_share = 0.2
@@ -90,7 +93,7 @@ def _first_articles(source: Path, target: Path, count: int) -> None:
 
 @dataclass(frozen=True)
 class Whole:
-    """One recipe below one root, run by the real command in a process of its own."""
+    """One recipe below one root."""
 
     recipe: Path
     root: Path
@@ -102,10 +105,17 @@ class Whole:
     def command(self, name: str, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "korbert", name, str(self.recipe), "--root", str(self.root), *arguments]
 
-    def run(self, name: str, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(self.command(name, *arguments), capture_output=True, text=True, env=_environment())
-        assert done.returncode == code, done.stdout + done.stderr
+    def run(self, name: str, *arguments: str, code: int | None = 0) -> Outcome:
+        """In the process of the tests, which takes seconds less. code: None for any failure."""
+        done = run_here(self.command(name, *arguments)[3:], Path.cwd(), seconds=300)
+        assert done.code == code if code is not None else done.code, done.out + done.err
         return done
+
+    def run_outside(self, name: str, *arguments: str, code: int = 0) -> Outcome:
+        """In a process of its own."""
+        done = subprocess.run(self.command(name, *arguments), capture_output=True, text=True, env=environment())
+        assert done.returncode == code, done.stdout + done.stderr
+        return Outcome(done.returncode, done.stdout, done.stderr)
 
     def start(self, name: str, *arguments: str) -> subprocess.Popen[str]:
         """Leads a process group of its own. Its messages go to a file in the root, for who looks into a failure."""
@@ -116,7 +126,7 @@ class Whole:
                 stdout=subprocess.DEVNULL,
                 stderr=messages,
                 text=True,
-                env=_environment(),
+                env=environment(),
                 start_new_session=True,
             )
 
@@ -132,14 +142,16 @@ class Whole:
         return other
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key != "KORBERT_DATA"}
 
 
-@pytest.fixture(autouse=True)
-def _own_data(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def _own_data() -> Iterator[None]:
     """The recipe's folder is the data folder here, whatever the tests of real data are given."""
-    monkeypatch.delenv("KORBERT_DATA", raising=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("KORBERT_DATA", raising=False)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -160,5 +172,5 @@ def data(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Path:
 def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Whole:
     """All stages, run once without a break."""
     made = Whole(data / "tiny.toml", tmp_path_factory.mktemp("whole"))
-    made.run("run", "--workers", "2")
+    made.run_outside("run", "--workers", "2")
     return made

@@ -2,33 +2,24 @@
 
 import gzip
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-import torch
 import zstandard
 
-from pipelines.cli import run_command
-from tests.whole.conftest import Whole
+from tests.whole.conftest import STAGES, Whole
 
-STAGES = ("clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad")
 Harm = Callable[[Path], None]
 PACK: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".zst": zstandard.ZstdCompressor().compress}
 
 
 @pytest.fixture
-def made(data: Path, tmp_path: Path) -> Iterator[Whole]:
+def made(data: Path, tmp_path: Path) -> Whole:
     """A copy of the data and the recipe, to be harmed, and no artifacts."""
     shutil.copytree(data, tmp_path / "data")
-    threads = torch.get_num_threads()
-    yield Whole(tmp_path / "data" / "tiny.toml", tmp_path / "artifacts")
-    torch.set_num_threads(threads)
-
-
-def _run(made: Whole, stage: str, *options: str) -> int:
-    return run_command([stage, str(made.recipe), "--root", str(made.root), "--workers", "1", *options])
+    return Whole(tmp_path / "data" / "tiny.toml", tmp_path / "artifacts")
 
 
 def _empty(folder: Path) -> None:
@@ -135,7 +126,6 @@ BAD = {
 def test_bad_input_is_said_in_one_line(
     whole: Whole,
     made: Whole,
-    capsys: pytest.CaptureFixture[str],
     stage: str,
     harm: Harm,
     options: tuple[str, ...],
@@ -145,8 +135,7 @@ def test_bad_input_is_said_in_one_line(
     for name in STAGES[: STAGES.index(stage)]:
         shutil.copytree(whole.folder / name, made.folder / name)
     harm(made.recipe.parent)
-    assert _run(made, stage, *options) == code
-    shown = capsys.readouterr().err
+    shown = made.run(stage, "--workers", "1", *options, code=code).err
     last = shown.splitlines()[-1]
     assert last.startswith("korbert: ")
     assert [part for part in said if part not in last] == []
@@ -164,7 +153,7 @@ def test_bad_rows_are_dropped_with_their_reasons_and_the_run_goes_on(whole: Whol
     lines = path.read_bytes().splitlines(keepends=True)
     lines[1:1] = [b'{"id": "cut", "text": "\n', '{"id": "cp949", "text": "한국어"}\n'.encode("cp949")]
     path.write_bytes(b"\xef\xbb\xbf" + b"".join(lines))
-    assert _run(made, "clean", "--set", "clean.part_bytes=1000000") == 0  # one part: quicker
+    made.run("clean", "--workers", "1", "--set", "clean.part_bytes=1000000")  # one part: quicker
     assert sorted(map(str, _documents(made))) == sorted(map(str, _documents(whole)))  # the first one, too
     before = pq.read_table(whole.folder / "clean" / "dropped").to_pylist()
     added = [row for row in pq.read_table(made.folder / "clean" / "dropped").to_pylist() if row not in before]

@@ -3,8 +3,6 @@
 import json
 import math
 import shutil
-import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ import pytest
 from korbert import load
 from korbert.modeling.storage import load_model, read_config
 from korbert.tokenization import Tokenizer
-from pipelines.cli import run_command
+from tests.running import Outcome
 from tests.whole.conftest import Whole
 
 MODEL = "before/pretrain"  # below the data folder: an artifact of tiny.toml
@@ -48,11 +46,9 @@ def onward(data: Path, whole: Whole, tmp_path: Path) -> Made:
     return make
 
 
-def run(made: Whole, *options: str) -> int:
-    """The exit code of a run to pretrain, in this process."""
-    return run_command(
-        ["run", str(made.recipe), "--root", str(made.root), "--to", "pretrain", "--workers", "1", *options]
-    )
+def run(made: Whole, *options: str, code: int | None = 0) -> Outcome:
+    """A run to pretrain."""
+    return made.run("run", "--to", "pretrain", "--workers", "1", *options, code=code)
 
 
 def scores(made: Whole) -> dict[str, Any]:
@@ -60,11 +56,9 @@ def scores(made: Whole) -> dict[str, Any]:
     return found
 
 
-def test_training_begins_where_the_model_ended(
-    onward: Made, whole: Whole, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_training_begins_where_the_model_ended(onward: Made, whole: Whole, tmp_path: Path) -> None:
     made = onward()
-    assert run(made) == 0
+    said = run(made)
     before, after = scores(whole), scores(made)
     assert "init_mlm_loss" not in before
     for name in ("mlm_loss", "mlm_accuracy"):
@@ -81,22 +75,21 @@ def test_training_begins_where_the_model_ended(
     assert f"{MODEL}/model/tokenizer/vocabulary.model" in names
     assert not any("stage.json" in name or "report" in name for name in names)
 
-    assert "before training" in capsys.readouterr().out.replace("\n", " ")
+    assert "before training" in said.out.replace("\n", " ")
 
     # A run with nothing to do, which needs no model; another model is drift.
-    capsys.readouterr()
     source = made.recipe.parent / MODEL
     source.rename(tmp_path / "away")
-    assert run(made) == 0
+    run(made)
     shutil.copytree(made.folder / "pretrain", source)
-    assert run(made) == 2
-    assert "pretrain: is not what" in (said := capsys.readouterr().err)
-    assert "inputs.files.init" in said
+    refused = run(made, code=2).err
+    assert "pretrain: is not what" in refused
+    assert "inputs.files.init" in refused
 
 
 def test_words_are_added(onward: Made, whole: Whole) -> None:
     made = onward(("tokenizer =", 'words = ["삐까뻔쩍체"]\nadd = 30\ntokenizer ='))
-    assert run(made) == 0
+    run(made)
     old, base = load_model(whole.folder / "pretrain", "pretraining")
     model, tokenizer = load_model(made.folder / "pretrain", "pretraining")
     assert made.record("vocab")["counts"]["added"] == 31 == tokenizer.vocab_size - base.vocab_size
@@ -117,7 +110,7 @@ def test_user_words_are_added(onward: Made, whole: Whole) -> None:
     made = onward(("[analyze]", '[analyze]\nuser_words = "words.tsv"'))
     (made.recipe.parent / "words.tsv").write_text("삐까뻔쩍체\n", encoding="utf-8")
     shutil.rmtree(made.folder / "analyze")
-    assert run(made) == 0
+    run(made)
     tokenizer = load_model(made.folder / "pretrain")[1]
     assert "삐까뻔쩍체" in tokenizer.encode("삐까뻔쩍체로 썼다").pieces
     assert made.record("vocab")["counts"]["added"] == 1
@@ -127,16 +120,14 @@ def nothing_was_made(made: Whole) -> bool:
     return sorted(path.name for path in made.folder.iterdir() if path.is_dir()) == ["analyze", "clean"]
 
 
-def test_what_does_not_fit_is_refused_before_anything_starts(onward: Made, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_does_not_fit_is_refused_before_anything_starts(onward: Made) -> None:
     made = onward()
 
     def refusal(*changes: str) -> str:
-        capsys.readouterr()
-        changed = [word for change in changes for word in ("--set", change)]
-        codes = run(made, *changed), run(made, "--dry-run", *changed)
-        assert 0 not in codes
+        options = [word for change in changes for word in ("--set", change)]
+        errors = run(made, *options, code=None).err + run(made, "--dry-run", *options, code=None).err
         assert nothing_was_made(made)
-        return capsys.readouterr().err
+        return errors
 
     other = "pretrain.encoder.hidden_size=64", "pretrain.encoder.layer_norm_eps=1e-3"
     assert "hidden_size: 64 in the recipe, 32 in the model; layer_norm_eps: 0.001 in the recipe, 1e-05 in" in refusal(
@@ -150,19 +141,16 @@ def test_what_does_not_fit_is_refused_before_anything_starts(onward: Made, capsy
     assert "vocabulary.model: was changed since it was saved" in refusal()
 
 
-def test_a_teacher_that_does_not_fit_is_refused_before_anything_starts(
-    onward: Made, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_teacher_that_does_not_fit_is_refused_before_anything_starts(onward: Made) -> None:
     distill = f'objectives = ["mlm", "distill"]\n[pretrain.distill]\nteacher = "{MODEL}"\nbegin = false\n'
     made = onward(
         (f'[pretrain]\ninit = "{MODEL}"', "[pretrain]"), ("[pretrain.encoder]", f"{distill}[pretrain.encoder]")
     )
 
     def refusal(change: str) -> str:
-        capsys.readouterr()
-        assert run(made, "--set", change) == 1
+        said = run(made, "--set", change, code=1).err
         assert nothing_was_made(made)
-        return capsys.readouterr().err
+        return said
 
     assert "its vectors have 32 dimensions, those of pretrain.encoder 64: set pretrain.distill.cosine = 0" in refusal(
         "pretrain.encoder.hidden_size=64"
@@ -170,15 +158,13 @@ def test_a_teacher_that_does_not_fit_is_refused_before_anything_starts(
     assert "does not know the words that vocab.add adds" in refusal("vocab.add=9")
 
 
-def test_another_tokenizer_is_refused(onward: Made, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_tokenizer_is_refused(onward: Made) -> None:
     """One that is learned is known when it has been learned; one that is taken, at once."""
     made = onward((f'tokenizer = "{MODEL}"', "size = 1_500"))
-    assert run(made) == 1
-    said = "(another vocabulary was learned): set vocab.tokenizer to the same folder"
-    assert said in capsys.readouterr().err
+    reason = "(another vocabulary was learned): set vocab.tokenizer to the same folder"
+    assert reason in run(made, code=1).err
     shutil.rmtree(made.folder / "shard")
-    assert run(made) == 1
-    assert said in capsys.readouterr().err
+    assert reason in run(made, code=1).err
     assert not (made.folder / "shard").exists()  # refused at once, now that vocab is there
     other = made.folder / "vocab" / "tokenizer"
     digest = Tokenizer.load(other).digest[:12]
@@ -187,38 +173,19 @@ def test_another_tokenizer_is_refused(onward: Made, capsys: pytest.CaptureFixtur
         shutil.rmtree(made.folder / stage)
     text = made.recipe.read_text(encoding="utf-8")
     made.recipe.write_text(text.replace("size = 1_500", 'tokenizer = "other"'), encoding="utf-8")
-    assert run(made) == 1
-    said = capsys.readouterr().err
+    said = run(made, code=1).err
     assert f"the one of vocab, {digest}, is neither the same nor an extension of it" in said
     assert "(another vocabulary was learned)" in said
     assert nothing_was_made(made)
 
 
-def test_a_damaged_model_is_refused(onward: Made, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_model_is_refused(onward: Made) -> None:
     made = onward()
     weights = made.recipe.parent / MODEL / "model" / "model.safetensors"
     data = bytearray(weights.read_bytes())
     data[-9] ^= 4
     weights.write_bytes(data)
-    assert run(made) == 1
-    assert "model.safetensors: SHA-256" in (said := capsys.readouterr().err)
+    said = run(made, code=1).err
+    assert "model.safetensors: SHA-256" in said
     assert "the file was changed or is damaged" in said
     assert not (made.folder / "pretrain").exists()
-
-
-def test_a_run_that_was_killed_goes_on(onward: Made, tmp_path: Path) -> None:
-    made = onward(("tokenizer =", "add = 10\ntokenizer ="))
-    assert run(made) == 0
-    cut = made.copy(tmp_path / "cut", ("clean", "analyze", "vocab", "shard"))
-    partial = cut.folder / "pretrain.partial" / "checkpoints"
-    deadline = time.monotonic() + 120
-    with cut.start("pretrain") as running:
-        while not (partial / "step-00000010").exists():
-            assert running.poll() is None, (cut.root / "stderr.txt").read_text(encoding="utf-8")
-            assert time.monotonic() < deadline
-            time.sleep(0.002)
-        running.kill()
-    assert running.returncode == -signal.SIGKILL
-    assert not (cut.folder / "pretrain").exists()
-    cut.run("pretrain")
-    assert cut.record("pretrain")["digest"] == made.record("pretrain")["digest"]

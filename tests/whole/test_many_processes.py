@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.whole.conftest import Whole
+from tests.running import Outcome
+from tests.whole.conftest import Whole, environment
 
 FAULTY = Path(__file__).with_name("faulty_rank.py")
 BEFORE = ("clean", "analyze", "vocab", "shard")
@@ -29,6 +30,9 @@ class Many(Whole):
     def command(self, name: str, *arguments: str) -> list[str]:
         return self.torchrun(*super().command(name, *arguments)[3:])
 
+    def run(self, name: str, *arguments: str, code: int = 0) -> Outcome:
+        return self.run_outside(name, *arguments, code=code)
+
     def torchrun(self, *arguments: str) -> list[str]:
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(self.processes)]
         torchrun += ["--master-addr", "127.0.0.1", "--master-port", str(self.port)]
@@ -37,11 +41,9 @@ class Many(Whole):
 
     def ended(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """The command, which fails in time. One line of all ranks says why."""
-        from tests.whole.conftest import _environment
-
         command = self.command("pretrain", *arguments)
-        environment = {**_environment(), **variables}
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=SECONDS)
+        variables = {**environment(), **variables}
+        done = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=SECONDS)
         assert done.returncode != 0, done.stderr
         # torchrun shows where it noticed, once; the ranks show no trace.
         assert done.stderr.count("Traceback (most recent call last)") <= 1, done.stderr
@@ -98,10 +100,10 @@ def test_two_processes_have_the_losses_of_one(whole: Whole, straight: Whole) -> 
     assert (made["numerics"]["processes"], alone["numerics"]["processes"]) == (2, 1)
     assert {**made, "numerics": {}, "files": {}, "digest": ""} == {**alone, "numerics": {}, "files": {}, "digest": ""}
     assert made["files"].keys() == alone["files"].keys()
-    shown = straight.run("status").stdout
+    shown = straight.run("status").out
     assert "pretrain fresh" in shown
     assert "note: trained by 2 processes: another number gives other bits" in shown
-    assert "processes" not in whole.run("status").stdout
+    assert "processes" not in whole.run("status").out
     assert sorted(path.name for path in straight.folder.glob("pretrain*")) == ["pretrain", "pretrain.lock"]
 
 
@@ -123,15 +125,15 @@ def test_objectives_that_leave_heads_unused(many: Many, tmp_path: Path, objectiv
 def test_tasks_have_the_losses_of_one(whole: Whole, many: Many) -> None:
     """By one command, of which some stages train and others are fresh."""
     done = replace(many, fault=("writes", "1")).run("run")
-    assert done.stderr.count("nsmc: done") == 1
+    assert done.err.count("nsmc: done") == 1
     same_metrics(whole, many, ["pretrain", "nsmc", "korquad"])
     for name in ("nsmc", "korquad"):
         made, alone = many.record(name), whole.record(name)
         assert made["counts"] == pytest.approx(alone["counts"], rel=1e-5)
         assert made["files"].keys() == alone["files"].keys()
     again = many.run("run")
-    assert again.stderr.count("fresh, skipped") == 7
-    assert again.stdout.count("pages: ") == 1
+    assert again.err.count("fresh, skipped") == 7
+    assert again.out.count("pages: ") == 1
 
 
 def test_a_rank_is_killed_and_one_process_goes_on(straight: Whole, many: Many) -> None:
@@ -142,7 +144,7 @@ def test_a_rank_is_killed_and_one_process_goes_on(straight: Whole, many: Many) -
     alone = Whole(many.recipe, many.root)
     alone.run("pretrain")
     same_metrics(straight, alone, ["pretrain"])
-    assert "trained by 2, then by 1 processes" in alone.run("status").stdout
+    assert "trained by 2, then by 1 processes" in alone.run("status").out
     starts = [line["step"] for line in lines(many.folder / "pretrain" / "timing.jsonl") if line["kind"] == "start"]
     assert starts == [0, 20]
 
@@ -196,7 +198,7 @@ def test_what_is_refused_is_said_by_rank_0(many: Many, arguments: list[str], mes
 
 def test_plans_and_comparisons_are_printed_once(data: Path, tmp_path: Path, free_port: int) -> None:
     many = Many(data / "tiny.toml", tmp_path / "artifacts", port=free_port)
-    assert many.run("plan", "--seconds", "0").stdout.count("token embedding") == 1
+    assert many.run("plan", "--seconds", "0").out.count("token embedding") == 1
 
     heldout = {"kind": "heldout", "step": 10, "pieces": 100, "mlm_loss": 5.25, "mlm_accuracy": 0.1, "unigram_loss": 7.5}
     runs = [tmp_path / name / "pretrain" for name in ("one", "two")]

@@ -15,15 +15,14 @@ from korbert.tasks.filling import Filler
 from korbert.tasks.predicting import Predictor
 from korbert.tasks.question_answering.reading import Reader
 from korbert.tokenization import Analyzer, AnalyzerOptions, Tokenizer, VocabularySettings, learn
-from pipelines.cli import run_command
+from tests.running import Outcome, run_here
 from tests.whole.conftest import Whole
 
 
-def _korbert(*arguments: str | Path, code: int = 0, given: str | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "korbert", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, input=given)
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
+def _korbert(*arguments: str | Path, code: int = 0, stdin: str = "") -> Outcome:
+    done = run_here([*map(str, arguments)], Path.cwd(), stdin.encode())
+    assert done.code == code, done.out + done.err
+    assert "Traceback" not in done.err
     return done
 
 
@@ -48,7 +47,7 @@ def test_load_gives_what_the_folder_holds(whole: Whole) -> None:
 
 def test_fill(whole: Whole) -> None:
     model = whole.folder / "pretrain" / "model"
-    assert len(_korbert("fill", model, "오늘 [MASK] 정말 [MASK]").stdout.splitlines()) == 10
+    assert len(_korbert("fill", model, "오늘 [MASK] 정말 [MASK]").out.splitlines()) == 10
 
 
 @pytest.mark.parametrize(
@@ -61,31 +60,28 @@ def test_fill(whole: Whole) -> None:
         (("submit", "korquad/model", "other.json", "out.json"), "no column 'id' for id among title"),
     ],
 )
-def test_misuse_is_said(
-    whole: Whole, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...], said: str
-) -> None:
+def test_misuse_is_said(whole: Whole, tmp_path: Path, command: tuple[str, ...], said: str) -> None:
     (tmp_path / "other.json").write_text('{"data": [{"title": "가"}]}', encoding="utf-8")
     (tmp_path / "empty.json").write_text("{}\n", encoding="utf-8")
     name, model, *others = command
     given = [str(tmp_path / other) if other.endswith(".json") else other for other in others]
-    assert run_command([name, str(whole.folder / model), *given]) == 1
-    assert said in capsys.readouterr().err
+    assert said in _korbert(name, whole.folder / model, *given, code=1).err
 
 
 def test_predict_reads_lines(whole: Whole) -> None:
-    done = _korbert("predict", whole.folder / "nsmc" / "model", given="정말 좋다\n\n별로다\n")
+    done = _korbert("predict", whole.folder / "nsmc" / "model", stdin="정말 좋다\n\n별로다\n")
     keys = {"line", "text", "label", "probabilities"}
-    assert [set(json.loads(line)) for line in done.stdout.splitlines()] == [keys] * 3
+    assert [set(json.loads(line)) for line in done.out.splitlines()] == [keys] * 3
     line = json.dumps({"context": "서울은 한국의 수도이다.", "question": "수도는?"}, ensure_ascii=False)
-    done = _korbert("predict", whole.folder / "korquad" / "model", given=line + "\n")
-    assert set(json.loads(done.stdout)) == {"line", "question", "answer", "span", "score"}
+    done = _korbert("predict", whole.folder / "korquad" / "model", stdin=line + "\n")
+    assert set(json.loads(done.out)) == {"line", "question", "answer", "span", "score"}
 
 
 def test_submit_and_score_agree_with_the_stage(whole: Whole, data: Path, tmp_path: Path) -> None:
     output = tmp_path / "predictions.json"
     _korbert("submit", whole.folder / "korquad" / "model", data / "valid.json", output)
     assert json.loads(output.read_text()) == json.loads((whole.folder / "korquad" / "predictions.json").read_text())
-    score = json.loads(_korbert("score", data / "valid.json", output).stdout)
+    score = json.loads(_korbert("score", data / "valid.json", output).out)
     recorded = json.loads((whole.folder / "korquad" / "scores.json").read_text())["rows"][0]["scores"]
     assert score == {key: pytest.approx(100 * recorded[key]) for key in ("exact_match", "f1")}
 
@@ -93,7 +89,7 @@ def test_submit_and_score_agree_with_the_stage(whole: Whole, data: Path, tmp_pat
 @pytest.mark.parametrize("stage", ["pretrain", "korquad", pytest.param("nsmc", marks=pytest.mark.slow)])
 def test_export_has_the_same_logits(whole: Whole, tmp_path: Path, stage: str) -> None:
     done = _korbert("export", whole.folder / stage / "model", tmp_path / stage, "--check")
-    assert "largest difference" in done.stdout
+    assert "largest difference" in done.out
 
 
 @pytest.mark.parametrize(
@@ -108,7 +104,7 @@ def test_a_model_with_another_tokenizer(whole: Whole, tmp_path: Path, other: dic
     shutil.rmtree(tmp_path / "model" / "tokenizer")
     tokenizer.save(tmp_path / "model" / "tokenizer")
     own = json.loads((tmp_path / "model" / "config.json").read_text(encoding="utf-8"))["tokenizer_digest"]
-    (said,) = _korbert("fill", tmp_path / "model", "오늘 [MASK]", code=1).stderr.splitlines()
+    (said,) = _korbert("fill", tmp_path / "model", "오늘 [MASK]", code=1).err.splitlines()
     assert said == (
         f"korbert: {tmp_path / 'model' / 'tokenizer'}: digest {tokenizer.digest[:12]}, the model was trained with "
         f"{own[:12]}: restore the tokenizer that came with the model"

@@ -12,7 +12,6 @@ import korbert
 from korbert.modeling.storage import load_model, read_config
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.kiwi_vectors import piece_vectors
-from pipelines.cli import run_command
 from pipelines.reports.labels import OBJECTIVES
 from tests.whole.conftest import Whole
 
@@ -40,8 +39,7 @@ def test_objectives(
     made = Whole(folder / "other.toml", tmp_path / "artifacts")
     for stage in ("clean", "analyze", "vocab", "shard"):
         shutil.copytree(whole.folder / stage, made.folder / stage)
-    arguments = [str(made.recipe), "--root", str(made.root), "--workers", "1"]
-    assert run_command(["run", *arguments, "--to", "nsmc"]) == 0
+    made.run("run", "--workers", "1", "--to", "nsmc")
 
     scores = json.loads((made.folder / "pretrain" / "scores.json").read_text(encoding="utf-8"))
     assert {name.removesuffix("_loss") for name in scores if name.endswith("_loss")} == figures | {"unigram"}
@@ -67,7 +65,7 @@ def test_embeddings_begin_as_vectors_of_kiwi(whole: Whole, tmp_path: Path) -> No
         shutil.copytree(whole.folder / stage, made.folder / stage)
     barely = ("pretrain.embeddings=kiwi", "pretrain.optimizer.learning_rate=1e-9", "pretrain.evaluate_every=100")
     options = [word for change in barely for word in ("--set", change)]
-    assert run_command(["run", str(made.recipe), "--root", str(made.root), "--to", "pretrain", *options]) == 0
+    made.run("run", "--to", "pretrain", *options)
 
     model, tokenizer = load_model(made.folder / "pretrain" / "model")
     assert isinstance(tokenizer, Tokenizer)

@@ -2,27 +2,11 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 
-from pipelines.cli import run_command
-from tests.whole.conftest import Whole
-
-STAGES = ("clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad")
-
-
-@pytest.fixture(autouse=True)
-def _threads_stay() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
-
-
-def _run(made: Whole, *command: str) -> int:
-    return run_command([command[0], str(made.recipe), "--root", str(made.root), *command[1:]])
+from tests.whole.conftest import STAGES, Whole
 
 
 def _flip(path: Path) -> None:
@@ -42,21 +26,18 @@ def _flip(path: Path) -> None:
     ],
 )
 def test_one_flipped_bit_beneath_a_stage_is_found_before_its_work(
-    whole: Whole, tmp_path: Path, name: str, stage: str, capsys: pytest.CaptureFixture[str]
+    whole: Whole, tmp_path: Path, name: str, stage: str
 ) -> None:
     made = whole.copy(tmp_path, STAGES[: STAGES.index(stage)])
     _flip(made.folder / name)
-    assert _run(made, stage) == 2
-    said = capsys.readouterr().err.splitlines()[-1]
+    said = made.run(stage, code=2).err.splitlines()[-1]
     before = name.partition("/")[0]
     assert said.startswith(f"korbert: {made.folder / name}: has other bytes than recorded, and {stage} reads it")
     assert f"--from {before} --to {before} --rebuild" in said
     assert not (made.folder / f"{stage}.partial").exists()
 
 
-def test_half_an_analysis_is_not_resumed_with_another_kiwi(
-    whole: Whole, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_half_an_analysis_is_not_resumed_with_another_kiwi(whole: Whole, tmp_path: Path) -> None:
     """A run under another version leaves its plan and a part; here its plan is written as that run would have."""
     made = whole.copy(tmp_path, ["clean"])
     record = whole.record("analyze")
@@ -66,22 +47,18 @@ def test_half_an_analysis_is_not_resumed_with_another_kiwi(
     plan = {key: record[key] for key in ("format", "stage", "stage_version", "settings", "inputs", "versions")}
     plan["versions"] = {**plan["versions"], "kiwipiepy": "0.24.0"}
     (partial / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
-    assert _run(made, "analyze") == 2
-    said = capsys.readouterr().err.splitlines()[-1]
+    said = made.run("analyze", code=2).err.splitlines()[-1]
     assert f'versions.kiwipiepy: "{record["versions"]["kiwipiepy"]}" here, "0.24.0" when it was begun' in said
     assert "--rebuild" in said
-    assert _run(made, "analyze", "--rebuild") == 0
+    made.run("analyze", "--rebuild")
     assert made.record("analyze")["digest"] == record["digest"]
 
 
-def test_a_start_that_failed_does_not_refuse_the_corrected_command(
-    whole: Whole, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_start_that_failed_does_not_refuse_the_corrected_command(whole: Whole, tmp_path: Path) -> None:
     made = whole.copy(tmp_path, ["clean", "analyze"])
-    assert _run(made, "vocab", "--set", "vocab.size=50000") == 1
-    assert _run(made, "status") == 0
-    assert "the last run failed: " in capsys.readouterr().out
-    assert _run(made, "vocab") == 0
+    made.run("vocab", "--set", "vocab.size=50000", code=1)
+    assert "the last run failed: " in made.run("status").out
+    made.run("vocab")
     assert made.record("vocab")["digest"] == whole.record("vocab")["digest"]
 
 
@@ -93,97 +70,66 @@ def test_a_wrong_column_is_corrected_in_the_same_recipe(whole: Whole, tmp_path: 
         text.replace('path = "wiki.jsonl"', 'path = "wiki.jsonl"\ntext = "본문"', 1), encoding="utf-8"
     )
     (tmp_path / "data" / "wiki.csv").write_text("id,text\n1,글\n", encoding="utf-8")
-    assert _run(made, "clean", "--set", 'clean.sources.0.path="wiki.csv"') == 1
+    made.run("clean", "--set", 'clean.sources.0.path="wiki.csv"', code=1)
     made.recipe.write_text(text, encoding="utf-8")
-    assert _run(made, "clean") == 0
+    made.run("clean")
     assert made.record("clean")["digest"] == whole.record("clean")["digest"]
 
 
-def test_finished_work_of_other_settings_is_still_refused(
-    whole: Whole, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_finished_work_of_other_settings_is_still_refused(whole: Whole, tmp_path: Path) -> None:
     """Neither silently thrown away nor mixed: hours may lie in it."""
     made = whole.copy(tmp_path, ["clean", "analyze"])
     shutil.copytree(whole.folder / "vocab", made.folder / "vocab.partial")
     (made.folder / "vocab.partial" / "work" / "counts").mkdir(parents=True)
     (made.folder / "vocab.partial" / "work" / "counts" / "part-00000.json").write_text("{}")
     (made.folder / "vocab.partial" / "stage.json").rename(made.folder / "vocab.partial" / "plan.json")
-    assert _run(made, "vocab", "--set", "vocab.size=1500") == 2
-    assert "size: 1500 here, 1600 in the artifact" in capsys.readouterr().err
+    assert "size: 1500 here, 1600 in the artifact" in made.run("vocab", "--set", "vocab.size=1500", code=2).err
 
 
-def _lines(made: Whole, capsys: pytest.CaptureFixture[str], *command: str) -> list[str]:
-    assert _run(made, *command) == 0
-    return capsys.readouterr().out.splitlines()
+def _lines(made: Whole, *command: str) -> list[str]:
+    return made.run(*command).out.splitlines()
 
 
-def test_a_dry_run_and_status_say_the_same(whole: Whole, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_and_status_say_the_same(whole: Whole, tmp_path: Path) -> None:
     made = whole.copy(tmp_path, ["clean", "vocab", "shard", "pretrain"])
-    shown = _lines(made, capsys, "status")
-    assert shown == _lines(made, capsys, "run", "--dry-run")
+    shown = _lines(made, "status")
+    assert shown == _lines(made, "run", "--dry-run")
     assert [line.split(maxsplit=2)[2] for line in shown if line.startswith("analyze")] == ["would be made"]
     assert "         analyze is absent" in shown  # of vocab: it may come out the same
     assert any(line.startswith("vocab    stale") and "once analyze is fresh" in line for line in shown)
-    changed = _lines(made, capsys, "status", "--set", "vocab.size=1500")
-    assert changed == _lines(made, capsys, "run", "--dry-run", "--set", "vocab.size=1500")
+    changed = _lines(made, "status", "--set", "vocab.size=1500")
+    assert changed == _lines(made, "run", "--dry-run", "--set", "vocab.size=1500")
     assert any(line.startswith("vocab    stale") and "would be refused" in line for line in changed)
 
 
 @pytest.mark.parametrize("name", ["stage.json", "run.json"])
 @pytest.mark.parametrize("content", ["{}", "[]", "{", '{"sources": [1], "files": 3}'])
-def test_a_broken_record_of_one_stage_breaks_no_status(
-    whole: Whole, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: str
-) -> None:
+def test_a_broken_record_of_one_stage_breaks_no_status(whole: Whole, tmp_path: Path, name: str, content: str) -> None:
     made = whole.copy(tmp_path, STAGES)
     (made.folder / "vocab" / name).write_text(content, encoding="utf-8")
-    shown = _lines(made, capsys, "status", "--verify")
+    shown = _lines(made, "status", "--verify")
     states = {line.split()[0]: line.split()[1] for line in shown if line.startswith(STAGES)}
     assert states["analyze"] == "fresh"
     assert states["vocab"] == ("stale" if name == "stage.json" else "fresh")
 
 
-def test_verify_finds_a_changed_record(whole: Whole, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made = whole.copy(tmp_path, ["clean"])
-    path = made.folder / "clean" / "stage.json"
-    path.write_text(path.read_text(encoding="utf-8").replace('"digest": "', '"digest": "0'), encoding="utf-8")
-    shown = _lines(made, capsys, "status", "--verify")
-    assert any("its digest does not match its content" in line for line in shown)
-
-
-def test_a_broken_plan_is_named_and_made_anew_on_request(
-    whole: Whole, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_broken_plan_is_named_and_made_anew_on_request(whole: Whole, tmp_path: Path) -> None:
     made = Whole(whole.recipe, tmp_path)
     (made.folder / "clean.partial" / "work" / "read").mkdir(parents=True)
     (made.folder / "clean.partial" / "work" / "read" / "part-00000.json").write_text("{}")
     (made.folder / "clean.partial" / "plan.json").write_text("[]")
-    assert _run(made, "clean") == 2
-    assert "plan.json: holds a list" in capsys.readouterr().err
-    assert _run(made, "clean", "--rebuild") == 0
+    assert "plan.json: holds a list" in made.run("clean", code=2).err
+    made.run("clean", "--rebuild")
     assert made.record("clean")["digest"] == whole.record("clean")["digest"]
 
 
-def test_clean_names_the_largest_reasons(whole: Whole, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    made = Whole(whole.recipe, tmp_path)
-    caplog.set_level("INFO")
-    assert _run(made, "clean", "--set", "clean.filters.min_chars=30") == 0
-    done = next(line for line in caplog.messages if line.startswith("clean: done"))
-    counts = made.record("clean")["counts"]
-    reasons = {name.removeprefix("dropped."): number for name, number in counts.items() if name.startswith("dropped.")}
-    largest = max(reasons, key=lambda name: reasons[name])
-    assert f"dropped {counts['dropped']} ({reasons[largest]} {largest.replace('_', ' ')}" in done
-
-
-def test_a_file_name_that_is_not_utf8_is_named(
-    tmp_path: Path, whole: Whole, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_name_that_is_not_utf8_is_named(tmp_path: Path, whole: Whole) -> None:
     shutil.copytree(whole.recipe.parent, tmp_path / "data")
     (tmp_path / "data" / "wiki.jsonl").rename(
         tmp_path / "data" / "위키.jsonl".encode("cp949").decode("utf-8", "surrogateescape")
     )
     made = Whole(tmp_path / "data" / "tiny.toml", tmp_path / "artifacts")
-    assert _run(made, "clean", "--set", "clean.sources.0.path=*k*.jsonl", "--set", "clean.sources.0.path=?*.jsonl") == 1
-    said = capsys.readouterr().err.splitlines()[-1]
+    said = made.run("clean", "--set", "clean.sources.0.path=?*.jsonl", code=1).err.splitlines()[-1]
     assert "its name is not UTF-8" in said
     assert "clean.wiki: " in said
 
@@ -196,12 +142,20 @@ def test_variables_of_torchrun_are_refused_by_a_stage_that_trains(
     tmp_path: Path,
     variables: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     made = whole.copy(tmp_path, ["clean", "analyze", "vocab", "shard"])
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert _run(made, "pretrain") == 2
-    said = capsys.readouterr().err
+    said = made.run("pretrain", code=2).err
     assert [name for name, value in variables.items() if f"{name}={value}" not in said.replace("'", "")] == []
     assert not (made.folder / "pretrain.partial").exists()
+
+
+def test_clean_names_the_largest_reasons(whole: Whole, tmp_path: Path) -> None:
+    made = Whole(whole.recipe, tmp_path)
+    said = made.run("clean", "--set", "clean.filters.min_chars=30").err
+    done = next(line for line in said.splitlines() if "clean: done" in line)
+    counts = made.record("clean")["counts"]
+    reasons = {name.removeprefix("dropped."): number for name, number in counts.items() if name.startswith("dropped.")}
+    largest = max(reasons, key=lambda name: reasons[name])
+    assert f"dropped {counts['dropped']} ({reasons[largest]} {largest.replace('_', ' ')}" in done

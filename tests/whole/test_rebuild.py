@@ -24,7 +24,7 @@ def test_a_rebuild_that_was_cut_off_goes_on_where_it_was(whole: Whole, tmp_path:
     parts = {path: path.stat().st_mtime_ns for path in (made.folder / "analyze.partial").glob("morphemes/*")}
     assert parts
 
-    said = made.run("run", "--to", "analyze", "--rebuild", "--workers", "1").stderr
+    said = made.run("run", "--to", "analyze", "--rebuild", "--workers", "1").err
     assert "clean: fresh, skipped" in said
     assert "analyze: resuming" in said
     assert _identity(made, "clean") == again
@@ -41,7 +41,7 @@ def test_artifacts_outlive_the_files_they_came_from(whole: Whole, tmp_path: Path
     made = whole.copy(tmp_path, ["clean"])
     (tmp_path / "nothing").mkdir()
     data = ("--data", str(tmp_path / "nothing"))
-    said = made.run("status", *data).stdout
+    said = made.run("status", *data).out
     assert "clean    fresh" in said
     assert "not compared with its source files" in said
     made.run("run", "--from", "analyze", "--to", "analyze", *data)
@@ -50,14 +50,14 @@ def test_artifacts_outlive_the_files_they_came_from(whole: Whole, tmp_path: Path
 
 def test_missing_task_files_are_said_before_any_work(whole: Whole, tmp_path: Path) -> None:
     made = Whole(whole.recipe, tmp_path)
-    said = made.run("run", "--set", "nsmc.test=absent.txt", code=1).stderr
+    said = made.run("run", "--set", "nsmc.test=absent.txt", code=1).err
     assert "nsmc.test: no file absent.txt" in said
     assert not (made.folder / "clean").exists()
 
 
 def test_nothing_held_out_is_said_early(whole: Whole, tmp_path: Path) -> None:
     made = whole.copy(tmp_path, ["clean", "analyze"])
-    said = made.run("vocab", "--set", "heldout_share=0.000001", code=1).stderr
+    said = made.run("vocab", "--set", "heldout_share=0.000001", code=1).err
     assert "documents is held out by heldout_share 1e-06" in said
 
 
@@ -65,7 +65,7 @@ def test_broken_records_are_stale_and_can_be_rebuilt(whole: Whole, tmp_path: Pat
     made = whole.copy(tmp_path, ["clean"])
     (made.folder / "clean" / "stage.json").write_text("{", encoding="utf-8")
     (made.folder / "clean" / "run.json").write_text("{", encoding="utf-8")
-    said = made.run("status").stdout
+    said = made.run("status").out
     assert "clean    stale" in said
     assert "stage.json: cannot be read" in said
     made.run("clean", "--rebuild")
@@ -75,7 +75,7 @@ def test_broken_records_are_stale_and_can_be_rebuilt(whole: Whole, tmp_path: Pat
 def test_a_page_that_is_missing_is_drawn_by_the_next_run(whole: Whole, tmp_path: Path) -> None:
     made = whole.copy(tmp_path, ["clean"])
     (made.folder / "clean" / "report.html").unlink()
-    assert "clean: fresh, skipped" in made.run("clean").stderr
+    assert "clean: fresh, skipped" in made.run("clean").err
     assert (made.folder / "clean" / "report.html").exists()
     assert (made.folder / "index.html").exists()
 
@@ -83,7 +83,7 @@ def test_a_page_that_is_missing_is_drawn_by_the_next_run(whole: Whole, tmp_path:
 def test_figures_of_stale_artifacts_are_not_shown(whole: Whole, tmp_path: Path) -> None:
     made = whole.copy(tmp_path, ["clean", "analyze", "vocab", "shard"])
     shutil.rmtree(made.folder / "analyze")
-    said = made.run("run", "--to", "clean").stdout
+    said = made.run("run", "--to", "clean").out
     assert "documents kept" in said
     assert "pieces per eojeol" not in said
     assert "vocab, shard" in said

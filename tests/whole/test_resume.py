@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.whole.conftest import Whole
+from tests.whole.conftest import STAGES, Whole
 
-STAGES = ("clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad")
 OF_PARTS = {"clean", "analyze", "vocab", "shard"}
 SLOW = {"clean", "vocab", "shard", "nsmc", "korquad"}  # the fast siblings: a stage of parts, and one that trains
 
@@ -48,10 +47,6 @@ def _has_checkpoint(partial: Path) -> bool:
     with contextlib.suppress(FileNotFoundError):  # a folder may be renamed while it is looked into
         return bool(list(partial.rglob("step-????????")))
     return False
-
-
-def _started(partial: Path) -> bool:
-    return (partial / "plan.json").exists()
 
 
 def _kill(made: Whole, command: tuple[str, ...], stage: str, ready: Callable[[Path], bool], seconds: float = 0) -> bool:
@@ -107,39 +102,3 @@ def test_killed_and_run_again(whole: Whole, tmp_path: Path, stage: str) -> None:
         starts = [line["step"] for line in map(json.loads, lines) if line["kind"] == "start"]
         assert len(starts) == 2
         assert starts[1] > 0
-
-
-SHARES = (0.1, 0.5, 0.9)
-_seconds: dict[str, float] = {}
-
-
-def _seconds_of(whole: Whole, stage: str, folder: Path) -> float:
-    """How long the stage takes by itself, where nothing stops it; run once."""
-    if stage not in _seconds:
-        made = whole.copy(folder, STAGES[: STAGES.index(stage)])
-        made.run("run", "--to", stage)
-        assert made.record(stage)["digest"] == whole.record(stage)["digest"]
-        run = json.loads((made.folder / stage / "run.json").read_text(encoding="utf-8"))
-        _seconds[stage] = run["seconds"]
-    return _seconds[stage]
-
-
-@pytest.mark.parametrize(
-    ("stage", "share"),
-    [
-        pytest.param(stage, share, marks=() if (stage, share) == ("shard", 0.5) else pytest.mark.slow)
-        for stage in STAGES
-        for share in SHARES
-    ],
-)
-def test_killed_at_any_moment(whole: Whole, tmp_path: Path, stage: str, share: float) -> None:
-    """A share of the stage's own time; a moment that comes too late, as no two runs are alike, is moved forward."""
-    seconds = share * _seconds_of(whole, stage, tmp_path / "unbroken")
-    for attempt in range(4):
-        made = whole.copy(tmp_path / str(attempt), STAGES[: STAGES.index(stage)])
-        if _kill(made, ("run", "--to", stage), stage, _started, seconds * 0.8**attempt):
-            break
-    else:
-        pytest.fail(f"{stage} always ended before it could be killed")
-    made.run("run", "--to", stage)
-    assert made.record(stage)["digest"] == whole.record(stage)["digest"]

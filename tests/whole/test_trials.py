@@ -6,9 +6,7 @@ import io
 import json
 import math
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +16,7 @@ import torch
 
 from pipelines.cli import run_command
 from pipelines.recipes import loading
-from tests.whole.conftest import Whole, _environment
+from tests.whole.conftest import Whole
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 TRIALS = """
@@ -218,28 +216,3 @@ def test_a_way_is_told_from_the_base_by_more_than_chance(
     assert table.against(bench, base, [tmp_path / "hidden"]) == "mood -15.00"
     assert table.against(bench, [tmp_path / "other"], base) == ""
     assert table.against(bench, [tmp_path / "absent"], base) == ""
-
-
-@pytest.mark.slow
-def test_a_killed_trial_goes_on(whole: Whole, data: Path, tmp_path: Path) -> None:
-    line = [sys.executable, str(BENCHMARKS / "trials.py"), *_command(tmp_path, whole, data, "0.05")]
-    root = tmp_path / "root"
-    partial = root / "0.05" / "hidden-0" / "tiny" / "pretrain.partial"
-    first = subprocess.Popen(line, env=_environment(), start_new_session=True)
-    deadline = time.monotonic() + 300
-    while not list(partial.glob("checkpoints/step-*")):
-        assert first.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    first.send_signal(signal.SIGTERM)
-    assert first.wait() == 128 + signal.SIGTERM
-    kept = (root / "calibration.json").read_text(encoding="utf-8")
-
-    done = subprocess.run(line, env=_environment(), capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert (root / "calibration.json").read_text(encoding="utf-8") == kept
-    timing = (partial.with_name("pretrain") / "timing.jsonl").read_text(encoding="utf-8").splitlines()
-    starts = [record["step"] for record in map(json.loads, timing) if record["kind"] == "start"]
-    assert len(starts) == 2
-    assert starts[1] > 0
-    assert done.stdout == (root / "trials.md").read_text(encoding="utf-8")
