@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from korbert.errors import ModelError
-from korbert.huggingface.sentences import pooled
+from korbert.huggingface.sentence_transformers import pooled
 from korbert.modeling.config import BOUNDARY_LEVELS
 from korbert.modeling.models import (
     ChoiceModel,

@@ -10,10 +10,10 @@ from typing import Any
 from korbert.durable import may_write, read_object
 from korbert.errors import ModelError, SettingsError
 from korbert.huggingface import check as checks
+from korbert.huggingface.adapter_export import foreign_config, foreign_weights
 from korbert.huggingface.configs import config_to_transformers
 from korbert.huggingface.conversion import CLASSES, family_of, to_transformers
-from korbert.huggingface.foreign import foreign_config, foreign_weights
-from korbert.huggingface.sentences import FILES, sentence_files
+from korbert.huggingface.sentence_transformers import FILES, sentence_files
 from korbert.modeling.config import EncoderConfig, TransformersConfig
 from korbert.modeling.features import FeatureModel
 from korbert.modeling.models import (

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from korbert.errors import CorpusError
+from korbert.records.compression import PACKED, File, open_bytes, open_file
 from korbert.records.encodings import decoded
-from korbert.records.frames import PACKED, File, open_bytes, open_file
 from korbert.records.jsons import cell_of
 from korbert.records.table import Fault, Records, Table
 

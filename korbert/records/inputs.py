@@ -10,12 +10,12 @@ from tempfile import TemporaryDirectory
 from typing import IO, Any, TypeAlias, cast
 
 from korbert.errors import CorpusError
+from korbert.records.compression import File, open_bytes
+from korbert.records.detection import form_of, found, head_of, is_value, open_table
 from korbert.records.encodings import utf8
-from korbert.records.exports import is_export
 from korbert.records.form import Form, Format
-from korbert.records.forms import form_of, found, head_of, is_value, open_table
-from korbert.records.frames import File, open_bytes
 from korbert.records.jsons import parsed
+from korbert.records.labelling_tools import is_export
 from korbert.records.lines import Line, batches
 from korbert.records.table import Columns, Table, beginning
 

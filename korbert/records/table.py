@@ -10,8 +10,8 @@ from itertools import chain, islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from korbert.errors import CorpusError
+from korbert.records.compression import File, open_bytes
 from korbert.records.encodings import HEAD_BYTES, decoded, encoding_in, errors_of, utf8
-from korbert.records.frames import File, open_bytes
 from korbert.records.lines import LONGEST, batches
 
 if TYPE_CHECKING:

@@ -1,5 +1,3 @@
-from .adapter import TransformersTokenizer as TransformersTokenizer
-from .adapter import load_tokenizer as load_tokenizer
 from .analyzer import Analyzer as Analyzer
 from .encoding import Encoding as Encoding
 from .encoding import pad_batch as pad_batch
@@ -11,4 +9,6 @@ from .protocol import AnyTokenizer as AnyTokenizer
 from .settings import AnalyzerOptions as AnalyzerOptions
 from .settings import VocabularySettings as VocabularySettings
 from .tokenizer import Tokenizer as Tokenizer
+from .transformers_tokenizer import TransformersTokenizer as TransformersTokenizer
+from .transformers_tokenizer import load_tokenizer as load_tokenizer
 from .vocabulary import marked as marked

@@ -47,7 +47,7 @@ class Parts(NamedTuple):
     """Everything that a tokenizer is made of.
 
     versions: those that the vocabulary was counted with. accepted: others that it is used with all the same. probe:
-    from probe.recorded. base: the digest of the tokenizer that extending.extended added words to.
+    from kiwi_versions.recorded. base: the digest of the tokenizer that extending.extended added words to.
     """
 
     model: bytes

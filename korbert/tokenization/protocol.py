@@ -1,4 +1,4 @@
-"""The tokenizer interface of tasks and models, for ours (tokenizer.py) and those of `transformers` (adapter.py)."""
+"""The tokenizer interface of tasks and models: Tokenizer (ours) and TransformersTokenizer have it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

@@ -17,7 +17,7 @@ import numpy as np
 from korbert.errors import ModelError, SettingsError
 from korbert.folders import tokenizer_folder
 from korbert.tokenization import folder as folders
-from korbert.tokenization import probe as probes
+from korbert.tokenization import kiwi_versions
 from korbert.tokenization.analyzer import Analyses, Analyzer, changes
 from korbert.tokenization.encoding import Encoding, Frame, assemble, assemble_many, assemble_or_cut
 from korbert.tokenization.learning import processor_of
@@ -101,12 +101,12 @@ class Tokenizer:
 
     def take_probe(self) -> None:
         """Encodes sample sentences with the installed Kiwi. `save` writes them, for comparison with another Kiwi."""
-        self.parts = self.parts._replace(probe=probes.recorded(lambda text: self.encode_pieces(text).ids))
+        self.parts = self.parts._replace(probe=kiwi_versions.recorded(lambda text: self.encode_pieces(text).ids))
 
-    def compare_probe(self) -> probes.Difference | None:
+    def compare_probe(self) -> kiwi_versions.Difference | None:
         """How the installed Kiwi changes the pieces of these sentences; None for a tokenizer saved without them."""
         probe = self.parts.probe
-        return None if probe is None else probes.compared(probe, lambda text: self.encode_pieces(text).ids)
+        return None if probe is None else kiwi_versions.compared(probe, lambda text: self.encode_pieces(text).ids)
 
     def __reduce__(self) -> tuple[type["Tokenizer"], tuple[object, ...]]:
         return type(self), tuple(self.parts)

@@ -8,7 +8,7 @@ import pytest
 
 from korbert.errors import ModelError
 from korbert.tokenization import AnalyzerOptions, Tokenizer, VocabularySettings
-from korbert.tokenization.probe import TEXTS, compared
+from korbert.tokenization.kiwi_versions import TEXTS, compared
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Adapts tokenizers of `transformers` to the interface of ours (protocol.py).
 
 Ids are theirs. Spans come from the offsets of fast tokenizers, in Rust; those of slow tokenizers, in
-Python, are found by aligning.py. All offsets refer to the original text. Special tokens in a text are text by default.
+Python, are found by alignment.py. All offsets refer to the original text. Special tokens in a text are text by default.
 """
 
 import copy
@@ -18,15 +18,15 @@ from typing import Any, overload
 from korbert.durable import read_object
 from korbert.errors import ModelError, SettingsError
 from korbert.folders import tokenizer_folder
-from korbert.tokenization.aligning import align, trimmed
+from korbert.tokenization.alignment import align, trimmed
 from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.encoding import Encoding, assemble, assemble_or_cut
 from korbert.tokenization.folder import RECORD
 from korbert.tokenization.morphemes import Analysis
 from korbert.tokenization.pieces import CONTINUATION, MORPHEME, Pieces, Span
 from korbert.tokenization.protocol import AnyTokenizer
-from korbert.tokenization.theirs import FORMAT, KIND, digest, frame_of, opened, saved_files
 from korbert.tokenization.tokenizer import Tokenizer
+from korbert.tokenization.transformers_folder import FORMAT, KIND, digest, frame_of, opened, saved_files
 
 __all__ = ["TransformersTokenizer", "load_tokenizer"]
 
@@ -44,7 +44,7 @@ class TransformersTokenizer:
     """
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
-        """files: name -> content, from `theirs.saved_files`. ModelError if they do not make a tokenizer."""
+        """files: name -> content, from `saved_files`. ModelError if they do not make a tokenizer."""
         self.files = dict(files)
         self.digest = digest(self.files)
         with TemporaryDirectory(prefix="korbert-tokenizer-") as folder:

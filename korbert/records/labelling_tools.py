@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from korbert.errors import CorpusError
-from korbert.records.frames import File
+from korbert.records.compression import File
 from korbert.records.jsons import Numbered, cell_of, fault_of, parsed, table_of
 from korbert.records.table import Cells, Columns, Fault, Records, Table, open_text
 

@@ -11,7 +11,7 @@ from foreign_folders import foreign_tokenizer, python_tokenizer
 
 from korbert.errors import ModelError, SettingsError
 from korbert.tokenization import AnyTokenizer, Tokenizer, TransformersTokenizer, load_tokenizer
-from korbert.tokenization import theirs as their_files
+from korbert.tokenization import transformers_folder as their_files
 
 KINDS = ["wordpiece", "jamo", "funnel", "bytes", "plain bytes", "unigram", "albert", "deberta", "python"]
 TEXTS = [
@@ -218,6 +218,6 @@ def test_a_tokenizer_that_changes_when_it_is_saved_is_refused(
             "tokenizer.json": files["tokenizer.json"].replace("학교에".encode(), "힉교에".encode())
         }
 
-    monkeypatch.setattr("korbert.tokenization.adapter.saved_files", spoilt)
+    monkeypatch.setattr("korbert.tokenization.transformers_tokenizer.saved_files", spoilt)
     with pytest.raises(ModelError, match="its tokenizer gives other ids once saved"):
         TransformersTokenizer.of_folder(folders["wordpiece"])

@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from korbert.errors import CorpusError
-from korbert.records.frames import open_bytes
+from korbert.records.compression import open_bytes
 
 FIRST, SECOND = "첫째 줄\n".encode() * 5_000, "둘째 줄\n".encode() * 3_000
 SKIPPABLE = struct.pack("<II", 0x184D2A50, 5) + b"about"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from korbert.tokenization import Tokenizer
-from korbert.tokenization.beginnings import encode_beginnings, first_pieces
+from korbert.tokenization.truncation import encode_beginnings, first_pieces
 
 
 def test_the_first_pieces_are_those_of_the_whole_text(sample: Path, tiny_tokenizer: Tokenizer) -> None:

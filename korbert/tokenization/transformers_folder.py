@@ -1,4 +1,4 @@
-"""Opens, saves and inspects tokenizers of `transformers`, for adapter.py."""
+"""Opens, saves and inspects tokenizers of `transformers`, for transformers_tokenizer.py."""
 
 import hashlib
 import json
