@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from korbert._transformers import quietly
+from korbert._transformers import quietly, reason_of
 from korbert.durable import read_object
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling.adapter import TransformersEncoder
@@ -167,8 +167,7 @@ def load_encoder(folder: str | Path, config: TransformersConfig) -> Transformers
                 **options(config),
             )
     except Exception as error:  # their classes raise all kinds of errors
-        reason = " ".join(str(error).split())[:300]
-        raise ModelError(f"{folder}: its weights cannot be read ({reason}): save the model again") from None
+        raise ModelError(f"{folder}: its weights cannot be read ({reason_of(error)}): save the model again") from None
     for wrong in ("missing_keys", "mismatched_keys"):
         if names := sorted(map(str, report.get(wrong) or ())):
             raise ModelError(

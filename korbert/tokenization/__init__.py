@@ -16,7 +16,7 @@ vocabulary), folder.py (files, record and digest of a tokenizer), extending.py (
 kiwi_versions.py (effect of another Kiwi version), truncation.py (encodes only the beginning of long texts).
 
 Tokenizers of `transformers`: transformers_tokenizer.py (with transformers_folder.py and alignment.py) has the same
-interface, protocol.py.
+interface, base.py.
 """
 
 import lazy_loader

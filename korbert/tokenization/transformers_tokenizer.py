@@ -1,7 +1,7 @@
-"""Adapts tokenizers of `transformers` to the interface of ours (protocol.py).
+"""Tokenizers of `transformers` with the interface of ours.
 
-Ids are theirs. Spans come from the offsets of fast tokenizers, in Rust; those of slow tokenizers, in
-Python, are found by alignment.py. All offsets refer to the original text. Special tokens in a text are text by default.
+Ids are theirs. Spans come from the offsets of fast tokenizers, in Rust; those of slow tokenizers, in Python, are found
+by alignment.py. All offsets refer to the original text. Special tokens in a text are text by default.
 """
 
 import copy
@@ -13,30 +13,29 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, overload
+from typing import Any
 
 from korbert.durable import read_object
-from korbert.errors import ModelError, SettingsError
+from korbert.errors import ModelError
 from korbert.folders import tokenizer_folder
 from korbert.tokenization.alignment import align, trimmed
 from korbert.tokenization.analyzer import Analyzer
-from korbert.tokenization.encoding import Encoding, assemble, assemble_or_cut
+from korbert.tokenization.base import AnyTokenizer
 from korbert.tokenization.folder import RECORD
 from korbert.tokenization.morphemes import Analysis
 from korbert.tokenization.pieces import CONTINUATION, MORPHEME, Pieces, Span
-from korbert.tokenization.protocol import AnyTokenizer
 from korbert.tokenization.tokenizer import Tokenizer
-from korbert.tokenization.transformers_folder import FORMAT, KIND, digest, frame_of, opened, saved_files
+from korbert.tokenization.transformers_folder import FORMAT, KIND, digest, frame_of, ids_of, opened, saved_files
 
 __all__ = ["TransformersTokenizer", "load_tokenizer"]
 
-_AT_ONCE = 256  # texts
+_BATCH_TEXTS = 256
 _SAMPLES = ("나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!", "Café 2020년作 👍 [MASK] <mask>", " ")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _LONGEST = 1_000_000  # a model_max_length above this means unlimited
 
 
-class TransformersTokenizer:
+class TransformersTokenizer(AnyTokenizer):
     """A tokenizer of `transformers`, from its saved files.
 
     Boundaries: MORPHEME at pieces that begin behind white space or at the beginning of the text, CONTINUATION at all
@@ -51,27 +50,31 @@ class TransformersTokenizer:
             for name, data in self.files.items():
                 Path(folder, name).write_bytes(data)
             self.theirs = opened(Path(folder))
-        try:
-            self.frame = frame_of(self.theirs)
-        except ModelError:
-            raise
-        except Exception as error:  # without an unknown token, for one
-            reason = " ".join(str(error).split())[:300]
-            raise ModelError(f"its tokenizer cannot encode a text ({reason}): correct its files") from None
+        self.frame = frame_of(self.theirs)
         self.is_fast = bool(self.theirs.is_fast)
+        self.vocab_size = max(self.theirs.get_vocab().values()) + 1
+        self.cls_id, self.sep_id = self.frame.cls_id, self.frame.sep_id
+        self.pad_id, self.unk_id, self.mask_id = (
+            default if id is None else int(id)
+            for id, default in (
+                (self.theirs.pad_token_id, 0),  # padding is masked, so that any id will do
+                (self.theirs.unk_token_id, -1),
+                (self.theirs.mask_token_id, -1),
+            )
+        )
+        self.analyzer = Analyzer()
+        # SentencePiece vocabularies contain special tokens as pieces, too: in a text these become the unknown piece.
+        self._never_in_text = frozenset(self.theirs.all_special_ids if self.unk_id >= 0 else ())
 
     @classmethod
     def of_folder(cls, folder: str | Path) -> "TransformersTokenizer":
         """Loads the tokenizer of a folder written by `transformers`. ModelError if it has none, or needs code."""
-        theirs, files = saved_files(Path(folder))
+        original, files = saved_files(Path(folder))
         try:
             tokenizer = cls(files)
-            changed = [text for text in _SAMPLES if tokenizer.theirs(text)["input_ids"] != theirs(text)["input_ids"]]
+            changed = [text for text in _SAMPLES if ids_of(tokenizer.theirs, text) != ids_of(original, text)]
         except ModelError as error:
             raise ModelError(f"{Path(folder) / 'tokenizer_config.json'}: {error}") from None
-        except Exception as error:  # of texts with characters that it does not know
-            reason = " ".join(str(error).split())[:300]
-            raise ModelError(f"{folder}: its tokenizer cannot encode a text ({reason}): correct its files") from None
         if changed:
             raise ModelError(f"{folder}: its tokenizer gives other ids once saved ({changed[0]!r}): save it anew")
         return tokenizer
@@ -112,119 +115,33 @@ class TransformersTokenizer:
         return type(self), (self.files,)
 
     @property
-    def pad_id(self) -> int:
-        """Id of padding; 0 if there is none, as padding is masked."""
-        return self._id("pad_token_id", 0)
-
-    @property
-    def unk_id(self) -> int:
-        """Id of the unknown piece, -1 if there is none."""
-        return self._id("unk_token_id", -1)
-
-    @property
-    def mask_id(self) -> int:
-        """Id of the mask, -1 if there is none."""
-        return self._id("mask_token_id", -1)
-
-    @property
-    def cls_id(self) -> int:
-        """Id of the special token before a text."""
-        return self.frame.cls_id
-
-    @property
-    def sep_id(self) -> int:
-        """Id of the special token after a text."""
-        return self.frame.sep_id
-
-    def _id(self, name: str, missing: int) -> int:
-        found = getattr(self.theirs, name, None)
-        return missing if found is None else int(found)
-
-    @cached_property
-    def vocab_size(self) -> int:
-        """Number of entries; every id is below it."""
-        return int(max(self.theirs.get_vocab().values())) + 1
-
-    @property
     def max_length(self) -> int | None:
         """Maximum length in pieces, special tokens included; None if not specified."""
-        found = int(self.theirs.model_max_length)
-        return found if found < _LONGEST else None
-
-    @cached_property
-    def analyzer(self) -> Analyzer:
-        """Kiwi with default options, for baselines, which count morphemes."""
-        return Analyzer()
-
-    @overload
-    def encode(
-        self,
-        text: str,
-        pair: str | None = None,
-        *,
-        max_length: int | None = None,
-        stride: None = None,
-        special_tokens: bool = False,
-    ) -> Encoding: ...
-    @overload
-    def encode(
-        self, text: str, pair: str | None = None, *, max_length: int, stride: int, special_tokens: bool = False
-    ) -> list[Encoding]: ...
-    def encode(
-        self,
-        text: str,
-        pair: str | None = None,
-        *,
-        max_length: int | None = None,
-        stride: int | None = None,
-        special_tokens: bool = False,
-    ) -> Encoding | list[Encoding]:
-        """As Tokenizer.encode, with the special tokens that their tokenizer puts around texts and pairs."""
-        first = self.encode_pieces(text, special_tokens=special_tokens)
-        second = None if pair is None else self.encode_pieces(pair, special_tokens=special_tokens)
-        return assemble_or_cut(first, second, self.frame, max_length, stride)
+        length = int(self.theirs.model_max_length)
+        return length if length < _LONGEST else None
 
     def encode_pieces(self, text: str, *, special_tokens: bool = False) -> Pieces:
-        """The pieces of a text without special tokens around. special_tokens: "[MASK]" and the like in it are such."""
         if not self.is_fast:
-            return self._slow(text, special_tokens)
-        backend = self._marking if special_tokens else self._plain
-        found = backend.encode(_sound(text), add_special_tokens=False)
-        return _pieces(text, found, found.ids if special_tokens else self._no_special(found.ids))
-
-    def encode_batch(
-        self,
-        texts: Sequence[str],
-        pairs: Sequence[str | None] | None = None,
-        *,
-        max_length: int | None = None,
-        workers: int = 1,
-    ) -> list[Encoding]:
-        """The encode() of each text, in order. workers: ignored, as theirs have threads of their own."""
-        if pairs is None:
-            return [assemble(pieces, None, self.frame, max_length) for pieces in self.pieces_of_many(texts)]
-        if len(pairs) != len(texts):
-            raise SettingsError(f"{len(texts)} texts and {len(pairs)} pairs: give each text one, or None")
-        return [self.encode(text, pair, max_length=max_length) for text, pair in zip(texts, pairs, strict=True)]
+            return self._encode_slowly(text, special_tokens)
+        backend = self._recognizing_backend if special_tokens else self._plain_backend
+        return self._from_fast(text, backend.encode(_sound(text), add_special_tokens=False), special_tokens)
 
     def pieces_of_many(self, texts: Iterable[str], *, workers: int = 1) -> Iterator[Pieces]:
-        """The encode_pieces() of each text, in order. workers: as encode_batch."""
         if not self.is_fast:
-            yield from (self._slow(text, False) for text in texts)
+            yield from (self._encode_slowly(text, False) for text in texts)
             return
-        given = iter(texts)
-        while some := list(islice(given, _AT_ONCE)):
-            found = self._plain.encode_batch(list(map(_sound, some)), add_special_tokens=False)
-            yield from (_pieces(text, one, self._no_special(one.ids)) for text, one in zip(some, found, strict=True))
+        remaining = iter(texts)
+        while batch := list(islice(remaining, _BATCH_TEXTS)):
+            encodings = self._plain_backend.encode_batch(list(map(_sound, batch)), add_special_tokens=False)
+            yield from map(self._from_fast, batch, encodings)
 
     def pieces(self, analysis: Analysis, text: str | None) -> Pieces:
-        """encode_pieces(text); morphemes are not used. ModelError without the text."""
         if text is None:
             raise ModelError("a tokenizer of transformers needs the text, not only its morphemes: pass it")
         return self.encode_pieces(text)
 
     @cached_property
-    def _plain(self) -> Any:
+    def _plain_backend(self) -> Any:
         """Their tokenizer in Rust, for which special tokens in a text are text."""
         backend = copy.deepcopy(self.theirs.backend_tokenizer)
         backend.no_truncation()
@@ -233,41 +150,56 @@ class TransformersTokenizer:
         return backend
 
     @cached_property
-    def _marking(self) -> Any:
-        """The same, recognising special tokens in a text."""
-        backend = copy.deepcopy(self._plain)
+    def _recognizing_backend(self) -> Any:
+        """The same, recognizing special tokens in a text."""
+        backend = copy.deepcopy(self._plain_backend)
         backend.encode_special_tokens = False
         return backend
 
-    def _slow(self, text: str, special_tokens: bool) -> Pieces:
-        """The pieces of a tokenizer in Python."""
+    def _from_fast(self, text: str, encoding: Any, special_tokens: bool = False) -> Pieces:
+        """The pieces of a tokenizer in Rust, which knows their offsets."""
+        spans = [trimmed(text, start, end) for start, end in encoding.offsets]
+        for index, name in enumerate(encoding.tokens):
+            start, end = spans[index]
+            if name == "▁" and "▁" not in text[start:end]:  # a space, even with the offsets of the next character
+                spans[index] = (start, start)
+        return self._assembled(text, encoding.ids, encoding.tokens, spans, special_tokens)
+
+    def _encode_slowly(self, text: str, special_tokens: bool) -> Pieces:
+        """The pieces of a tokenizer in Python, whose spans have to be found."""
         names = self.theirs.tokenize(_sound(text), split_special_tokens=not special_tokens)
-        ids = self.theirs.convert_tokens_to_ids(names)
         spans = align(_sound(text), names, self.theirs.unk_token, continuation=self._continuation)
-        return _assembled(text, ids if special_tokens else self._no_special(ids), names, spans)
+        return self._assembled(text, self.theirs.convert_tokens_to_ids(names), names, spans, special_tokens)
 
     @cached_property
     def _continuation(self) -> str:
         """The prefix of pieces inside words, if they are marked."""
         return "##" if any(name.startswith("##") for name in self.theirs.get_vocab()) else ""
 
-    def _no_special(self, ids: Iterable[int]) -> list[int]:
-        """Replaces special ids with the unknown piece: SentencePiece vocabularies contain them as pieces, too."""
-        return [self.unk_id if id in self._special else id for id in ids]
-
-    @cached_property
-    def _special(self) -> frozenset[int]:
-        return frozenset(self.theirs.all_special_ids if self.unk_id >= 0 else ())
+    def _assembled(
+        self, text: str, ids: Sequence[int], names: Sequence[str], spans: Sequence[Span], special_tokens: bool
+    ) -> Pieces:
+        if not special_tokens:
+            ids = [self.unk_id if id in self._never_in_text else id for id in ids]
+        levels: list[int] = []
+        words: list[int] = []
+        word = last_start = -1
+        for start, end in spans:
+            begins = end > start and start != last_start and (start == 0 or text[start - 1].isspace())
+            if begins:
+                word, last_start = word + 1, start
+            levels.append(MORPHEME if begins else CONTINUATION)
+            words.append(max(word, 0))
+        return Pieces(list(ids), list(names), levels, list(spans), words, [""] * len(names))
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The piece of each id, as spelled in their vocabulary. Raises ModelError for an unknown id."""
-        given = [int(id) for id in ids]
-        if wrong := [id for id in given if not 0 <= id < self.vocab_size]:
+        ids = [int(id) for id in ids]
+        if wrong := [id for id in ids if not 0 <= id < self.vocab_size]:
             raise ModelError(f"id {wrong[0]} is not in the vocabulary of {self.vocab_size}: of another tokenizer")
-        return [str(name) for name in self.theirs.convert_ids_to_tokens(given)]
+        return [str(name) for name in self.theirs.convert_ids_to_tokens(ids)]
 
     def decode(self, ids: Sequence[int], boundaries: Sequence[int] | None = None) -> str:
-        """Readable text, as theirs decodes it, without special tokens. boundaries: ignored."""
+        """As theirs decodes, without special tokens. boundaries: ignored."""
         return str(self.theirs.decode([int(id) for id in ids], skip_special_tokens=True))
 
 
@@ -284,26 +216,3 @@ def load_tokenizer(folder: str | Path) -> AnyTokenizer:
 def _sound(text: str) -> str:
     """Replaces lone surrogates, which Rust refuses, with as many replacement characters."""
     return _SURROGATES.sub("\ufffd", text)
-
-
-def _pieces(text: str, found: Any, ids: Sequence[int]) -> Pieces:
-    spans = [trimmed(text, start, end) for start, end in found.offsets]
-    for place, name in enumerate(found.tokens):
-        start, end = spans[place]
-        if name == "▁" and "▁" not in text[start:end]:  # a space, though its offsets may be those of the next character
-            spans[place] = (start, start)
-    return _assembled(text, ids, found.tokens, spans)
-
-
-def _assembled(text: str, ids: Sequence[int], names: Sequence[str], spans: Sequence[Span]) -> Pieces:
-    levels: list[int] = []
-    word = -1
-    words: list[int] = []
-    behind = -1  # where the last word began
-    for start, end in spans:
-        begins = end > start and start != behind and (start == 0 or text[start - 1].isspace())
-        if begins:
-            word, behind = word + 1, start
-        levels.append(MORPHEME if begins else CONTINUATION)
-        words.append(max(word, 0))
-    return Pieces(list(ids), list(names), levels, list(spans), words, [""] * len(names))

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 
+from korbert.tokenization.base import AnyTokenizer
 from korbert.tokenization.encoding import Encoding, assemble
 from korbert.tokenization.pieces import Pieces
-from korbert.tokenization.protocol import AnyTokenizer
 from korbert.tokenization.repair import MAX_RUN
 
 __all__ = ["encode_beginnings", "first_pieces"]

@@ -65,7 +65,7 @@ def ours(sample: Path) -> dict[str, Tokenizer]:
             initial = (eojeol != before for eojeol, before in zip(one.eojeols, [-1, *one.eojeols], strict=False))
             counts.update(marked(form, begins, mark) for form, begins in zip(one.forms, initial, strict=True))
         chosen = VocabularySettings(size=1_500, mark=mark, words=WORDS)
-        tokenizers[mark] = Tokenizer.build(learn(counts.items(), chosen), chosen, OPTIONS, analyzer.versions)
+        tokenizers[mark] = Tokenizer(learn(counts.items(), chosen), chosen, OPTIONS, analyzer.versions)
     tokenizers["extended"] = extended(tokenizers["eojeol"], ADDED, OPTIONS)
     for tokenizer in tokenizers.values():
         tokenizer.analyzer = analyzer

@@ -80,7 +80,7 @@ def test_ids_are_ours_where_kiwi_sees_through_mistakes(tmp_path: Path, tiny_toke
     ]
     counts += [(f"가나{number:03}", 10) for number in range(400)]
     options = AnalyzerOptions(typos="basic", space_tolerance=1)
-    ours = Tokenizer.build(learn(counts, chosen), chosen, options, tiny_tokenizer.versions)
+    ours = Tokenizer(learn(counts, chosen), chosen, options, tiny_tokenizer.versions)
     theirs = transformers.AutoTokenizer.from_pretrained(exported(tmp_path, ours), trust_remote_code=True)
     for text in (*TEXTS, "이렇게 외않됀대?", "스파게티 가 맛 있다", "정말 좋앗어요"):
         assert theirs(text)["input_ids"] == ours.encode(text).input_ids
@@ -285,7 +285,7 @@ def test_marks_and_whole_words(tiny_tokenizer: Tokenizer, tmp_path: Path, mark: 
     options = VocabularySettings(size=425, mark=mark, words=("학교", "아버지"), character_coverage=1.0)
     forms = {"학교들": 30, "친구": 9, "들어가": 5, "에": 9, "를": 4} | dict.fromkeys("가나다라마바사아자하는은을이", 1)
     counts = [(marked(form, initial, mark), count) for form, count in forms.items() for initial in (True, False)]
-    ours = Tokenizer.build(learn(counts, options), options, tiny_tokenizer.analyzer_options, tiny_tokenizer.versions)
+    ours = Tokenizer(learn(counts, options), options, tiny_tokenizer.analyzer_options, tiny_tokenizer.versions)
     folder = exported(tmp_path, ours)
     theirs = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
     assert len(theirs) == len(theirs.get_vocab()) == ours.vocab_size

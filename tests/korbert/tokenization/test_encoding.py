@@ -49,8 +49,7 @@ def test_a_pair() -> None:
     assert encoding.input_ids == [2, 400, 3, 500, 501, 3]
     assert encoding.token_type_ids == [0, 0, 0, 1, 1, 1]
     assert encoding.special_tokens_mask == [1, 0, 1, 0, 0, 1]
-    assert encoding.segment_spans(0) == [(0, 0), (0, 1), (0, 0), (0, 0), (0, 0), (0, 0)]
-    assert encoding.segment_spans(1) == [(0, 0), (0, 0), (0, 0), (0, 1), (1, 2), (0, 0)]
+    assert encoding.spans == [(0, 0), (0, 1), (0, 0), (0, 1), (1, 2), (0, 0)]
 
 
 @pytest.mark.parametrize("second", [None, 0, 2])

@@ -21,7 +21,7 @@ def learned(mark: Mark, **options: object) -> Tokenizer:
     counts = Counter({marked(form, initial, mark): n for form, n in forms.items() for initial in (True, False)})
     settings = VocabularySettings(size=398, mark=mark, words=("대한민국",))
     used = AnalyzerOptions.model_validate(options)
-    return Tokenizer.build(learn(counts.items(), settings), settings, used, Analyzer().versions)
+    return Tokenizer(learn(counts.items(), settings), settings, used, Analyzer().versions)
 
 
 @pytest.fixture(scope="module")

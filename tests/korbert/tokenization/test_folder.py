@@ -157,6 +157,6 @@ def test_a_probe_tells_how_many_pieces_change(tiny_tokenizer: Tokenizer, tmp_pat
 
 def test_a_foreign_model_is_refused(tiny_tokenizer: Tokenizer) -> None:
     with pytest.raises(ModelError, match="is no SentencePiece model"):
-        Tokenizer.build(b"nonsense", tiny_tokenizer.settings, AnalyzerOptions(), {})
+        Tokenizer(b"nonsense", tiny_tokenizer.settings, AnalyzerOptions(), {})
     with pytest.raises(ModelError, match="the vocabulary has no ▁, but mark is 'eojeol'"):
-        Tokenizer.build(tiny_tokenizer.parts.model, VocabularySettings(mark="eojeol"), AnalyzerOptions(), {})
+        Tokenizer(tiny_tokenizer.parts.model, VocabularySettings(mark="eojeol"), AnalyzerOptions(), {})

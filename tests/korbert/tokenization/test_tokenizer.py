@@ -52,7 +52,7 @@ def marking(tiny_tokenizer: Tokenizer, sample: Path) -> dict[str, Tokenizer]:
             starts = (eojeol != before for eojeol, before in zip(one.eojeols, [-1, *one.eojeols], strict=False))
             counts.update(marked(form, initial, mark) for form, initial in zip(one.forms, starts, strict=True))
         wanted = VocabularySettings(size=1_500, mark=mark, words=("대한민국", "쀍"))
-        found[mark] = Tokenizer.build(learn(counts.items(), wanted), wanted, AnalyzerOptions(), tiny_tokenizer.versions)
+        found[mark] = Tokenizer(learn(counts.items(), wanted), wanted, AnalyzerOptions(), tiny_tokenizer.versions)
         found[mark].analyzer = tiny_tokenizer.analyzer  # one Kiwi for all
     return found
 
@@ -194,7 +194,7 @@ def test_a_form_with_spaces_has_none_in_its_pieces(tiny_tokenizer: Tokenizer) ->
 def test_pairs_lengths_and_windows(tiny_tokenizer: Tokenizer) -> None:
     question, context = "누가 갔나?", "나는 학교에 갔다. " * 20
     pair = tiny_tokenizer.encode(question, context)
-    assert pair.segment_spans(1)[-2] == (len(context) - 2, len(context) - 1)
+    assert pair.spans[-2] == (len(context) - 2, len(context) - 1)
     assert len(tiny_tokenizer.encode(question, context, max_length=40)) == 40
     parts = tiny_tokenizer.encode(question, context, max_length=40, stride=10)
     assert len(parts) > 3
@@ -271,15 +271,12 @@ def test_the_digest_follows_all_that_shapes_ids(tiny_tokenizer: Tokenizer) -> No
         tiny_tokenizer.versions,
     )
     others = [
-        Tokenizer.build(model, own.model_copy(update={"words": ("가",)}), options, versions),
-        Tokenizer.build(model, own, AnalyzerOptions(split_complex=True), versions),
-        Tokenizer.build(model, own, options, versions | {"kiwipiepy": "0.0"}),
+        Tokenizer(model, own.model_copy(update={"words": ("가",)}), options, versions),
+        Tokenizer(model, own, AnalyzerOptions(split_complex=True), versions),
+        Tokenizer(model, own, options, versions | {"kiwipiepy": "0.0"}),
     ]
     assert len({tiny_tokenizer.digest, *(other.digest for other in others)}) == 4
-    assert (
-        Tokenizer.build(model, own.model_copy(update={"min_count": 7}), options, versions).digest
-        == tiny_tokenizer.digest
-    )
+    assert Tokenizer(model, own.model_copy(update={"min_count": 7}), options, versions).digest == tiny_tokenizer.digest
 
 
 def test_settings_are_light() -> None:

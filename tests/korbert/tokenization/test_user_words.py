@@ -21,7 +21,7 @@ def with_words(tiny_tokenizer: Tokenizer) -> Tokenizer:
     options = AnalyzerOptions(user_words=WORDS)
     settings = VocabularySettings(size=420, words=tuple(word.form for word in WORDS))
     counts = [("".join(pair), 10) for pair in product("가나다라마바사아자차", repeat=2)]
-    return Tokenizer.build(learn(counts, settings), settings, options, tiny_tokenizer.versions)
+    return Tokenizer(learn(counts, settings), settings, options, tiny_tokenizer.versions)
 
 
 def test_a_file_of_words(tmp_path: Path) -> None:
