@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from korbert._transformers import transformers
 from korbert.durable import may_write, read_object
 from korbert.errors import ModelError, SettingsError
 from korbert.huggingface import check as checks
@@ -54,7 +55,7 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
     folder = Path(folder)
     _check_folder(folder, Path(model_folder))
     if check:
-        checks.transformers()  # raises early if it is missing
+        transformers("export: the check")  # raises early if it is missing
     model, tokenizer = load_model(model_folder)
     if not isinstance(tokenizer, Tokenizer):
         raise ModelError(

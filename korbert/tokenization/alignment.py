@@ -5,9 +5,12 @@ format characters, which undoes what tokenizers do to single characters. If a to
 another, its pieces are not found.
 """
 
+import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from korbert.tokenization.pieces import Span
 
@@ -25,31 +28,25 @@ def align(text: str, pieces: Sequence[str], unknown: str | None, *, continuation
     belong to the piece before. continuation: what pieces inside words begin with ("##"), "" for vocabularies that mark
     the beginning of words instead; behind an unknown piece, others are then looked for where a word may begin.
     """
-    folded, owners, words = _folded_text(text)
-    spans: list[Span] = [(0, 0)] * len(pieces)
-    pending: list[int] = []  # unknown pieces before the one being searched for
+    target = _FoldedText(text)
+    spans: dict[int, Span] = {}
+    pending: list[int] = []  # unknown pieces before the next one that is found, at the cursor or later
     cursor = 0
-    for number, piece in enumerate(pieces):
-        if piece == unknown:
-            pending.append(number)
+    for index, piece in enumerate(pieces):
+        wanted = _folded(_without_markers(piece, continuation))
+        if not wanted and piece != unknown:  # a marker alone
+            spans[index] = target.empty_span(cursor)
             continue
-        wanted = _folded(_bare(piece, continuation))
-        if not wanted:  # a mark alone
-            here = owners[cursor] if cursor < len(owners) else len(text)
-            spans[number] = (here, here)
-            continue
-        inner = not (pending and continuation) or piece.startswith(continuation)
-        limit = _limit(words, cursor, len(pending))
-        where = {"behind": bool(pending), "inner": inner}
-        begin = _find(folded, wanted, cursor, limit, words, **where)
+        inside_words = not (pending and continuation) or piece.startswith(continuation)
+        begin = -1 if piece == unknown else target.find(wanted, cursor, len(pending), inside_words)
         if begin < 0:
-            pending.append(number)
+            pending.append(index)
             continue
-        _spread(spans, pending, text, owners, words, cursor, begin)
-        cursor, pending = begin + len(wanted), []
-        spans[number] = _span(text, owners, begin, cursor)
-    _spread(spans, pending, text, owners, words, cursor, len(folded))
-    return spans
+        spans.update(zip(pending, target.unknown_spans(len(pending), cursor, begin), strict=True))
+        pending, cursor = [], begin + len(wanted)
+        spans[index] = target.span(begin, cursor)
+    spans.update(zip(pending, target.unknown_spans(len(pending), cursor, len(target.chars)), strict=True))
+    return [spans[index] for index in range(len(pieces))]
 
 
 def trimmed(text: str, start: int, end: int) -> Span:
@@ -61,23 +58,57 @@ def trimmed(text: str, start: int, end: int) -> Span:
     return start, end
 
 
-def _folded_text(text: str) -> tuple[str, list[int], list[int]]:
-    """The folded text without white space; of each of its characters the place in the text, and the word."""
-    folded: list[str] = []
-    owners: list[int] = []
-    words: list[int] = []
-    word, within = -1, False
-    for place, char in enumerate(text):
-        if char.isspace():
-            within = False
-            continue
-        if not within:
-            word, within = word + 1, True
-        for one in _folded(char):
-            folded.append(one)
-            owners.append(place)
-            words.append(word)
-    return "".join(folded), owners, words
+class _FoldedText:
+    """A text, folded and without white space. origins, words: of each folded character, its index in the text, and the
+    word that it is of."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.origins: list[int] = []
+        self.words: list[int] = []
+        chars: list[str] = []
+        for word, match in enumerate(re.finditer(r"\S+", text)):
+            for index, char in enumerate(match.group(), match.start()):
+                folded = _folded(char)
+                chars += folded
+                self.origins += [index] * len(folded)
+                self.words += [word] * len(folded)
+        self.chars = "".join(chars)
+
+    def find(self, wanted: str, cursor: int, unknowns: int, inside_words: bool) -> int:
+        """Where a piece begins behind unknown ones, each of at most a word; -1: nowhere.
+
+        Behind unknown pieces a match after the cursor is preferred, as they stand for something.
+        """
+        limit = bisect_right(self.words, self.words[cursor] + unknowns) if cursor < len(self.words) else cursor
+        least = cursor + (unknowns > 0)
+        begin = self.chars.find(wanted, least, limit)
+        while begin > cursor and not inside_words and not self._may_begin_word(begin):
+            begin = self.chars.find(wanted, begin + 1, limit)
+        return begin if begin >= 0 or not unknowns else self.chars.find(wanted, cursor, cursor + len(wanted))
+
+    def _may_begin_word(self, at: int) -> bool:
+        """As BERT's tokenizers cut words: behind white space, and at and behind other than letters."""
+        is_inside = self.chars[at].isalnum() and self.chars[at - 1].isalnum()
+        return self.words[at] != self.words[at - 1] or not is_inside
+
+    def unknown_spans(self, count: int, begin: int, end: int) -> list[Span]:
+        """The folded characters from begin to end, distributed over unknown pieces."""
+        starts = [at for at in range(begin, end) if at == begin or self.words[at] != self.words[at - 1]]
+        if len(starts) == count:
+            return [self.span(*bounds) for bounds in pairwise([*starts, end])]
+        return [self.span(begin, end) if starts else self.empty_span(begin)] * count
+
+    def empty_span(self, at: int) -> Span:
+        start = self.origins[at] if at < len(self.origins) else len(self.text)
+        return start, start
+
+    def span(self, begin: int, end: int) -> Span:
+        """The original characters of folded ones from begin to end, with dropped characters after them."""
+        start, stop = self.origins[begin], self.origins[end - 1] + 1
+        while stop < len(self.text) and not self.text[stop].isspace() and not _folded(self.text[stop]):
+            stop += 1
+        return start, stop
 
 
 @lru_cache(maxsize=65_536)
@@ -86,66 +117,10 @@ def _folded(text: str) -> str:
     return "".join(char for char in decomposed if not char.isspace() and unicodedata.category(char) not in _DROPPED)
 
 
-def _bare(piece: str, continuation: str) -> str:
+def _without_markers(piece: str, continuation: str) -> str:
     """A piece without the markers of vocabularies: ##, @@, </w> and SentencePiece's ▁."""
     if continuation and piece != continuation:
         piece = piece.removeprefix(continuation)
     if piece != "@@":
         piece = piece.removesuffix("@@")
     return piece.removesuffix("</w>").replace("▁", "")
-
-
-def _limit(words: Sequence[int], cursor: int, more: int) -> int:
-    """The end of the word of the next character, or of the word `more` words later."""
-    if cursor >= len(words):
-        return cursor
-    last = words[cursor] + more
-    end = cursor
-    while end < len(words) and words[end] <= last:
-        end += 1
-    return end
-
-
-def _find(folded: str, wanted: str, cursor: int, limit: int, words: Sequence[int], *, behind: bool, inner: bool) -> int:
-    """The first place of `wanted` in folded[cursor:limit], -1 without one.
-
-    behind: prefer a match after the cursor, as an unknown piece lies between. inner: also inside words.
-    """
-    begin = folded.find(wanted, cursor + behind, limit)
-    while begin > cursor and not inner and not _may_begin(folded, begin, words):
-        begin = folded.find(wanted, begin + 1, limit)
-    return begin if begin >= 0 or not behind else folded.find(wanted, cursor, cursor + len(wanted))
-
-
-def _may_begin(folded: str, place: int, words: Sequence[int]) -> bool:
-    """Whether a word of BERT's tokenizers may begin here: behind white space, and at and behind other than letters."""
-    return words[place] != words[place - 1] or not (folded[place].isalnum() and folded[place - 1].isalnum())
-
-
-def _spread(
-    spans: list[Span],
-    numbers: Sequence[int],
-    text: str,
-    owners: Sequence[int],
-    words: Sequence[int],
-    begin: int,
-    end: int,
-) -> None:
-    """Distributes the folded characters from begin to end over unknown pieces."""
-    places = range(begin, end)
-    starts = [place for place in places if place == begin or words[place] != words[place - 1]]
-    for number, first, behind in zip(numbers, starts, [*starts[1:], end], strict=False):
-        spans[number] = _span(text, owners, first, behind)
-    if len(starts) != len(numbers):
-        here = owners[begin] if begin < len(owners) else len(text)
-        whole = _span(text, owners, begin, end) if starts else (here, here)
-        for number in numbers:
-            spans[number] = whole
-
-
-def _span(text: str, owners: Sequence[int], begin: int, end: int) -> Span:
-    """The original characters of folded ones from begin to end, with dropped characters after them."""
-    start, stop = owners[begin], owners[end - 1] + 1
-    while stop < len(text) and not text[stop].isspace() and not _folded(text[stop]):
-        stop += 1
-    return start, stop
