@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from korbert.errors import ModelError
-from korbert.huggingface.conversion import LOADED, Family, family_of
+from korbert.huggingface.conversion import CLASSES, LOADED, Family, family_of
 from korbert.modeling.config import EncoderConfig
 from korbert.tokenization.vocabulary import FIRST_PIECE
 
@@ -35,7 +35,14 @@ def config_to_transformers(config: EncoderConfig, kind: str) -> dict[str, Any]:
         "tie_word_embeddings": True,
         "dtype": "float32",
     }
-    return shared | (_bert_config(config, kind) if config.architecture == "bert" else _modern_config(config))
+    own = _bert_config(config, kind) if config.architecture == "bert" else _modern_config(config)
+    name = CLASSES[family_of(config, kind), kind]
+    if not (config.boundary_embedding or config.overlap_embedding):
+        return shared | own | {"architectures": [name]}
+    head = name.removeprefix("ModernBert").removeprefix("Model")
+    auto = {"AutoConfig": "Config", "AutoModel": "Model", f"AutoModel{head}": head or "Model"}
+    named = {key: f"modeling_korbert.KorbertModernBert{part}" for key, part in auto.items()}
+    return shared | own | {"architectures": [f"Korbert{name}"], "auto_map": named}
 
 
 def _bert_config(config: EncoderConfig, kind: str) -> dict[str, Any]:

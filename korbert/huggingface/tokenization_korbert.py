@@ -8,8 +8,6 @@ import json
 import os
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -75,88 +73,53 @@ class _Asked(NamedTuple):
     verbose: bool = True
 
 
-@dataclass(frozen=True)
+class _Entry(NamedTuple):
+    """One entry of a row. segment, eojeol: None for special tokens and padding."""
+
+    id: int
+    token: str
+    type: int = 0
+    boundary: int = 0
+    segment: int | None = None
+    eojeol: int | None = None
+    span: tuple[int, int] = (0, 0)
+
+
 class _Window:
-    """One row in columns of T entries. segments, eojeols: None for special tokens and padding.
+    """One row. Its methods are those that BatchEncoding calls for char_to_token, sequence_ids and the like."""
 
-    Its methods are those that BatchEncoding calls for char_to_token, sequence_ids and the like.
-    """
-
-    ids: list[int]
-    tokens: list[str]
-    types: list[int]
-    boundaries: list[int]
-    segments: list[int | None]
-    eojeols: list[int | None]
-    spans: list[tuple[int, int]]
-
-    def add(
-        self,
-        id: int,
-        token: str,
-        type: int = 0,
-        boundary: int = 0,
-        segment: int | None = None,
-        eojeol: int | None = None,
-        span: tuple[int, int] = (0, 0),
-    ) -> None:
-        self.ids.append(id)
-        self.tokens.append(token)
-        self.types.append(type)
-        self.boundaries.append(boundary)
-        self.segments.append(segment)
-        self.eojeols.append(eojeol)
-        self.spans.append(span)
-
-    def __add__(self, other: "_Window") -> "_Window":
-        return _Window(
-            self.ids + other.ids,
-            self.tokens + other.tokens,
-            self.types + other.types,
-            self.boundaries + other.boundaries,
-            self.segments + other.segments,
-            self.eojeols + other.eojeols,
-            self.spans + other.spans,
-        )
-
-    @property
-    def n_sequences(self) -> int:
-        return len({segment for segment in self.segments if segment is not None}) or 1
-
-    @property
-    def sequence_ids(self) -> list[int | None]:
-        return self.segments
-
-    @property
-    def word_ids(self) -> list[int | None]:
-        return self.eojeols
+    def __init__(self, entries: list[_Entry]) -> None:
+        self.entries = entries
+        self.ids = [entry.id for entry in entries]
+        self.tokens = [entry.token for entry in entries]
+        self.sequence_ids = [entry.segment for entry in entries]
+        self.word_ids = [entry.eojeol for entry in entries]
+        self.n_sequences = len({segment for segment in self.sequence_ids if segment is not None}) or 1
 
     def token_to_sequence(self, token: int) -> int | None:
-        return self.segments[token]
+        return self.sequence_ids[token]
 
     def token_to_word(self, token: int) -> int | None:
-        return self.eojeols[token]
+        return self.word_ids[token]
 
     def token_to_chars(self, token: int) -> tuple[int, int] | None:
-        return None if self.segments[token] is None else self.spans[token]
+        return None if self.sequence_ids[token] is None else self.entries[token].span
 
     def char_to_token(self, char: int, segment: int = 0) -> int | None:
-        return next((at for at in self._places(segment) if self.spans[at][0] <= char < self.spans[at][1]), None)
+        entries = enumerate(self.entries)
+        return next((i for i, own in entries if own.segment == segment and own.span[0] <= char < own.span[1]), None)
 
     def char_to_word(self, char: int, segment: int = 0) -> int | None:
         token = self.char_to_token(char, segment)
-        return None if token is None else self.eojeols[token]
+        return None if token is None else self.word_ids[token]
 
     def word_to_tokens(self, word: int, segment: int = 0) -> tuple[int, int] | None:
-        places = [place for place in self._places(segment) if self.eojeols[place] == word]
-        return (places[0], places[-1] + 1) if places else None
+        tokens = [i for i, own in enumerate(self.entries) if (own.segment, own.eojeol) == (segment, word)]
+        return (tokens[0], tokens[-1] + 1) if tokens else None
 
     def word_to_chars(self, word: int, segment: int = 0) -> tuple[int, int]:
-        spans = [self.spans[place] for place in self._places(segment) if self.eojeols[place] == word]
+        spans = [own.span for own in self.entries if (own.segment, own.eojeol) == (segment, word)]
         return min(start for start, _ in spans), max(end for _, end in spans)
-
-    def _places(self, segment: int) -> Iterator[int]:
-        return (place for place, own in enumerate(self.segments) if own == segment)
 
 
 class KorbertTokenizer(PreTrainedTokenizer):
@@ -281,11 +244,11 @@ class KorbertTokenizer(PreTrainedTokenizer):
         types, specials = asked.return_token_type_ids, asked.return_special_tokens_mask
         columns = {"input_ids": [window.ids for window in windows]}
         if "token_type_ids" in self.model_input_names if types is None else types:
-            columns["token_type_ids"] = [window.types for window in windows]
+            columns["token_type_ids"] = [[entry.type for entry in window.entries] for window in windows]
         if "boundaries" in self.model_input_names:
-            columns["boundaries"] = [window.boundaries for window in windows]
+            columns["boundaries"] = [[entry.boundary for entry in window.entries] for window in windows]
         if specials:
-            columns["special_tokens_mask"] = [[int(own is None) for own in window.segments] for window in windows]
+            columns["special_tokens_mask"] = [[int(own is None) for own in window.sequence_ids] for window in windows]
         rows = self.pad(
             columns,
             padding=asked.padding_strategy.value,
@@ -297,13 +260,11 @@ class KorbertTokenizer(PreTrainedTokenizer):
         # The windows get the same padding, for offsets and for what BatchEncoding looks up in them.
         padded: list[_Window] = []
         for window, row in zip(windows, rows["input_ids"], strict=True):
-            padding = _Window([], [], [], [], [], [], [])
-            for _ in range(len(row) - len(window.ids)):
-                padding.add(self.pad_token_id, str(self.pad_token))
+            padding = [_Entry(self.pad_token_id, str(self.pad_token))] * (len(row) - len(window.ids))
             right = (asked.padding_side or self.padding_side) == "right"
-            padded.append(window + padding if right else padding + window)
+            padded.append(_Window(window.entries + padding if right else padding + window.entries))
         if asked.return_offsets_mapping:
-            rows["offset_mapping"] = [window.spans for window in padded]
+            rows["offset_mapping"] = [[entry.span for entry in window.entries] for window in padded]
         if asked.return_overflowing_tokens:
             rows["overflow_to_sample_mapping"] = owners
         if asked.return_length:
@@ -350,15 +311,14 @@ class KorbertTokenizer(PreTrainedTokenizer):
 
     def _window(self, first: list[_Piece], second: list[_Piece] | None, add_special_tokens: bool) -> _Window:
         """[CLS] first [SEP] second [SEP], or the segments alone."""
-        window = _Window([], [], [], [], [], [], [])
-        if add_special_tokens:
-            window.add(_CLS, self._names[_CLS])
+        cls, sep = (_Entry(id, self._names[id]) for id in (_CLS, _SEP))
+        entries = [cls] * add_special_tokens
         for segment, pieces in enumerate([first] if second is None else [first, second]):
             for piece in pieces:
-                window.add(piece.id, self._names[piece.id], segment, piece.boundary, segment, piece.eojeol, piece.span)
-            if add_special_tokens:
-                window.add(_SEP, self._names[_SEP], segment)
-        return window
+                place = piece.boundary, segment, piece.eojeol, piece.span
+                entries.append(_Entry(piece.id, self._names[piece.id], segment, *place))
+            entries += [sep._replace(type=segment)] * add_special_tokens
+        return _Window(entries)
 
     def _convert_token_to_id(self, token: str) -> int:
         return self._vocab.get(token, self._vocab["[UNK]"])

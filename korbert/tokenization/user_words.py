@@ -26,9 +26,9 @@ def read_user_words(path: Path) -> tuple[UserWord, ...]:
     except OSError as error:
         raise CorpusError(f"{path}: cannot be read ({error.strerror}): give a file of words") from error
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        what = f"byte 0x{data[error.start]:02x} is not UTF-8"
-        raise CorpusError(f"{path}, line {line}: {what}: convert the file to UTF-8") from error
+        where = f"{path}, line {1 + data.count(10, 0, error.start)}"
+        what = f"byte 0x{data[error.start]:02x} is not UTF-8: convert the file to UTF-8"
+        raise CorpusError(f"{where}: {what}") from error
     lines: dict[tuple[str, str], int] = {}
     words: list[UserWord] = []
     for number, line in enumerate(text.split("\n"), start=1):
