@@ -136,11 +136,13 @@ def _table(form: str, paths: Sequence[File], schema: Any, batches: Callable[[Seq
 
 def rows_in(batch: Any, wanted: Sequence[str], names: Mapping[str, list[str]]) -> Iterator[list[Any] | Fault]:
     """The cells or the fault of each row. names: of classes, by column."""
-    columns = {name: _values(batch.column(name)) for name in batch.schema.names}
+    columns = {name: _cells(batch.column(name)) for name in batch.schema.names}
     cells = []
     for column in wanted:
         held = _held(column, batch.schema)
-        values = [_inner(value, column, held) for value in columns[held]]
+        values = columns[held]
+        if column != held:
+            values = [value if isinstance(value, Fault) else cell_of({held: value}, column) for value in values]
         cells.append([_named(value, names[column]) for value in values] if column in names else values)
     is_whole = not any(Fault in set(map(type, values)) for values in cells)
     for row in zip(*cells, strict=True):
@@ -181,24 +183,20 @@ def _nested(fields: Any, before: str = "") -> Iterator[str]:
             yield from _nested(field.type.fields, f"{before}{field.name}.")
 
 
-def _inner(value: Any, column: str, held: str) -> Any:
-    return value if column == held or isinstance(value, Fault) else cell_of({held: value}, column)
-
-
-def _values(column: Any) -> list[Any]:
+def _cells(column: Any) -> list[Any]:
     """The cells of a column; cells that are not UTF-8 become faults."""
     try:
         return list(column.to_pylist())
     except UnicodeDecodeError:
-        return [_value(cell) for cell in column]
-
-
-def _value(cell: Any) -> Any:
-    try:
-        return cell.as_py()
-    except UnicodeDecodeError as error:
-        what = f"byte 0x{error.object[error.start]:02x} at byte {error.start} is not UTF-8"
-        return Fault("bad_encoding", what, raw=decoded(error.object, "utf-8"))
+        pass
+    cells = []
+    for cell in column:
+        try:
+            cells.append(cell.as_py())
+        except UnicodeDecodeError as error:
+            what = f"byte 0x{error.object[error.start]:02x} at byte {error.start} is not UTF-8"
+            cells.append(Fault("bad_encoding", what, raw=decoded(error.object, "utf-8")))
+    return cells
 
 
 def _class_names(schema: Any) -> Mapping[str, list[str]]:

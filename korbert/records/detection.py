@@ -14,7 +14,7 @@ from korbert.records.form import FORMS, Form
 from korbert.records.lines import LONGEST
 from korbert.records.table import Columns, Fault, Table, TextFile, text_file
 
-__all__ = ["FORMS", "Form", "form_of", "found", "head_of", "holds_records", "is_json", "open_plain", "open_table"]
+__all__ = ["form_by_content", "form_of", "head_of", "holds_records", "is_json", "is_value", "open_plain", "open_table"]
 
 _ENDINGS: Mapping[str, Form] = {
     ".csv": "csv",
@@ -93,7 +93,7 @@ def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LO
     if form == "arrow":
         return arrow.read_arrow([path], "Arrow")
     text = text_file(path, head, encoding, longest)
-    form = found(form, text.head)
+    form = form_by_content(form, text.head)
     return _OF_TEXT[_looks_like(text) if form == "auto" else form](text)
 
 
@@ -118,7 +118,7 @@ def form_of(head: bytes, name: str) -> Form:
     return _BINARY.get(head[:4], _ENDINGS.get(unpacked.suffix.lower(), "auto"))
 
 
-def found(form: Form, lines: Sequence[str]) -> Form:
+def form_by_content(form: Form, lines: Sequence[str]) -> Form:
     """The format of a text file that begins with these lines. form: by its ending, which content may correct."""
     first = next(filter(str.strip, lines), "")
     if form in ("tsv", "auto") and first.startswith("## "):

@@ -40,7 +40,15 @@ Numbered: TypeAlias = Iterator[tuple[int, Any]]
 
 def read_jsonl(text: TextFile) -> Table:
     """One object per line. The columns are the keys of the first thousand."""
-    return _table(text, "JSON lines", "line", lambda: _lines(text))
+
+    def values() -> Numbered:
+        for number, line in enumerate(text.bounded(), 1):
+            if isinstance(line, Fault):
+                yield number, line
+            elif line.strip():
+                yield number, parsed(line)
+
+    return _table(text, "JSON lines", "line", values)
 
 
 def read_json(text: TextFile) -> Table:
@@ -52,11 +60,19 @@ def read_json(text: TextFile) -> Table:
     """
     values = _Values(text)
     if values.next() == "[":
-        return _table(text, "JSON", "line", lambda: _items(_Values(text)))
+        return _table(text, "JSON", "line", lambda: _Values(text).items())
     value = values.value()
     if isinstance(value, dict) and values.next():
-        return _table(text, "JSON", "line", lambda: _successive(_Values(text)))
-    items = _only_list(value, text)
+        return _table(text, "JSON", "line", lambda: _Values(text).successive())
+    lists = {}
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if isinstance(inner, list) and any(isinstance(item, dict) for item in inner):
+                lists[key] = inner
+    if len(lists) != 1:
+        what = f"lists of objects at {', '.join(lists)}" if lists else f"{type_name(value)} without a list of objects"
+        raise CorpusError(f"{text.path}: {what}: give a list of objects, or an object with one such list")
+    (items,) = lists.values()
     if isinstance(items[0], dict) and "paragraphs" in items[0]:
         return _table(text, "JSON of SQuAD", "record", lambda: _questions(items))
     return _table(text, "JSON", "record", lambda: enumerate(items, 1))
@@ -117,9 +133,9 @@ def nested_columns(record: Mapping[str, Any], before: str = "") -> Iterator[str]
             yield from nested_columns(value, f"{before}{key}.")
 
 
-def _table(text: TextFile, form: str, unit: str, found: Callable[[], Numbered]) -> Table:
+def _table(text: TextFile, form: str, unit: str, values: Callable[[], Numbered]) -> Table:
     def objects_of() -> Numbered:
-        return ((number, object_of(value)) for number, value in found())
+        return ((number, object_of(value)) for number, value in values())
 
     first = list(islice(objects_of(), _LOOKED_AT))
     objects = [value for _, value in first if isinstance(value, dict)]
@@ -151,14 +167,6 @@ def object_of(value: Any) -> Any:
     """Of spaCy's pairs of a text and its labels, ["..", {"entities": [..]}], one object; other values unchanged."""
     is_pair = isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], dict)
     return {"text": value[0], **value[1]} if is_pair else value
-
-
-def _lines(text: TextFile) -> Numbered:
-    for number, line in enumerate(text.bounded(), 1):
-        if isinstance(line, Fault):
-            yield number, line
-        elif line.strip():
-            yield number, parsed(line)
 
 
 class _Values:
@@ -201,6 +209,26 @@ class _Values:
                     self.go(end)
                     return value
 
+    def items(self) -> Numbered:
+        """The items of the list that begins here, each with its line."""
+        mark = self.next()
+        while mark != "]":
+            self.go(self.at + 1)
+            if mark == "[" and self.next() == "]":
+                break
+            self.next()
+            yield self.line, self.value()
+            if (mark := self.next()) not in (",", "]"):
+                self.refuse(self.at, f"{self.shown()} where a comma or ] belongs")
+        self.go(self.at + 1)
+        if self.next():
+            self.refuse(self.at, f"{self.shown()} behind the list")
+
+    def successive(self) -> Numbered:
+        """Values one after another, each with its line."""
+        while self.next():
+            yield self.line, self.value()
+
     def refuse(self, place: int, cause: str) -> NoReturn:
         line = self.line + self.data.count("\n", self.at, place)
         raise CorpusError(f"{self._path}, line {line}: not JSON ({cause}): mend it")
@@ -220,40 +248,6 @@ class _Values:
             size += len(block)
         self.data, self.at = "".join(new), 0
         return size > 0
-
-
-def _items(values: _Values) -> Numbered:
-    """The items of a list, each with its line."""
-    mark = values.next()
-    while mark != "]":
-        values.go(values.at + 1)
-        if mark == "[" and values.next() == "]":
-            break
-        values.next()
-        yield values.line, values.value()
-        if (mark := values.next()) not in (",", "]"):
-            values.refuse(values.at, f"{values.shown()} where a comma or ] belongs")
-    values.go(values.at + 1)
-    if values.next():
-        values.refuse(values.at, f"{values.shown()} behind the list")
-
-
-def _successive(values: _Values) -> Numbered:
-    """Values one after another, each with its line."""
-    while values.next():
-        yield values.line, values.value()
-
-
-def _only_list(value: Any, text: TextFile) -> list[Any]:
-    held = {}
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if isinstance(inner, list) and any(isinstance(item, dict) for item in inner):
-                held[key] = inner
-    if len(held) != 1:
-        what = f"lists of objects at {', '.join(held)}" if held else f"{type_name(value)} without a list of objects"
-        raise CorpusError(f"{text.path}: {what}: give a list of objects, or an object with one such list")
-    return next(iter(held.values()))
 
 
 def _questions(articles: Sequence[Any]) -> Numbered:

@@ -98,12 +98,12 @@ class Table:
     @cached_property
     def first(self) -> Cells:
         """The cells of the first hundred records: they tell what the columns hold."""
-        found: dict[str, list[Any]] = {column: [] for column in self.columns}
+        cells: dict[str, list[Any]] = {column: [] for column in self.columns}
         for _, record in islice(self.read(self.columns), _LOOKED_AT):
             for column, cell in zip(self.columns, () if isinstance(record, Fault) else record, strict=False):
                 if not is_empty(cell):
-                    found[column].append(cell)
-        return found
+                    cells[column].append(cell)
+        return cells
 
 
 @dataclass(frozen=True)
