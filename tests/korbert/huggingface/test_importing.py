@@ -40,11 +40,11 @@ def inputs_of(tokenizer: Any) -> dict[str, torch.Tensor]:
 @torch.inference_mode()
 def test_an_imported_folder_gives_what_transformers_gives(foreign: Folder, model_type: str, tmp_path: Path) -> None:
     target = tmp_path / "model"
-    found = import_folder(foreign(model_type), target)
+    imported = import_folder(foreign(model_type), target)
     model, tokenizer = load_model(target, "encoder")
     assert isinstance(tokenizer, TransformersTokenizer)
     assert isinstance(model.config, TransformersConfig)
-    assert model.config == found.config
+    assert model.config == imported.config
     assert read_config(target)["kind"] == "encoder"
     assert not model.training
     theirs = transformers.AutoModel.from_pretrained(foreign(model_type)).eval()
@@ -64,7 +64,7 @@ def test_an_imported_folder_gives_what_transformers_gives(foreign: Folder, model
 
 
 @pytest.mark.parametrize("model_type", ["bert", "albert", "roberta", "deberta-v2"])
-def test_tasks_run_on_it(foreign: Folder, model_type: str, tmp_path: Path) -> None:
+def test_tasks_run_on_an_imported_encoder(foreign: Folder, model_type: str, tmp_path: Path) -> None:
     import_folder(foreign(model_type), tmp_path / "encoder")
     pretrained, tokenizer = load_model(tmp_path / "encoder", "encoder")
     classifier = ClassificationModel(pretrained.config, 2, "first", ["나쁨", "좋음"])
@@ -88,7 +88,7 @@ def test_tasks_run_on_it(foreign: Folder, model_type: str, tmp_path: Path) -> No
     assert answer["answer"]
 
 
-def test_weights_of_heads_are_left(foreign: Folder, tmp_path: Path) -> None:
+def test_weights_of_heads_are_ignored(foreign: Folder, tmp_path: Path) -> None:
     folder = foreign("bert")
     config = transformers.AutoConfig.from_pretrained(folder)
     whole = transformers.BertForMaskedLM(config)
@@ -223,7 +223,7 @@ def test_the_command_says_what_it_imported(foreign: Folder, tmp_path: Path, caps
     assert "학교" in capsys.readouterr().out
 
 
-def test_models_are_equal_only_with_their_encoder(foreign: Folder) -> None:
+def test_weights_of_an_encoder_are_copied(foreign: Folder) -> None:
     config = read_folder(foreign("bert"))
     first, second = (EncoderModel(config, torch.Generator().manual_seed(seed)) for seed in (1, 2))
     assert not torch.equal(first.encoder.token_weight, second.encoder.token_weight)

@@ -49,7 +49,7 @@ def test_all_frames_are_read(tmp_path, name, data):
 
 
 @pytest.mark.parametrize("window_log", [27, 28, 31])
-def test_any_window(tmp_path, window_log):
+def test_zstandard_frames_with_large_windows_are_read(tmp_path, window_log):
     parameters = zstandard.ZstdCompressionParameters(window_log=window_log, hash_log=6, chain_log=6, strategy=1)
     packed = io.BytesIO()
     with zstandard.ZstdCompressor(compression_params=parameters).stream_writer(packed, closefd=False) as writer:
@@ -91,7 +91,7 @@ def test_a_thousandfold_expansion_is_decompressed_in_blocks(tmp_path, name, pack
     assert most < 100_000_000
 
 
-def test_absent_and_unreadable(tmp_path):
+def test_absent_and_unreadable_files_are_refused(tmp_path):
     with pytest.raises(CorpusError, match=r"none.jsonl: no such file: check the source's path"):
         open_bytes(tmp_path / "none.jsonl")
     with pytest.raises(CorpusError, match=r"cannot be opened \(Is a directory\)"):

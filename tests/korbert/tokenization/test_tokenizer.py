@@ -23,18 +23,8 @@ ODD = [
     *"가나다한간했 \t\r\n.,!?()[]'\"~-_@#1２aZéＡㅋㅠᆫ\u1100\u1161\u11a8漢龘\uf900𠀀𪚥▁▅",
     *"\u00a0\u3000\u200b\u200c\u200d\ufeff\u2060\u00ad\ufe0f\u0301\u0323\u0958\u2800\x00\x01\x1c\x85\u2028\uffff",
     *"😀👩🚀🏽👍🇰🇷🏴❤🧔♂\U000e0067\U000e007f\ud800\udc00\U0010ffff",
-    *(
-        "학교에서 ",
-        "방문한다",
-        "예뻐",
-        "https://a.kr/b?c=1",
-        "👩\u200d🚀",
-        "👍🏽",
-        "[MASK]",
-        "1,000원",
-        "엌ㅋㅋ",
-        "대한민국",
-    ),
+    *("학교에서 ", "방문한다", "예뻐", "https://a.kr/b?c=1", "👩\u200d🚀", "👍🏽"),
+    *("[MASK]", "1,000원", "엌ㅋㅋ", "대한민국"),
     unicodedata.normalize("NFD", "학교에서"),
 ]
 anything = st.lists(st.sampled_from(ODD) | st.characters(), max_size=25).map("".join)
@@ -95,7 +85,7 @@ def test_spans_hold_with_marks_and_words(marking: dict[str, Tokenizer], text: st
 
 
 def test_spans_hold_on_the_sample(tiny_tokenizer: Tokenizer, sample: Path) -> None:
-    for line in (sample / "reviews.jsonl").read_text(encoding="utf-8").splitlines()[1500:1800]:
+    for line in (sample / "reviews.jsonl").read_text(encoding="utf-8").splitlines()[1500:1600]:
         check_spans(tiny_tokenizer, json.loads(line)["text"])
 
 
@@ -115,24 +105,12 @@ def test_the_bytes_of_a_character_share_its_span(
     assert tiny_tokenizer.encode(text).spans[1:-1] == spans
 
 
-def test_a_fused_morpheme_gives_its_span_to_all_its_pieces(tiny_tokenizer: Tokenizer) -> None:
-    encoding = tiny_tokenizer.encode("쀍쀍하겠다더랬죠")
-    analysis = tiny_tokenizer.analyzer.analyze("쀍쀍하겠다더랬죠")
-    for span, morpheme in list(zip(encoding.spans, encoding.morphemes, strict=True))[1:-1]:
-        assert analysis.starts[morpheme] <= span[0] <= span[1] <= analysis.ends[morpheme]
-
-
-def test_boundaries(tiny_tokenizer: Tokenizer) -> None:
+def test_boundaries_tell_what_begins_at_a_piece(tiny_tokenizer: Tokenizer) -> None:
     encoding = tiny_tokenizer.encode("쀍 영화는 좋다. 나는 갔다")
     levels = dict(zip(reversed(encoding.pieces), reversed(encoding.boundaries), strict=True))  # of the first one
     assert encoding.boundaries[:4] == [CONTINUATION, SENTENCE, CONTINUATION, CONTINUATION]
-    assert (levels["영화"], levels["는"], levels["좋"], levels["나"], levels["가"]) == (
-        EOJEOL,
-        MORPHEME,
-        EOJEOL,
-        SENTENCE,
-        EOJEOL,
-    )
+    expected = {"영화": EOJEOL, "는": MORPHEME, "좋": EOJEOL, "나": SENTENCE, "가": EOJEOL}
+    assert {piece: levels[piece] for piece in expected} == expected
     assert encoding.boundaries[-1] == CONTINUATION
 
 
@@ -241,17 +219,14 @@ def test_tokens_and_wrong_ids(tiny_tokenizer: Tokenizer) -> None:
             tiny_tokenizer.decode([wrong])
 
 
-def test_save_and_load(marking: dict[str, Tokenizer], tmp_path: Path) -> None:
+def test_a_loaded_or_pickled_tokenizer_is_the_same(marking: dict[str, Tokenizer], tmp_path: Path) -> None:
     for mark, tokenizer in marking.items():
         tokenizer.save(tmp_path / mark)
         loaded = Tokenizer.load(tmp_path / mark)
         loaded.analyzer = tokenizer.analyzer
         text = "영화는 ▁쀍 대한민국에서 😀"
-        assert (loaded.digest, loaded.settings, loaded.versions) == (
-            tokenizer.digest,
-            tokenizer.settings,
-            tokenizer.versions,
-        )
+        assert loaded.parts == tokenizer.parts
+        assert loaded.digest == tokenizer.digest
         assert loaded.encode(text) == tokenizer.encode(text)
         copy = pickle.loads(pickle.dumps(tokenizer))
         assert (copy.digest, copy.ids_of("영화")) == (tokenizer.digest, tokenizer.ids_of("영화"))
@@ -264,12 +239,7 @@ def test_save_and_load(marking: dict[str, Tokenizer], tmp_path: Path) -> None:
 
 
 def test_the_digest_follows_all_that_shapes_ids(tiny_tokenizer: Tokenizer) -> None:
-    model, own, options, versions = (
-        tiny_tokenizer.parts.model,
-        tiny_tokenizer.settings,
-        AnalyzerOptions(),
-        tiny_tokenizer.versions,
-    )
+    model, own, options, versions = tiny_tokenizer.parts[:4]
     others = [
         Tokenizer(model, own.model_copy(update={"words": ("가",)}), options, versions),
         Tokenizer(model, own, AnalyzerOptions(split_complex=True), versions),
