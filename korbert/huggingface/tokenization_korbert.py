@@ -52,7 +52,7 @@ class _Piece(NamedTuple):
     eojeol: int
 
 
-class _Asked(NamedTuple):
+class _CallOptions(NamedTuple):
     """What a call of the tokenizer asks for, by the names of `transformers`. None: as usual."""
 
     padding_strategy: Any
@@ -215,18 +215,18 @@ class KorbertTokenizer(PreTrainedTokenizer):
                 if kwargs.get(name):
                     raise NotImplementedError(f"{name} needs texts, as strings: morphemes are not cut at given words")
             return super()._encode_plus(text, text_pair, *args, **kwargs)
-        asked = _Asked(**{name: kwargs[name] for name in _Asked._fields if name in kwargs})
+        options = _CallOptions(**{name: kwargs[name] for name in _CallOptions._fields if name in kwargs})
         windows: list[_Window] = []
         owners: list[int] = []
-        for number, (one, other) in enumerate(samples):
-            first = self._text_pieces(one, asked.split_special_tokens)
-            second = None if other is None else self._text_pieces(other, asked.split_special_tokens)
-            for segments in self._cut(first, second, asked):
-                windows.append(self._window(*segments, asked.add_special_tokens))
+        for number, (text, pair) in enumerate(samples):
+            first = self._text_pieces(text, options.split_special_tokens)
+            second = None if pair is None else self._text_pieces(pair, options.split_special_tokens)
+            for segments in self._cut(first, second, options):
+                windows.append(self._window(*segments, options.add_special_tokens))
                 owners.append(number)
-                self._eventual_warn_about_too_long_sequence(windows[-1].ids, asked.max_length, asked.verbose)
-        single = not batched and not asked.return_overflowing_tokens
-        return self._rows(windows, owners, single, asked)
+                self._eventual_warn_about_too_long_sequence(windows[-1].ids, options.max_length, options.verbose)
+        single = not batched and not options.return_overflowing_tokens
+        return self._rows(windows, owners, single, options)
 
     def _pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """The base class pads all columns but this one."""
@@ -238,10 +238,10 @@ class KorbertTokenizer(PreTrainedTokenizer):
             padded["boundaries"] = levels + padding if right else padding + levels
         return padded
 
-    def _rows(self, windows: list[_Window], owners: list[int], single: bool, asked: _Asked) -> BatchEncoding:
+    def _rows(self, windows: list[_Window], owners: list[int], single: bool, options: _CallOptions) -> BatchEncoding:
         """Windows as what a call returns. owners: the text that each shows. single: one row, no list of rows."""
         # The columns that a model gets, padded by the base class.
-        types, specials = asked.return_token_type_ids, asked.return_special_tokens_mask
+        types, specials = options.return_token_type_ids, options.return_special_tokens_mask
         columns = {"input_ids": [window.ids for window in windows]}
         if "token_type_ids" in self.model_input_names if types is None else types:
             columns["token_type_ids"] = [[entry.type for entry in window.entries] for window in windows]
@@ -251,34 +251,34 @@ class KorbertTokenizer(PreTrainedTokenizer):
             columns["special_tokens_mask"] = [[int(own is None) for own in window.sequence_ids] for window in windows]
         rows = self.pad(
             columns,
-            padding=asked.padding_strategy.value,
-            max_length=asked.max_length,
-            pad_to_multiple_of=asked.pad_to_multiple_of,
-            padding_side=asked.padding_side,
-            return_attention_mask=asked.return_attention_mask,
+            padding=options.padding_strategy.value,
+            max_length=options.max_length,
+            pad_to_multiple_of=options.pad_to_multiple_of,
+            padding_side=options.padding_side,
+            return_attention_mask=options.return_attention_mask,
         )
         # The windows get the same padding, for offsets and for what BatchEncoding looks up in them.
         padded: list[_Window] = []
         for window, row in zip(windows, rows["input_ids"], strict=True):
             padding = [_Entry(self.pad_token_id, str(self.pad_token))] * (len(row) - len(window.ids))
-            right = (asked.padding_side or self.padding_side) == "right"
+            right = (options.padding_side or self.padding_side) == "right"
             padded.append(_Window(window.entries + padding if right else padding + window.entries))
-        if asked.return_offsets_mapping:
+        if options.return_offsets_mapping:
             rows["offset_mapping"] = [[entry.span for entry in window.entries] for window in padded]
-        if asked.return_overflowing_tokens:
+        if options.return_overflowing_tokens:
             rows["overflow_to_sample_mapping"] = owners
-        if asked.return_length:
+        if options.return_length:
             rows["length"] = [len(row) for row in rows["input_ids"]]
         data = {name: column[0] for name, column in rows.items()} if single else dict(rows)
         encodings: Any = padded  # in the place of encodings of `tokenizers`
-        return BatchEncoding(data, encodings, tensor_type=asked.return_tensors, prepend_batch_axis=single)
+        return BatchEncoding(data, encodings, tensor_type=options.return_tensors, prepend_batch_axis=single)
 
     def _cut(
-        self, first: list[_Piece], second: list[_Piece] | None, asked: _Asked
+        self, first: list[_Piece], second: list[_Piece] | None, options: _CallOptions
     ) -> list[tuple[list[_Piece], list[_Piece] | None]]:
         """What fits of a text or pair; with return_overflowing_tokens, all windows over the segment that is cut."""
-        strategy, max_length, stride = asked.truncation_strategy, asked.max_length, asked.stride
-        special = self.num_special_tokens_to_add(pair=second is not None) if asked.add_special_tokens else 0
+        strategy, max_length, stride = options.truncation_strategy, options.max_length, options.stride
+        special = self.num_special_tokens_to_add(pair=second is not None) if options.add_special_tokens else 0
         surplus = len(first) + len(second or []) + special - (max_length or 0)
         if strategy == TruncationStrategy.DO_NOT_TRUNCATE or not max_length or surplus <= 0:
             return [(first, second)]
@@ -288,7 +288,7 @@ class KorbertTokenizer(PreTrainedTokenizer):
                 f"max_length {max_length}: {strategy.value} can take {len(alone)} pieces away, not {surplus}: "
                 "raise max_length or truncate by longest_first"
             )
-        if not asked.return_overflowing_tokens:
+        if not options.return_overflowing_tokens:
             kept: Any = self.truncate_sequences(first, second, surplus, strategy)  # type: ignore[arg-type]
             return [(kept[0], kept[1])]
         if second is not None and strategy == TruncationStrategy.LONGEST_FIRST:
@@ -352,11 +352,11 @@ def _samples(text: Any, pair: Any) -> tuple[list[tuple[str, str | None]] | None,
     """(text and pair of each sample, whether a list was given); None for samples that are no texts."""
     batched = isinstance(text, (list, tuple))
     if pair is None:
-        given = list(text) if batched else [text]
-        samples = [tuple(one) if isinstance(one, (list, tuple)) else (one, None) for one in given]
+        texts = list(text) if batched else [text]
+        samples = [tuple(part) if isinstance(part, (list, tuple)) else (part, None) for part in texts]
     else:
         if batched != isinstance(pair, (list, tuple)) or (batched and len(pair) != len(text)):
             raise ValueError("give as many pairs as texts: two strings, or two lists of the same length")
         samples = list(zip(text, pair, strict=True)) if batched else [(text, pair)]
-    fit = all(len(one) == 2 and isinstance(one[0], str) and isinstance(one[1], str | None) for one in samples)
+    fit = all(len(row) == 2 and isinstance(row[0], str) and isinstance(row[1], str | None) for row in samples)
     return (samples if fit else None), batched

@@ -81,8 +81,8 @@ def read_arrow(paths: Sequence[File], form: str) -> Table:
         for path in paths:
             with _opened(path) as file:  # files have indexed batches, streams are iterated
                 numbered = hasattr(file, "num_record_batches")
-                found = map(file.get_batch, range(file.num_record_batches)) if numbered else iter(file)
-                for batch in _each(path, found):
+                source = map(file.get_batch, range(file.num_record_batches)) if numbered else iter(file)
+                for batch in _each(path, source):
                     for begin in range(0, batch.num_rows, _BATCH_ROWS):
                         yield batch.select(list(columns)).slice(begin, _BATCH_ROWS)
 
@@ -203,8 +203,8 @@ def _class_names(schema: Any) -> Mapping[str, list[str]]:
     """Column -> class names recorded by `datasets` in the schema; also for lists of classes."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
-        found = {column: feature.get("feature", feature) for column, feature in features.items()}
-        return {column: feature["names"] for column, feature in found.items() if feature.get("_type") == "ClassLabel"}
+        inner = {column: feature.get("feature", feature) for column, feature in features.items()}
+        return {column: feature["names"] for column, feature in inner.items() if feature.get("_type") == "ClassLabel"}
     except (KeyError, ValueError, TypeError, AttributeError):
         return {}
 

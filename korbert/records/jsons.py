@@ -157,7 +157,7 @@ def table_of(
 
     def read(wanted: Sequence[str]) -> Records:
         for number, value in objects():
-            yield number, [cell(value, one) for one in wanted] if isinstance(value, dict) else fault_of(value)
+            yield number, [cell(value, column) for column in wanted] if isinstance(value, dict) else fault_of(value)
 
     columns = tuple(dict.fromkeys(chain.from_iterable(map(nested_columns, first))))
     return Table(columns, form, encoding, unit, read, objects)
@@ -200,10 +200,10 @@ class _Values:
             try:
                 value, end = _DECODER.raw_decode(self.data, self.at)
             except (ValueError, RecursionError) as error:
-                place, cause = getattr(error, "pos", self.at), getattr(error, "msg", str(error))
-                is_cut = cause.startswith("Unterminated") or place > len(self.data) - _LONGEST_TOKEN
+                at, cause = getattr(error, "pos", self.at), getattr(error, "msg", str(error))
+                is_cut = cause.startswith("Unterminated") or at > len(self.data) - _LONGEST_TOKEN
                 if not (is_cut and self._more()):
-                    self.refuse(place, cause)
+                    self.refuse(at, cause)
             else:
                 if end < len(self.data) or not self._more():  # a number may go on
                     self.go(end)
@@ -229,8 +229,8 @@ class _Values:
         while self.next():
             yield self.line, self.value()
 
-    def refuse(self, place: int, cause: str) -> NoReturn:
-        line = self.line + self.data.count("\n", self.at, place)
+    def refuse(self, at: int, cause: str) -> NoReturn:
+        line = self.line + self.data.count("\n", self.at, at)
         raise CorpusError(f"{self._path}, line {line}: not JSON ({cause}): mend it")
 
     def shown(self) -> str:
@@ -253,12 +253,12 @@ class _Values:
 def _questions(articles: Sequence[Any]) -> Numbered:
     """One record per question, with its context and title. An article without paragraphs is a fault."""
     number = 0
-    for place, article in enumerate(articles):
+    for index, article in enumerate(articles):
         try:
             inside = [(paragraph["context"], list(paragraph["qas"])) for paragraph in article["paragraphs"]]
         except (KeyError, TypeError):
             number += 1
-            yield number, Fault("bad_json", f"article {place} has no list of paragraphs, each with context and qas")
+            yield number, Fault("bad_json", f"article {index} has no list of paragraphs, each with context and qas")
             continue
         for context, questions in inside:
             for question in questions:

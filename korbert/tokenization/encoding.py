@@ -158,7 +158,7 @@ def span_to_pieces(spans: Sequence[Span], start: int, end: int) -> tuple[int, in
     Both ends are inclusive. None where no piece touches the span. Pieces of fused morphemes overlap
     (이걸: 이거 [0, 2), ᆯ [1, 2)): only those needed are in the run, earlier ones before later ones.
     """
-    touching = [place for place, span in enumerate(spans) if span[0] < end and span[1] > start]
+    touching = [index for index, span in enumerate(spans) if span[0] < end and span[1] > start]
     if not touching:
         return None
     first, last = touching[0], touching[-1]
@@ -192,6 +192,6 @@ def cut_within(text: str, encoded: Pieces | Encoding, first: int, last: int, sta
     return low, high
 
 
-def is_slice(text: str, encoded: Pieces | Encoding, place: int) -> bool:
+def is_slice(text: str, encoded: Pieces | Encoding, index: int) -> bool:
     """Whether the piece is written as the text is: 학교, not the 었 of 했. text: as it was encoded."""
-    return text[slice(*encoded.spans[place])] == encoded.pieces[place].removeprefix("▁")
+    return text[slice(*encoded.spans[index])] == encoded.pieces[index].removeprefix("▁")

@@ -167,17 +167,17 @@ def _rows(counts: Iterable[tuple[str, int]], settings: VocabularySettings) -> li
 
 def _worth_having(rows: Sequence[tuple[str, int]], settings: VocabularySettings) -> int:
     """Entries that the text justifies: its characters and forms seen often enough; rounded up to two digits."""
-    held = {char for form, _ in rows for char in form} | {form for form, count in rows if count >= _OFTEN}
-    exact = FIRST_PIECE + len(held) + len(word_entries(settings.words, settings.mark))
+    entries = {char for form, _ in rows for char in form} | {form for form, count in rows if count >= _OFTEN}
+    exact = FIRST_PIECE + len(entries) + len(word_entries(settings.words, settings.mark))
     step = int(10 ** max(0, len(str(exact)) - 2))
     return -(-exact // step) * step
 
 
 def _refusal(text: str, rows: Sequence[tuple[str, int]], settings: VocabularySettings) -> CorpusError:
     """Converts SentencePiece's error text to an error that says what to do."""
-    taken = len(word_entries(settings.words, settings.mark))
+    reserved = len(word_entries(settings.words, settings.mark))
     if match := _TOO_LARGE.search(text):
-        allowed = int(match[1]) + taken
+        allowed = int(match[1]) + reserved
         often = sum(count >= _OFTEN for _, count in rows)
         return CorpusError(
             f"vocab.size {settings.size}: too little text for so many entries: of its {len(rows):,} forms {often:,} are"
@@ -185,7 +185,7 @@ def _refusal(text: str, rows: Sequence[tuple[str, int]], settings: VocabularySet
             f" ({allowed} is the most that it allows), or bring more text"
         )
     if match := _TOO_SMALL.search(text):
-        needed = int(match[1]) + FIRST_PIECE + taken
+        needed = int(match[1]) + FIRST_PIECE + reserved
         return CorpusError(
             f"vocab.size {settings.size}: the characters of the text alone take {needed} entries:"
             f" set vocab.size above that, or lower character_coverage {settings.character_coverage}"

@@ -159,11 +159,10 @@ class Tokenizer(AnyTokenizer):
         return [marked(form, initial, mark) for form, initial in zip(forms, eojeol_initial, strict=True)]
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        names, given = self._vocabulary.pieces, list(ids)
-        if given and not (min(given) >= 0 and max(given) < len(names)):
-            wrong = next(id for id in given if not 0 <= id < len(names))
-            raise ModelError(f"id {wrong} is not in the vocabulary of {len(names)}: the ids are of another tokenizer")
-        return [names[id] for id in given]
+        names, ids = self._vocabulary.pieces, list(ids)
+        if wrong := [id for id in ids if not 0 <= id < len(names)]:
+            raise ModelError(f"id {wrong[0]} is not in the vocabulary of {len(names)}: of another tokenizer")
+        return [names[id] for id in ids]
 
     def decode(self, ids: Sequence[int], boundaries: Sequence[int] | None = None) -> str:
         """Readable text, not the original: forms run together (가 + ᆫ다 -> 간다, but 하 + 었 -> 하었).
