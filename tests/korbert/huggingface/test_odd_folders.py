@@ -20,14 +20,12 @@ CONFIG = {"model_type": "bert", "hidden_size": 32, "num_attention_heads": 4, "nu
         ({"num_attention_heads": 0}, "num_attention_heads: 0 is not a whole number from 1: correct it"),
         ({"num_attention_heads": 5}, "num_attention_heads: 5 does not divide hidden_size 32: correct either"),
         ({"num_hidden_layers": "two"}, "num_hidden_layers: 'two' is not a whole number from 1: correct it"),
-        ({"hidden_size": None}, "hidden_size: None is not a whole number from 1: correct it"),
         ({"vocab_size": True}, "vocab_size: True is not a whole number from 1: correct it"),
         ({"pad_token_id": 100}, "pad_token_id: 100 is no entry of a vocabulary of 100: correct it"),
         ({"pad_token_id": -1}, "pad_token_id: -1 is no entry of a vocabulary of 100: correct it"),
-        ({"pad_token_id": "0"}, "pad_token_id: '0' is no entry of a vocabulary of 100: correct it"),
         (
-            {"quantization_config": {"quant_method": "bitsandbytes", "load_in_8bit": True}},
-            "quantization_config: 'bitsandbytes': import the model with its full weights, which can be fine-tuned",
+            {"quantization_config": {"quant_method": "bnb"}},
+            "quantization_config: 'bnb': import the model with its full",
         ),
         ({"auto_map": {"AutoModel": "code.Model"}}, "auto_map: the model needs code of its folder, which is never run"),
     ],
@@ -52,10 +50,7 @@ def test_an_odd_length_of_a_tokenizer_is_named(tmp_path: Path, length: Any) -> N
 @pytest.mark.parametrize(
     ("index", "said"),
     [
-        (
-            {"weight_map": {"a": "model-1.safetensors", "b": "pytorch_model.bin"}},
-            "'pytorch_model.bin' is no safetensors",
-        ),
+        ({"weight_map": {"a": "m.safetensors", "b": "pytorch_model.bin"}}, "'pytorch_model.bin' is no safetensors"),
         ({"weight_map": {"a": "../other/model.safetensors"}}, "'../other/model.safetensors' is no safetensors file"),
         ({"weight_map": []}, "cannot be read"),
         ([], "cannot be read"),

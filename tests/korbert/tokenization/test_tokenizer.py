@@ -84,11 +84,6 @@ def test_spans_hold_with_marks_and_words(marking: dict[str, Tokenizer], text: st
     ]
 
 
-def test_spans_hold_on_the_sample(tiny_tokenizer: Tokenizer, sample: Path) -> None:
-    for line in (sample / "reviews.jsonl").read_text(encoding="utf-8").splitlines()[1500:1600]:
-        check_spans(tiny_tokenizer, json.loads(line)["text"])
-
-
 @pytest.mark.parametrize(
     ("text", "spans"),
     [
@@ -186,21 +181,7 @@ def test_pairs_lengths_and_windows(tiny_tokenizer: Tokenizer) -> None:
         tiny_tokenizer.encode(context, stride=3)  # type: ignore[call-overload]
 
 
-@settings(max_examples=25)
-@given(
-    st.lists(st.sampled_from(["", " ", "나는 갔다. 그래", "학교에\n갔다", "쀍 대한민국은", "a▁b\ud800", "영화감독"])),
-    st.sampled_from(["none", "eojeol", "morpheme"]),
-    st.sampled_from([None, 2, 3, 5]),
-)
-def test_texts_of_a_batch_do_not_touch(
-    marking: dict[str, Tokenizer], texts: list[str], mark: str, max_length: int | None
-) -> None:
-    tokenizer = marking[mark]
-    expected = [tokenizer.encode(text, max_length=max_length) for text in texts]
-    assert tokenizer.encode_batch(texts, max_length=max_length) == expected
-
-
-def test_a_batch_is_its_texts_one_by_one(tiny_tokenizer: Tokenizer) -> None:
+def test_a_batch_has_the_encodings_of_its_texts(tiny_tokenizer: Tokenizer) -> None:
     texts, pairs = ["나는 갔다", "", "학교에\n갔다"], [None, "그래서?", "둘"]
     expected = [tiny_tokenizer.encode(text, pair, max_length=6) for text, pair in zip(texts, pairs, strict=True)]
     assert tiny_tokenizer.encode_batch(texts, pairs, max_length=6) == expected
