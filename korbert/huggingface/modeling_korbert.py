@@ -76,13 +76,13 @@ class _WithEmbeddings(nn.Module):
             apart = token_type_ids[..., None, :] != token_type_ids[..., None]
             in_both = (same & apart).any(dim=-1) & (input_ids >= self.config.first_piece_id)
             vectors = vectors + embeddings.overlap.weight * in_both[..., None]
-        others = {
+        given = {
             "attention_mask": attention_mask,
             "labels": labels,
             "start_positions": start_positions,
             "end_positions": end_positions,
         }
-        kwargs |= {name: value for name, value in others.items() if value is not None}  # no class takes all of them
+        kwargs |= {name: value for name, value in given.items() if value is not None}  # no class takes all of them
         return super().forward(inputs_embeds=vectors, **kwargs)
 
 

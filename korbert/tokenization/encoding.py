@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,22 +76,25 @@ def assemble(first: Pieces, second: Pieces | None, frame: Frame, max_length: int
     elif max_length is not None and second is not None:
         kept = fitted(len(first), len(second), frame, max_length)
         first, second = first[: kept[0]], second[: kept[1]]
-    cls, sep = (
-        Pieces([id], [token], [CONTINUATION], [(0, 0)], [-1], [""])
-        for id, token in ((frame.cls_id, frame.cls), (frame.sep_id, frame.sep))
-    )
-    parts = [cls, first, sep] if second is None else [cls, first, *[sep] * frame.between, second, sep]
-    whole, in_second = Pieces.joined(parts), 0 if second is None else len(second) + 1
+
+    def framed(name: str, cls: object, sep: object) -> list[Any]:
+        """A column of the pieces with its entries for [CLS] and [SEP]."""
+        if second is None:
+            return [cls, *getattr(first, name), sep]
+        return [cls, *getattr(first, name), *[sep] * frame.between, *getattr(second, name), sep]
+
+    ids, in_second = framed("ids", frame.cls_id, frame.sep_id), 0 if second is None else len(second) + 1
+    middle = [] if second is None else [*[1] * frame.between, *[0] * len(second)]
     return Encoding(
-        input_ids=whole.ids,
-        token_type_ids=[*[0] * (len(whole) - in_second), *[1] * in_second],
-        attention_mask=[1] * len(whole),
-        special_tokens_mask=[int(morpheme < 0) for morpheme in whole.morphemes],
-        spans=whole.spans,
-        boundaries=whole.boundaries,
-        pieces=whole.pieces,
-        tags=whole.tags,
-        morphemes=whole.morphemes,
+        input_ids=ids,
+        token_type_ids=[*[0] * (len(ids) - in_second), *[1] * in_second],
+        attention_mask=[1] * len(ids),
+        special_tokens_mask=[1, *[0] * len(first), *middle, 1],
+        spans=framed("spans", (0, 0), (0, 0)),
+        boundaries=framed("boundaries", CONTINUATION, CONTINUATION),
+        pieces=framed("pieces", frame.cls, frame.sep),
+        tags=framed("tags", "", ""),
+        morphemes=framed("morphemes", -1, -1),
     )
 
 
