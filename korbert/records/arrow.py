@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from korbert.errors import CorpusError
 from korbert.records.compression import PACKED, File, open_bytes, open_file
@@ -16,6 +16,7 @@ from korbert.records.table import Fault, Records, Table
 
 __all__ = ["batches_of", "dataset_files", "is_saved", "read_arrow", "read_parquet", "rows_in", "splits", "stream_of"]
 
+_T = TypeVar("_T")
 _BATCH_ROWS = 1_024  # held as Python objects: a row may be a book
 _RECORDS = ("state.json", "dataset_dict.json")
 _STREAM_MARK = b"\xff\xff\xff\xff"  # magic bytes of an Arrow stream; files start with ARROW1
@@ -105,13 +106,13 @@ def _opened(path: File) -> Any:
     return _checked(path, lambda: pa.ipc.open_stream(source) if is_stream else pa.ipc.open_file(source))
 
 
-def _each(path: File, batches: Iterator[Any]) -> Iterator[Any]:
+def _each(path: File, batches: Iterator[_T]) -> Iterator[_T]:
     """The batches of a file. CorpusError if one cannot be read."""
     while (batch := _checked(path, lambda: next(batches, None))) is not None:
         yield batch
 
 
-def _checked(path: File, read: Callable[[], Any]) -> Any:
+def _checked(path: File, read: Callable[[], _T]) -> _T:
     """Returns read(). CorpusError if pyarrow fails."""
     import pyarrow as pa
 

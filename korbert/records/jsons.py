@@ -105,7 +105,7 @@ def parsed(line: str) -> Any:
         return Fault("bad_json", f"is not JSON ({error})", raw=line)
 
 
-def fault_of(value: Any) -> Fault:
+def fault_of(value: object) -> Fault:
     """The fault of a value that is not an object."""
     if isinstance(value, Fault):
         return value

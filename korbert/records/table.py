@@ -69,7 +69,7 @@ Cells: TypeAlias = Mapping[str, Sequence[Any]]
 """Column -> its cells in the first records that are not empty."""
 
 
-def is_empty(cell: Any) -> bool:
+def is_empty(cell: object) -> bool:
     """Whether a cell is None, NaN, or white space. `NA` and `null` are texts, an empty list is a list."""
     if isinstance(cell, str):
         return not cell or cell.isspace()

@@ -147,14 +147,14 @@ def _cut_run(line: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Parts of [start, end), a run without white space, that tear no character."""
     while end - start > MAX_RUN:
         stop = start + MAX_RUN
-        while stop > start + MAX_RUN - _MAX_STEP_BACK and (_joins(line[stop]) or line[stop - 1] == "\u200d"):
+        while stop > start + MAX_RUN - _MAX_STEP_BACK and (_belongs_before(line[stop]) or line[stop - 1] == "\u200d"):
             stop -= 1
         yield start, stop
         start = stop
     yield start, end
 
 
-def _joins(char: str) -> bool:
+def _belongs_before(char: str) -> bool:
     """Whether the character belongs to the one before it."""
     return (
         unicodedata.combining(char) > 0
