@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from transformers import BatchEncoding, PreTrainedTokenizer
 from transformers.tokenization_utils_base import TruncationStrategy
-from transformers.utils import PaddingStrategy, TensorType
 
 from korbert.tokenization.morphemes import analyze, call_options, eojeols_after, load_kiwi
 from korbert.tokenization.pieces import CONTINUATION, Pieces, pieces_of
@@ -56,7 +55,7 @@ class _Piece(NamedTuple):
 class _CallOptions(NamedTuple):
     """What a call of the tokenizer asks for, by the names of `transformers`. None: as usual."""
 
-    padding_strategy: PaddingStrategy
+    padding_strategy: Any
     truncation_strategy: TruncationStrategy
     max_length: int | None
     add_special_tokens: bool = True
@@ -64,7 +63,7 @@ class _CallOptions(NamedTuple):
     stride: int = 0
     pad_to_multiple_of: int | None = None
     padding_side: str | None = None
-    return_tensors: str | TensorType | None = None
+    return_tensors: Any = None
     return_token_type_ids: bool | None = None
     return_attention_mask: bool | None = None
     return_overflowing_tokens: bool = False
