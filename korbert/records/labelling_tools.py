@@ -131,18 +131,13 @@ def _results(results: Sequence[Any]) -> dict[str, Any]:
     return {role if len(own) == 1 else name: value for role, own in by_role.items() for name, value in own.items()}
 
 
-_ANSWERS = {"accept": "", "reject": "rejected", "ignore": "ignored"}
+_ANSWERS = {"accept": "", "reject": "rejected", "ignore": "ignored"}  # of Prodigy
 
 
 def _prodigy(record: _Record) -> Iterator[_Record | Fault]:
     fields = {} if record.get("accept") is None else {"label": record["accept"]}
     reason = _ANSWERS[record["answer"]]
     yield Fault(reason, f"'answer' is {record['answer']!r}", fields) if reason else fields
-
-
-def _korquad2(record: _Record) -> Iterator[_Record]:
-    for question in record["qas"]:
-        yield {"context": record["context"], **question}
 
 
 def _modu(record: _Record) -> Iterator[_Record]:
@@ -191,7 +186,11 @@ EXPORTS: tuple[Export, ...] = (
         "Prodigy", ("answer",), _prodigy,
         lambda cells: all(isinstance(cell, str) and cell in _ANSWERS for cell in cells["answer"]),
     ),
-    Export("KorQuAD 2", ("context", "qas"), _korquad2, _holds("qas", list)),
+    Export(
+        "KorQuAD 2", ("context", "qas"),
+        lambda record: [{"context": record["context"], **question} for question in record["qas"]],
+        _holds("qas", list),
+    ),
     Export("모두의 말뭉치", ("sentence",), _modu, _holds("sentence", list, "form")),
     Export(
         "KLUE-TC", ("guid", "title", "label"),
