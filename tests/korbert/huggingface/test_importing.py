@@ -17,7 +17,7 @@ from korbert.huggingface.exporting import export
 from korbert.huggingface.importing import import_folder, load_encoder, read_folder
 from korbert.modeling.config import TransformersConfig
 from korbert.modeling.foreign import CLASSES
-from korbert.modeling.models import ClassificationModel, EncoderModel, ReadingModel, init_encoder_from
+from korbert.modeling.models import ClassificationModel, ReadingModel, init_encoder_from
 from korbert.modeling.storage import load_model, read_config, save_model
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.predicting import Predictor
@@ -219,11 +219,3 @@ def test_the_command_says_what_it_imported(foreign: Folder, tmp_path: Path, caps
     assert "already exists and is not empty" in capsys.readouterr().err
     assert cli.run_command(["tokenize", str(target), "학교에 간다"]) == 0
     assert "학교" in capsys.readouterr().out
-
-
-def test_weights_of_an_encoder_are_copied(foreign: Folder) -> None:
-    config = read_folder(foreign("bert"))
-    first, second = (EncoderModel(config, torch.Generator().manual_seed(seed)) for seed in (1, 2))
-    assert not torch.equal(first.encoder.token_weight, second.encoder.token_weight)
-    init_encoder_from(first, second)
-    assert torch.equal(first.encoder.token_weight, second.encoder.token_weight)

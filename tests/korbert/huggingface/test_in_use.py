@@ -11,7 +11,7 @@ import transformers
 from exported import exported, small, tokenizer_of
 
 from korbert.modeling.models import PretrainingModel, ReadingModel, TaggingModel
-from korbert.tasks import Filler, Tagger, korquad
+from korbert.tasks import Tagger, korquad
 from korbert.tokenization import Tokenizer
 
 
@@ -45,17 +45,7 @@ def test_a_collator_masks_what_is_no_special_token(filler: Path, sample: Path) -
     assert (batch["input_ids"][chosen] == tokenizer.mask_token_id).float().mean() > 0.6
 
 
-def test_the_fill_mask_pipeline_fills_gaps_as_ours_does(filler: Path) -> None:
-    text = "오늘 [MASK] 정말 좋다"
-    pipe = transformers.pipeline("fill-mask", model=str(filler), trust_remote_code=True, device="cpu")
-    found = {one["token"]: one["score"] for one in pipe(text, top_k=400)}
-    (ours,) = Filler.load(filler.parent / "ours", "cpu").fill(text, top=3)
-    assert [found[one.id] for one in ours] == pytest.approx([one.probability for one in ours])
-    plain = "영화가 정말 좋았다. 2020년作ㅋㅋ"
-    assert pipe.tokenizer(plain)["input_ids"] == pipe.tokenizer(plain, split_special_tokens=True)["input_ids"]
-
-
-def test_what_answers_questions_takes_special_tokens_for_text(reader: Path) -> None:
+def test_a_reader_takes_special_tokens_for_text(reader: Path) -> None:
     tokenizer = tokenizer_of(reader)
     assert tokenizer.mask_token_id not in tokenizer("오늘 [MASK] 정말 좋다")["input_ids"]
 

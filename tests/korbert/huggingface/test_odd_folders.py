@@ -56,7 +56,7 @@ def test_an_odd_length_of_a_tokenizer_is_named(tmp_path: Path, length: Any) -> N
         ([], "cannot be read"),
     ],
 )
-def test_an_index_leads_to_safetensors_alone(tmp_path: Path, index: Any, said: str) -> None:
+def test_an_index_may_name_only_safetensors(tmp_path: Path, index: Any, said: str) -> None:
     """A pickle behind it would run its code."""
     path = tmp_path / "model.safetensors.index.json"
     path.write_text(json.dumps(index), encoding="utf-8")

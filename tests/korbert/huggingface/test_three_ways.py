@@ -202,15 +202,3 @@ def test_ids_are_decoded_alike(ours: dict[str, Tokenizer], theirs: dict[str, Any
     assert ours[mark].decode(many.input_ids) == decoded
     assert theirs[mark].decode(ids, skip_special_tokens=True) == " ".join(decoded.split())
     assert theirs[mark].convert_tokens_to_ids(theirs[mark].tokenize(text)) == ids[1:-1]
-
-
-def test_words_that_were_added_are_one_piece(ours: dict[str, Tokenizer], theirs: dict[str, Any]) -> None:
-    """Three ways agree on them, and on texts without them with the tokenizer that they were added to."""
-    old, new = ours["eojeol"], ours["extended"]
-    text = "GPT 뷁 재밌었다 😀"
-    ids = theirs["extended"](text)["input_ids"]
-    assert ids == new.encode(text).input_ids == new.encode_batch([text])[0].input_ids
-    names = [piece.removeprefix("▁") for piece, id in zip(new.tokens(ids), ids, strict=True) if id >= old.vocab_size]
-    assert names == ["GPT", "뷁", "재밌", "😀"]
-    plain = "대한민국 쀍쀍, 학교에서 방문한다."
-    assert theirs["extended"](plain)["input_ids"] == theirs["eojeol"](plain)["input_ids"]

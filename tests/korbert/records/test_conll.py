@@ -167,7 +167,7 @@ CONLLU = (
 
 
 @pytest.mark.parametrize("name", ["a.conllu", "a.txt"])
-def test_conllu_words(tmp_path: Path, name: str) -> None:
+def test_words_of_conllu_are_read(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(CONLLU, encoding="utf-8")
     rows = read_rows(tmp_path / name, [TOKENS, TAGS, ID])
     assert rows.rows == [

@@ -84,9 +84,9 @@ def test_json_lines_answer_as_they_arrive() -> None:
 
     def write() -> None:
         with os.fdopen(theirs, "wb", buffering=0) as pipe:
-            pipe.write('{"text": "가"}\n'.encode())
+            pipe.write('{"text": "가"}\n{"te'.encode())
             assert seen.wait(60)
-            pipe.write('{"text": "나"}\n'.encode())
+            pipe.write('xt": "나"}\n'.encode())
 
     writer = threading.Thread(target=write)
     writer.start()

@@ -63,7 +63,7 @@ def test_natural_spaces_are_kept(text: str) -> None:
     assert is_torn("정 말재 미있 는영화 였 다 또보 고 싶다")
 
 
-def test_characters_that_nobody_sees_and_other_normal_forms_change_nothing(analyzer: Analyzer) -> None:
+def test_invisible_characters_and_normal_forms_change_nothing(analyzer: Analyzer) -> None:
     assert analyzer.analyze("배 우 연 기 짱 " + "\u200b" * 600).forms == analyzer.analyze("배 우 연 기 짱").forms
     decomposed = unicodedata.normalize("NFD", spaced(REVIEWS[0]))
     assert analyzer.analyze(decomposed).forms == analyzer.analyze(spaced(REVIEWS[0])).forms

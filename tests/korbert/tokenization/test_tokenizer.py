@@ -164,7 +164,7 @@ def test_a_form_with_spaces_has_none_in_its_pieces(tiny_tokenizer: Tokenizer) ->
     assert tiny_tokenizer._vocabulary.spans("영화 감독", "영화 감독", 0, 5, "영화 감독")[-1][1] == 5
 
 
-def test_pairs_lengths_and_windows(tiny_tokenizer: Tokenizer) -> None:
+def test_pairs_are_truncated_and_cut_into_windows(tiny_tokenizer: Tokenizer) -> None:
     question, context = "누가 갔나?", "나는 학교에 갔다. " * 20
     pair = tiny_tokenizer.encode(question, context)
     assert pair.spans[-2] == (len(context) - 2, len(context) - 1)
@@ -191,7 +191,7 @@ def test_a_batch_has_the_encodings_of_its_texts(tiny_tokenizer: Tokenizer) -> No
         tiny_tokenizer.encode_batch(["가"] * 4, [None])
 
 
-def test_tokens_and_wrong_ids(tiny_tokenizer: Tokenizer) -> None:
+def test_unknown_ids_are_refused(tiny_tokenizer: Tokenizer) -> None:
     assert tiny_tokenizer.tokens([0, 1, 2, 3, 4, 128]) == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<0x00>"]
     for wrong in (-1, tiny_tokenizer.vocab_size):
         with pytest.raises(ModelError, match=f"id {wrong} is not in the vocabulary of 2000"):
@@ -230,7 +230,7 @@ def test_the_digest_follows_all_that_shapes_ids(tiny_tokenizer: Tokenizer) -> No
     assert Tokenizer(model, own.model_copy(update={"min_count": 7}), options, versions).digest == tiny_tokenizer.digest
 
 
-def test_settings_are_light() -> None:
+def test_settings_import_nothing_heavy() -> None:
     heavy = ["torch", "kiwipiepy", "sentencepiece", "numpy", "duckdb"]
     code = f"import sys, korbert.tokenization.settings; print([name for name in {heavy} if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -135,7 +135,7 @@ def test_lengths_windows_and_lone_surrogates(tokenizers: dict[str, TransformersT
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_saved_is_loaded(tokenizers: dict[str, TransformersTokenizer], kind: str, tmp_path: Path) -> None:
+def test_a_saved_tokenizer_is_loaded(tokenizers: dict[str, TransformersTokenizer], kind: str, tmp_path: Path) -> None:
     tokenizer = tokenizers[kind]
     tokenizer.save(tmp_path / "one")
     again = load_tokenizer(tmp_path / "one")

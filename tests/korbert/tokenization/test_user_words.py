@@ -24,7 +24,7 @@ def with_words(tiny_tokenizer: Tokenizer) -> Tokenizer:
     return Tokenizer(learn(counts, settings), settings, options, tiny_tokenizer.versions)
 
 
-def test_a_file_of_words(tmp_path: Path) -> None:
+def test_a_file_of_words_is_read(tmp_path: Path) -> None:
     path = tmp_path / "words.tsv"
     decomposed = unicodedata.normalize("NFD", "삐까뻔쩍체")
     path.write_bytes(f"\ufeff# our names\r\n\n{decomposed}\r\n뽀글이\tNNG\t1.5\n돌\tVV-I\n".encode())
@@ -52,7 +52,7 @@ def test_a_bad_line_is_named(tmp_path: Path, lines: str, message: str) -> None:
         read_user_words(path)
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"words\.tsv: cannot be read"):
         read_user_words(tmp_path / "words.tsv")
     (tmp_path / "words.tsv").write_bytes("가나\n다라\n".encode("cp949"))
